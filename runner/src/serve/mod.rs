@@ -18,7 +18,7 @@ mod watch;
 mod webhooks;
 
 use crate::data::{DataDir, DataDirError};
-use crate::store::{Store, StoreError, StorePlace, secret};
+use crate::store::{Retention, Store, StoreError, StorePlace, secret};
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::http::{HeaderName, HeaderValue, header};
@@ -269,11 +269,7 @@ async fn clean_up(server: Server, retain_days: Option<u32>) {
                 server.store.sweep().await?;
             }
             if let Some(days) = retain_days {
-                let deleted = server.store.delete_older(days).await?;
-                if deleted > 0 {
-                    tracing::info!("{deleted} runs received more than {days} days ago were deleted");
-                    server.watch.notify();
-                }
+                report_retention(&server, days, server.store.retain(days).await?);
             }
             Ok::<_, StoreError>(())
         };
@@ -281,6 +277,28 @@ async fn clean_up(server: Server, retain_days: Option<u32>) {
             tracing::warn!("the store could not be cleaned up: {error}");
         }
         tokio::time::sleep(EVERY).await;
+    }
+}
+
+/// Says what retention did. Deletions are permanent, so they are said without `-v` too.
+fn report_retention(server: &Server, days: u32, retention: Retention) {
+    match retention {
+        Retention::Waiting => {}
+        Retention::Begun { until, jumped_from: None } => {
+            tracing::warn!("--retain-days {days} deletes runs from {until:.0} on");
+        }
+        Retention::Begun { until, jumped_from: Some(seen) } => tracing::warn!(
+            "The clock jumped from {seen:.0}, or no server ran since then. --retain-days {days} deletes nothing until \
+             {until:.0}. Check the clock, or stop this server before then."
+        ),
+        Retention::Deleted { before, runs } => {
+            for run in &runs {
+                tracing::warn!("run {run} was deleted: received before {before:.0} (--retain-days {days})");
+            }
+            if !runs.is_empty() {
+                server.watch.notify();
+            }
+        }
     }
 }
 

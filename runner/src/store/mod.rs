@@ -14,6 +14,7 @@ mod database;
 mod logs;
 mod progress;
 mod query;
+mod retention;
 mod scores;
 mod summary;
 #[cfg(test)]
@@ -25,12 +26,13 @@ pub(crate) use arriving::Arriving;
 pub(crate) use blobs::{BlobError, LogHash, hex};
 pub(crate) use changes::Change;
 pub(crate) use query::{Cursor, InvalidCursor, Query, Sort};
+pub(crate) use retention::Retention;
 
 use crate::data::DataDir;
 use blobs::Blobs;
 use columns::{RunRow, SUMMARY_VERSION};
 use database::Database;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 use sqlx::{Any, Transaction};
@@ -239,7 +241,7 @@ impl Store {
     }
 
     /// Stores an uploaded result and the token that uploaded it. If the store has its log, the result gets
-    /// it.
+    /// it. Also returns the bytes that the result and its row in the list now occupy; 0 if it was stored before.
     ///
     /// # Errors
     /// Those of [`Store::put`].
@@ -248,8 +250,19 @@ impl Store {
         run: &RunResult,
         file: &[u8],
         token: &str,
-    ) -> Result<UploadOutcome, StoreError> {
+    ) -> Result<(UploadOutcome, u64), StoreError> {
         let (entry, origin) = (self.entry(run, file)?, Origin::Uploaded(token));
+        let size = (entry.packed.len() + self.json(&entry.summary)?.len()) as u64;
+        let outcome = self.enter_upload(run, entry, origin).await?;
+        Ok((outcome, if outcome == UploadOutcome::New { size } else { 0 }))
+    }
+
+    async fn enter_upload(
+        &self,
+        run: &RunResult,
+        entry: PreparedResult<'_>,
+        origin: Origin<'_>,
+    ) -> Result<UploadOutcome, StoreError> {
         // Without a valid hash there can be no log.
         if let Ok(sha256) = LogHash::parse(&run.source.sha256)
             && self.fault(&sha256).await?.is_none()
@@ -354,24 +367,6 @@ impl Store {
             self.drop_log(&LogHash::parse(&sha256)?).await?;
         }
         Ok(true)
-    }
-
-    /// Deletes the runs that were received more than this many days ago; returns their number.
-    pub(crate) async fn delete_older(&self, days: u32) -> Result<usize, StoreError> {
-        let until = time(Timestamp::now() - SignedDuration::from_hours(24 * i64::from(days)));
-        let mut deleted = 0;
-        loop {
-            let query = Query { until: Some(until.clone()), ..Query::default() };
-            let page = self.list(&query).await?;
-            for run in &page.items {
-                if let Ok(id) = run.id.parse() {
-                    deleted += usize::from(self.delete(id).await?);
-                }
-            }
-            if page.next_cursor.is_none() {
-                return Ok(deleted);
-            }
-        }
     }
 
     /// Prepares a result, before the transaction that stores it.

@@ -84,14 +84,17 @@ pub(super) async fn put(
         return Err(bad_request(detail));
     };
     let is_compressed = is_compressed(&headers)?;
+    // A token without quota stores nothing more.
+    quota::count(&server, &caller, 0).await?;
     let mut arriving = server.store.arriving(id).await?;
     if offset != arriving.offset() {
         let detail = format!("The server has {} bytes of this log. Continue from there.", arriving.offset());
         let problem = Problem::new(StatusCode::CONFLICT, detail);
         return Err(problem.with(OFFSET, arriving.offset()));
     }
-    let (sent, received) = receive(&server, &mut arriving, body, is_compressed).await;
-    quota::count(&server, &caller, sent).await?;
+    let (sent, received) = receive(&server, &caller, &mut arriving, body, is_compressed).await;
+    // What was stored is counted already.
+    quota::count_more(&server, &caller, arriving.stored(), sent).await?;
     let ended = match received {
         Ok(()) if is_last => finish(&server, id, &arriving, &wanted).await,
         received => received,
@@ -131,6 +134,7 @@ fn log_progress(offset: u64, complete: bool) -> Response {
 /// and the failure.
 async fn receive(
     server: &Server,
+    caller: &Caller,
     arriving: &mut Arriving,
     mut body: Body,
     is_compressed: bool,
@@ -153,25 +157,36 @@ async fn receive(
         for bytes in next.chunks(512) {
             if let Err(error) = reader.feed(bytes) {
                 let detail = format!("The body is not valid zstd: {error}.");
-                return (sent, keep(arriving, &mut reader, 1).await.and(Err(unprocessable(&detail))));
+                return (
+                    sent,
+                    keep(server, caller, arriving, &mut reader, 1).await.and(Err(unprocessable(&detail))),
+                );
             }
             if arriving.offset() + reader.raw().len() as u64 > most {
                 return (sent, Err(too_large(most)));
             }
-            if let Err(problem) = keep(arriving, &mut reader, Arriving::PIECE).await {
+            if let Err(problem) = keep(server, caller, arriving, &mut reader, Arriving::PIECE).await {
                 return (sent, Err(problem));
             }
         }
     };
-    (sent, keep(arriving, &mut reader, 1).await.and(result))
+    (sent, keep(server, caller, arriving, &mut reader, 1).await.and(result))
 }
 
-/// Stores decoded bytes in whole pieces; with `least` 1 also the rest.
-async fn keep(arriving: &mut Arriving, reader: &mut Decoding, least: usize) -> Result<(), Problem> {
+/// Stores decoded bytes in whole pieces; with `least` 1 also the rest. Counts each piece, so that no body
+/// exceeds a quota by more than one.
+async fn keep(
+    server: &Server,
+    caller: &Caller,
+    arriving: &mut Arriving,
+    reader: &mut Decoding,
+    least: usize,
+) -> Result<(), Problem> {
     while reader.raw().len() >= least {
         let count = reader.raw().len().min(Arriving::PIECE);
-        arriving.put(&reader.raw()[..count]).await.map_err(StoreError::from)?;
+        let stored = arriving.put(&reader.raw()[..count]).await.map_err(StoreError::from)?;
         reader.raw().drain(..count);
+        quota::count(server, caller, stored).await?;
     }
     Ok(())
 }

@@ -62,7 +62,8 @@ pub(super) async fn put(
     let (sent, _room) = read_body(body, most, &server.room).await?;
     // Only after the body arrived, so that a slow network does not block other uploads.
     let _turn = server.turns.acquire().await;
-    quota::count(&server, &caller, sent.len() as u64).await?;
+    let received = sent.len() as u64;
+    quota::count(&server, &caller, received).await?;
     check_digest(&headers, &sent)?;
     let (file, run) = tokio::task::spawn_blocking(move || {
         let file = if is_compressed { decompress(&sent, most)? } else { sent };
@@ -76,7 +77,8 @@ pub(super) async fn put(
             format!("The result file's id is {}, not {id}. Upload it to /api/v1/runs/{}.", run.id, run.id);
         return Err(unprocessable(&detail));
     }
-    let outcome = server.store.put_upload(&run, &file, caller.name()).await?;
+    let (outcome, stored) = server.store.put_upload(&run, &file, caller.name()).await?;
+    quota::count_more(&server, &caller, received, stored).await?;
     server.watch.notify();
     server.meter.uploaded(outcome.id());
     let status = match outcome {
