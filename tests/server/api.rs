@@ -47,6 +47,8 @@ on_every_store! {
     a_quota_counts_what_is_stored
     tokens_are_created_listed_and_revoked
     a_share_link_shows_its_runs_until_it_is_revoked
+    a_deleted_run_that_returns_is_not_shared
+    the_state_of_a_log_is_told_alike
     a_token_has_its_quota
     limits_health_and_metrics_are_reported
     callers_learn_their_name
@@ -878,6 +880,47 @@ fn a_share_link_shows_its_runs_until_it_is_revoked(kind: Kind) {
         owner.post("/shares", &wrong).problem(422);
     }
     owner.post("/shares", &json!({ "ids": [Uuid::now_v7()], "expires_in_days": 1 })).problem(404);
+}
+
+fn a_deleted_run_that_returns_is_not_shared(kind: Kind) {
+    let server = start(kind);
+    let owner = server.owner();
+    let [gone, kept] = [12.0, 13.0].map(|seconds| carried(seconds, "eos"));
+    for made in [&gone, &kept] {
+        owner.put_all(made);
+    }
+    let guest = |ids: Value| {
+        let share = owner.post("/shares", &json!({ "ids": ids, "expires_in_days": 7 })).json();
+        server.by(share["secret"].as_str().unwrap())
+    };
+    let (both, alone) = (guest(json!([gone.run.id, kept.run.id])), guest(json!([gone.run.id])));
+    let path = format!("/runs/{}", gone.run.id);
+    assert_eq!((both.get(&path).status, alone.get(&path).status), (200, 200));
+    assert_eq!(owner.delete(&path).status, 204);
+    owner.put_all(&gone);
+    both.get(&path).problem(403);
+    alone.get(&path).problem(401);
+    assert_eq!(both.get(&format!("/runs/{}", kept.run.id)).status, 200);
+}
+
+fn the_state_of_a_log_is_told_alike(kind: Kind) {
+    let server = start(kind);
+    let (owner, made) = (server.owner(), made(12.0));
+    let path = format!("/runs/{}/log", made.run.id);
+    let head = || owner.ask("HEAD", &path, &[], None);
+    assert_eq!(head().status, 404);
+    owner.put_log(made.run.id, 0, true, &made.log).problem(404);
+    assert_eq!(owner.put(&made.run).status, 201);
+    let state = |answer: &super::harness::Answer| {
+        ["upload-offset", "upload-complete"].map(|name| answer.header(name).unwrap().to_owned())
+    };
+    assert_eq!(state(&head()), ["0", "?0"]);
+    let half = made.log.len() / 2;
+    let put = owner.put_log(made.run.id, 0, false, &made.log[..half]);
+    assert_eq!((state(&put), put.json()), (state(&head()), json!({ "offset": half, "complete": false })));
+    assert_eq!(owner.put_log(made.run.id, half, true, &made.log[half..]).status, 200);
+    let again = owner.put_log(made.run.id, 0, true, &made.log);
+    assert_eq!((state(&again), again.json()), (state(&head()), json!({ "offset": 0, "complete": true })));
 }
 
 fn a_token_has_its_quota(kind: Kind) {

@@ -8,15 +8,17 @@ use base64::prelude::BASE64_STANDARD;
 use http_body_util::BodyExt;
 use sha2::{Digest, Sha256};
 use std::io::Read;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use trainplan_shared::result::{LONGEST_NAME, LONGEST_PATH, LONGEST_SCENARIO};
 
 /// The longest pause within a body.
 const IDLE: Duration = Duration::from_secs(30);
 
-/// The longest time that a whole body may take, so that slow clients don't block connections.
+/// The longest time that a whole body may take, so that slow clients don't block connections. A large body has a
+/// second more for each [`SLOWEST`] bytes.
 const WHOLE_BODY: Duration = Duration::from_secs(5 * 60);
+const SLOWEST: u64 = 64 << 10;
 
 /// The largest zstd window, as a power of two: frames with larger ones are refused.
 pub(super) const WINDOW_LOG: u32 = 27;
@@ -47,39 +49,52 @@ pub(super) async fn read_body(
         let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail);
         problem.with(header::RETRY_AFTER, 5)
     };
-    let read = async {
-        let mut all = Vec::new();
-        let mut taken = room.try_acquire().map_err(no_room)?;
-        let mut body = body;
-        while let Some(piece) = next(&mut body).await? {
-            if all.len() + piece.len() > most {
-                return Err(too_large(most as u64));
-            }
-            while taken.num_permits() * ROOM_PIECE < all.len() + piece.len() {
-                taken.merge(room.try_acquire().map_err(no_room)?);
-            }
-            all.extend_from_slice(&piece);
+    let mut all = Vec::new();
+    let mut taken = room.try_acquire().map_err(no_room)?;
+    let mut body = TimedBody::new(body);
+    while let Some(piece) = body.next().await? {
+        if all.len() + piece.len() > most {
+            return Err(too_large(most as u64));
         }
-        Ok((all, taken))
-    };
-    tokio::time::timeout(WHOLE_BODY, read).await.unwrap_or_else(|_| Err(too_slow()))
+        while taken.num_permits() * ROOM_PIECE < all.len() + piece.len() {
+            taken.merge(room.try_acquire().map_err(no_room)?);
+        }
+        all.extend_from_slice(&piece);
+    }
+    Ok((all, taken))
 }
 
-/// Returns the next bytes of a body; none at its end.
-pub(super) async fn next(body: &mut Body) -> Result<Option<Bytes>, Problem> {
-    loop {
-        let frame = tokio::time::timeout(IDLE, body.frame()).await.map_err(|_| too_slow())?;
-        match frame {
-            None => return Ok(None),
-            Some(Ok(frame)) => {
-                // Other frames are trailers, which are ignored.
-                if let Ok(data) = frame.into_data() {
-                    return Ok(Some(data));
+/// A body that is read within limits of time.
+pub(super) struct TimedBody {
+    body: Body,
+    begun: Instant,
+    received: u64,
+}
+
+impl TimedBody {
+    pub(super) fn new(body: Body) -> TimedBody {
+        TimedBody { body, begun: Instant::now(), received: 0 }
+    }
+
+    /// Returns the next bytes; none at the end.
+    pub(super) async fn next(&mut self) -> Result<Option<Bytes>, Problem> {
+        loop {
+            let whole = WHOLE_BODY + Duration::from_secs(self.received / SLOWEST);
+            let left = whole.saturating_sub(self.begun.elapsed()).min(IDLE);
+            let frame = tokio::time::timeout(left, self.body.frame()).await.map_err(|_| too_slow())?;
+            match frame {
+                None => return Ok(None),
+                Some(Ok(frame)) => {
+                    // Other frames are trailers, which are ignored.
+                    if let Ok(data) = frame.into_data() {
+                        self.received += data.len() as u64;
+                        return Ok(Some(data));
+                    }
                 }
-            }
-            Some(Err(error)) => {
-                let detail = format!("The body ended early: {error}. Send it again.");
-                return Err(Problem::new(StatusCode::BAD_REQUEST, detail));
+                Some(Err(error)) => {
+                    let detail = format!("The body ended early: {error}. Send it again.");
+                    return Err(Problem::new(StatusCode::BAD_REQUEST, detail));
+                }
             }
         }
     }

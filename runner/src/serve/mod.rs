@@ -90,6 +90,12 @@ pub(crate) enum ServeError {
     /// No proxy is trusted to send the login header.
     #[error("--login-header requires --trusted-proxy ADDRESS. Without it, anyone could send that header.")]
     NoProxy,
+    /// A proxy would make everybody a local reader.
+    #[error(
+        "--trusted-proxy on a loopback address lets everyone whom the proxy admits read. Pass --behind-tls if the proxy provides \
+         TLS, so that reading needs a token; or pass --read public or --read private."
+    )]
+    ProxyReads,
     /// A webhook or its secret is invalid.
     #[error("{0}")]
     Webhook(String),
@@ -182,6 +188,10 @@ pub(crate) async fn serve(addr: SocketAddr, dir: DataDir, options: ServeOptions)
     if options.login_header.is_some() && options.trusted_proxies.is_empty() {
         return Err(ServeError::NoProxy);
     }
+    let is_local = addr.ip().is_loopback() && !options.behind_tls;
+    if is_local && options.public.is_none() && !options.trusted_proxies.is_empty() {
+        return Err(ServeError::ProxyReads);
+    }
     let (end, ends) = flag::channel(false);
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
@@ -191,7 +201,7 @@ pub(crate) async fn serve(addr: SocketAddr, dir: DataDir, options: ServeOptions)
     })?;
     let addr = listener.local_addr()?;
     let store = Store::open_at(&dir, &options.place).await?;
-    let owner = match addr.ip().is_loopback() && !options.behind_tls {
+    let owner = match is_local {
         true => Some(secret("tp_").map_err(StoreError::from)?),
         false => None,
     };

@@ -84,6 +84,21 @@ pub(crate) enum StoreError {
         /// The database.
         store: String,
     },
+    /// The disk is full.
+    #[error("The disk of the store {store} is full. Free some space, and try again.")]
+    Full {
+        /// The database, or the place of the logs.
+        store: String,
+    },
+    /// The database file has no content.
+    #[error(
+        "The store {store} is an empty file: it lost its content. Restore it from a backup, or move it away to begin \
+         with an empty store."
+    )]
+    Emptied {
+        /// The database.
+        store: String,
+    },
     /// The database can't be reached at the moment.
     #[error("The store {store} does not answer: {error}. Check that it runs, and try again.")]
     Gone {
@@ -360,6 +375,7 @@ impl Store {
         // The database also deletes the rows that refer to it.
         let deleted = sqlx::query("DELETE FROM runs WHERE id = $1").bind(&text).execute(&mut *writing).await;
         deleted.map_err(|error| self.failed(error))?;
+        self.unshare(&mut writing, &text).await?;
         self.change(&mut writing, EventKind::Deleted, &text).await?;
         self.commit(writing).await?;
         self.arriving(id).await?.clear().await?;

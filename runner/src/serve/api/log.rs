@@ -1,7 +1,7 @@
 //! Raw logs: uploaded in pieces, downloaded whole or read by lines.
 
 use super::super::guard::Caller;
-use super::super::limits::{self, WINDOW_LOG, is_compressed, too_large};
+use super::super::limits::{TimedBody, WINDOW_LOG, is_compressed, too_large};
 use super::super::problem::Problem;
 use super::super::{Server, quota};
 use super::runs::stream;
@@ -23,8 +23,8 @@ const COMPLETE: HeaderName = HeaderName::from_static("upload-complete");
 
 /// Read how much of a run's raw log was uploaded
 ///
-/// The header `upload-complete` is `?1` if the log is complete; otherwise `upload-offset` is the number of
-/// raw bytes that arrived.
+/// The headers are those of the answer to an upload: `upload-complete` is `?1` if the log is complete, as far as is
+/// known without reading it, and `upload-offset` is the number of raw bytes that arrived; 0 where the log is complete.
 #[utoipa::path(
     head, path = "/runs/{id}/log", tag = "logs", params(("id" = String, Path)),
     responses((status = 200, description = "See the headers"))
@@ -36,17 +36,17 @@ pub(super) async fn progress(
 ) -> Result<Response, Problem> {
     caller.may(TokenScope::Upload)?;
     let id = id(&path)?;
-    if server.store.has_log(id).await? {
-        return Ok((NEVER_KEPT, [(COMPLETE, "?1")]).into_response());
-    }
-    let offset = server.store.arriving(id).await?.offset();
-    Ok((NEVER_KEPT, [(COMPLETE, "?0")], [(OFFSET, HeaderValue::from(offset))]).into_response())
+    server.store.summary(id).await?.ok_or_else(|| no_run(&path))?;
+    let complete = server.store.has_log(id).await?;
+    let offset = if complete { 0 } else { server.store.arriving(id).await?.offset() };
+    Ok((NEVER_KEPT, progress_headers(offset, complete)).into_response())
 }
 
 /// Upload a piece of a run's raw log
 ///
 /// The server keeps all bytes that arrive, even if the connection breaks. The complete log must have the
-/// SHA-256 that the result names; otherwise the server discards it.
+/// SHA-256 that the result names; otherwise the server discards it. If the log is complete already, the body is ignored.
+/// The headers `upload-offset` and `upload-complete` of the answer say the same as its body.
 #[utoipa::path(
     put, path = "/runs/{id}/log", tag = "logs",
     params(
@@ -127,7 +127,12 @@ async fn finish(server: &Server, id: Uuid, arriving: &Arriving, wanted: &str) ->
 }
 
 fn log_progress(offset: u64, complete: bool) -> Response {
-    (NEVER_KEPT, Json(LogProgress { offset, complete })).into_response()
+    (NEVER_KEPT, progress_headers(offset, complete), Json(LogProgress { offset, complete })).into_response()
+}
+
+fn progress_headers(offset: u64, complete: bool) -> [(HeaderName, HeaderValue); 2] {
+    let complete = HeaderValue::from_static(if complete { "?1" } else { "?0" });
+    [(COMPLETE, complete), (OFFSET, HeaderValue::from(offset))]
 }
 
 /// Stores a body in pieces, and keeps what arrived even if it fails. Returns the number of bytes received,
@@ -136,7 +141,7 @@ async fn receive(
     server: &Server,
     caller: &Caller,
     arriving: &mut Arriving,
-    mut body: Body,
+    body: Body,
     is_compressed: bool,
 ) -> (u64, Result<(), Problem>) {
     let most = server.options.limits.max_log_bytes;
@@ -144,9 +149,10 @@ async fn receive(
         Ok(reader) => reader,
         Err(error) => return (0, Err(Problem::broken(error))),
     };
+    let mut body = TimedBody::new(body);
     let mut sent = 0;
     let result = loop {
-        let next = match limits::next(&mut body).await {
+        let next = match body.next().await {
             Ok(Some(bytes)) => bytes,
             Ok(None) => break Ok(()),
             Err(problem) => break Err(problem),
