@@ -168,7 +168,7 @@ fn with_a_share_link_for_other_runs() {
     guest.post("/shares", &json!({ "ids": [shown], "expires_in_days": 1 })).problem(403);
     // A deleted run is also gone for visitors.
     assert_eq!(private.admin.delete(&format!("/runs/{shown}")).status, 204);
-    guest.get(&format!("/runs/{shown}")).problem(404);
+    guest.get(&format!("/runs/{shown}")).problem(401);
 }
 
 #[test]

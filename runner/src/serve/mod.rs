@@ -25,6 +25,7 @@ use axum::http::{HeaderName, HeaderValue, header};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use limits::Room;
 use meter::Meter;
 use problem::Problem;
 use rates::Rates;
@@ -123,8 +124,8 @@ struct ServerState {
     meter: Meter,
     watch: Watch,
     webhooks: Webhooks,
-    /// The memory for bodies of requests.
-    room: Semaphore,
+    /// The memory for bodies, results and answers.
+    room: Room,
     /// Limits the number of concurrent requests with much work.
     turns: Semaphore,
     /// Wakes the judge when a run was received.
@@ -174,7 +175,7 @@ impl Server {
             meter: Meter::new(),
             watch: Watch::new(),
             webhooks: webhooks.map_err(ServeError::Webhook)?,
-            room: Semaphore::new(limits::ROOM),
+            room: Room::new(),
             turns: Semaphore::new(8),
             received: Notify::new(),
             ends,

@@ -32,6 +32,7 @@ use crate::data::DataDir;
 use blobs::Blobs;
 use columns::{RunRow, SUMMARY_VERSION};
 use database::Database;
+use futures_util::TryStreamExt;
 use jiff::Timestamp;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
@@ -42,6 +43,9 @@ use summary::summary;
 use trainplan_shared::api::{EventKind, LogFault, RunPage, RunSummary, UploadOutcome};
 use trainplan_shared::result::{self, FileError, InvalidResult, Report, RunResult, View};
 use uuid::Uuid;
+
+/// The bytes of paths and scenarios, the long texts of a list, after which a page ends.
+const PAGE_BYTES: usize = 4 << 20;
 
 /// The compression level of zstd. Higher levels save little and take much longer.
 const LEVEL: i32 = 3;
@@ -288,16 +292,24 @@ impl Store {
         self.enter(self.database.write().await?, entry, None, origin).await
     }
 
-    /// Returns a page of the runs that match a query.
+    /// Returns a page of the runs that match a query. It ends early when its texts have [`PAGE_BYTES`].
     pub(crate) async fn list(&self, query: &Query) -> Result<RunPage, StoreError> {
-        let mut runs = Vec::new();
+        let (mut runs, mut bytes) = (Vec::new(), 0);
         for mut select in query.selects() {
-            if runs.len() <= query.limit() as usize {
-                let rows: Result<Vec<RunRow>, _> = select.rows().fetch_all(&self.database.readers).await;
-                runs.extend(rows.map_err(|error| self.failed(error))?.into_iter().map(RunSummary::from));
+            if runs.len() > query.limit() as usize {
+                break;
+            }
+            let mut rows = select.rows::<RunRow>().fetch(&self.database.readers);
+            while let Some(row) = rows.try_next().await.map_err(|error| self.failed(error))? {
+                if bytes > PAGE_BYTES {
+                    return Ok(query.page(runs, true));
+                }
+                let run = RunSummary::from(row);
+                bytes += run.path.len() + run.line.as_ref().map_or(0, String::len);
+                runs.push(run);
             }
         }
-        Ok(query.page(runs))
+        Ok(query.page(runs, false))
     }
 
     /// Returns a run's summary.
@@ -326,6 +338,14 @@ impl Store {
     /// Returns a result, as its newest score has it.
     pub(crate) async fn get(&self, id: Uuid) -> Result<Option<RunResult>, StoreError> {
         self.newest_file(id).await?.map(|file| unpack(id, &file)).transpose()
+    }
+
+    /// Returns the size of a result's file, as its newest score has it, without decompressing it.
+    pub(crate) async fn size(&self, id: Uuid) -> Result<Option<usize>, StoreError> {
+        let Some(file) = self.newest_file(id).await? else { return Ok(None) };
+        // Every stored file is one frame that states its size.
+        let size = zstd::zstd_safe::get_frame_content_size(&file).ok().flatten();
+        Ok(Some(size.and_then(|size| usize::try_from(size).ok()).unwrap_or(usize::MAX)))
     }
 
     /// Returns an uploaded result's file, compressed with zstd.

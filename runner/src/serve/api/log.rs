@@ -149,6 +149,10 @@ async fn receive(
         Ok(reader) => reader,
         Err(error) => return (0, Err(Problem::broken(error))),
     };
+    let mut held = match server.room.take(0) {
+        Ok(held) => held,
+        Err(problem) => return (0, Err(problem)),
+    };
     let mut body = TimedBody::new(body);
     let mut sent = 0;
     let result = loop {
@@ -167,6 +171,11 @@ async fn receive(
                     sent,
                     keep(server, caller, arriving, &mut reader, 1).await.and(Err(unprocessable(&detail))),
                 );
+            }
+            // The decoder keeps as much as it decoded, up to its window.
+            let decoded = arriving.offset().min(1 << WINDOW_LOG) as usize + reader.raw().len();
+            if let Err(problem) = held.grow(decoded) {
+                return (sent, Err(problem));
             }
             if arriving.offset() + reader.raw().len() as u64 > most {
                 return (sent, Err(too_large(most)));
