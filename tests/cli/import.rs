@@ -36,3 +36,27 @@ fn a_saved_result_goes_into_the_store_once_and_never_changes() {
     assert!(rows[0]["reason"].as_str().unwrap().contains("results never change"));
     assert!(run.stderr.contains("3 of 3 results could not be stored"), "{}", run.stderr);
 }
+
+#[test]
+fn pipes_and_endless_files_are_refused() {
+    let place = tempfile::tempdir().unwrap();
+    let path = |name: &str| place.path().join(name).to_string_lossy().into_owned();
+    let (results, data) = (path("results"), path("data"));
+    let log = path("log-acct.pretrain_llama3.1_8b_fp8_8_12345_0.out");
+    fs::write(&log, LINE).unwrap();
+    trainplan(["parse", &log, "--save", &results]);
+    let make = |name: &str| {
+        let made = std::process::Command::new("mkfifo").arg(format!("{results}/{name}")).status();
+        assert!(made.unwrap().success());
+    };
+    let (_, rows) = import(&[&results], &data);
+    make(&format!("{}.log.zst", rows[0]["id"].as_str().unwrap()));
+    make("pipe.result.json");
+    let endless = fs::File::create(format!("{results}/sparse.result.json")).unwrap();
+    endless.set_len(1 << 40).unwrap();
+    let (_, rows) = import(&[&results], &data);
+    let told: Vec<_> = rows.as_array().unwrap().iter().map(|row| row["outcome"].as_str().unwrap()).collect();
+    assert_eq!(told, ["known", "unreadable", "unreadable"]);
+    assert!(rows[1]["reason"].as_str().unwrap().contains("not a regular file"), "{rows}");
+    assert!(rows[2]["reason"].as_str().unwrap().contains("more than 67108864 bytes"), "{rows}");
+}

@@ -15,6 +15,7 @@ use std::thread;
 on_every_store! {
     a_regression_is_delivered_once_signed_and_with_a_link
     a_killed_server_judges_after_its_restart
+    redirects_are_failures_and_slow_hooks_delay_no_other
     thresholds_are_configurable
     corrected_runs_are_judged_again
 }
@@ -133,6 +134,25 @@ fn a_regression_is_delivered_once_signed_and_with_a_link(kind: Kind) {
     let output = server.output();
     assert!(output.contains("127.0.0.1 did not accept an alert (attempt 1)"), "{output}");
     assert!(!output.contains("s3cret") && !output.contains(SECRET), "{output}");
+}
+
+fn redirects_are_failures_and_slow_hooks_delay_no_other(kind: Kind) {
+    // It accepts connections and never answers.
+    let slow = TcpListener::bind("127.0.0.1:0").unwrap();
+    let silent = format!("http://{}/", slow.local_addr().unwrap());
+    let ear = Ear::new(&[302]);
+    let arguments = ["--webhook", &silent, "--webhook", &ear.url, "--webhook-allow-private"];
+    let server = Server::with(&Place::new(kind), &Options { arguments: &arguments, ..Options::default() });
+    let owner = server.owner();
+    for cluster in ["a", "b", "c", "d"] {
+        put(&owner, cluster, &[9.4, 9.4, 9.4, 9.4, 9.4, 9.4, 10.5]);
+    }
+    // Four clusters with three alerts each. The refused one is repeated, while the slow hook gets its first.
+    let told: Vec<Told> = (0..13).map(|_| ear.next()).collect();
+    let ids: BTreeSet<_> = told.iter().map(|told| told.header("webhook-id")).collect();
+    assert_eq!(ids.len(), 12);
+    let output = server.output();
+    assert!(output.contains("(attempt 1): it answered 302 Found; redirects are not followed"), "{output}");
 }
 
 fn a_killed_server_judges_after_its_restart(kind: Kind) {

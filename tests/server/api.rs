@@ -41,8 +41,14 @@ on_every_store! {
     deleted_runs_are_gone
     a_log_stays_while_another_run_has_it
     old_runs_are_deleted_if_configured
+    a_clock_that_is_ahead_deletes_nothing
+    an_event_stream_ends_with_its_token
+    event_streams_have_a_limit_for_each_caller_and_for_all
+    a_quota_counts_what_is_stored
     tokens_are_created_listed_and_revoked
     a_share_link_shows_its_runs_until_it_is_revoked
+    a_deleted_run_that_returns_is_not_shared
+    the_state_of_a_log_is_told_alike
     a_token_has_its_quota
     limits_health_and_metrics_are_reported
     callers_learn_their_name
@@ -701,32 +707,103 @@ fn a_log_stays_while_another_run_has_it(kind: Kind) {
     assert_eq!(server.place.blobs(), [""; 0]);
 }
 
+/// Returns the time of this many days ago, as the store writes it.
+fn days_ago(days: i64) -> String {
+    format!("{:.6}", jiff::Timestamp::now() - jiff::SignedDuration::from_hours(24 * days))
+}
+
+/// Makes a run one that was received this many days ago.
+fn age(place: &Place, made: &Made, days: i64) {
+    let (at, id) = (days_ago(days), made.run.id);
+    change(&place.address(), &format!("UPDATE runs SET received_at = '{at}' WHERE id = '{id}'"));
+}
+
+/// Starts a server that deletes runs after 30 days, and waits until it looked for old ones.
+fn retaining(place: &Place, said: &str) -> Server {
+    let options = Options { arguments: &["--retain-days", "30"], ..Options::default() };
+    let server = Server::with(place, &options);
+    wait_for(said, SOON, || server.output().contains(said).then_some(()));
+    server
+}
+
 fn old_runs_are_deleted_if_configured(kind: Kind) {
     let server = start(kind);
-    let [old, new] = [12.39, 11.0].map(|step_time_s| carried(step_time_s, "eos"));
-    for made in [&old, &new] {
+    let [old, recent, new] = [12.39, 11.0, 10.0].map(|step_time_s| carried(step_time_s, "eos"));
+    for made in [&old, &recent, &new] {
         server.owner().put_all(made);
     }
-    let age = |made: &Made, days: u32| {
-        let at = jiff::Timestamp::now() - jiff::SignedDuration::from_hours(24 * i64::from(days));
-        let id = made.run.id;
-        change(
-            &server.place.address(),
-            &format!("UPDATE runs SET received_at = '{at:.6}' WHERE id = '{id}'"),
-        );
-    };
-    age(&old, 31);
-    age(&new, 29);
+    age(&server.place, &old, 31);
+    age(&server.place, &recent, 29);
     let place = server.kill();
     let server = Server::at(&place);
-    assert_eq!(server.owner().all("").len(), 2);
+    assert_eq!(server.owner().all("").len(), 3);
     let place = server.kill();
-    let options = Options { arguments: &["--retain-days", "30"], ..Options::default() };
-    let server = Server::with(&place, &options);
-    wait_for("deletion", SOON, || (server.owner().all("").len() == 1).then_some(()));
-    assert_eq!(server.owner().all(""), [new.run.id.to_string()]);
-    wait_for("deletion of the log", SOON, || (place.blobs().len() == 1).then_some(()));
-    assert!(place.blobs()[0].contains(&new.run.source.sha256));
+    // Deletions begin after a grace period.
+    let server = retaining(&place, "--retain-days 30 deletes runs from ");
+    assert_eq!(server.owner().all("").len(), 3);
+    let place = server.kill();
+    change(&place.address(), &format!("UPDATE clock SET steady_since = '{}'", days_ago(4)));
+    let server = retaining(&place, &format!("run {} was deleted: received before ", old.run.id));
+    assert_eq!(server.owner().all(""), [&new, &recent].map(|made| made.run.id.to_string()));
+    wait_for("deletion of the log", SOON, || (place.blobs().len() == 2).then_some(()));
+    assert!(place.blobs().iter().all(|blob| !blob.contains(&old.run.source.sha256)));
+}
+
+fn a_clock_that_is_ahead_deletes_nothing(kind: Kind) {
+    let server = start(kind);
+    let runs = [12.39, 11.0, 10.0].map(|step_time_s| carried(step_time_s, "eos"));
+    for made in &runs {
+        server.owner().put_all(made);
+    }
+    // All runs were received a year ago by the clock, and it ran steadily: the newest is as old as the others.
+    for (made, days) in runs.iter().zip([396, 380, 365]) {
+        age(&server.place, made, days);
+    }
+    let place = server.kill();
+    let server = retaining(&place, "--retain-days 30 deletes runs from ");
+    let place = server.kill();
+    change(&place.address(), &format!("UPDATE clock SET steady_since = '{}'", days_ago(4)));
+    let server = retaining(&place, &format!("run {} was deleted: received before ", runs[0].run.id));
+    assert_eq!(server.owner().all("").len(), 2);
+    // A run is received with the time of a clock that jumped.
+    server.owner().put_all(&carried(9.0, "eos"));
+    let place = server.kill();
+    change(&place.address(), &format!("UPDATE clock SET seen_at = '{}'", days_ago(365)));
+    let server = retaining(&place, "The clock jumped from ");
+    assert_eq!(server.owner().all("").len(), 3);
+}
+
+fn an_event_stream_ends_with_its_token(kind: Kind) {
+    let server = start(kind);
+    let token = server.by(&server.place.token("read", &[]));
+    let mut events = token.watch(None);
+    assert_eq!(server.owner().put(&made(12.39).run).status, 201);
+    assert_eq!(events.told().0, "run");
+    assert_eq!(server.place.trainplan(&["token", "revoke", "read"]).code, Some(0));
+    while let Some((_, kind, _)) = events.next() {
+        assert_eq!(kind, "alert");
+    }
+}
+
+fn event_streams_have_a_limit_for_each_caller_and_for_all(kind: Kind) {
+    let server = start(kind);
+    let tokens: Vec<_> = (0..16).map(|_| server.by(&server.place.token("read", &[]))).collect();
+    let mut open: Vec<_> = (0..32).map(|_| tokens[0].watch(None)).collect();
+    let refused = tokens[0].get("/events");
+    assert!(refused.problem(429).contains("32 event streams") && refused.header("retry-after").is_some());
+    // Other requests and other callers are served.
+    assert_eq!(tokens[0].get("/runs").status, 200);
+    for token in &tokens[1..] {
+        open.extend((0..32).map(|_| token.watch(None)));
+    }
+    let refused = server.anyone().get("/events");
+    assert!(refused.problem(503).contains("512 event streams") && refused.header("retry-after").is_some());
+    drop(open);
+    wait_for("place", SOON, || {
+        let metrics = server.anyone().get("//metrics").text();
+        metrics.lines().any(|line| line == "trainplan_watchers 0").then_some(())
+    });
+    tokens[0].watch(None);
 }
 
 fn tokens_are_created_listed_and_revoked(kind: Kind) {
@@ -805,6 +882,47 @@ fn a_share_link_shows_its_runs_until_it_is_revoked(kind: Kind) {
     owner.post("/shares", &json!({ "ids": [Uuid::now_v7()], "expires_in_days": 1 })).problem(404);
 }
 
+fn a_deleted_run_that_returns_is_not_shared(kind: Kind) {
+    let server = start(kind);
+    let owner = server.owner();
+    let [gone, kept] = [12.0, 13.0].map(|seconds| carried(seconds, "eos"));
+    for made in [&gone, &kept] {
+        owner.put_all(made);
+    }
+    let guest = |ids: Value| {
+        let share = owner.post("/shares", &json!({ "ids": ids, "expires_in_days": 7 })).json();
+        server.by(share["secret"].as_str().unwrap())
+    };
+    let (both, alone) = (guest(json!([gone.run.id, kept.run.id])), guest(json!([gone.run.id])));
+    let path = format!("/runs/{}", gone.run.id);
+    assert_eq!((both.get(&path).status, alone.get(&path).status), (200, 200));
+    assert_eq!(owner.delete(&path).status, 204);
+    owner.put_all(&gone);
+    both.get(&path).problem(403);
+    alone.get(&path).problem(401);
+    assert_eq!(both.get(&format!("/runs/{}", kept.run.id)).status, 200);
+}
+
+fn the_state_of_a_log_is_told_alike(kind: Kind) {
+    let server = start(kind);
+    let (owner, made) = (server.owner(), made(12.0));
+    let path = format!("/runs/{}/log", made.run.id);
+    let head = || owner.ask("HEAD", &path, &[], None);
+    assert_eq!(head().status, 404);
+    owner.put_log(made.run.id, 0, true, &made.log).problem(404);
+    assert_eq!(owner.put(&made.run).status, 201);
+    let state = |answer: &super::harness::Answer| {
+        ["upload-offset", "upload-complete"].map(|name| answer.header(name).unwrap().to_owned())
+    };
+    assert_eq!(state(&head()), ["0", "?0"]);
+    let half = made.log.len() / 2;
+    let put = owner.put_log(made.run.id, 0, false, &made.log[..half]);
+    assert_eq!((state(&put), put.json()), (state(&head()), json!({ "offset": half, "complete": false })));
+    assert_eq!(owner.put_log(made.run.id, half, true, &made.log[half..]).status, 200);
+    let again = owner.put_log(made.run.id, 0, true, &made.log);
+    assert_eq!((state(&again), again.json()), (state(&head()), json!({ "offset": 0, "complete": true })));
+}
+
 fn a_token_has_its_quota(kind: Kind) {
     let server = start(kind);
     let (first, second) = (made(12.0), made(13.0));
@@ -814,6 +932,25 @@ fn a_token_has_its_quota(kind: Kind) {
     assert!(token.put(&second.run).problem(429).contains("per day"));
     assert!(token.put_log(first.run.id, 0, false, b"x").problem(429).contains("per day"));
     assert_eq!(server.owner().put(&second.run).status, 201);
+}
+
+fn a_quota_counts_what_is_stored(kind: Kind) {
+    let server = start(kind);
+    let run = made(12.0).run;
+    assert_eq!(server.owner().put(&run).status, 201);
+    // The same random bytes twice, too far apart for the store's compression.
+    let random: Vec<u8> = (0..3 << 20).map(|_| fastrand::u8(..)).collect();
+    let mut packed = zstd::Encoder::new(Vec::new(), 1).unwrap();
+    packed.window_log(23).unwrap();
+    packed.long_distance_matching(true).unwrap();
+    packed.write_all(&random.repeat(2)).unwrap();
+    let packed = packed.finish().unwrap();
+    assert!(packed.len() < 4 << 20, "{}", packed.len());
+    let token = server.by(&server.place.token("upload", &["--quota-bytes", &(4 << 20).to_string()]));
+    let headers = [("upload-offset", "0"), ("upload-complete", "?0"), ("content-encoding", "zstd")];
+    let answer = token.ask("PUT", &format!("/runs/{}/log", run.id), &headers, Some(&packed));
+    assert!(answer.problem(429).contains("per day"));
+    assert!(server.place.number("SELECT max(bytes) FROM uploaded") > 6 << 20);
 }
 
 fn limits_health_and_metrics_are_reported(kind: Kind) {

@@ -2,12 +2,16 @@
 
 use crate::harness::{Answer, Client, Kind, Place, Server, carried, digest, file_of, ids, on_every_store};
 use serde_json::{Value, json};
+use std::io::Write;
+use std::thread;
 use std::time::{Duration, Instant};
+use trainplan_shared::result::RunResult;
 
 on_every_store! {
     long_texts_and_lists_in_results_are_refused
     impossible_figures_are_refused
     long_query_parameters_are_refused
+    attacks_on_memory_stay_below_512_mb
 }
 
 /// Uploads a result after setting a field, by its JSON pointer.
@@ -83,4 +87,53 @@ fn long_query_parameters_are_refused(kind: Kind) {
     let parameters = document["paths"]["/runs"]["get"]["parameters"].as_array().unwrap().clone();
     let recipe = parameters.iter().find(|parameter| parameter["name"] == "recipe").unwrap();
     assert_eq!(recipe["schema"]["maxLength"], 200);
+}
+
+/// A valid result of this size, with blanks between its fields.
+fn padded(run: &RunResult, bytes: usize) -> Vec<u8> {
+    let mut file = file_of(run);
+    let end = file.iter().rposition(|byte| *byte == b'}').unwrap();
+    file.splice(end..end, std::iter::repeat_n(b' ', bytes));
+    file
+}
+
+fn attacks_on_memory_stay_below_512_mb(kind: Kind) {
+    let server = Server::at(&Place::new(kind));
+    let owner = server.owner();
+    let put = |run: &RunResult, body: &[u8], coding: &str| {
+        let headers = [("content-digest", &*digest(body)), ("content-encoding", coding)];
+        owner.try_ask("PUT", &format!("/runs/{}", run.id), &headers, Some(body))
+    };
+    // A small body that decompresses to 60 MB.
+    let run = carried(12.0, "eos").run;
+    let small = zstd::encode_all(&padded(&run, 60 << 20)[..], 19).unwrap();
+    assert!(put(&run, &small, "zstd").unwrap().problem(413).contains("256 times its size"));
+    // Large results at once: some are stored, others have to wait.
+    let runs: Vec<_> = (0..6).map(|_| carried(12.0, "eos").run).collect();
+    let large: Vec<_> = runs.iter().map(|run| padded(run, 44 << 20)).collect();
+    let answers: Vec<_> = thread::scope(|scope| {
+        let uploads: Vec<_> =
+            runs.iter().zip(&large).map(|(run, file)| scope.spawn(|| put(run, file, "identity"))).collect();
+        uploads.into_iter().map(|upload| upload.join().unwrap()).collect()
+    });
+    // A client that still sends when it is refused may see its connection closed.
+    for answer in answers.into_iter().flatten().filter(|answer| answer.status != 201) {
+        answer.problem(503);
+        assert!(answer.header("retry-after").is_some());
+    }
+    for (run, file) in runs.iter().zip(&large) {
+        assert!([200, 201].contains(&put(run, file, "identity").unwrap().status));
+    }
+    // Comparisons that would read them all.
+    let all: Vec<String> = runs.iter().map(|run| run.id.to_string()).collect();
+    let detail = owner.get(&format!("/compare?ids={}", all.join(","))).problem(413);
+    assert!(detail.contains("Name fewer runs"), "{detail}");
+    assert_eq!(owner.get(&format!("/compare?ids={}", all[0])).status, 200);
+    // Many lists of long paths, which nobody reads.
+    let mut lists: Vec<_> = (0..100).map(|_| server.wire()).collect();
+    for wire in &mut lists {
+        write!(wire, "GET /api/v1/runs?limit=1000 HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+    }
+    assert_eq!(owner.all("").len(), runs.len());
+    assert!(server.peak_memory() < 512 << 20, "{} bytes", server.peak_memory());
 }

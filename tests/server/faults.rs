@@ -8,7 +8,8 @@ use crate::services::{Postgres, S3 as S3Server};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Mutex;
@@ -129,6 +130,34 @@ impl Drop for Disk {
     }
 }
 
+/// Asserts that an answer reports a full disk and when to try again.
+fn is_full(answer: &crate::harness::Answer) {
+    assert!(answer.problem(507).contains("disk is full"));
+    assert!(answer.header("retry-after").unwrap().parse::<u32>().unwrap() > 0);
+}
+
+#[test]
+fn the_database_file_is_private_and_an_emptied_one_is_refused() {
+    let place = Place::local();
+    fs::set_permissions(place.dir(), Permissions::from_mode(0o755)).unwrap();
+    let server = Server::at(&place);
+    server.owner().put_all(&carried(12.0, "eos"));
+    let file = place.dir().join("store.sqlite");
+    let mode = || fs::metadata(&file).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(), 0o600);
+    // Pieces of uploads leave no folders.
+    assert_eq!(fs::read_dir(place.blob_folder().join("arriving")).map_or(0, Iterator::count), 0);
+    server.kill();
+    fs::set_permissions(&file, Permissions::from_mode(0o644)).unwrap();
+    Server::at(&place).kill();
+    assert_eq!(mode(), 0o600);
+    for end in ["", "-wal", "-shm"] {
+        let _ = fs::write(place.dir().join(format!("store.sqlite{end}")), "");
+    }
+    let said = Server::try_with(&place, &Options::default()).unwrap_err();
+    assert!(said.contains("is an empty file: it lost its content"), "{said}");
+}
+
 #[test]
 fn the_disk_is_full() {
     let Some(disk) = Disk::make(48 << 20) else {
@@ -150,12 +179,12 @@ fn the_disk_is_full() {
         fs::write(&filler, vec![b'x'; free.saturating_sub(left)]).unwrap();
     };
     free(2 << 20);
-    is_out_of_reach(&owner.put_log(long.run.id, 0, true, &long.log));
+    is_full(&owner.put_log(long.run.id, 0, true, &long.log));
     fs::remove_file(&filler).unwrap();
     free(0);
     // Results fail later: the database file may have free pages.
     let refused = (0..200).map(|_| owner.put(&carried(12.0, "eos").run)).find(|answer| answer.status != 201);
-    is_out_of_reach(&refused.unwrap());
+    is_full(&refused.unwrap());
     // Reading still works.
     let listed = owner.all("");
     assert!(listed.contains(&first.run.id.to_string()));

@@ -168,7 +168,7 @@ fn with_a_share_link_for_other_runs() {
     guest.post("/shares", &json!({ "ids": [shown], "expires_in_days": 1 })).problem(403);
     // A deleted run is also gone for visitors.
     assert_eq!(private.admin.delete(&format!("/runs/{shown}")).status, 204);
-    guest.get(&format!("/runs/{shown}")).problem(404);
+    guest.get(&format!("/runs/{shown}")).problem(401);
 }
 
 #[test]
@@ -358,7 +358,7 @@ fn a_browser_without_tls() {
 #[test]
 fn a_cross_site_request() {
     let place = Place::local();
-    let arguments = ["--login-header", "x-user", "--trusted-proxy", "127.0.0.1"];
+    let arguments = ["--read", "public", "--login-header", "x-user", "--trusted-proxy", "127.0.0.1"];
     let server = Server::with(&place, &Options { arguments: &arguments, ..Options::default() });
     let run = made(12.39).run;
     assert_eq!(server.owner().put(&run).status, 201);
@@ -425,7 +425,7 @@ fn exceeding_the_rate_with_forged_addresses() {
     assert_eq!(token.get("/runs").status, 200);
     drop(server);
 
-    let behind = ["--requests-per-minute", "20", "--trusted-proxy", "127.0.0.1"];
+    let behind = ["--read", "public", "--requests-per-minute", "20", "--trusted-proxy", "127.0.0.1"];
     let server = Server::with(&Place::local(), &Options { arguments: &behind, ..Options::default() });
     // A proxy appends the address that it saw.
     let ask = |number: u32, seen: &str| {
@@ -719,4 +719,47 @@ fn a_binary_log() {
     let lines = owner.json(&format!("/runs/{}/log/lines?from=51", made.run.id));
     assert_eq!(lines["items"].as_array().unwrap().len(), 2);
     assert_eq!(lines["items"][1]["text"].as_str().unwrap().len(), 4096);
+}
+
+#[test]
+fn more_connections_than_open_files() {
+    let options = Options { by: &["prlimit", "--nofile=300:300"], ..Options::default() };
+    let server = Server::with(&Place::local(), &options);
+    let owner = server.owner();
+    // The client keeps its connection.
+    assert_eq!(owner.get("/limits").status, 200);
+    let idle: Vec<_> = (0..400).map(|_| server.wire()).collect();
+    for _ in 0..10 {
+        owner.put_all(&carried(12.0, "eos"));
+    }
+    assert_eq!(owner.all("").len(), 10);
+    drop(idle);
+}
+
+#[test]
+fn a_missing_or_second_host() {
+    let server = Server::start();
+    let ask = |hosts: &str| {
+        let mut wire = server.wire();
+        write!(wire, "GET /api/v1/limits HTTP/1.1\r\n{hosts}Connection: close\r\n\r\n").unwrap();
+        read_all(&mut wire).lines().next().unwrap_or_default().to_owned()
+    };
+    let own = format!("Host: {}\r\n", server.address);
+    assert_eq!(ask(&own), "HTTP/1.1 200 OK");
+    assert_eq!(ask(""), "HTTP/1.1 400 Bad Request");
+    assert_eq!(ask(&format!("{own}Host: evil.example\r\n")), "HTTP/1.1 400 Bad Request");
+    assert_eq!(ask("Host: evil.example\r\n"), "HTTP/1.1 403 Forbidden");
+}
+
+#[test]
+fn a_proxy_before_a_loopback_address() {
+    let start = |more: &[&str]| {
+        let arguments = [&["--trusted-proxy", "127.0.0.1"], more].concat();
+        Server::try_with(&Place::local(), &Options { arguments: &arguments, ..Options::default() })
+    };
+    let said = start(&[]).map(|server| server.output()).unwrap_err();
+    assert!(said.contains("--behind-tls") && said.contains("--read private"), "{said}");
+    start(&["--behind-tls"]).unwrap().anyone().get("/runs").problem(401);
+    start(&["--read", "private"]).unwrap().anyone().get("/runs").problem(401);
+    assert_eq!(start(&["--read", "public"]).unwrap().anyone().get("/runs").status, 200);
 }

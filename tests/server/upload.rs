@@ -73,11 +73,15 @@ impl Place {
         (run, rows)
     }
 
-    /// How much of the log is there; none where all of it is.
+    /// Returns how much of the log arrived; none if it is complete.
     fn offset(&self) -> Option<u64> {
         let (head, _) = self.served.ask("HEAD", &format!("/api/v1/runs/{}/log", self.id()));
-        let offset = head.lines().find_map(|line| line.strip_prefix("upload-offset: "));
-        offset.map(|offset| offset.trim().parse().unwrap())
+        let header = |name| head.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+        if header("upload-complete: ") == Some("?1") {
+            return None;
+        }
+        // Before its result arrived, the server does not know the run.
+        Some(header("upload-offset: ").map_or(0, |offset| offset.parse().unwrap()))
     }
 
     fn wait_for_some_of_the_log(&self) {

@@ -6,10 +6,10 @@ use super::{Failure, note};
 use crate::store::{BlobError, Store, StoreError};
 use jiff::Timestamp;
 use serde::Serialize;
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use trainplan_shared::api::UploadOutcome;
+use trainplan_shared::api::{ServerLimits, UploadOutcome};
 use trainplan_shared::result::{self, FILE_ENDING, FileError, RunResult};
 
 /// Import saved results into the store that `trainplan serve` shows
@@ -185,8 +185,23 @@ async fn import(store: &Store, path: &Path) -> Result<Row, StoreError> {
 
 /// Returns the result in a file, and the file's bytes.
 fn read(path: &Path) -> Result<(RunResult, Vec<u8>), String> {
-    let bytes = fs::read(path).map_err(|error| could_not_read(&error))?;
+    let bytes = bounded(path).map_err(|error| could_not_read(&error))?;
     Ok((result::read(&bytes).map_err(|error| no_result(path, &error))?, bytes))
+}
+
+/// Reads a file that is not larger than the server accepts. Pipes and devices are refused: they may have no end.
+fn bounded(path: &Path) -> io::Result<Vec<u8>> {
+    let most = ServerLimits::default().max_result_bytes;
+    // Opening a pipe waits for a writer.
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::other("it is not a regular file"));
+    }
+    let mut bytes = Vec::new();
+    File::open(path)?.take(most as u64 + 1).read_to_end(&mut bytes)?;
+    if bytes.len() > most {
+        return Err(io::Error::other(format!("it has more than {most} bytes")));
+    }
+    Ok(bytes)
 }
 
 /// Returns the score in a file, if it belongs to the run.
@@ -221,10 +236,10 @@ pub(super) fn log_of(path: &Path) -> Option<PathBuf> {
     beside(path, ".log.zst")
 }
 
-/// Returns the file beside a result file with the same name and another ending, if it exists.
+/// Returns the file beside a result file with the same name and another ending, if it exists and is a regular file.
 fn beside(path: &Path, ending: &str) -> Option<PathBuf> {
     let name = path.file_name()?.to_str()?.strip_suffix(FILE_ENDING)?;
-    Some(path.with_file_name(format!("{name}{ending}"))).filter(|beside| beside.exists())
+    Some(path.with_file_name(format!("{name}{ending}"))).filter(|beside| beside.is_file())
 }
 
 pub(super) fn could_not_read(error: &io::Error) -> String {

@@ -48,6 +48,10 @@ pub(super) enum Caller {
     Person(String),
 }
 
+/// The name by which a caller's requests and event streams are counted: the id of a token, else the network.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct CountedAs(pub(super) String);
+
 impl Caller {
     /// Returns the name under which the store records what the caller does.
     pub(super) fn name(&self) -> &str {
@@ -136,6 +140,7 @@ pub(super) async fn identify(
     };
     server.rates.request(&counted)?;
     request.extensions_mut().insert(caller);
+    request.extensions_mut().insert(CountedAs(counted));
     Ok(next.run(request).await)
 }
 

@@ -8,14 +8,22 @@ use axum::extract::Request;
 use axum::http::{StatusCode, header, uri::Authority};
 use axum::middleware::Next;
 use axum::response::Response;
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-/// Refuses requests to names other than those of the loopback interface.
+/// Refuses requests to names other than those of the loopback interface, and those with no or several names.
 pub(super) async fn only_own(request: Request, next: Next) -> Result<Response, Problem> {
-    let named = request.headers().get(header::HOST).map(|host| host.to_str().unwrap_or_default());
-    // Clients other than browsers may send no name.
-    let named = named.or_else(|| request.uri().authority().map(Authority::as_str));
-    if named.is_none_or(is_own) {
+    let hosts = request.headers().get_all(header::HOST).iter();
+    let named: BTreeSet<&str> = hosts
+        .map(|host| host.to_str().unwrap_or_default())
+        // A request to a proxy has the name in its target too.
+        .chain(request.uri().authority().map(Authority::as_str))
+        .collect();
+    if named.len() != 1 {
+        let detail = "The request must name one host. Send one Host header, such as Host: localhost.";
+        return Err(Problem::new(StatusCode::BAD_REQUEST, detail));
+    }
+    if named.into_iter().all(is_own) {
         return Ok(next.run(request).await);
     }
     Err(Problem::new(

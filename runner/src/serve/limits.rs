@@ -5,25 +5,95 @@ use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, StatusCode, header};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
+use futures_util::stream::unfold;
 use http_body_util::BodyExt;
 use sha2::{Digest, Sha256};
+use std::convert::Infallible;
 use std::io::Read;
-use std::time::Duration;
-use tokio::sync::{Semaphore, SemaphorePermit};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use trainplan_shared::result::{LONGEST_NAME, LONGEST_PATH, LONGEST_SCENARIO};
 
 /// The longest pause within a body.
 const IDLE: Duration = Duration::from_secs(30);
 
-/// The longest time that a whole body may take, so that slow clients don't block connections.
+/// The longest time that a whole body may take, so that slow clients don't block connections. A large body has a
+/// second more for each [`SLOWEST`] bytes.
 const WHOLE_BODY: Duration = Duration::from_secs(5 * 60);
+const SLOWEST: u64 = 64 << 10;
 
-/// The largest zstd window, as a power of two: frames with larger ones are refused.
-pub(super) const WINDOW_LOG: u32 = 27;
+/// The largest zstd window, as a power of two: 8 MiB, which RFC 9659 allows. Frames with larger ones are refused.
+pub(super) const WINDOW_LOG: u32 = 23;
 
-/// The memory for all bodies together, in pieces of [`ROOM_PIECE`]: 1 GiB.
-pub(super) const ROOM: usize = 16 << 10;
+/// A compressed body may have this many times its size when decompressed, and in any case [`FREE`] bytes.
+const EXPANSION: usize = 256;
+const FREE: usize = 4 << 20;
+
+/// The memory that a result takes while it is read, as a multiple of its file's size.
+const READING: usize = 3;
+
+/// The memory for all bodies, results and answers together, in pieces of [`ROOM_PIECE`]: 256 MiB.
+const ROOM: usize = 4 << 10;
 const ROOM_PIECE: usize = 64 << 10;
+
+/// The memory that requests share. It limits all requests together, so that many large ones can't exceed the
+/// machine's memory.
+#[derive(Debug, Clone)]
+pub(super) struct Room(Arc<Semaphore>);
+
+/// Memory that a request holds until this is dropped.
+#[derive(Debug)]
+pub(super) struct HeldRoom {
+    room: Room,
+    taken: OwnedSemaphorePermit,
+}
+
+impl Room {
+    pub(super) fn new() -> Room {
+        Room(Arc::new(Semaphore::new(ROOM)))
+    }
+
+    /// Takes room for some bytes.
+    ///
+    /// # Errors
+    /// Other requests hold it: 503.
+    pub(super) fn take(&self, bytes: usize) -> Result<HeldRoom, Problem> {
+        // What is larger than the whole room may have all of it.
+        let pieces = bytes.div_ceil(ROOM_PIECE).clamp(1, ROOM);
+        let taken = Arc::clone(&self.0).try_acquire_many_owned(pieces as u32);
+        let taken = taken.map_err(|_| {
+            let detail = "The server is processing too many large requests. Try again in a few seconds.";
+            Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail).with(header::RETRY_AFTER, 5)
+        })?;
+        Ok(HeldRoom { room: self.clone(), taken })
+    }
+
+    /// Takes room for reading stored results: files of these sizes.
+    pub(super) fn take_for_reading(&self, bytes: usize) -> Result<HeldRoom, Problem> {
+        self.take(bytes.saturating_mul(1 + READING))
+    }
+}
+
+impl HeldRoom {
+    /// Takes more, so that it is room for these bytes in all.
+    pub(super) fn grow(&mut self, bytes: usize) -> Result<(), Problem> {
+        let held = self.taken.num_permits() * ROOM_PIECE;
+        if bytes > held && self.taken.num_permits() < ROOM {
+            let most = ROOM - self.taken.num_permits();
+            self.taken.merge(self.room.take((bytes - held).min(most * ROOM_PIECE))?.taken);
+        }
+        Ok(())
+    }
+}
+
+/// Makes a body of bytes that is sent in pieces, and holds room for them until the last one.
+pub(super) fn held_body(bytes: Bytes, held: HeldRoom) -> Body {
+    Body::from_stream(unfold((bytes, held), async |(mut rest, held)| {
+        let piece = rest.split_to(rest.len().min(ROOM_PIECE));
+        (!piece.is_empty()).then_some((Ok::<_, Infallible>(piece), (rest, held)))
+    }))
+}
 
 /// Returns the most bytes of a query parameter's value.
 pub(super) fn longest_value(name: &str) -> usize {
@@ -35,51 +105,53 @@ pub(super) fn longest_value(name: &str) -> usize {
     }
 }
 
-/// Reads a body of at most `most` bytes; returns it with a permit for its memory. Only received bytes need a
-/// permit, so slow clients don't block others.
-pub(super) async fn read_body(
-    body: Body,
-    most: usize,
-    room: &Semaphore,
-) -> Result<(Vec<u8>, SemaphorePermit<'_>), Problem> {
-    let no_room = |_| {
-        let detail = "The server is receiving too many uploads. Try again in a few seconds.";
-        let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail);
-        problem.with(header::RETRY_AFTER, 5)
-    };
-    let read = async {
-        let mut all = Vec::new();
-        let mut taken = room.try_acquire().map_err(no_room)?;
-        let mut body = body;
-        while let Some(piece) = next(&mut body).await? {
-            if all.len() + piece.len() > most {
-                return Err(too_large(most as u64));
-            }
-            while taken.num_permits() * ROOM_PIECE < all.len() + piece.len() {
-                taken.merge(room.try_acquire().map_err(no_room)?);
-            }
-            all.extend_from_slice(&piece);
+/// Reads a body of at most `most` bytes; returns it with the room that it takes. Only received bytes need room,
+/// so slow clients don't block others.
+pub(super) async fn read_body(body: Body, most: usize, room: &Room) -> Result<(Vec<u8>, HeldRoom), Problem> {
+    let mut all = Vec::new();
+    let mut held = room.take(0)?;
+    let mut body = TimedBody::new(body);
+    while let Some(piece) = body.next().await? {
+        if all.len() + piece.len() > most {
+            return Err(too_large(most as u64));
         }
-        Ok((all, taken))
-    };
-    tokio::time::timeout(WHOLE_BODY, read).await.unwrap_or_else(|_| Err(too_slow()))
+        held.grow(all.len() + piece.len())?;
+        all.extend_from_slice(&piece);
+    }
+    Ok((all, held))
 }
 
-/// Returns the next bytes of a body; none at its end.
-pub(super) async fn next(body: &mut Body) -> Result<Option<Bytes>, Problem> {
-    loop {
-        let frame = tokio::time::timeout(IDLE, body.frame()).await.map_err(|_| too_slow())?;
-        match frame {
-            None => return Ok(None),
-            Some(Ok(frame)) => {
-                // Other frames are trailers, which are ignored.
-                if let Ok(data) = frame.into_data() {
-                    return Ok(Some(data));
+/// A body that is read within limits of time.
+pub(super) struct TimedBody {
+    body: Body,
+    begun: Instant,
+    received: u64,
+}
+
+impl TimedBody {
+    pub(super) fn new(body: Body) -> TimedBody {
+        TimedBody { body, begun: Instant::now(), received: 0 }
+    }
+
+    /// Returns the next bytes; none at the end.
+    pub(super) async fn next(&mut self) -> Result<Option<Bytes>, Problem> {
+        loop {
+            let whole = WHOLE_BODY + Duration::from_secs(self.received / SLOWEST);
+            let left = whole.saturating_sub(self.begun.elapsed()).min(IDLE);
+            let frame = tokio::time::timeout(left, self.body.frame()).await.map_err(|_| too_slow())?;
+            match frame {
+                None => return Ok(None),
+                Some(Ok(frame)) => {
+                    // Other frames are trailers, which are ignored.
+                    if let Ok(data) = frame.into_data() {
+                        self.received += data.len() as u64;
+                        return Ok(Some(data));
+                    }
                 }
-            }
-            Some(Err(error)) => {
-                let detail = format!("The body ended early: {error}. Send it again.");
-                return Err(Problem::new(StatusCode::BAD_REQUEST, detail));
+                Some(Err(error)) => {
+                    let detail = format!("The body ended early: {error}. Send it again.");
+                    return Err(Problem::new(StatusCode::BAD_REQUEST, detail));
+                }
             }
         }
     }
@@ -97,17 +169,41 @@ pub(super) fn is_compressed(headers: &HeaderMap) -> Result<bool, Problem> {
     }
 }
 
-/// Decompresses a zstd body of at most `most` bytes when decompressed.
-pub(super) fn decompress(packed: &[u8], most: usize) -> Result<Vec<u8>, Problem> {
+/// Decompresses a zstd body of at most `most` bytes when decompressed, and takes room for it.
+pub(super) fn decompress(packed: &[u8], most: usize, held: &mut HeldRoom) -> Result<Vec<u8>, Problem> {
     let torn = |error| Problem::new(StatusCode::BAD_REQUEST, format!("The body is not valid zstd: {error}."));
     let mut decoder = zstd::Decoder::new(packed).map_err(torn)?;
     decoder.window_log_max(WINDOW_LOG).map_err(torn)?;
+    let expanded = packed.len().saturating_mul(EXPANSION).max(FREE);
+    let bound = most.min(expanded);
     let mut all = Vec::new();
-    decoder.take(most as u64 + 1).read_to_end(&mut all).map_err(torn)?;
-    if all.len() > most {
-        return Err(too_large(most as u64));
+    let mut piece = vec![0; ROOM_PIECE];
+    loop {
+        let count = decoder.read(&mut piece).map_err(torn)?;
+        if count == 0 {
+            return Ok(all);
+        }
+        if all.len() + count > bound {
+            return Err(if bound == most { too_large(most as u64) } else { too_dense(packed.len(), bound) });
+        }
+        held.grow(packed.len() + all.len() + count)?;
+        all.extend_from_slice(&piece[..count]);
     }
-    Ok(all)
+}
+
+/// Takes the room for reading a result of this size, beside the room for its body.
+pub(super) fn grow_for_reading(held: &mut HeldRoom, received: usize, file: usize) -> Result<(), Problem> {
+    held.grow(received.saturating_add(file.saturating_mul(READING)))
+}
+
+fn too_dense(packed: usize, bound: usize) -> Problem {
+    Problem::new(
+        StatusCode::PAYLOAD_TOO_LARGE,
+        format!(
+            "The body decompresses from {packed} bytes to more than {bound}: at most {EXPANSION} times its size is \
+             accepted. Send it uncompressed."
+        ),
+    )
 }
 
 /// Compares a body with the hash that was sent with it (RFC 9530).

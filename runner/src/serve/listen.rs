@@ -18,6 +18,9 @@ use tower::ServiceExt;
 /// The most open connections; further ones wait.
 const CONNECTIONS: usize = 2048;
 
+/// The open files that are kept for the database, logs and webhooks, whatever connections there are.
+const RESERVE: u64 = 192;
+
 /// The time that a client has to send a request's headers.
 const HEADERS: Duration = Duration::from_secs(20);
 
@@ -27,19 +30,30 @@ const UNREAD: Duration = Duration::from_secs(60);
 /// The time that open requests have when the server shuts down.
 const LAST: Duration = Duration::from_secs(20);
 
-/// Raises the limit on open files to the hard limit: many systems start programs with a low one.
-fn open_many() {
+/// Raises the limit on open files to the hard limit, because many systems start programs with a low one. Returns
+/// how many connections that allows.
+fn open_many() -> usize {
     let limit = getrlimit(Resource::Nofile);
     if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }) {
         tracing::warn!("the limit on open files stays at {:?}: {error}", limit.current);
     }
+    let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    let connections =
+        usize::try_from(files.saturating_sub(RESERVE)).unwrap_or(CONNECTIONS).clamp(16, CONNECTIONS);
+    if connections < CONNECTIONS {
+        tracing::warn!(
+            "This process may open only {files} files, so it serves at most {connections} connections at a time. Raise \
+             the hard limit (ulimit -Hn, LimitNOFILE=)."
+        );
+    }
+    connections
 }
 
 /// Serves connections until `end`, then finishes open requests.
 pub(super) async fn serve(listener: TcpListener, router: Router, end: impl Future<Output = ()>) {
-    open_many();
+    let connections = open_many();
     let graceful = GracefulShutdown::new();
-    let places = Arc::new(Semaphore::new(CONNECTIONS));
+    let places = Arc::new(Semaphore::new(connections));
     let mut end = std::pin::pin!(end);
     loop {
         let accept = async {

@@ -18,13 +18,14 @@ mod watch;
 mod webhooks;
 
 use crate::data::{DataDir, DataDirError};
-use crate::store::{Store, StoreError, StorePlace, secret};
+use crate::store::{Retention, Store, StoreError, StorePlace, secret};
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::http::{HeaderName, HeaderValue, header};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use limits::Room;
 use meter::Meter;
 use problem::Problem;
 use rates::Rates;
@@ -90,6 +91,12 @@ pub(crate) enum ServeError {
     /// No proxy is trusted to send the login header.
     #[error("--login-header requires --trusted-proxy ADDRESS. Without it, anyone could send that header.")]
     NoProxy,
+    /// A proxy would make everybody a local reader.
+    #[error(
+        "--trusted-proxy on a loopback address lets everyone whom the proxy admits read. Pass --behind-tls if the proxy provides \
+         TLS, so that reading needs a token; or pass --read public or --read private."
+    )]
+    ProxyReads,
     /// A webhook or its secret is invalid.
     #[error("{0}")]
     Webhook(String),
@@ -117,8 +124,8 @@ struct ServerState {
     meter: Meter,
     watch: Watch,
     webhooks: Webhooks,
-    /// The memory for bodies of requests.
-    room: Semaphore,
+    /// The memory for bodies, results and answers.
+    room: Room,
     /// Limits the number of concurrent requests with much work.
     turns: Semaphore,
     /// Wakes the judge when a run was received.
@@ -168,7 +175,7 @@ impl Server {
             meter: Meter::new(),
             watch: Watch::new(),
             webhooks: webhooks.map_err(ServeError::Webhook)?,
-            room: Semaphore::new(limits::ROOM),
+            room: Room::new(),
             turns: Semaphore::new(8),
             received: Notify::new(),
             ends,
@@ -182,6 +189,10 @@ pub(crate) async fn serve(addr: SocketAddr, dir: DataDir, options: ServeOptions)
     if options.login_header.is_some() && options.trusted_proxies.is_empty() {
         return Err(ServeError::NoProxy);
     }
+    let is_local = addr.ip().is_loopback() && !options.behind_tls;
+    if is_local && options.public.is_none() && !options.trusted_proxies.is_empty() {
+        return Err(ServeError::ProxyReads);
+    }
     let (end, ends) = flag::channel(false);
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
@@ -191,7 +202,7 @@ pub(crate) async fn serve(addr: SocketAddr, dir: DataDir, options: ServeOptions)
     })?;
     let addr = listener.local_addr()?;
     let store = Store::open_at(&dir, &options.place).await?;
-    let owner = match addr.ip().is_loopback() && !options.behind_tls {
+    let owner = match is_local {
         true => Some(secret("tp_").map_err(StoreError::from)?),
         false => None,
     };
@@ -269,11 +280,7 @@ async fn clean_up(server: Server, retain_days: Option<u32>) {
                 server.store.sweep().await?;
             }
             if let Some(days) = retain_days {
-                let deleted = server.store.delete_older(days).await?;
-                if deleted > 0 {
-                    tracing::info!("{deleted} runs received more than {days} days ago were deleted");
-                    server.watch.notify();
-                }
+                report_retention(&server, days, server.store.retain(days).await?);
             }
             Ok::<_, StoreError>(())
         };
@@ -281,6 +288,28 @@ async fn clean_up(server: Server, retain_days: Option<u32>) {
             tracing::warn!("the store could not be cleaned up: {error}");
         }
         tokio::time::sleep(EVERY).await;
+    }
+}
+
+/// Says what retention did. Deletions are permanent, so they are said without `-v` too.
+fn report_retention(server: &Server, days: u32, retention: Retention) {
+    match retention {
+        Retention::Waiting => {}
+        Retention::Begun { until, jumped_from: None } => {
+            tracing::warn!("--retain-days {days} deletes runs from {until:.0} on");
+        }
+        Retention::Begun { until, jumped_from: Some(seen) } => tracing::warn!(
+            "The clock jumped from {seen:.0}, or no server ran since then. --retain-days {days} deletes nothing until \
+             {until:.0}. Check the clock, or stop this server before then."
+        ),
+        Retention::Deleted { before, runs } => {
+            for run in &runs {
+                tracing::warn!("run {run} was deleted: received before {before:.0} (--retain-days {days})");
+            }
+            if !runs.is_empty() {
+                server.watch.notify();
+            }
+        }
     }
 }
 

@@ -72,6 +72,11 @@ impl From<StoreError> for Problem {
                 tracing::error!("{error}");
                 Problem::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string())
             }
+            StoreError::Full { .. } | StoreError::Blob(BlobError::Full { .. }) => {
+                tracing::error!("{error}");
+                let detail = "The server's disk is full. Tell who runs it, and try again later.";
+                Problem::new(StatusCode::INSUFFICIENT_STORAGE, detail).with(header::RETRY_AFTER, 60)
+            }
             StoreError::Locked { .. } | StoreError::Gone { .. } | StoreError::Blob(_) => {
                 tracing::error!("{error}");
                 Problem::out_of_reach()

@@ -1,4 +1,5 @@
-//! Upload quotas per token and day.
+//! Upload quotas per token and day. An upload counts with the bytes that were received or those that it
+//! occupies in the store, whichever are more: a small body may decompress to a large log.
 
 use super::Server;
 use super::guard::Caller;
@@ -7,7 +8,7 @@ use axum::http::{StatusCode, header};
 use jiff::Timestamp;
 use trainplan_shared::units::group_digits;
 
-/// Counts uploaded bytes; refuses them if the token exceeded its quota. The server's owner has none.
+/// Counts received or stored bytes; refuses them if the token exceeded its quota. The server's owner has none.
 pub(super) async fn count(server: &Server, caller: &Caller, bytes: u64) -> Result<(), Problem> {
     let Caller::Token { id, quota_bytes, .. } = caller else { return Ok(()) };
     let quota = quota_bytes.unwrap_or(server.options.limits.max_uploaded_bytes_per_day);
@@ -21,4 +22,20 @@ pub(super) async fn count(server: &Server, caller: &Caller, bytes: u64) -> Resul
     let day = 24 * 60 * 60;
     let rest = day - Timestamp::now().as_second().rem_euclid(day);
     Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, detail).with(header::RETRY_AFTER, rest))
+}
+
+/// Counts the bytes of an upload beyond those that are counted already. It was received and stored, so it is not
+/// refused: the token's next upload is.
+pub(super) async fn count_more(
+    server: &Server,
+    caller: &Caller,
+    counted: u64,
+    bytes: u64,
+) -> Result<(), Problem> {
+    if let Caller::Token { id, .. } = caller
+        && bytes > counted
+    {
+        server.store.count_upload(id, bytes - counted).await?;
+    }
+    Ok(())
 }

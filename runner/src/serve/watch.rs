@@ -1,8 +1,11 @@
 //! Reads the store's changes once for all watchers, whichever program or server made them.
 
+use super::problem::Problem;
 use crate::store::{Change, Store, StoreError};
-use std::collections::BTreeSet;
+use axum::http::{StatusCode, header};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, broadcast};
 use trainplan_shared::api::EventKind;
@@ -16,9 +19,15 @@ const OVERLAP: i64 = 500;
 /// The number of changes that wait for a slow watcher before it must fetch the lists again.
 const QUEUED: usize = 1024;
 
+/// The most event streams of one caller, and of all.
+const STREAMS_OF_ONE: usize = 32;
+const STREAMS: usize = 512;
+
 /// The watchers of the store.
 pub(super) struct Watch {
     sender: broadcast::Sender<Change>,
+    /// The number of open streams of each caller.
+    open: Arc<Mutex<HashMap<String, usize>>>,
     /// Wakes the reader at once after a change by this server.
     changed: Notify,
     /// The newest sequence number that was read.
@@ -33,7 +42,7 @@ pub(super) fn missed(seq: i64) -> Change {
 impl Watch {
     pub(super) fn new() -> Watch {
         let (sender, _) = broadcast::channel(QUEUED);
-        Watch { sender, changed: Notify::new(), newest: AtomicI64::new(0) }
+        Watch { sender, open: Arc::default(), changed: Notify::new(), newest: AtomicI64::new(0) }
     }
 
     /// Has the changes read soon, after this server made one.
@@ -44,6 +53,27 @@ impl Watch {
     /// Returns the newest sequence number so far, and a receiver of all changes from now on.
     pub(super) fn subscribe(&self) -> (i64, broadcast::Receiver<Change>) {
         (self.newest.load(Ordering::Relaxed), self.sender.subscribe())
+    }
+
+    /// Counts a stream of a caller until the returned value is dropped.
+    ///
+    /// # Errors
+    /// The caller has too many, or all callers have.
+    pub(super) fn enter(&self, caller: &str) -> Result<StreamPlace, Problem> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if open.get(caller).is_some_and(|count| *count >= STREAMS_OF_ONE) {
+            let detail = format!(
+                "You have {STREAMS_OF_ONE} event streams, the most at a time. Close one, and try again."
+            );
+            return Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, detail).with(header::RETRY_AFTER, 10));
+        }
+        if open.values().sum::<usize>() >= STREAMS {
+            let detail =
+                format!("The server has {STREAMS} event streams, the most at a time. Try again later.");
+            return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail).with(header::RETRY_AFTER, 10));
+        }
+        *open.entry(caller.to_owned()).or_default() += 1;
+        Ok(StreamPlace { open: Arc::clone(&self.open), caller: caller.to_owned() })
     }
 
     /// Returns the number of watchers.
@@ -81,5 +111,23 @@ impl Watch {
         self.newest.store(newest, Ordering::Relaxed);
         *seen = seen.split_off(&(newest - OVERLAP));
         Ok(())
+    }
+}
+
+/// A place among the open event streams, which is free again when this is dropped.
+pub(super) struct StreamPlace {
+    open: Arc<Mutex<HashMap<String, usize>>>,
+    caller: String,
+}
+
+impl Drop for StreamPlace {
+    fn drop(&mut self) {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        match open.get_mut(&self.caller) {
+            Some(count) if *count > 1 => *count -= 1,
+            _ => {
+                open.remove(&self.caller);
+            }
+        }
     }
 }

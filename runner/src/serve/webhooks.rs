@@ -8,6 +8,7 @@ use super::{ServeOptions, Server};
 use crate::store::Delivery;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use futures_util::future::join_all;
 use jiff::Timestamp;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::redirect::Policy;
@@ -71,14 +72,19 @@ fn client(allow_private: bool) -> Result<Client, String> {
     })
 }
 
-/// Delivers alerts when they are due, forever.
+/// Delivers alerts when they are due, forever. Each address has a loop of its own, so that a slow one delays
+/// no other.
 pub(super) async fn run(server: Server) {
     let Some(client) = &server.webhooks.client else { return };
+    join_all(server.webhooks.urls.iter().map(|url| deliver_to(&server, client, url))).await;
+}
+
+async fn deliver_to(server: &Server, client: &Client, url: &str) {
     loop {
-        match server.store.due_deliveries().await {
+        match server.store.due_deliveries(url).await {
             Ok(due) => {
                 for delivery in due {
-                    deliver(&server, client, &delivery).await;
+                    deliver(server, client, &delivery).await;
                 }
             }
             Err(error) => tracing::warn!("alerts could not be delivered: {error}"),
@@ -100,19 +106,22 @@ async fn deliver(server: &Server, client: &Client, delivery: &Delivery) {
     // An address may contain a secret: only its host is logged.
     let host =
         Url::parse(&delivery.url).ok().and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default();
-    match asked.send().await.and_then(reqwest::Response::error_for_status) {
-        Ok(_) => {
+    let why = match asked.send().await {
+        Ok(answer) if answer.status().is_success() => {
             server.meter.delivered("taken");
             if let Err(error) = server.store.delivered(delivery).await {
                 tracing::warn!("{host} received an alert and will receive it again: {error}");
             }
+            return;
         }
-        Err(error) => {
-            server.meter.delivered("refused");
-            let tries = delivery.tries + 1;
-            tracing::warn!("{host} did not accept an alert (attempt {tries}): {}", error.without_url());
+        Ok(answer) if answer.status().is_redirection() => {
+            format!("it answered {}; redirects are not followed", answer.status())
         }
-    }
+        Ok(answer) => format!("it answered {}", answer.status()),
+        Err(error) => error.without_url().to_string(),
+    };
+    server.meter.delivered("refused");
+    tracing::warn!("{host} did not accept an alert (attempt {}): {why}", delivery.tries + 1);
 }
 
 /// An alert as webhooks receive it.

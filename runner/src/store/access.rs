@@ -6,6 +6,7 @@
 use super::{Store, StoreError, hex, now, time};
 use jiff::{SignedDuration, Timestamp};
 use sha2::{Digest, Sha256};
+use sqlx::{Any, Transaction};
 use std::collections::BTreeSet;
 use subtle::ConstantTimeEq;
 use trainplan_shared::api::{AccessToken, NewShareLink, NewToken, ShareLink, TokenScope};
@@ -149,6 +150,16 @@ impl Store {
         Ok(Some(Access::Token(token)))
     }
 
+    /// Returns whether a token, by its id, is neither expired nor revoked.
+    pub(crate) async fn is_usable(&self, id: &str) -> Result<bool, StoreError> {
+        let select = "SELECT count(*) FROM tokens WHERE id = $1 AND revoked_at IS NULL \
+            AND (expires_at IS NULL OR expires_at > $2)";
+        let select = sqlx::query_scalar(select).bind(id).bind(now());
+        let count: i64 =
+            select.fetch_one(&self.database.readers).await.map_err(|error| self.failed(error))?;
+        Ok(count > 0)
+    }
+
     /// Adds bytes to what a token uploaded today (UTC) and returns the sum.
     pub(crate) async fn count_upload(&self, token: &str, bytes: u64) -> Result<u64, StoreError> {
         let day = Timestamp::now().to_string()[..10].to_owned();
@@ -223,6 +234,30 @@ impl Store {
         deleted.map_err(|error| self.failed(error))?;
         self.commit(writing).await?;
         Ok(true)
+    }
+
+    /// Takes a deleted run out of all share links, so that none shows it if it is uploaded again. A link without
+    /// runs is revoked.
+    pub(super) async fn unshare(
+        &self,
+        writing: &mut Transaction<'static, Any>,
+        run: &str,
+    ) -> Result<(), StoreError> {
+        let failed = |error| self.failed(error);
+        let select =
+            sqlx::query_as("SELECT id, runs FROM shares WHERE runs LIKE $1").bind(format!("%{run}%"));
+        let links: Vec<(String, String)> = select.fetch_all(&mut **writing).await.map_err(failed)?;
+        for (id, runs) in links {
+            let left: Vec<&str> = runs.split(',').filter(|shown| *shown != run).collect();
+            let changed = if left.is_empty() {
+                sqlx::query("DELETE FROM shares WHERE id = $1").bind(id).execute(&mut **writing).await
+            } else {
+                let update = sqlx::query("UPDATE shares SET runs = $2 WHERE id = $1").bind(id);
+                update.bind(left.join(",")).execute(&mut **writing).await
+            };
+            changed.map_err(failed)?;
+        }
+        Ok(())
     }
 
     /// Records when a token was used. If that fails, the request continues.

@@ -113,9 +113,9 @@ impl Store {
         Ok(rows.into_iter().map(record).collect())
     }
 
-    /// Returns the deliveries that are due, and postpones each in the same transaction: no other server
+    /// Returns the deliveries to an address that are due, oldest first, and postpones each in the same transaction: no other server
     /// attempts it too, and it is due again, at growing intervals, until [`Store::delivered`] removes it.
-    pub(crate) async fn due_deliveries(&self) -> Result<Vec<Delivery>, StoreError> {
+    pub(crate) async fn due_deliveries(&self, url: &str) -> Result<Vec<Delivery>, StoreError> {
         let now = Timestamp::now();
         let mut writing = self.database.write().await?;
         let locked = match self.database.engine {
@@ -123,10 +123,12 @@ impl Store {
             Engine::Postgres => " FOR UPDATE OF deliveries SKIP LOCKED",
         };
         let select = format!(
-            "SELECT alert, url, tries, body FROM deliveries JOIN alerts ON alerts.id = alert WHERE due <= $1 LIMIT 20{locked}"
+            "SELECT alert, url, tries, body FROM deliveries JOIN alerts ON alerts.id = alert \
+            WHERE due <= $1 AND url = $2 ORDER BY due, alert LIMIT 20{locked}"
         );
         let due: Vec<Delivery> = sqlx::query_as(&select)
             .bind(time(now))
+            .bind(url)
             .fetch_all(&mut *writing)
             .await
             .map_err(|error| self.failed(error))?;

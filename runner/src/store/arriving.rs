@@ -30,6 +30,8 @@ pub(crate) struct Arriving {
     run: Uuid,
     /// The offset of the next piece in the raw log.
     offset: u64,
+    /// The bytes that pieces stored since it was opened occupy.
+    stored: u64,
 }
 
 #[derive(Debug)]
@@ -44,7 +46,7 @@ impl Arriving {
     pub(crate) const PIECE: usize = PIECE;
 
     pub(super) async fn open(blobs: Blobs, run: Uuid) -> Result<Arriving, BlobError> {
-        let mut arriving = Arriving { blobs, run, offset: 0 };
+        let mut arriving = Arriving { blobs, run, offset: 0, stored: 0 };
         arriving.offset = arriving.parts().await?.last().map_or(0, |part| part.end);
         Ok(arriving)
     }
@@ -54,17 +56,24 @@ impl Arriving {
         self.offset
     }
 
-    /// Stores the next piece.
-    pub(crate) async fn put(&mut self, piece: &[u8]) -> Result<(), BlobError> {
+    /// Returns the bytes that the pieces stored since it was opened occupy.
+    pub(crate) fn stored(&self) -> u64 {
+        self.stored
+    }
+
+    /// Stores the next piece; returns the bytes that it occupies.
+    pub(crate) async fn put(&mut self, piece: &[u8]) -> Result<u64, BlobError> {
         if piece.is_empty() {
-            return Ok(());
+            return Ok(0);
         }
         let packed = pack(piece).map_err(|error| self.torn(error))?;
         let end = self.offset + piece.len() as u64;
         let key = self.folder().join(format!("{:020}-{end:020}", self.offset));
+        let size = packed.len() as u64;
         self.blobs.objects.put(&key, packed.into()).await.map_err(|error| self.blobs.failed(error))?;
         self.offset = end;
-        Ok(())
+        self.stored += size;
+        Ok(size)
     }
 
     /// Joins the pieces into a blob if they have this hash; otherwise deletes them.

@@ -10,9 +10,11 @@ use object_store::path::Path as Key;
 use object_store::prefix::PrefixStore;
 use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt, RetryConfig, WriteMultipart};
 use sha2::{Digest, Sha256};
+use std::error::Error as _;
 use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{self, Read};
+use std::iter;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -70,6 +72,12 @@ pub(crate) enum BlobError {
         /// Its error.
         error: object_store::Error,
     },
+    /// The disk of the logs is full.
+    #[error("The disk of the logs in {name} is full. Free some space, and try again.")]
+    Full {
+        /// The folder.
+        name: String,
+    },
     /// The address is invalid.
     #[error("Can't store logs at {url}: {what}. Use s3://BUCKET/PREFIX or the path of a folder.")]
     Address {
@@ -121,7 +129,9 @@ impl Blobs {
         clear_drafts(path).map_err(failed)?;
         let name = path.display().to_string();
         match LocalFileSystem::new_with_prefix(path) {
-            Ok(local) => Ok(Blobs { objects: Arc::new(local.with_fsync(true)), name }),
+            Ok(local) => {
+                Ok(Blobs { objects: Arc::new(local.with_fsync(true).with_automatic_cleanup(true)), name })
+            }
             Err(error) => Err(BlobError::Objects { name, error }),
         }
     }
@@ -217,6 +227,13 @@ impl Blobs {
     }
 
     pub(super) fn failed(&self, error: object_store::Error) -> BlobError {
+        let causes = iter::successors(error.source(), |error| (*error).source());
+        let is_full = |error: &io::Error| {
+            matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+        };
+        if causes.into_iter().filter_map(|error| error.downcast_ref()).any(is_full) {
+            return BlobError::Full { name: self.name.clone() };
+        }
         BlobError::Objects { name: self.name.clone(), error }
     }
 }

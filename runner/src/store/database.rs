@@ -11,9 +11,13 @@ use sqlx::{
     Transaction, Type,
 };
 use std::fmt::{Display, Write as _};
+use std::fs::{self, OpenOptions, Permissions};
+use std::io;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::str::FromStr;
 use std::time::Duration;
+use uuid::Uuid;
 
 /// The time to wait for a connection to an SQLite file while other programs write. Storing a result takes
 /// milliseconds.
@@ -27,10 +31,11 @@ const PRAGMAS: &str = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRA
     PRAGMA foreign_keys = ON; PRAGMA cache_size = -65536";
 
 /// The migrations, which both engines understand: BLOB and SEQUENCE stand for types with different names.
-const STEPS: [&str; 3] = [
+const STEPS: [&str; 4] = [
     include_str!("migrations/0001_runs.sql"),
     include_str!("migrations/0002_server.sql"),
     include_str!("migrations/0003_log_faults.sql"),
+    include_str!("migrations/0004_clock.sql"),
 ];
 
 /// A database whose tables are up to date.
@@ -45,12 +50,22 @@ pub(super) struct Database {
 }
 
 impl Database {
-    /// Opens an SQLite file; creates it if needed.
+    /// Opens an SQLite file, which only its owner can read; creates it if needed.
+    ///
+    /// # Errors
+    /// The file is empty: it lost its content, since a new one appears with its first page.
     pub(super) async fn file(path: &Path) -> Result<Database, StoreError> {
-        // Escapes characters with a meaning in addresses.
-        let text = path.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
         let name = path.display().to_string();
-        let options = options(&format!("sqlite://{text}?mode=rwc"), &name)?;
+        let failed = |error| StoreError::Database { store: name.clone(), error: sqlx::Error::Io(error) };
+        match fs::metadata(path) {
+            Ok(found) if found.len() == 0 => return Err(StoreError::Emptied { store: name }),
+            Ok(found) if found.permissions().mode() & 0o077 != 0 => {
+                fs::set_permissions(path, Permissions::from_mode(0o600)).map_err(failed)?;
+            }
+            Ok(_) => {}
+            Err(_) => create(path, &name).await?,
+        }
+        let options = options(&sqlite_address(path), &name)?;
         let pool = |most| {
             AnyPoolOptions::new()
                 .max_connections(most)
@@ -131,9 +146,11 @@ impl Database {
         let code = error.as_database_error().and_then(DatabaseError::code);
         match (&error, code.as_deref(), self.engine) {
             _ if self.engine.is_locked(&error) => StoreError::Locked { store },
-            // SQLITE_FULL: there may be space later.
-            (_, Some("13"), Engine::Sqlite) => StoreError::Gone { store, error },
-            // Class 57 is an operator's intervention, 53 too many connections or a full disk, 08 a lost
+            // SQLITE_FULL, and PostgreSQL's disk_full.
+            (_, Some("13"), Engine::Sqlite) | (_, Some("53100"), Engine::Postgres) => {
+                StoreError::Full { store }
+            }
+            // Class 57 is an operator's intervention, 53 too many connections, 08 a lost
             // connection.
             (_, Some(code), Engine::Postgres)
                 if ["57", "53", "08"].contains(&code.get(..2).unwrap_or_default()) =>
@@ -199,6 +216,35 @@ impl<'a> Statement<'a> {
     ) -> QueryAs<'a, Any, T, AnyArguments<'a>> {
         sqlx::query_as_with(&self.text, std::mem::take(&mut self.arguments))
     }
+}
+
+/// Returns the address of an existing SQLite file.
+fn sqlite_address(path: &Path) -> String {
+    // Escapes characters with a meaning in addresses.
+    let text = path.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
+    format!("sqlite://{text}?mode=rw")
+}
+
+/// Creates an SQLite file with its first page, unless another program does so first.
+async fn create(path: &Path, name: &str) -> Result<(), StoreError> {
+    let failed = |error| StoreError::Database { store: name.to_owned(), error };
+    let draft = path.with_extension(Uuid::now_v7().to_string());
+    let made = async {
+        OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
+        let options = options(&sqlite_address(&draft), name).map_err(|_| sqlx::Error::PoolClosed)?;
+        let mut connection = AnyConnection::connect_with(&options).await?;
+        // Any setting that the file stores makes its first page. This one names the program in bytes: "tpln".
+        connection.execute("PRAGMA application_id = 1953524846").await?;
+        connection.close().await?;
+        match fs::hard_link(&draft, path) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(sqlx::Error::Io(error)),
+            _ => Ok(()),
+        }
+    };
+    let made = made.await;
+    // It may not exist.
+    let _ = fs::remove_file(&draft);
+    made.map_err(failed)
 }
 
 fn options(url: &str, name: &str) -> Result<AnyConnectOptions, StoreError> {

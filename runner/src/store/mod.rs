@@ -14,6 +14,7 @@ mod database;
 mod logs;
 mod progress;
 mod query;
+mod retention;
 mod scores;
 mod summary;
 #[cfg(test)]
@@ -25,12 +26,14 @@ pub(crate) use arriving::Arriving;
 pub(crate) use blobs::{BlobError, LogHash, hex};
 pub(crate) use changes::Change;
 pub(crate) use query::{Cursor, InvalidCursor, Query, Sort};
+pub(crate) use retention::Retention;
 
 use crate::data::DataDir;
 use blobs::Blobs;
 use columns::{RunRow, SUMMARY_VERSION};
 use database::Database;
-use jiff::{SignedDuration, Timestamp};
+use futures_util::TryStreamExt;
+use jiff::Timestamp;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 use sqlx::{Any, Transaction};
@@ -40,6 +43,9 @@ use summary::summary;
 use trainplan_shared::api::{EventKind, LogFault, RunPage, RunSummary, UploadOutcome};
 use trainplan_shared::result::{self, FileError, InvalidResult, Report, RunResult, View};
 use uuid::Uuid;
+
+/// The bytes of paths and scenarios, the long texts of a list, after which a page ends.
+const PAGE_BYTES: usize = 4 << 20;
 
 /// The compression level of zstd. Higher levels save little and take much longer.
 const LEVEL: i32 = 3;
@@ -79,6 +85,21 @@ pub(crate) enum StoreError {
     /// Another program keeps the database locked.
     #[error("Another program has locked the store {store}. Stop that program, or try again.")]
     Locked {
+        /// The database.
+        store: String,
+    },
+    /// The disk is full.
+    #[error("The disk of the store {store} is full. Free some space, and try again.")]
+    Full {
+        /// The database, or the place of the logs.
+        store: String,
+    },
+    /// The database file has no content.
+    #[error(
+        "The store {store} is an empty file: it lost its content. Restore it from a backup, or move it away to begin \
+         with an empty store."
+    )]
+    Emptied {
         /// The database.
         store: String,
     },
@@ -239,7 +260,7 @@ impl Store {
     }
 
     /// Stores an uploaded result and the token that uploaded it. If the store has its log, the result gets
-    /// it.
+    /// it. Also returns the bytes that the result and its row in the list now occupy; 0 if it was stored before.
     ///
     /// # Errors
     /// Those of [`Store::put`].
@@ -248,8 +269,19 @@ impl Store {
         run: &RunResult,
         file: &[u8],
         token: &str,
-    ) -> Result<UploadOutcome, StoreError> {
+    ) -> Result<(UploadOutcome, u64), StoreError> {
         let (entry, origin) = (self.entry(run, file)?, Origin::Uploaded(token));
+        let size = (entry.packed.len() + self.json(&entry.summary)?.len()) as u64;
+        let outcome = self.enter_upload(run, entry, origin).await?;
+        Ok((outcome, if outcome == UploadOutcome::New { size } else { 0 }))
+    }
+
+    async fn enter_upload(
+        &self,
+        run: &RunResult,
+        entry: PreparedResult<'_>,
+        origin: Origin<'_>,
+    ) -> Result<UploadOutcome, StoreError> {
         // Without a valid hash there can be no log.
         if let Ok(sha256) = LogHash::parse(&run.source.sha256)
             && self.fault(&sha256).await?.is_none()
@@ -260,16 +292,24 @@ impl Store {
         self.enter(self.database.write().await?, entry, None, origin).await
     }
 
-    /// Returns a page of the runs that match a query.
+    /// Returns a page of the runs that match a query. It ends early when its texts have [`PAGE_BYTES`].
     pub(crate) async fn list(&self, query: &Query) -> Result<RunPage, StoreError> {
-        let mut runs = Vec::new();
+        let (mut runs, mut bytes) = (Vec::new(), 0);
         for mut select in query.selects() {
-            if runs.len() <= query.limit() as usize {
-                let rows: Result<Vec<RunRow>, _> = select.rows().fetch_all(&self.database.readers).await;
-                runs.extend(rows.map_err(|error| self.failed(error))?.into_iter().map(RunSummary::from));
+            if runs.len() > query.limit() as usize {
+                break;
+            }
+            let mut rows = select.rows::<RunRow>().fetch(&self.database.readers);
+            while let Some(row) = rows.try_next().await.map_err(|error| self.failed(error))? {
+                if bytes > PAGE_BYTES {
+                    return Ok(query.page(runs, true));
+                }
+                let run = RunSummary::from(row);
+                bytes += run.path.len() + run.line.as_ref().map_or(0, String::len);
+                runs.push(run);
             }
         }
-        Ok(query.page(runs))
+        Ok(query.page(runs, false))
     }
 
     /// Returns a run's summary.
@@ -298,6 +338,14 @@ impl Store {
     /// Returns a result, as its newest score has it.
     pub(crate) async fn get(&self, id: Uuid) -> Result<Option<RunResult>, StoreError> {
         self.newest_file(id).await?.map(|file| unpack(id, &file)).transpose()
+    }
+
+    /// Returns the size of a result's file, as its newest score has it, without decompressing it.
+    pub(crate) async fn size(&self, id: Uuid) -> Result<Option<usize>, StoreError> {
+        let Some(file) = self.newest_file(id).await? else { return Ok(None) };
+        // Every stored file is one frame that states its size.
+        let size = zstd::zstd_safe::get_frame_content_size(&file).ok().flatten();
+        Ok(Some(size.and_then(|size| usize::try_from(size).ok()).unwrap_or(usize::MAX)))
     }
 
     /// Returns an uploaded result's file, compressed with zstd.
@@ -347,6 +395,7 @@ impl Store {
         // The database also deletes the rows that refer to it.
         let deleted = sqlx::query("DELETE FROM runs WHERE id = $1").bind(&text).execute(&mut *writing).await;
         deleted.map_err(|error| self.failed(error))?;
+        self.unshare(&mut writing, &text).await?;
         self.change(&mut writing, EventKind::Deleted, &text).await?;
         self.commit(writing).await?;
         self.arriving(id).await?.clear().await?;
@@ -354,24 +403,6 @@ impl Store {
             self.drop_log(&LogHash::parse(&sha256)?).await?;
         }
         Ok(true)
-    }
-
-    /// Deletes the runs that were received more than this many days ago; returns their number.
-    pub(crate) async fn delete_older(&self, days: u32) -> Result<usize, StoreError> {
-        let until = time(Timestamp::now() - SignedDuration::from_hours(24 * i64::from(days)));
-        let mut deleted = 0;
-        loop {
-            let query = Query { until: Some(until.clone()), ..Query::default() };
-            let page = self.list(&query).await?;
-            for run in &page.items {
-                if let Ok(id) = run.id.parse() {
-                    deleted += usize::from(self.delete(id).await?);
-                }
-            }
-            if page.next_cursor.is_none() {
-                return Ok(deleted);
-            }
-        }
     }
 
     /// Prepares a result, before the transaction that stores it.

@@ -130,10 +130,10 @@ impl Query {
         self.limit.unwrap_or(Query::LIMIT)
     }
 
-    /// Returns the page that consists of these runs, which may be one more than its limit.
-    pub(super) fn page(&self, mut items: Vec<RunSummary>) -> RunPage {
+    /// Returns the page that consists of these runs; `more` says whether others follow them.
+    pub(super) fn page(&self, mut items: Vec<RunSummary>, more: bool) -> RunPage {
         let limit = self.limit() as usize;
-        let is_last = items.len() <= limit;
+        let is_last = !more && items.len() <= limit;
         items.truncate(limit);
         let cursor = items.last().filter(|_| !is_last).and_then(|last| Cursor::after(last, self.sort));
         RunPage { items, next_cursor: cursor.map(|cursor| cursor.to_string()) }

@@ -6,6 +6,7 @@ use super::super::problem::Problem;
 use super::{NEVER_KEPT, bad_request, id, no_run};
 use axum::Json;
 use axum::extract::{Extension, RawQuery, State};
+use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use trainplan_shared::compare::{Comparison, ComparisonOptions};
 use trainplan_shared::result::RunResult;
@@ -60,6 +61,19 @@ pub(super) async fn compare(
     }
     caller.may_read(&ids)?;
     let _turn = server.turns.acquire().await;
+    let mut bytes = 0_usize;
+    for id in &ids {
+        let size = server.store.size(*id).await?.ok_or_else(|| no_run(&id.to_string()))?;
+        bytes = bytes.saturating_add(size);
+    }
+    if bytes > server.options.limits.max_result_bytes {
+        let most = server.options.limits.max_result_bytes;
+        let detail = format!(
+            "These results have {bytes} bytes in all; at most {most} can be compared. Name fewer runs."
+        );
+        return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, detail));
+    }
+    let held = server.room.take_for_reading(bytes)?;
     let mut runs = Vec::new();
     for id in ids {
         runs.push(server.store.get(id).await?.ok_or_else(|| no_run(&id.to_string()))?);
@@ -67,5 +81,7 @@ pub(super) async fn compare(
     let comparison = tokio::task::spawn_blocking(move || {
         Comparison::of(&runs.iter().collect::<Vec<&RunResult>>(), &options)
     });
-    Ok((NEVER_KEPT, Json(comparison.await.map_err(Problem::broken)?)).into_response())
+    let response = Json(comparison.await.map_err(Problem::broken)?).into_response();
+    drop(held);
+    Ok((NEVER_KEPT, response).into_response())
 }

@@ -1,7 +1,7 @@
 //! The event stream: server-sent events about every change to the store.
 
 use super::super::Server;
-use super::super::guard::Caller;
+use super::super::guard::{Caller, CountedAs};
 use super::super::problem::Problem;
 use super::super::watch::missed;
 use super::NEVER_KEPT;
@@ -18,11 +18,15 @@ use trainplan_shared::api::{EventData, TokenScope};
 /// Proxies close connections that are silent for a minute.
 const ALIVE: Duration = Duration::from_secs(15);
 
+/// How often to look whether a stream's token still works: it ends within a second of the token.
+const LOOK: Duration = Duration::from_millis(600);
+
 /// Watch changes
 ///
 /// Server-sent events of the kinds `run`, `progress`, `deleted` and `alert`, each with the id of a run as
 /// data. Send `Last-Event-ID` to continue after that event. The event `again` means that some were missed:
-/// fetch the lists again.
+/// fetch the lists again. A stream ends when its token expires or is revoked. One caller may have 32 streams (then 429), and
+/// the server 512 (then 503).
 #[utoipa::path(
     get, path = "/events", tag = "events",
     responses((status = 200, body = String, content_type = "text/event-stream", description = "Events, as they happen"))
@@ -30,9 +34,11 @@ const ALIVE: Duration = Duration::from_secs(15);
 pub(super) async fn watch(
     State(server): State<Server>,
     Extension(caller): Extension<Caller>,
+    Extension(CountedAs(counted)): Extension<CountedAs>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     caller.may(TokenScope::Read)?;
+    let place = server.watch.enter(&counted)?;
     // Subscribe before reading earlier changes: no change is lost between the two.
     let (newest, receiver) = server.watch.subscribe();
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()?.parse::<i64>().ok());
@@ -50,14 +56,29 @@ pub(super) async fn watch(
     let events = tokio_stream::iter(earlier).chain(later).map(|Change { seq, kind, id }| {
         Event::default().id(seq.to_string()).event(kind.id()).json_data(EventData { id })
     });
-    // When the server shuts down, it ends its streams too; browsers then reconnect.
-    let mut ends = server.ends.clone();
-    let events =
-        futures_util::StreamExt::take_until(
-            events,
-            async move { ends.wait_for(|ends| *ends).await.map(|_| ()) },
-        );
+    let events = futures_util::StreamExt::take_until(events, end(server, caller));
+    // The place is free when the stream is dropped.
+    let events = events.map(move |event| {
+        let _place = &place;
+        event
+    });
     let alive = KeepAlive::new().interval(ALIVE);
     let unbuffered = [("x-accel-buffering", "no")];
     Ok((NEVER_KEPT, unbuffered, Sse::new(events).keep_alive(alive)).into_response())
+}
+
+/// Waits until the server shuts down, when browsers reconnect, or until the caller's token does not work any more.
+async fn end(server: Server, caller: Caller) {
+    let mut ends = server.ends.clone();
+    let token_ends = async {
+        let Caller::Token { id, .. } = &caller else { return std::future::pending().await };
+        // While the database does not answer, nobody knows.
+        while server.store.is_usable(id).await.unwrap_or(true) {
+            tokio::time::sleep(LOOK).await;
+        }
+    };
+    tokio::select! {
+        _ = ends.wait_for(|ends| *ends) => {}
+        () = token_ends => {}
+    }
 }

@@ -1,7 +1,7 @@
 //! Raw logs: uploaded in pieces, downloaded whole or read by lines.
 
 use super::super::guard::Caller;
-use super::super::limits::{self, WINDOW_LOG, is_compressed, too_large};
+use super::super::limits::{TimedBody, WINDOW_LOG, is_compressed, too_large};
 use super::super::problem::Problem;
 use super::super::{Server, quota};
 use super::runs::stream;
@@ -23,8 +23,8 @@ const COMPLETE: HeaderName = HeaderName::from_static("upload-complete");
 
 /// Read how much of a run's raw log was uploaded
 ///
-/// The header `upload-complete` is `?1` if the log is complete; otherwise `upload-offset` is the number of
-/// raw bytes that arrived.
+/// The headers are those of the answer to an upload: `upload-complete` is `?1` if the log is complete, as far as is
+/// known without reading it, and `upload-offset` is the number of raw bytes that arrived; 0 where the log is complete.
 #[utoipa::path(
     head, path = "/runs/{id}/log", tag = "logs", params(("id" = String, Path)),
     responses((status = 200, description = "See the headers"))
@@ -36,17 +36,17 @@ pub(super) async fn progress(
 ) -> Result<Response, Problem> {
     caller.may(TokenScope::Upload)?;
     let id = id(&path)?;
-    if server.store.has_log(id).await? {
-        return Ok((NEVER_KEPT, [(COMPLETE, "?1")]).into_response());
-    }
-    let offset = server.store.arriving(id).await?.offset();
-    Ok((NEVER_KEPT, [(COMPLETE, "?0")], [(OFFSET, HeaderValue::from(offset))]).into_response())
+    server.store.summary(id).await?.ok_or_else(|| no_run(&path))?;
+    let complete = server.store.has_log(id).await?;
+    let offset = if complete { 0 } else { server.store.arriving(id).await?.offset() };
+    Ok((NEVER_KEPT, progress_headers(offset, complete)).into_response())
 }
 
 /// Upload a piece of a run's raw log
 ///
 /// The server keeps all bytes that arrive, even if the connection breaks. The complete log must have the
-/// SHA-256 that the result names; otherwise the server discards it.
+/// SHA-256 that the result names; otherwise the server discards it. If the log is complete already, the body is ignored.
+/// The headers `upload-offset` and `upload-complete` of the answer say the same as its body.
 #[utoipa::path(
     put, path = "/runs/{id}/log", tag = "logs",
     params(
@@ -84,14 +84,17 @@ pub(super) async fn put(
         return Err(bad_request(detail));
     };
     let is_compressed = is_compressed(&headers)?;
+    // A token without quota stores nothing more.
+    quota::count(&server, &caller, 0).await?;
     let mut arriving = server.store.arriving(id).await?;
     if offset != arriving.offset() {
         let detail = format!("The server has {} bytes of this log. Continue from there.", arriving.offset());
         let problem = Problem::new(StatusCode::CONFLICT, detail);
         return Err(problem.with(OFFSET, arriving.offset()));
     }
-    let (sent, received) = receive(&server, &mut arriving, body, is_compressed).await;
-    quota::count(&server, &caller, sent).await?;
+    let (sent, received) = receive(&server, &caller, &mut arriving, body, is_compressed).await;
+    // What was stored is counted already.
+    quota::count_more(&server, &caller, arriving.stored(), sent).await?;
     let ended = match received {
         Ok(()) if is_last => finish(&server, id, &arriving, &wanted).await,
         received => received,
@@ -124,15 +127,21 @@ async fn finish(server: &Server, id: Uuid, arriving: &Arriving, wanted: &str) ->
 }
 
 fn log_progress(offset: u64, complete: bool) -> Response {
-    (NEVER_KEPT, Json(LogProgress { offset, complete })).into_response()
+    (NEVER_KEPT, progress_headers(offset, complete), Json(LogProgress { offset, complete })).into_response()
+}
+
+fn progress_headers(offset: u64, complete: bool) -> [(HeaderName, HeaderValue); 2] {
+    let complete = HeaderValue::from_static(if complete { "?1" } else { "?0" });
+    [(COMPLETE, complete), (OFFSET, HeaderValue::from(offset))]
 }
 
 /// Stores a body in pieces, and keeps what arrived even if it fails. Returns the number of bytes received,
 /// and the failure.
 async fn receive(
     server: &Server,
+    caller: &Caller,
     arriving: &mut Arriving,
-    mut body: Body,
+    body: Body,
     is_compressed: bool,
 ) -> (u64, Result<(), Problem>) {
     let most = server.options.limits.max_log_bytes;
@@ -140,9 +149,14 @@ async fn receive(
         Ok(reader) => reader,
         Err(error) => return (0, Err(Problem::broken(error))),
     };
+    let mut held = match server.room.take(0) {
+        Ok(held) => held,
+        Err(problem) => return (0, Err(problem)),
+    };
+    let mut body = TimedBody::new(body);
     let mut sent = 0;
     let result = loop {
-        let next = match limits::next(&mut body).await {
+        let next = match body.next().await {
             Ok(Some(bytes)) => bytes,
             Ok(None) => break Ok(()),
             Err(problem) => break Err(problem),
@@ -153,25 +167,41 @@ async fn receive(
         for bytes in next.chunks(512) {
             if let Err(error) = reader.feed(bytes) {
                 let detail = format!("The body is not valid zstd: {error}.");
-                return (sent, keep(arriving, &mut reader, 1).await.and(Err(unprocessable(&detail))));
+                return (
+                    sent,
+                    keep(server, caller, arriving, &mut reader, 1).await.and(Err(unprocessable(&detail))),
+                );
+            }
+            // The decoder keeps as much as it decoded, up to its window.
+            let decoded = arriving.offset().min(1 << WINDOW_LOG) as usize + reader.raw().len();
+            if let Err(problem) = held.grow(decoded) {
+                return (sent, Err(problem));
             }
             if arriving.offset() + reader.raw().len() as u64 > most {
                 return (sent, Err(too_large(most)));
             }
-            if let Err(problem) = keep(arriving, &mut reader, Arriving::PIECE).await {
+            if let Err(problem) = keep(server, caller, arriving, &mut reader, Arriving::PIECE).await {
                 return (sent, Err(problem));
             }
         }
     };
-    (sent, keep(arriving, &mut reader, 1).await.and(result))
+    (sent, keep(server, caller, arriving, &mut reader, 1).await.and(result))
 }
 
-/// Stores decoded bytes in whole pieces; with `least` 1 also the rest.
-async fn keep(arriving: &mut Arriving, reader: &mut Decoding, least: usize) -> Result<(), Problem> {
+/// Stores decoded bytes in whole pieces; with `least` 1 also the rest. Counts each piece, so that no body
+/// exceeds a quota by more than one.
+async fn keep(
+    server: &Server,
+    caller: &Caller,
+    arriving: &mut Arriving,
+    reader: &mut Decoding,
+    least: usize,
+) -> Result<(), Problem> {
     while reader.raw().len() >= least {
         let count = reader.raw().len().min(Arriving::PIECE);
-        arriving.put(&reader.raw()[..count]).await.map_err(StoreError::from)?;
+        let stored = arriving.put(&reader.raw()[..count]).await.map_err(StoreError::from)?;
         reader.raw().drain(..count);
+        quota::count(server, caller, stored).await?;
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use super::super::assets::accepts;
 use super::super::guard::Caller;
-use super::super::limits::{check_digest, decompress, is_compressed, read_body};
+use super::super::limits::{check_digest, decompress, grow_for_reading, held_body, is_compressed, read_body};
 use super::super::problem::Problem;
 use super::super::{Server, quota};
 use super::{NEVER_KEPT, bad_request, id, no_run, unprocessable};
@@ -59,15 +59,17 @@ pub(super) async fn put(
     let id = id(&path)?;
     let most = server.options.limits.max_result_bytes;
     let is_compressed = is_compressed(&headers)?;
-    let (sent, _room) = read_body(body, most, &server.room).await?;
+    let (sent, mut held) = read_body(body, most, &server.room).await?;
     // Only after the body arrived, so that a slow network does not block other uploads.
     let _turn = server.turns.acquire().await;
-    quota::count(&server, &caller, sent.len() as u64).await?;
+    let received = sent.len() as u64;
+    quota::count(&server, &caller, received).await?;
     check_digest(&headers, &sent)?;
-    let (file, run) = tokio::task::spawn_blocking(move || {
-        let file = if is_compressed { decompress(&sent, most)? } else { sent };
+    let (file, run, _held) = tokio::task::spawn_blocking(move || {
+        let file = if is_compressed { decompress(&sent, most, &mut held)? } else { sent };
+        grow_for_reading(&mut held, received as usize, file.len())?;
         let run = result::read(&file).map_err(|error| unprocessable(&error.to_string()))?;
-        Ok::<_, Problem>((file, run))
+        Ok::<_, Problem>((file, run, held))
     })
     .await
     .map_err(Problem::broken)??;
@@ -76,7 +78,8 @@ pub(super) async fn put(
             format!("The result file's id is {}, not {id}. Upload it to /api/v1/runs/{}.", run.id, run.id);
         return Err(unprocessable(&detail));
     }
-    let outcome = server.store.put_upload(&run, &file, caller.name()).await?;
+    let (outcome, stored) = server.store.put_upload(&run, &file, caller.name()).await?;
+    quota::count_more(&server, &caller, received, stored).await?;
     server.watch.notify();
     server.meter.uploaded(outcome.id());
     let status = match outcome {
@@ -91,6 +94,8 @@ pub(super) async fn put(
 }
 
 /// List runs
+///
+/// A page may have fewer runs than `limit`, so that its texts have at most about 4 MiB: `next_cursor` is set if there are more.
 ///
 /// In `recipe`, `cluster`, `campaign`, `model`, `gpu` and `dtype`, `*` stands for any text, and case is
 /// ignored then: `recipe=*llama*`.
@@ -117,7 +122,12 @@ pub(super) async fn list(
 ) -> Result<Response, Problem> {
     caller.may(TokenScope::Read)?;
     let query = parse_query(&query.unwrap_or_default(), server.options.limits.max_page)?;
-    Ok((NEVER_KEPT, Json(server.store.list(&query).await?)).into_response())
+    let page = server.store.list(&query).await?;
+    let json = Bytes::from(serde_json::to_vec(&page).map_err(Problem::broken)?);
+    drop(page);
+    let held = server.room.take(json.len())?;
+    let kind = [(header::CONTENT_TYPE, "application/json")];
+    Ok((NEVER_KEPT, kind, held_body(json, held)).into_response())
 }
 
 /// Read a result file
