@@ -366,7 +366,9 @@ async fn a_server_on_loopback_answers_only_to_loopback_names() {
         let detail = problem(ask(host).await, StatusCode::FORBIDDEN).await;
         assert!(detail.contains("localhost"), "{host}: {detail}");
     }
-    // Other clients may send no Host.
-    let bare = router.clone().oneshot(request(Method::GET, "/healthz", &[])).await.unwrap();
-    assert_eq!(bare.status(), StatusCode::OK);
+    for headers in [&[][..], &[("host", "localhost"), ("host", "evil.example")]] {
+        let answer = router.clone().oneshot(request(Method::GET, "/api/v1/runs", headers)).await.unwrap();
+        let detail = problem(answer, StatusCode::BAD_REQUEST).await;
+        assert!(detail.contains("one host"), "{headers:?}: {detail}");
+    }
 }

@@ -237,8 +237,10 @@ async fn create(path: &Path, name: &str) -> Result<(), StoreError> {
         connection.execute("PRAGMA application_id = 1953524846").await?;
         connection.close().await?;
         match fs::hard_link(&draft, path) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(sqlx::Error::Io(error)),
-            _ => Ok(()),
+            Ok(()) => Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            // Some file systems have no hard links.
+            Err(_) => Ok(fs::rename(&draft, path)?),
         }
     };
     let made = made.await;
