@@ -22,6 +22,7 @@ pub mod explain;
 pub mod field;
 pub mod flops;
 pub mod goodput;
+pub mod gpu_counts;
 pub mod history;
 pub mod hugging_face;
 pub mod launch;

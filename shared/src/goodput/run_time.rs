@@ -204,9 +204,10 @@ impl RunTime {
         );
         let share = disruptions.spare_share;
         lines.push(Line::new("spare nodes", "share · nodes", "", f64::from(self.spare_nodes), "nodes").note(
-            match share == Assumption::SpareNodes.value() {
-                true => Assumption::SpareNodes.source().note(),
-                false => "yours".to_string(),
+            match share {
+                share if share == Assumption::SpareNodes.value() => Assumption::SpareNodes.source().note(),
+                0.0 => "none beside the given GPUs".to_string(),
+                _ => "yours".to_string(),
             },
         ));
         lines

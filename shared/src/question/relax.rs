@@ -2,8 +2,9 @@
 
 use super::batches::GlobalBatches;
 use super::unmet::{Nearby, Relaxation, Unmet};
-use super::{Goal, GpuCounts, GpuOffer, PlannedRun, Question, Survey};
+use super::{Goal, GpuOffer, PlannedRun, Question, Survey};
 use crate::field::Field;
+use crate::gpu_counts::GpuCounts;
 use crate::message::Setting;
 use crate::search::LayoutSearch;
 use crate::sorting::sorted;

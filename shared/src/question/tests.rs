@@ -1,5 +1,6 @@
 use super::*;
 use crate::field::Field;
+use crate::gpu_counts::GpuCounts;
 use crate::problem::Problem;
 use crate::search::{Candidate, LayoutSearch};
 use crate::spec::Spec;
@@ -20,6 +21,17 @@ fn refused(fields: &[(Field, &str)]) -> Vec<Problem> {
 fn small(more: &[(Field, &str)]) -> Question {
     let fields = [(Field::Model, "llama3.1-8b"), (Field::Tokens, "1T"), (Field::GpuTypes, "h100")];
     ask(&[&fields, more].concat())
+}
+
+#[test]
+fn given_gpus_have_no_spare_nodes_beside_them() {
+    let paid = |fields: &[(Field, &str)]| {
+        let best = answer(&small(fields)).best().unwrap().clone();
+        (best.gpus, best.time.paid_gpus)
+    };
+    assert_eq!(paid(&[(Field::GpuRange, "1024")]), (1024, 1024));
+    assert_eq!(paid(&[(Field::GpuRange, "1024"), (Field::SpareNodes, "5")]), (1024, 1072));
+    assert_eq!(paid(&[(Field::GpuRange, "1024..1024")]), (1024, 1072));
 }
 
 fn answer(question: &Question) -> GpuAnswer {

@@ -4,12 +4,13 @@ use super::found::SearchedGpu;
 use trainplan_shared::benchmarks::BestMeasured;
 use trainplan_shared::estimate::Interval;
 use trainplan_shared::field::Field;
+use trainplan_shared::gpu_counts::GpuCounts;
 use trainplan_shared::message;
 use trainplan_shared::message::Front;
 use trainplan_shared::problem::one_of;
 use trainplan_shared::question::{
-    Chance, Contender, Goal, GpuAnswer, GpuCounts, GpuOffer, Objective, PlannedRun, Question, Relaxation,
-    Unmet, chance_text,
+    Chance, Contender, Goal, GpuAnswer, GpuOffer, Objective, PlannedRun, Question, Relaxation, Unmet,
+    chance_text,
 };
 use trainplan_shared::range::ValueRange;
 use trainplan_shared::search::{ORDER, Rule, SearchCounts, SearchRegret};
@@ -108,7 +109,10 @@ pub(super) fn assumptions(question: &Question) -> String {
     }
     let spares = question.settings.disruptions.spare_share;
     let source = if question.spec.get(Field::SpareNodes).is_some() { "yours" } else { "assumed" };
-    parts.push(format!("Spare nodes, paid for too: {} % ({source}).", significant(spares * 100.0, 3)));
+    parts.push(match spares {
+        0.0 => "No spare nodes.".to_string(),
+        _ => format!("Spare nodes, paid for too: {} % ({source}).", significant(spares * 100.0, 3)),
+    });
     let rate = question.settings.disruptions.failure_rate;
     let range = rate.per_gpu_hour().readable(|rate| format!("{rate:e}"));
     let source = if rate.source() == "yours" { "yours" } else { "published studies" };

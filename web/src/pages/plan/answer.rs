@@ -57,9 +57,13 @@ pub(super) fn Answer() -> impl IntoView {
             let longest = asked.longest_days.map_or(String::new(), |days| {
                 format!(" · plans of at most {} only: choose a time to change that", limit_text(days))
             });
+            // Before the first answer, every plan may have spare nodes.
+            let mut plans = findings.plans().peekable();
+            let has_spares = plans.peek().is_none() || plans.any(|(_, plan)| plan.paid_gpus > plan.gpus);
+            let spares = if has_spares { ", restarts and spare nodes" } else { " and restarts" };
             Some(format!(
-                "{batch}{sequences}{software}{longest} · failures, restarts and spare nodes included · ranges hold 80 % · energy of the \
-                 whole site, with cooling and network"
+                "{batch}{sequences}{software}{longest} · failures{spares} included · ranges hold 80 % · energy of the whole site, with \
+                 cooling and network"
             ))
         })
     };
