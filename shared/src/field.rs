@@ -207,7 +207,8 @@ fields! {
          cheapest or most-tokens [default: fewest-gpus with a deadline, worthwhile with a budget, otherwise fastest]",
     Precisions "precisions" "ds" "Precisions" Search Text "DTYPES"
         "Precisions to choose from"
-        "Precisions to choose from, such as bf16,fp8 [default: BF16, and MXFP8 or FP8 where the GPU has it]",
+        "Precisions to choose from, such as bf16,fp8, or not to use, such as \"no fp8\" [default: BF16, and MXFP8 or \
+         FP8 where the GPU has it]",
     BatchTokens "batch-tokens" "bt" "Tokens per step" Search Text "TOKENS"
         "Global batch in tokens: one size, or a range to choose from"
         "Global batch in tokens, such as 16M, or a range to choose from, such as 4M..16M [default: 4M, 8M or 16M by \

@@ -26,6 +26,8 @@ pub struct HeldOutRow<'a> {
     pub kind: EvidenceKind,
     /// How much of the correction may not apply: see [`Evidence::doubt`](crate::estimate::Evidence::doubt).
     pub doubt: f64,
+    /// See [`Evidence::unlike`](crate::estimate::Evidence::unlike).
+    pub unlike: f64,
 }
 
 /// The error of a row's prediction by fits that have not seen it: predicted over measured step time, minus 1.
@@ -222,6 +224,7 @@ impl<'a> Fold<'a> {
                 corrected_s: modelled_s * evidence.correction,
                 kind: evidence.kind,
                 doubt: evidence.doubt,
+                unlike: evidence.unlike,
             })
         });
         judged.collect()

@@ -23,7 +23,7 @@ pub use summary::ErrorSummary;
 use crate::catalog::Catalog;
 use crate::estimate::{
     Anchors, Constant, Constants, Covariance, Distance, EvidenceKind, IntervalClass, MeasuredConfiguration,
-    MemoryEstimate, MemoryVerdict, Record, Residual,
+    MemoryEstimate, MemoryVerdict, Record, Residual, distant_share,
 };
 use crate::measurements::{Measurement, MeasurementUse, Outcome};
 use fit::FitPoint;
@@ -208,21 +208,31 @@ pub fn intervals(judged: &[Vec<HeldOutRow<'_>>; 3], distant: &DistantRows<'_>) -
     let [by_model, _, by_mapping] = judged;
     let split = FrozenSplit::embedded();
     let per_doubt = per_doubt(by_mapping);
-    let near = IntervalClass::ALL.into_iter().filter_map(|class| {
-        let interpolated = class.is_interpolated();
-        let (rows, by) =
-            if interpolated { (by_mapping, Grouping::Mapping) } else { (by_model, Grouping::Model) };
+    let class_interval = |class: IntervalClass, extrapolated: Option<&FittedInterval>| {
+        let (rows, by) = match class.is_interpolated() {
+            true => (by_mapping, Grouping::Mapping),
+            false => (by_model, Grouping::Model),
+        };
         let ratios: Vec<(String, f64)> = rows
             .iter()
             .filter(|one| class_of(one) == Some(class))
-            .map(|one| (split.fold(one.row, by), without_doubt(one, per_doubt)))
+            .map(|one| (split.fold(one.row, by), unexplained(one, per_doubt, extrapolated)))
             .collect();
         // Errors within a fold are correlated, so the 10 % and 90 % quantiles of the other folds cover
         // less than 80 % of it. The tails are narrowed until they cover enough.
         let tails = (0..TAIL_STEPS).map(|step| (0.1 - f64::from(step) * TAIL_STEP, 1.0));
         fitted(class, &ratios, tails).map(|interval| FittedInterval { per_doubt, ..interval })
+    };
+    let pairs = [
+        (IntervalClass::DenseInterpolated, IntervalClass::DenseExtrapolated),
+        (IntervalClass::RoutedInterpolated, IntervalClass::RoutedExtrapolated),
+        (IntervalClass::PlainInterpolated, IntervalClass::PlainExtrapolated),
+    ];
+    let near = pairs.into_iter().flat_map(|(interpolated, extrapolated)| {
+        let extrapolated = class_interval(extrapolated, None);
+        [class_interval(interpolated, extrapolated.as_ref()), extrapolated]
     });
-    let mut near: Vec<FittedInterval> = near.collect();
+    let mut near: Vec<FittedInterval> = near.flatten().collect();
     not_narrower_than_dense(&mut near);
     let far = Distance::ALL.into_iter().zip(distant).flat_map(|(distance, folds)| {
         [false, true].into_iter().filter_map(move |routed| {
@@ -269,6 +279,22 @@ fn without_doubt(one: &HeldOutRow<'_>, per_doubt: f64) -> f64 {
     let explained = per_doubt * one.doubt;
     libm::exp(libm::copysign(libm::sqrt((error * error - explained * explained).max(0.0)), error))
 }
+
+/// Returns the ratio of measured to predicted step time, as far as neither the doubt about the correction nor the distance of an
+/// interpolated prediction to its nearest run explains it, by the interval of the extrapolated ones.
+fn unexplained(one: &HeldOutRow<'_>, per_doubt: f64, extrapolated: Option<&FittedInterval>) -> f64 {
+    let ratio = without_doubt(one, per_doubt);
+    let Some(FittedInterval { low, high, .. }) = extrapolated else { return ratio };
+    let error = libm::log(ratio);
+    let end = libm::log(if error < 0.0 { 1.0 / low } else { *high });
+    // The rest of the interval is that of measured layouts, and none of it is left for the most distant ones.
+    let share = distant_share(one.unlike).min(MOST_DISTANT);
+    let rest = (error * error - end * end * share).max(0.0) / (1.0 - share);
+    libm::exp(libm::copysign(libm::sqrt(rest), error))
+}
+
+/// A share below 1, so that the rest of an error can be divided by what is left.
+const MOST_DISTANT: f64 = 0.95;
 
 /// Step by which it is tried how much an interval widens with the doubt about a correction, and the steps.
 const DOUBT_STEP: f64 = 0.05;

@@ -289,6 +289,9 @@ Measurements of other layouts correct a prediction, and part of a large correcti
 the correction's logarithm times the share of the error that the nearest run does not tell. The intervals widen with it, so that
 they contain 80 % of the predictions with the most doubtful corrections too.
 
+The interval of an interpolated prediction grows from that of its class, for a measured layout, to that of the extrapolated class,
+where the nearest measured layout is hardly similar.
+
 The other classes are those of predictions that are far from every measurement of any LLM:
 
 - *Unmeasured GPU type*: nobody measured the GPU type, or the user changed its figures, such as its memory or network. All rows

@@ -26,6 +26,9 @@ pub struct Evidence {
     /// How much of the correction may not apply, as a logarithm of the step time: the less alike the nearest run, the more.
     #[serde(skip)]
     pub doubt: f64,
+    /// The share of the model's error, as a variance, that the nearest run doesn't tell.
+    #[serde(skip)]
+    pub unlike: f64,
     /// The software of the nearest run on the scenario's GPU type; none if a run there used the scenario's software, or none was
     /// measured there.
     #[serde(skip)]
@@ -302,6 +305,7 @@ mod tests {
             modelled_s: 1.0,
             correction,
             doubt: 0.0,
+            unlike: 0.0,
             measured_with: None,
             anchors: vec![anchor; anchors],
         }

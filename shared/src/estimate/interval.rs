@@ -1,5 +1,6 @@
 //! The interval of a prediction, from the errors of similar predictions.
 
+use super::evidence::SIMILAR;
 use super::{Evidence, EvidenceKind, Inputs};
 use crate::catalog::{Catalog, Generation, Gpu};
 use crate::choices::choices;
@@ -200,12 +201,14 @@ pub(crate) struct LayoutIntervals {
 }
 
 impl LayoutIntervals {
-    /// Returns the interval around `mid`, predicted with evidence of that kind, whose correction is that doubtful
-    /// ([`Evidence::doubt`](super::Evidence::doubt)).
-    pub(crate) fn around(&self, mid: f64, evidence: EvidenceKind, doubt: f64) -> Interval {
+    /// Returns the interval around `mid`, predicted with evidence of that kind, with [`Evidence::unlike`](super::Evidence::unlike)
+    /// and [`Evidence::doubt`](super::Evidence::doubt).
+    pub(crate) fn around(&self, mid: f64, evidence: EvidenceKind, unlike: f64, doubt: f64) -> Interval {
         let ends = match evidence {
             EvidenceKind::Modelled => self.extrapolated,
-            EvidenceKind::Published | EvidenceKind::Interpolated => self.interpolated,
+            EvidenceKind::Published | EvidenceKind::Interpolated => {
+                self.interpolated.towards(self.extrapolated, distant_share(unlike))
+            }
         };
         let Ends { low, high } = ends.with_doubt(self.per_doubt * doubt);
         Interval { low: mid * low, mid, high: mid * high }
@@ -233,6 +236,16 @@ impl Ends {
         Ends { low: libm::exp(-side(1.0 / self.low)), high: libm::exp(side(self.high)) }
     }
 
+    /// Returns the ends, moved towards wider ones by a share of the difference of the variances.
+    fn towards(self, wider: Ends, share: f64) -> Ends {
+        let side = |own: f64, wide: f64| {
+            let (own, wide) = (libm::log(own).max(0.0), libm::log(wide).max(0.0));
+            libm::sqrt(own * own + (wide * wide - own * own).max(0.0) * share)
+        };
+        let low = side(1.0 / self.low, 1.0 / wider.low);
+        Ends { low: libm::exp(-low), high: libm::exp(side(self.high, wider.high)) }
+    }
+
     /// Returns the ends, wider by what each of `wider` exceeds `usual`. Errors with different causes are independent, so the
     /// squares of their logarithms add up.
     fn widened(self, usual: Ends, wider: &[Ends]) -> Ends {
@@ -250,6 +263,13 @@ impl Ends {
         };
         Ends { low: libm::exp(-side(|ends| 1.0 / ends.low)), high: libm::exp(side(|ends| ends.high)) }
     }
+}
+
+/// Returns how far the interval of an interpolated prediction is on its way to that of an extrapolated one, from 0 for a measured
+/// layout to 1 where the nearest run is hardly similar, by [`Evidence::unlike`](super::Evidence::unlike). So no interval changes
+/// abruptly from a layout to the next.
+pub(crate) fn distant_share(unlike: f64) -> f64 {
+    (unlike / (1.0 - SIMILAR * SIMILAR)).min(1.0)
 }
 
 /// The interval of each class of predictions.
@@ -295,6 +315,7 @@ impl IntervalTable {
         self.of_layouts(gpu, gpus, is_routed, &inputs.options.software).around(
             mid,
             evidence.kind,
+            evidence.unlike,
             evidence.doubt,
         )
     }
@@ -395,7 +416,7 @@ mod tests {
                 for is_routed in [false, true] {
                     let of = intervals(gpu, 4096, is_routed, software);
                     let (distant, least) = of.slow_ends();
-                    let high = |evidence| of.around(1.0, evidence, 0.0).high;
+                    let high = |evidence| of.around(1.0, evidence, 0.0, 0.0).high;
                     assert_eq!(high(EvidenceKind::Modelled), distant);
                     assert!(least <= high(EvidenceKind::Published) && least <= distant);
                 }

@@ -21,6 +21,8 @@ pub use evidence::{
 };
 pub use inputs::Inputs;
 pub(crate) use interval::LayoutIntervals;
+#[cfg(feature = "calibrate")]
+pub(crate) use interval::distant_share;
 pub use interval::{Distance, FAR, Interval, IntervalClass, IntervalTable};
 pub use memory::{
     MemoryEstimate, MemoryMargin, MemoryPart, MemoryVerdict, StageGroup, StageMemory, fits, peak_bytes,

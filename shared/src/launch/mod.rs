@@ -135,6 +135,7 @@ fn assemble(scenario: &Scenario, options: &LaunchOptions) -> Result<Launch, Vec<
     }
     let outputs = Outputs::of(&plan);
     let reference = release::reference(&plan);
+    let slowdown = release::slowdown(&plan);
     Ok(Launch {
         release: Some(plan.release()),
         style,
@@ -154,7 +155,7 @@ fn assemble(scenario: &Scenario, options: &LaunchOptions) -> Result<Launch, Vec<
             by_weak_scaling: reference.is_some_and(|reference| reference.class == ReferenceClass::WeakScaled),
             reasons: plan.incomparable,
         },
-        slowdown: None,
+        slowdown,
         needs: plan.needs.into_iter().map(|need| need.name).collect(),
         env: plan.env.into_iter().collect(),
         warnings: plan.warnings,

@@ -14,6 +14,9 @@ use crate::scenario::Scenario;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
+/// Below this difference, as a share, the steps of other software are as long as planned.
+pub(super) const NEGLIGIBLE: f64 = 0.02;
+
 /// What a warning is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -2,14 +2,17 @@
 
 use super::choice::Style;
 use super::facts::Fault;
-use super::plan::LaunchPlan;
+use super::plan::{LaunchPlan, LaunchWarning, NEGLIGIBLE, WarningTopic};
 use crate::catalog::{Catalog, Reference};
+use crate::estimate::{Estimate, Inputs};
 use crate::field::Field;
 use crate::message;
 use crate::message::Setting;
+use crate::options::TrainingOptions;
 use crate::precision::Dtype;
 use crate::problem::Problem;
 use crate::releases::{BatchRule, Fp8Scaling, LoggedTflops, TokenUse, TraceRun};
+use crate::units::significant;
 
 pub(super) fn apply(plan: &mut LaunchPlan) {
     borrowed_recipe(plan);
@@ -53,17 +56,43 @@ fn borrowed_recipe(plan: &mut LaunchPlan) {
     }
 }
 
-/// Warns if the user set other software than the release runs.
+/// Returns the step time with the software of the release as a multiple of the estimated one; none if that is hardly another.
+pub(super) fn slowdown(plan: &LaunchPlan) -> Option<f64> {
+    let (scenario, runs) = (plan.scenario, plan.release().software().stack);
+    if scenario.options.software == runs.into() {
+        return None;
+    }
+    let options = TrainingOptions { software: runs.into(), ..scenario.options };
+    let with = Inputs { options: &options, ..scenario.inputs() };
+    let [planned, with] =
+        [scenario.inputs(), with].map(|inputs| Estimate::from_embedded(&inputs).step_time_s.mid);
+    Some(with / planned).filter(|ratio| (ratio - 1.0).abs() >= NEGLIGIBLE)
+}
+
+/// Warns if the release runs other software than the estimate assumes.
 fn software(plan: &mut LaunchPlan) {
     let (planned, runs) = (plan.scenario.options.software, plan.release().software().stack);
+    if planned == runs.into() {
+        return;
+    }
     // Without a recipe, known software may be the default, which nobody set.
     let was_set =
         planned.known().is_none() || plan.scenario.changes.iter().any(|change| change.field == Field::Stack);
-    if was_set && planned != runs.into() {
-        plan.warn(
-            format!("The estimate assumes {}, but this script runs {}.", planned.title(), runs.title()),
-            message!["Set ", Setting::new(Field::Stack, runs), " for an estimate of this release."],
+    let slowdown = slowdown(plan);
+    if was_set || slowdown.is_some() {
+        let expect = slowdown.map_or(String::new(), |ratio| {
+            format!(" Expect steps about {} times as long as estimated.", significant(ratio, 3))
+        });
+        let text = format!(
+            "The estimate assumes {}, but this script runs {}.{expect}",
+            planned.title(),
+            runs.title()
         );
+        plan.warnings.push(LaunchWarning {
+            topic: WarningTopic::Software,
+            text: text.into(),
+            fix: message!["Set ", Setting::new(Field::Stack, runs), " for an estimate of this release."],
+        });
     }
 }
 

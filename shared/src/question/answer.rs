@@ -4,11 +4,13 @@ use super::unmet::{Nearby, Relaxation, Unmet};
 use super::{Chance, Goal, GpuOffer, Objective, PlannedRun, Question};
 use crate::assumption::Assumption;
 use crate::catalog::{Catalog, Gpu, Recipe};
-use crate::estimate::MUCH_BY_SOFTWARE;
 use crate::search::{Candidate, LayoutSearch, RankedLayout, SearchCounts, SearchSpace};
 use crate::sorting::{ascending, sorted};
 use crate::stack::Stack;
 use std::borrow::Cow;
+
+/// Layouts that an answer lists, unless more or fewer are wanted.
+pub(super) const LISTED_LAYOUTS: usize = 10;
 
 /// How many times the lowest cost is worth fewer days.
 const LITTLE_WASTE: f64 = 1.25;
@@ -71,13 +73,8 @@ impl GpuAnswer {
             let (recipe, layout) = published(question, search.space(), gpus, layouts.first()?.layout)?;
             Some((recipe, run(gpus, layout)))
         });
-        let with_measured_software = shown.and_then(|index| {
-            let (shown, space) = (&points[index], search.space());
-            let (software, layout) = space.with_measured_software(&shown.layout.candidate, shown.gpus)?;
-            let is_slower =
-                layout.s_per_sequence() >= shown.layout.s_per_sequence() * (1.0 + MUCH_BY_SOFTWARE);
-            is_slower.then(|| (software, run(shown.gpus, layout)))
-        });
+        let with_measured_software =
+            shown.and_then(|index| points[index].with_measured_software(search.space(), question, offer));
         let unmet = match chosen {
             Some(_) => None,
             None => Some(question.unmet(points, shown)),

@@ -19,7 +19,7 @@ pub use ask::{Chance, Contender, Goal, GpuOffer, Objective, Question};
 pub use batches::GlobalBatches;
 pub use judge::{PlanFacts, chance_text, in_time_of_ten};
 pub use plan::PlannedRun;
-pub use read::{USUAL_GPU_TYPES, split_gpu_types};
+pub use read::{USUAL_GPU_TYPES, split_gpu_types, usual_precisions};
 pub use survey::{Finished, Survey};
 pub use unmet::{Relaxation, Unmet};
 

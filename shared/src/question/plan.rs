@@ -1,12 +1,15 @@
 //! A layout on a number of GPUs, with what the whole run takes.
 
-use super::{Chance, GpuOffer, Question};
+use super::answer::LISTED_LAYOUTS;
+use super::{Chance, Goal, GpuOffer, Question};
 use crate::cost::{Power, RunCost, RunEnergy};
+use crate::estimate::MUCH_BY_SOFTWARE;
 use crate::field::Field;
 use crate::flops::ModelFlops;
 use crate::goodput::{RunLoad, RunTime, checkpoint_bytes};
-use crate::search::{LayoutSearch, RankedLayout};
+use crate::search::{LayoutSearch, RankedLayout, SearchSpace};
 use crate::spec::Spec;
+use crate::stack::Stack;
 use crate::units::TERA;
 
 /// A layout on a number of GPUs, with the time, the cost and the energy of the whole run.
@@ -24,6 +27,9 @@ pub struct PlannedRun {
     pub time: RunTime,
     /// Days with failures at the predicted step time, and at the middle of the failure rates.
     pub days: f64,
+    /// The expected days with the software of the nearest measured run of the model on the GPU type; none if the plan's software was
+    /// measured there, or that one is hardly slower.
+    pub days_as_measured: Option<f64>,
     /// Cost as a range; none without a price.
     pub cost: Option<RunCost>,
     /// Cost at the expected days and the middle of the prices.
@@ -59,6 +65,7 @@ impl PlannedRun {
             mfu: flops * per_gpu / (peak * TERA),
             tokens_per_s_per_gpu: per_gpu * f64::from(question.seq_len),
             days: load.expected_days(&settings.disruptions),
+            days_as_measured: None,
             time,
             // The geometric mean is the middle of a range that spans a factor.
             expected_cost: cost.map(|cost| libm::sqrt(cost.total.low * cost.total.high)),
@@ -74,14 +81,42 @@ impl PlannedRun {
         offer: &GpuOffer,
         gpus: u32,
     ) -> Option<PlannedRun> {
-        let layout = *search.rank(gpus, 1).best.first()?;
-        Some(PlannedRun::new(question, offer, gpus, layout))
+        let run = |layout: RankedLayout| {
+            let run = PlannedRun::new(question, offer, gpus, layout);
+            let measured = run.with_measured_software(search.space(), question, offer);
+            PlannedRun { days_as_measured: measured.map(|(_, run)| run.days), ..run }
+        };
+        let best = run(*search.rank(gpus, 1).best.first()?);
+        let may_be_in_time = match question.goal {
+            Goal::Deadline(limit) => !question.is_in_time(&best) && best.time.low.days <= limit,
+            Goal::Budget(_) | Goal::Open => false,
+        };
+        if !may_be_in_time {
+            return Some(best);
+        }
+        // One that is nearly as fast, or less certain but faster, may be in time.
+        let listed = search.rank(gpus, LISTED_LAYOUTS).best.into_iter().map(run);
+        listed.into_iter().find(|run| question.is_in_time(run)).or(Some(best))
+    }
+
+    /// Returns the software of the nearest measured run of the model on the GPU type, and the same plan with it; none if the plan's
+    /// software was measured there, or that one is hardly slower.
+    pub(super) fn with_measured_software(
+        &self,
+        space: &SearchSpace<'_>,
+        question: &Question,
+        offer: &GpuOffer,
+    ) -> Option<(Stack, PlannedRun)> {
+        let (software, layout) = space.with_measured_software(&self.layout.candidate, self.gpus)?;
+        let is_slower = layout.s_per_sequence() >= self.layout.s_per_sequence() * (1.0 + MUCH_BY_SOFTWARE);
+        is_slower.then(|| (software, PlannedRun::new(question, offer, self.gpus, layout)))
     }
 
     /// Returns the days within which such a run ends with a chance.
     pub fn days_with(&self, chance: Chance) -> f64 {
         match chance {
-            Chance::NineInTen => self.time.high.days,
+            // The range doesn't count that nobody measured the software.
+            Chance::NineInTen => self.days_as_measured.unwrap_or(0.0).max(self.time.high.days),
             Chance::Even => self.days,
         }
     }

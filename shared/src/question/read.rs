@@ -9,6 +9,7 @@ use crate::cost::{Price, PurchaseForm};
 use crate::data_file::{DataError, FromRow, Row, embedded};
 use crate::field::Field;
 use crate::goodput::compute_optimal_tokens;
+use crate::gpu_counts::GpuCounts;
 use crate::message;
 use crate::options::TrainingOptions;
 use crate::planning::RunSettings;
@@ -75,6 +76,10 @@ impl Reading<'_> {
             goal == Goal::Open && objective.is_none() && self.spec.get(Field::GpuRange).is_none();
         let goal = if goal_is_assumed { Goal::Deadline(USUAL_DAYS) } else { goal };
         let usual = match goal {
+            // On a given number of GPUs, none is fewer.
+            Goal::Deadline(_) if matches!(&counts, GpuCounts::Only(only) if only.len() == 1) => {
+                Objective::Fastest
+            }
             Goal::Deadline(_) => Objective::FewestGpus,
             // The last days cost the most, so the whole budget need not be spent.
             Goal::Budget(_) => Objective::Worthwhile,
@@ -159,12 +164,11 @@ impl Reading<'_> {
                 self.problems.push(Problem::new(Field::Stack, options.software, message));
                 continue;
             }
-            let dtypes: Vec<Dtype> = match &precisions {
-                Some(dtypes) => dtypes.clone(),
-                None => usual_precisions(rules, &gpu),
+            let mut dtypes = match precisions.named.is_empty() {
+                true => usual_precisions(rules, &gpu),
+                false => precisions.named.clone(),
             };
-            let dtypes: Vec<Dtype> =
-                dtypes.into_iter().filter(|dtype| rules.computes_in(*dtype, &gpu)).collect();
+            dtypes.retain(|dtype| rules.computes_in(*dtype, &gpu) && !precisions.exclude(*dtype));
             if dtypes.is_empty() {
                 let message = message![
                     Field::Precisions,
@@ -200,12 +204,20 @@ impl Reading<'_> {
         }
     }
 
-    fn precisions(&mut self) -> Option<Vec<Dtype>> {
-        let text = self.spec.get(Field::Precisions)?;
-        let parse = |part: &str| {
-            Dtype::from_str(part).map_err(|problem| Problem { field: Field::Precisions, ..problem })
-        };
-        self.keep(text.split(',').map(parse).collect::<Result<_, _>>().map(Some))
+    fn precisions(&mut self) -> Precisions {
+        let mut precisions = Precisions::default();
+        let mut are_excluded = false;
+        for part in self.spec.raw(Field::Precisions).split(',').map(str::trim).filter(|part| !part.is_empty())
+        {
+            let excluded = ["no ", "not ", "!"].into_iter().find_map(|sign| part.strip_prefix(sign));
+            // "no fp8, nvfp4" excludes both.
+            are_excluded |= excluded.is_some();
+            let read = Dtype::from_str(excluded.unwrap_or(part));
+            let read = read.map_err(|problem| Problem { field: Field::Precisions, ..problem });
+            let list = if are_excluded { &mut precisions.excluded } else { &mut precisions.named };
+            list.extend(self.keep(read.map(Some)));
+        }
+        precisions
     }
 
     /// Returns the global batches to choose from.
@@ -236,6 +248,20 @@ impl Reading<'_> {
     }
 }
 
+/// The precisions that a question permits: those named, or the usual ones if none is, without those excluded.
+#[derive(Default)]
+struct Precisions {
+    named: Vec<Dtype>,
+    excluded: Vec<Dtype>,
+}
+
+impl Precisions {
+    /// Whether a precision is excluded. Excluding FP8 excludes every FP8.
+    fn exclude(&self, dtype: Dtype) -> bool {
+        self.excluded.iter().any(|excluded| excluded.may_be(dtype))
+    }
+}
+
 /// Returns the GPU types in a list. A comma also separates the numbers of an own GPU: `h100:hbm_gb=96,hbm_tbps=2.4,b200`.
 pub fn split_gpu_types(text: &str) -> Vec<String> {
     let mut types: Vec<String> = Vec::new();
@@ -252,7 +278,7 @@ pub fn split_gpu_types(text: &str) -> Vec<String> {
 }
 
 /// Returns BF16, and the precision of 8 bits that recipes use on the GPU.
-fn usual_precisions(rules: &StackRules, gpu: &Gpu) -> Vec<Dtype> {
+pub fn usual_precisions(rules: &StackRules, gpu: &Gpu) -> Vec<Dtype> {
     let narrow = [Dtype::Mxfp8, Dtype::Fp8Current, Dtype::Fp8];
     let narrow = narrow.into_iter().find(|dtype| rules.computes_in(*dtype, gpu));
     std::iter::once(Dtype::Bf16).chain(narrow).collect()

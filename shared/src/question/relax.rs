@@ -13,6 +13,9 @@ use crate::units::{format_count, significant_up};
 /// The largest number of GPUs that is suggested.
 const MOST_SUGGESTED: u32 = 65_536;
 
+/// The longest deadline that is suggested, in days.
+const MOST_DAYS: f64 = 365.0;
+
 /// Searches beyond the largest number of GPUs, before none is suggested.
 const MOST_TRIED: usize = 8;
 
@@ -123,9 +126,12 @@ impl Question {
         Relaxation { setting: Setting::new(Field::Chance, self.chance.other()), run: run.clone() }
     }
 
-    /// Returns the deadline that a plan reaches.
+    /// Returns the deadline that a plan reaches; none that nobody would wait for.
     fn with_deadline(&self, run: &PlannedRun) -> Option<Relaxation> {
         let days = run.days_with(self.chance);
+        if days > MOST_DAYS {
+            return None;
+        }
         let days = significant_up(days, if days < 10.0 { 2 } else { 3 });
         let setting = Setting::new(Field::Deadline, format!("{days}d"));
         Some(Relaxation { setting, run: run.clone() })
@@ -138,7 +144,9 @@ impl Question {
         // Restarts and the last step's rounding don't shrink with the tokens.
         [most, most - 1.0].into_iter().find_map(|steps| {
             let question = Question { tokens: steps * step, ..self.clone() };
+            let days_as_measured = run.days_as_measured.map(|days| days * question.tokens / self.tokens);
             let run = PlannedRun::new(&question, offer, run.gpus, run.layout);
+            let run = PlannedRun { days_as_measured, ..run };
             let setting = Setting::new(Field::Tokens, format_count(question.tokens));
             (self.is_in_time(&run) && self.is_affordable(&run)).then_some(Relaxation { setting, run })
         })

@@ -1,13 +1,10 @@
 //! The search of one GPU type, count by count.
 
-use super::answer::Tried;
+use super::answer::{LISTED_LAYOUTS, Tried};
 use super::{Goal, GpuAnswer, GpuOffer, Objective, PlannedRun, Question};
 use crate::precision::Dtype;
 use crate::search::{LayoutSearch, SearchSpace};
 use std::collections::VecDeque;
-
-/// Layouts that an answer lists, unless more or fewer are wanted.
-const LISTED_LAYOUTS: usize = 10;
 
 /// The share of the days below which another batch than the question's is worth it.
 const WORTH_ANOTHER_BATCH: f64 = 0.98;

@@ -24,6 +24,20 @@ fn small(more: &[(Field, &str)]) -> Question {
 }
 
 #[test]
+fn precisions_are_named_or_excluded() {
+    let dtypes = |text: &str| {
+        let question =
+            ask(&[(Field::Model, "llama3.1-8b"), (Field::GpuTypes, "b200"), (Field::Precisions, text)]);
+        question.offers[0].dtypes.iter().map(|dtype| dtype.id()).collect::<Vec<_>>().join(",")
+    };
+    let texts = ["", "bf16, nvfp4", "no fp8", "no nvfp4, mxfp8", "bf16,mxfp8,nvfp4,no bf16,no fp8"];
+    assert_eq!(texts.map(dtypes), ["bf16,mxfp8", "bf16,nvfp4", "bf16", "bf16", "nvfp4"]);
+    let problems = refused(&[(Field::Model, "llama3.1-8b"), (Field::Precisions, "no fp9")]);
+    assert_eq!(problems[0].field, Field::Precisions);
+    assert_eq!(refused(&[(Field::Model, "llama3.1-8b"), (Field::Precisions, "fp8,no fp8")]).len(), 2);
+}
+
+#[test]
 fn given_gpus_have_no_spare_nodes_beside_them() {
     let paid = |fields: &[(Field, &str)]| {
         let best = answer(&small(fields)).best().unwrap().clone();

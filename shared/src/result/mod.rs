@@ -47,6 +47,7 @@ pub use scoring::Scoring;
 pub use sentence::sentence;
 
 use crate::log::{CheckpointAction, Log, LogName, PARSER_VERSION};
+use crate::spec::Spec;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -79,6 +80,14 @@ impl RunResult {
     #[must_use]
     pub fn of_run(self, id: Uuid, carried: CampaignRun) -> Self {
         Self { id, carried: Some(carried), ..self }
+    }
+
+    /// Returns the result of the same log with the scenario fields that a user sets (`said`). They replace those that were set when
+    /// the log was read.
+    #[must_use]
+    pub fn identified(&self, said: &Spec) -> Self {
+        let identity = Identity::of(&self.source.path, &self.name, &self.log, said);
+        Self { identity, ..self.clone() }
     }
 
     /// Returns whether this result contains everything that another result of the same log does. The log's path, name and

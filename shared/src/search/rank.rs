@@ -60,7 +60,7 @@ impl RankedLayout {
         let mid = breakdown.scaled(factor).step_time_s();
         RankedLayout {
             candidate,
-            step_time_s: intervals.around(mid, correction.kind, correction.doubt),
+            step_time_s: intervals.around(mid, correction.kind, correction.unlike, correction.doubt),
             confidence: correction.confidence,
             memory: MemoryMargin::new(inputs.gpu, inputs.options.software, free_bytes),
         }

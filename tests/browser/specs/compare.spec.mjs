@@ -117,7 +117,7 @@ test("runs are chosen on the Results page, dropped ones beside those of the serv
     mimeType: "text/plain",
     buffer: Buffer.from(`${text}\n`),
   });
-  await page.getByLabel("Compare llama-405b on eos").or(row(page, "llama-405b on eos").getByRole("checkbox")).first().check();
+  await page.getByLabel("Select llama-405b on eos").or(row(page, "llama-405b on eos").getByRole("checkbox")).first().check();
   await row(page, "_900_0.out").getByRole("checkbox").check();
   await expectAccessible(page);
   await page.getByRole("link", { name: "Compare 2 runs" }).click();

@@ -242,3 +242,39 @@ test("no chart is fetched before the first log, and files are not lost without a
   await leaving;
   await expect(page.getByRole("heading", { level: 1 })).toContainText("B200");
 });
+
+test("what ran is set for the selected logs alone", async ({ page }) => {
+  const root = tree({ "a/one.out": log({}), "a/two.out": log({ seconds: 13 }), "b/three.out": log({ seconds: 14 }) });
+  const id = "llama3.1-405b/h100/fp8/512@25.04";
+  await page.goto("/results");
+  await page.locator("[data-folder]").setInputFiles(root);
+  await expect(page.getByRole("status").first()).toContainText("Read 3 of 3");
+  const recipes = () => page.locator('table.reports tbody td[data-label="Recipe"]').allTextContents();
+  const selected = page.getByRole("region", { name: "Selected runs" });
+
+  await row(page, "one.out").getByRole("checkbox").check();
+  await selected.getByRole("button", { name: "Set what ran" }).click();
+  await expectAccessible(page);
+  const recipe = selected.getByLabel("Recipe");
+  await recipe.fill("llama3.1-405b/h100/fp8/512@25.05");
+  await selected.getByRole("button", { name: "Set for 1 log" }).click();
+  await expect(selected.getByRole("alert")).toContainText("25.05");
+  await recipe.fill(id);
+  await recipe.press("Enter");
+  await expect.poll(recipes).toEqual([id, "–", "–"]);
+  await expect(cell(row(page, "one.out"), "Tokens/s")).toHaveText("169,535");
+
+  // The run's own page and the result file know it too.
+  await row(page, "one.out").getByRole("link", { name: "one.out" }).click();
+  await expect(page.getByText(id).first()).toBeVisible();
+  await page.goBack();
+
+  await selected.getByRole("button", { name: "Select the whole folder" }).click();
+  await selected.getByRole("button", { name: "Set what ran" }).click();
+  await selected.getByLabel("Recipe").fill(id);
+  await selected.getByRole("button", { name: "Set for 2 logs" }).click();
+  await expect.poll(recipes).toEqual([id, id, "–"]);
+  await selected.getByRole("button", { name: "Set what ran" }).click();
+  await selected.getByRole("button", { name: "Take it from the logs" }).click();
+  await expect.poll(recipes).toEqual(["–", "–", "–"]);
+});

@@ -144,7 +144,7 @@ fn small(text: String) -> impl IntoView {
 }
 
 /// Splits a path into folder and file.
-fn split(path: &str) -> (String, String) {
+pub(crate) fn split(path: &str) -> (String, String) {
     match path.rsplit_once('/') {
         Some((folder, file)) => (format!("{folder}/"), file.to_string()),
         None => (String::new(), path.to_string()),

@@ -178,6 +178,13 @@ pub(crate) enum Question {
         /// For how long.
         days: u32,
     },
+    /// Set what dropped logs ran.
+    Identify {
+        /// Their ids.
+        ids: Vec<String>,
+        /// The scenario fields, as a query; none if the logs say it themselves.
+        query: String,
+    },
     /// Check the name of a recipe.
     Recipe {
         /// The name.
@@ -228,7 +235,8 @@ pub(crate) enum Answer {
     Scope(Scope),
     Opened(Share),
     Shares(Vec<Share>),
-    Recipe(Option<Refusal>),
+    /// What is wrong with the fields, if anything is.
+    Checked(Option<Refusal>),
     /// A new share link with its secret, which is shown once.
     Shared {
         id: String,

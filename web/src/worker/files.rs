@@ -2,7 +2,7 @@
 
 use super::post;
 use crate::message::results::ForPage;
-use crate::message::{LogCurve, Row, RowStatus, Saved, TableFormat};
+use crate::message::{LogCurve, Refusal, Row, RowStatus, Saved, TableFormat};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -41,6 +41,12 @@ struct DroppedFiles {
     next: (u32, String),
     /// How often reading was stopped. Files that were started before the last stop are dropped.
     stops: u32,
+}
+
+impl DroppedFiles {
+    fn rows(&self) -> Vec<Row> {
+        self.taken.iter().map(|taken| taken.row(&self.view)).collect()
+    }
 }
 
 thread_local! {
@@ -89,11 +95,31 @@ pub(super) fn runs() -> Vec<Rc<RunResult>> {
     DESK.with_borrow(|desk| desk.taken.iter().filter_map(|taken| taken.run.clone().ok()).collect())
 }
 
+/// Sets what dropped logs ran, and posts the new rows; without fields, the logs say it themselves. Returns what is wrong with the
+/// fields.
+pub(super) fn identify(ids: &[String], said: &Spec) -> Option<Refusal> {
+    if let Err(problems) = View::of(said.clone(), None) {
+        return problems.into_iter().next().map(Refusal::from);
+    }
+    let rows = DESK.with_borrow_mut(|desk| {
+        for taken in &mut desk.taken {
+            if ids.iter().any(|id| taken.is(id))
+                && let Ok(run) = &mut taken.run
+            {
+                *run = Rc::new(run.identified(said));
+            }
+        }
+        desk.rows()
+    });
+    post(&ForPage::Rows(rows));
+    None
+}
+
 /// Changes the view and posts the new rows.
 pub(super) fn look(view: View) {
     let rows = DESK.with_borrow_mut(|desk| {
         desk.view = view;
-        desk.taken.iter().map(|taken| taken.row(&desk.view)).collect()
+        desk.rows()
     });
     post(&ForPage::Rows(rows));
 }

@@ -90,7 +90,10 @@ async fn answer(question: Question) -> Result<Answer, RequestError> {
         Question::Shares => share::list().await.map(Answer::Shares),
         Question::Share { ids, days } => share::create(ids, days).await,
         Question::Revoke { id } => share::revoke(&id).await,
-        Question::Recipe { text } => Ok(Answer::Recipe(recipe(&text))),
+        Question::Recipe { text } => Ok(Answer::Checked(recipe(&text))),
+        Question::Identify { ids, query } => {
+            Ok(Answer::Checked(files::identify(&ids, &link::read(&query).spec)))
+        }
     }
 }
 

@@ -65,6 +65,9 @@ impl<'a> SearchedGpu<'a> {
             Some(_) => of_run,
             None => of_run.with(Field::Tokens, self.question.tokens.to_string()),
         };
+        // Given GPU counts have no spare nodes, but a scenario has.
+        let has_spares = self.question.settings.disruptions.spare_share > 0.0;
+        let of_run = if has_spares { of_run } else { of_run.with(Field::SpareNodes, "0") };
         let whole_run = Field::of_group(FieldGroup::Goal).filter(|field| field.is_of_whole_run());
         // The path of a model file is shorter than its description.
         let kept = std::iter::once(Field::Model).chain(whole_run);

@@ -135,6 +135,8 @@ pub(crate) struct Correction {
     pub(crate) factor: f64,
     /// How much of it may not apply: see [`Evidence::doubt`].
     pub(crate) doubt: f64,
+    /// See [`Evidence::unlike`].
+    pub(crate) unlike: f64,
     /// How close the nearest run is.
     pub(crate) kind: EvidenceKind,
     /// How far the prediction can be trusted.
@@ -196,13 +198,13 @@ impl Anchors {
     /// Returns the measurements that correct a prediction of `modelled_s`, and the correction.
     pub fn evidence(&self, inputs: &Inputs<'_>, modelled_s: f64) -> Evidence {
         let mut found: Vec<FoundRun<'_>> = Vec::new();
-        let Compared { log_correction, doubt, kind } = self.compare(inputs, |one| found.push(one));
+        let Compared { log_correction, doubt, unlike, kind } = self.compare(inputs, |one| found.push(one));
         let correction = libm::exp(log_correction);
         // An engineer looks for runs on the same GPU type first, even where the error of another GPU's run says more, because it
         // was measured with the same software.
         found.sort_by(|a, b| b.is_same_gpu.cmp(&a.is_same_gpu).then_with(|| nearer(a, b)));
         let measured_with = software_there(&found, inputs);
-        Evidence { kind, modelled_s, correction, doubt, measured_with, anchors: nearest(&found) }
+        Evidence { kind, modelled_s, correction, doubt, unlike, measured_with, anchors: nearest(&found) }
     }
 
     /// Returns the software of the nearest run of the model on the GPU type in `inputs`; none if a run there used the same software
@@ -216,10 +218,11 @@ impl Anchors {
     /// Returns the correction of a prediction without the measurements behind it, for a search of many layouts.
     pub(crate) fn correction(&self, inputs: &Inputs<'_>) -> Correction {
         let mut is_measured = false;
-        let Compared { log_correction, doubt, kind } = self.compare(inputs, |_| is_measured = true);
+        let Compared { log_correction, doubt, unlike, kind } = self.compare(inputs, |_| is_measured = true);
         Correction {
             factor: libm::exp(log_correction),
             doubt,
+            unlike,
             kind,
             confidence: kind.confidence(is_measured),
         }
@@ -249,9 +252,8 @@ impl Anchors {
             Closeness::OtherSettings | Closeness::Similar => EvidenceKind::Interpolated,
             Closeness::OtherSoftware | Closeness::Distant => EvidenceKind::Modelled,
         };
-        // The share of the model's error that the nearest run doesn't tell.
-        let unknown = libm::sqrt((1.0 - most_alike * most_alike).max(0.0));
-        Compared { log_correction, doubt: libm::fabs(log_correction) * unknown, kind }
+        let unlike = (1.0 - most_alike * most_alike).max(0.0);
+        Compared { log_correction, doubt: libm::fabs(log_correction) * libm::sqrt(unlike), unlike, kind }
     }
 }
 
@@ -261,6 +263,8 @@ struct Compared {
     log_correction: f64,
     /// See [`Evidence::doubt`].
     doubt: f64,
+    /// See [`Evidence::unlike`].
+    unlike: f64,
     kind: EvidenceKind,
 }
 

@@ -5,12 +5,10 @@ use super::support::{
 };
 use crate::estimate::{Breakdown, Constants, Inputs, MemoryEstimate};
 use crate::launch::options::LaunchOptions;
+use crate::launch::plan::NEGLIGIBLE;
 use crate::options::TrainingOptions;
 use crate::scenario::Scenario;
 use crate::stack::{CudaGraphs, ExpertKernels, Software, Stack, StackProperties, WeightStorage};
-
-/// Below this difference, as a share, steps are as long as planned.
-const NEGLIGIBLE: f64 = 0.02;
 
 /// The software that a script with Megatron-LM runs, and how its runs differ from the planned ones.
 #[derive(Debug, Clone, PartialEq)]

@@ -108,7 +108,8 @@ fn FacetBox(facet: BenchmarkFacet, open: RwSignal<Option<BenchmarkFacet>>) -> im
                 aria-controls=controls
                 on:click=move |_| open.update(|open| *open = Some(facet).filter(|_| *open != Some(facet)))
             >{label}</button>
-            <fieldset id=list_id hidden=move || !is_open() aria-label=facet.title()>
+            // It takes the focus of a click on a label, which must not leave the list.
+            <fieldset id=list_id tabindex="-1" hidden=move || !is_open() aria-label=facet.title()>
                 <ul>
                     <For each=move || values.get() key=|(value, _)| value.clone() let((value, title))>
                         {

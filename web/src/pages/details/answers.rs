@@ -247,9 +247,7 @@ fn Figures() -> impl IntoView {
             plan.calculator.launch.latest().and_then(|launched| launched.launch.as_ref()?.slowdown);
         let by_script = days.zip(slowdown).map(|(days, slowdown)| {
             let days = readable_days(days.mid * slowdown);
-            format!(
-                "Its launch script runs Megatron-LM, not the planned software, and takes about {days} days."
-            )
+            format!("Its launch script runs other software than planned, and takes about {days} days.")
         });
         handover::name_figures(PlanFigures {
             plan: plan.spec.with(link::write),
@@ -264,11 +262,12 @@ fn Figures() -> impl IntoView {
         <dl class="figures" class:stale=is_stale aria-busy=move || is_stale().to_string() aria-live="polite">
             <div class="figure main">
                 <dt>{days_label}</dt>
-                <dd data-figure="days" class:late=move || missed().is_some()>
+                <dd data-figure="days" class:late=move || missed().is_some() || lack(plan).is_some()>
                     {move || main_days().0} " " <small>{move || main_days().1}</small>
                     {move || missed().map(|limit| view! {
                         <span class="late">{format!("Misses the deadline of {}.", days(limit))}</span>
                     })}
+                    {move || lack(plan).map(|_| view! { <span class="late">"If it fitted in memory."</span> })}
                 </dd>
             </div>
             <div class="figure"><dt>"Step time"</dt><dd data-figure="step-time">

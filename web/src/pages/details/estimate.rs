@@ -251,7 +251,7 @@ fn evidence_row(run: EvidenceRun) -> impl IntoView {
             <th scope="row">{run.what}</th>
             <td data-label="Layout" class="layout">{run.layout}</td>
             <td data-label="Measured by">{run.releases.join(", ")}</td>
-            <td data-label="Similarity">{similarity} " " <small>{run.closeness.title()}</small></td>
+            <td data-label="Similarity">{similarity} " · " <small>{run.closeness.title()}</small></td>
             <td data-label="Prediction error" class="number">{held_out(run.held_out)}</td>
         </tr>
     }

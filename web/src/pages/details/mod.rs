@@ -105,11 +105,16 @@ impl Plan {
         let recipe = Memo::new(move |_| {
             spec.with(|spec| spec.get(Field::Recipe).map(nearest_recipe).map(CatalogEntry))
         });
-        let query = move |query: fn(&Spec) -> String| {
-            Memo::new(move |_| scenario.with(Result::is_ok).then(|| spec.with(query)))
+        let predicted = move || {
+            // Whether there are spare nodes depends on it.
+            let counts = question.with(|question| question.raw(Field::GpuRange).to_string());
+            spec.with(|spec| link::write(&predicted_fields(spec).with(Field::GpuRange, counts)))
         };
-        let calculator =
-            Calculator::start(query(|spec| link::write(&predicted_fields(spec))), query(link::write));
+        let is_valid = move || scenario.with(Result::is_ok);
+        let calculator = Calculator::start(
+            Memo::new(move |_| is_valid().then(predicted)),
+            Memo::new(move |_| is_valid().then(|| spec.with(link::write))),
+        );
         let step = Memo::new(move |before: Option<&Option<PlannedStep>>| {
             let state = calculator.prediction_state();
             let before = before.cloned().flatten();

@@ -52,7 +52,7 @@ pub(super) fn Scaling() -> impl IntoView {
                 <QuantityChoice quantity />
                 <p class="hint">
                     "This layout on other numbers of GPUs: only data parallelism changes. Counts on which it doesn’t run or fit are left out."
-                    {move || published.with(Vec::is_empty).then_some(" No recipe of this model is published for this GPU type, so there is no published scaling to compare with.")}
+                    {move || published.with(Vec::is_empty).then_some(" No speed of this model is published for this GPU type, so there is no published scaling to compare with.")}
                 </p>
                 <Chart chart summary />
                 <Numbers table by_number=true />

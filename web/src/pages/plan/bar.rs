@@ -81,6 +81,8 @@ pub(super) fn summary(question: &Spec) -> String {
         GoalKind::Budget => format!("for ${budget}"),
         GoalKind::GpusByDeadline => format!("on {gpus} GPUs, by {}{often}", days_text(days)),
         GoalKind::DeadlineAndBudget => format!("by {}{often}, for ${budget}", days_text(days)),
+        GoalKind::GpusForBudget => format!("on {gpus} GPUs, for ${budget}"),
+        GoalKind::All => format!("on {gpus} GPUs, by {}{often}, for ${budget}", days_text(days)),
     };
     format!("{model} · {} · {} · {goal}", question.raw(Field::Tokens), types.join(", "))
 }
@@ -113,13 +115,13 @@ fn ModelBox() -> impl IntoView {
     });
     let choices: Vec<Choice> = choices.collect();
     let choose = Callback::new(move |model: String| plan.state.ask(&[(Field::Model, &model)]));
-    // Titles of the catalog say how large the model is.
-    let own_size = move || {
+    // Titles of the catalog say how many are active.
+    let own_active = move || {
         plan.question.with(|question| {
             let text = question.raw(Field::Model);
             let is_known = Catalog::embedded().model(text).is_ok();
             let model = Catalog::embedded().model_or_own(text).ok().filter(|_| !is_known)?;
-            Some(size(&model))
+            active(&model)
         })
     };
     let file = NodeRef::<Input>::new();
@@ -132,7 +134,7 @@ fn ModelBox() -> impl IntoView {
     view! {
         <Combobox id="ask-model" label="Model" title choices=Signal::stored(choices) choose last is_wrong=Signal::derive(move || plan.problem(Field::Model).is_some()) />
         <ImportInput node=file />
-        {move || own_size().map(|size| view! { <small class="model-size">{size}</small> })}
+        {move || own_active().map(|active| view! { <small class="model-size">{active}</small> })}
         <SlotProblem field=Field::Model />
     }
 }
@@ -144,13 +146,9 @@ fn parameters(count: f64) -> String {
     }
 }
 
-/// Returns the parameters of a model: `8.03B`, or `235B, 22.2B active` for a mixture of experts.
-fn size(model: &Model) -> String {
-    let (all, active) = (model.params_b * 1e9, model.active_b * 1e9);
-    match active < all {
-        true => format!("{}, {} active", parameters(all), parameters(active)),
-        false => parameters(all),
-    }
+/// Returns the active parameters of a mixture of experts: `22.2B active`.
+fn active(model: &Model) -> Option<String> {
+    (model.active_b < model.params_b).then(|| format!("{} active", parameters(model.active_b * 1e9)))
 }
 
 /// How the GPUs without a price of the user's own are paid for.
@@ -244,11 +242,24 @@ fn GpuTypes() -> impl IntoView {
 fn GoalBox() -> impl IntoView {
     let plan = Planner::of_page();
     let kind = Memo::new(move |_| plan.question.with(GoalKind::of));
+    // What was typed, for when its kind is chosen again.
+    let typed = StoredValue::new(Spec::default());
     let choose = move |event| {
         let id = event_target_value(&event);
         let chosen = GoalKind::ALL.into_iter().find(|kind| kind.id() == id).unwrap_or(GoalKind::Deadline);
+        plan.question.with_untracked(|question| {
+            for field in GoalKind::FIELDS {
+                if let Some(text) = question.get(field) {
+                    typed.update_value(|typed| typed.set(field, text));
+                }
+            }
+        });
+        let value = |field| {
+            let before = typed.with_value(|typed| typed.get(field).map(str::to_string));
+            before.unwrap_or_else(|| usual_value(plan, field))
+        };
         let values = GoalKind::FIELDS.map(|field| match chosen.fields().contains(&field) {
-            true => (field, usual_value(plan, field)),
+            true => (field, value(field)),
             false => (field, String::new()),
         });
         plan.state.ask(&values.each_ref().map(|(field, value)| (*field, value.as_str())));
@@ -296,13 +307,11 @@ fn chance_of(question: &Spec) -> Chance {
     question.get(Field::Chance).and_then(|text| text.parse().ok()).unwrap_or(Chance::USUAL)
 }
 
-/// Returns a value of a goal that was just chosen: the one that was there, or that of the plan on the page.
+/// Returns a value of a goal that was just chosen for the first time: that of the plan on the page.
 fn usual_value(plan: Planner, field: Field) -> String {
-    let given = plan.question.with_untracked(|question| question.raw(field).to_string());
     let shown = plan.search.findings.with_untracked(|findings| findings.best_plan().cloned());
     let cost = shown.as_ref().and_then(|shown| shown.cost);
     match (field, shown) {
-        _ if !given.is_empty() => given,
         (Field::GpuRange, shown) => shown.map_or("1024".into(), |shown| shown.gpus.to_string()),
         (Field::Budget, _) => rounded_count(cost.map_or(5e6, |cost| significant_up(cost.mid * 1.1, 2))),
         (_, Some(shown)) => format!("{}d", significant(shown.days.high.ceil(), 3)),

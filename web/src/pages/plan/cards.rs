@@ -79,6 +79,7 @@ struct CardRows {
     whole_term: bool,
     measured: bool,
     in_bf16: bool,
+    spares: bool,
 }
 
 impl CardRows {
@@ -89,6 +90,7 @@ impl CardRows {
             whole_term: any(&|offer| offer.gpu.whole_term.is_some()),
             measured: any(&|offer| findings.best_measured(offer).is_some()),
             in_bf16: any(&is_another_than_bf16),
+            spares: findings.plans().any(|(_, plan)| plan.paid_gpus > plan.gpus),
         }
     }
 }
@@ -177,6 +179,7 @@ fn card(
         let missing = match (offer.in_bf16.is_some(), goal) {
             _ if !is_another_than_bf16(offer) => "–",
             (false, _) => "…",
+            (true, AskedGoal::Deadline(_)) if budget.is_some() => "not within the limits",
             (true, AskedGoal::Deadline(_)) => "not in time",
             (true, AskedGoal::Budget(_)) => "over budget",
             (true, AskedGoal::Open) => "doesn’t fit",
@@ -227,12 +230,15 @@ fn card(
         money_rows.push(row("Whole reservation", whole_term, String::new()));
     }
     money_rows.push(row("Energy", energy, energy_spread));
-    money_rows.push(row("With spare nodes", spare, String::new()));
+    if known.spares {
+        money_rows.push(row("With spare nodes", spare, String::new()));
+    }
     money_rows.extend(in_bf16);
     let mut speed_rows = vec![row("Tokens/s/GPU", per_gpu, String::new())];
     speed_rows.extend(measured);
     speed_rows.push(row("MFU", mfu, String::new()));
     speed_rows.push(row("Tokens per step", batch, String::new()));
+    let other_batch = plan.search.findings.with_untracked(|findings| other_batch(findings, found));
     let doubts = missed.into_iter().chain(found.cautions());
     let doubts = doubts.map(|doubt| view! { <p class="missed">{doubt}</p> }).collect_view();
     let more = plan.more_figures;
@@ -248,7 +254,7 @@ fn card(
                 <dl class="mini main">{main_rows}</dl>
             </div>
             <div>
-                <p class="layout-line"><small>"Layout"</small> <strong>{unbroken(&format!("{} · {}", found.precision, found.layout))}</strong></p>
+                <p class="layout-line"><small>"Layout"</small> <strong>{unbroken(&format!("{} · {}", found.precision, found.layout))}</strong>{other_batch.map(|text| view! { " " <small>{text}</small> })}</p>
                 <Gauge spare=found.spare_gib capacity=offer.gpu.memory_gib verdict=found.memory />
             </div>
         </div>
@@ -291,6 +297,20 @@ fn card(
             </button>
         </div>
     }.into_any()
+}
+
+/// Returns by how much the batch of a plan differs from the one that is assumed; none if it hardly does.
+fn other_batch(findings: &Findings, found: &FoundPlan) -> Option<String> {
+    let asked = findings.asked.as_ref().filter(|asked| asked.batch_is_assumed)?;
+    let percent = ((found.batch_tokens / asked.batch_tokens.0 - 1.0) * 100.0).round();
+    let than = if percent > 0.0 { "more" } else { "fewer" };
+    (percent.abs() >= 5.0).then(|| {
+        format!(
+            "{} tokens per step, {}\u{a0}% {than} than usual",
+            rounded_count(found.batch_tokens),
+            percent.abs()
+        )
+    })
 }
 
 /// Returns a button that shows a plan, named by its number of GPUs.

@@ -116,13 +116,15 @@ fn of_other(other: &OtherPlan, findings: &Findings, best: &Verdict) -> Headline 
     let goal = findings.goal();
     let currency = findings.asked.as_ref().map_or("", |asked| asked.currency.as_str());
     let figures = other.figures.as_ref();
+    let has_best = !findings.reaching().is_empty();
     if let Some(lack) = figures.and_then(|figures| figures.lack.as_ref()) {
         let lead = format!(
             "Your plan on {} × {} doesn't fit in memory.",
             group_digits(other.gpus.into()),
             other.gpu
         );
-        return Headline { lead, rest: format!("{lack} {PREFERRED} {}", best.lead), is_other: true };
+        let prefers = if has_best { PREFERRED } else { "" };
+        return Headline { lead, rest: format!("{lack} {prefers} {}", best.lead), is_other: true };
     }
     let offer = findings.offers.iter().find(|offer| offer.gpu.id == other.id);
     let lead = match figures.and_then(|figures| Some((figures.days?, figures.cost))) {
@@ -138,6 +140,8 @@ fn of_other(other: &OtherPlan, findings: &Findings, best: &Verdict) -> Headline 
     };
     let reaches = figures.map_or(String::new(), |figures| reaches(figures, goal, currency));
     let why = match (other.is_with_other_chance, findings.is_by_slow_end()) {
+        // The sentence says that there is none.
+        _ if !has_best => "",
         (true, true) => "A plan that meets it 9 times in 10:",
         (true, false) => "The plan with the fewest GPUs may miss it:",
         (false, _) => PREFERRED,

@@ -269,7 +269,8 @@ fn Row(row: LayoutRow, precision: Memo<Option<String>>, currency: Memo<String>) 
             10 => ">9 in 10".to_string(),
             of_ten => format!("{of_ten} in 10"),
         };
-        view! { <td class="number" class:late=!is_enough>{text}</td> }
+        let why = (!is_enough).then_some("Less often than asked for");
+        view! { <td class="number" class:late=!is_enough title=why>{text}</td> }
     });
     let mfu = in_time.is_none().then(|| view! { <td class="number">{percent(found.mfu)}</td> });
     let TrustText { class, word, why } = trust_text(found.trust);

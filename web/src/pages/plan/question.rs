@@ -2,7 +2,7 @@
 
 use trainplan_shared::catalog::Catalog;
 use trainplan_shared::field::{Field, FieldGroup};
-use trainplan_shared::question::USUAL_GPU_TYPES;
+use trainplan_shared::question::{USUAL_GPU_TYPES, usual_precisions};
 use trainplan_shared::scenario::Scenario;
 use trainplan_shared::search::{CHOSEN_FIELDS, StackRules};
 use trainplan_shared::spec::Spec;
@@ -33,15 +33,19 @@ pub(super) enum GoalKind {
     Budget,
     GpusByDeadline,
     DeadlineAndBudget,
+    GpusForBudget,
+    All,
 }
 
 impl GoalKind {
-    pub(super) const ALL: [GoalKind; 5] = [
+    pub(super) const ALL: [GoalKind; 7] = [
         GoalKind::Deadline,
         GoalKind::Gpus,
         GoalKind::Budget,
         GoalKind::GpusByDeadline,
         GoalKind::DeadlineAndBudget,
+        GoalKind::GpusForBudget,
+        GoalKind::All,
     ];
 
     /// The fields of all values.
@@ -55,6 +59,8 @@ impl GoalKind {
             GoalKind::Budget => &[Field::Budget],
             GoalKind::GpusByDeadline => &[Field::GpuRange, Field::Deadline],
             GoalKind::DeadlineAndBudget => &[Field::Deadline, Field::Budget],
+            GoalKind::GpusForBudget => &[Field::GpuRange, Field::Budget],
+            GoalKind::All => &[Field::GpuRange, Field::Deadline, Field::Budget],
         }
     }
 
@@ -66,6 +72,8 @@ impl GoalKind {
             GoalKind::Budget => "budget",
             GoalKind::GpusByDeadline => "gpus-by-deadline",
             GoalKind::DeadlineAndBudget => "both",
+            GoalKind::GpusForBudget => "gpus-for-budget",
+            GoalKind::All => "all",
         }
     }
 
@@ -77,6 +85,8 @@ impl GoalKind {
             GoalKind::Budget => "for a budget of",
             GoalKind::GpusByDeadline => "on a GPU count, within",
             GoalKind::DeadlineAndBudget => "within a time and budget of",
+            GoalKind::GpusForBudget => "on a GPU count, for",
+            GoalKind::All => "on a GPU count, within a time and budget of",
         }
     }
 
@@ -122,6 +132,14 @@ pub(crate) fn question(spec: &Spec, scenario: Option<&Scenario>) -> Spec {
     let recipe = spec.get(Field::Recipe).and_then(|id| Catalog::embedded().recipe(id).ok());
     let of_recipe = recipe.map(|recipe| recipe.id.model.as_str());
     let model = scenario.map(|scenario| scenario.model.id.as_str());
+    // The usual precisions may leave out the plan's own.
+    if let Some(scenario) = scenario.filter(|_| !is_asked(spec)) {
+        let rules = StackRules::of(scenario.options.software.base());
+        let dtype = scenario.dtype;
+        if !usual_precisions(rules, &scenario.gpu).into_iter().any(|usual| usual.may_be(dtype)) {
+            assume(Field::Precisions, &format!("bf16,mxfp8,{}", dtype.id()));
+        }
+    }
     // An own model has no id in the catalog, but then it is typed.
     assume(Field::Model, model.or(of_recipe).unwrap_or(FIRST_MODEL));
     assume(Field::Tokens, if has_scenario(spec) { "1T" } else { FIRST_TOKENS });
@@ -274,6 +292,8 @@ mod tests {
         );
         assert_eq!(kind("nr=1024"), GoalKind::Gpus);
         assert_eq!(kind("nr=1024&by=60d"), GoalKind::GpusByDeadline);
+        assert_eq!(kind("nr=1024&bud=5M"), GoalKind::GpusForBudget);
+        assert_eq!(kind("nr=1024&by=60d&bud=5M"), GoalKind::All);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::findings::{Findings, OfferFindings};
 use crate::message::search::{AskedGoal, AskedGpu, FoundAnswer, FoundPlan, FoundUnmet, Spread};
 use trainplan_shared::problem::one_of;
-use trainplan_shared::question::Chance;
+use trainplan_shared::question::{Chance, Objective};
 use trainplan_shared::units::{
     group_digits, group_three_digits, readable, readable_days, readable_range, significant,
 };
@@ -42,6 +42,7 @@ pub(super) fn verdict(findings: &Findings) -> Option<Verdict> {
                     late(findings),
                     on_measured_software(offer),
                     as_measured(findings, offer),
+                    waste(findings),
                     terms,
                     prices(findings),
                 ]),
@@ -60,6 +61,8 @@ pub(super) fn verdict(findings: &Findings) -> Option<Verdict> {
                     on_measured_software(first.0),
                     as_measured(findings, first.0),
                     compared(first, second, goal),
+                    others(reaching.collect::<Vec<_>>().as_slice(), currency),
+                    waste(findings),
                     terms,
                     prices(findings),
                 ]),
@@ -234,13 +237,15 @@ fn compared(
     let (name, against) = (&best.gpu.name, &second.gpu.name);
     // GPUs needed are proportional to the days that a plan takes, and so is their uncertainty.
     let needed = |plan: &FoundPlan| plan.days.times(f64::from(plan.gpus) / plan.days.mid);
-    let first = match goal {
-        AskedGoal::Deadline(_) => match difference(f64::from(plan.gpus), f64::from(other.gpus)) {
+    // On as many GPUs, only the time differs.
+    let is_by_gpus = matches!(goal, AskedGoal::Deadline(_)) && plan.gpus != other.gpus;
+    let first = match is_by_gpus {
+        true => match difference(f64::from(plan.gpus), f64::from(other.gpus)) {
             None => format!("{name} needs as many GPUs as {against}"),
             Some((share, true)) => format!("{name} needs {share} fewer GPUs than {against}"),
             Some((share, false)) => format!("{name} needs {share} more GPUs than {against}"),
         },
-        AskedGoal::Budget(_) | AskedGoal::Open => match difference(plan.days.mid, other.days.mid) {
+        false => match difference(plan.days.mid, other.days.mid) {
             None => format!("{name} takes as long as {against}"),
             Some((share, true)) => format!("{name} takes {share} less time than {against}"),
             Some((share, false)) => format!("{name} takes {share} more time than {against}"),
@@ -252,12 +257,12 @@ fn compared(
         Some((share, false)) => format!(" and costs {share} more"),
     });
     let is_sure = |one: Spread, other: Spread| !one.overlaps(other);
-    let first_is_sure = match goal {
-        AskedGoal::Deadline(_) => is_sure(needed(plan), needed(other)),
-        AskedGoal::Budget(_) | AskedGoal::Open => is_sure(plan.days, other.days),
+    let first_is_sure = match is_by_gpus {
+        true => is_sure(needed(plan), needed(other)),
+        false => is_sure(plan.days, other.days),
     };
     let cost_is_sure = plan.cost.zip(other.cost).map(|(one, other)| is_sure(one, other));
-    let what = if matches!(goal, AskedGoal::Deadline(_)) { "GPUs" } else { "time" };
+    let what = if is_by_gpus { "GPUs" } else { "time" };
     let rest = match (first_is_sure, cost_is_sure) {
         (true, Some(true)) => "Both differences are larger than the uncertainty.".to_string(),
         (true, None) => "The difference is larger than the uncertainty.".to_string(),
@@ -267,6 +272,27 @@ fn compared(
         (false, None) => "The difference is within the uncertainty.".to_string(),
     };
     format!("{first}{}. {rest}{}", cost.unwrap_or_default(), on_demand(best, plan, second, other))
+}
+
+/// Returns what the plans of further GPU types take, as sentences.
+fn others(others: &[(&OfferFindings, &FoundPlan)], currency: &str) -> String {
+    let each = others.iter().map(|(offer, plan)| {
+        let cost = plan.cost.map_or(String::new(), |cost| format!(" and {}", cost_text(cost.mid, currency)));
+        let gpus = group_digits(plan.gpus.into());
+        format!("{} would take {gpus} GPUs, {} days{cost}.", offer.gpu.name, readable_days(plan.days.mid))
+    });
+    each.collect::<Vec<_>>().join(" ")
+}
+
+/// Returns why a plan for a budget does not spend it all, as a sentence.
+fn waste(findings: &Findings) -> String {
+    let objective = findings.asked.as_ref().and_then(|asked| asked.objective);
+    match (findings.goal(), objective) {
+        (AskedGoal::Budget(_), Some(Objective::Worthwhile)) => {
+            "It is the fastest plan that costs at most 1.25 times as much as the cheapest.".to_string()
+        }
+        _ => String::new(),
+    }
 }
 
 /// Returns how the costs on demand compare, as a sentence, if the assumed reservations say the opposite; otherwise nothing.
@@ -352,23 +378,27 @@ fn unreached(findings: &Findings, currency: &str) -> Verdict {
 
 /// Returns the GPU types that miss the goal, as a sentence.
 fn missed(findings: &Findings) -> String {
-    let of = |belongs: fn(&FoundUnmet) -> bool, says: &str| {
-        let is_one = |answer: &FoundAnswer| answer.unmet.as_ref().is_some_and(belongs);
+    let of = |belongs: &dyn Fn(&FoundUnmet, &FoundAnswer) -> bool, says: &str| {
+        let is_one = |answer: &FoundAnswer| answer.unmet.as_ref().is_some_and(|unmet| belongs(unmet, answer));
         let offers = findings.offers.iter().filter(|offer| offer.answer.as_ref().is_some_and(is_one));
         let names: Vec<&str> = offers.map(|offer| offer.gpu.name.as_str()).collect();
         if names.is_empty() { String::new() } else { says.replace("{}", &all_of(&names)) }
     };
+    // Whether the best plan is certainly too slow.
+    let is_slow = |unmet: &FoundUnmet, answer: &FoundAnswer| {
+        let FoundUnmet::TooSlow(_) = unmet else { return None };
+        let AskedGoal::Deadline(limit) = findings.goal() else { return Some(true) };
+        Some(!findings.is_by_slow_end() || answer.plan.as_ref().is_some_and(|plan| plan.days.low > limit))
+    };
     sentences([
-        of(|unmet| matches!(unmet, FoundUnmet::NoLayout), "No layout works on {}."),
+        of(&|unmet, _| matches!(unmet, FoundUnmet::NoLayout), "No layout works on {}."),
+        of(&|unmet, answer| is_slow(unmet, answer) == Some(true), "{} can't finish in time."),
+        of(&|unmet, answer| is_slow(unmet, answer) == Some(false), "{} may not finish in time."),
         of(
-            |unmet| matches!(unmet, FoundUnmet::TooSlow(_)),
-            match findings.is_by_slow_end() {
-                true => "{} may not finish in time.",
-                false => "{} can't finish in time.",
-            },
+            &|unmet, _| matches!(unmet, FoundUnmet::TooExpensive { .. }),
+            "{} would cost more than the budget.",
         ),
-        of(|unmet| matches!(unmet, FoundUnmet::TooExpensive { .. }), "{} would cost more than the budget."),
-        of(|unmet| matches!(unmet, FoundUnmet::NoPrice), "No price is known for {}."),
+        of(&|unmet, _| matches!(unmet, FoundUnmet::NoPrice), "No price is known for {}."),
     ])
 }
 

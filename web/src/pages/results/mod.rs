@@ -1,6 +1,7 @@
 //! The Results page: runs from logs dropped in the browser, which stay there, and from the server, if there is one.
 
 mod curves;
+mod identify;
 pub(crate) mod intake;
 mod live;
 mod newest;
@@ -111,7 +112,7 @@ pub(crate) fn provide_problems(address: Address) {
     let name = Memo::new(move |_| address.text(Field::Recipe));
     let recipe = Desk::of_app().answer(
         move || name.with(|name| !name.trim().is_empty()).then(|| Question::Recipe { text: name.get() }),
-        |answer| if let Answer::Recipe(refusal) = answer { Some(refusal) } else { None },
+        |answer| if let Answer::Checked(refusal) = answer { Some(refusal) } else { None },
     );
     provide_context(Problems(Memo::new(move |_| {
         let refusal = recipe.get().filter(|_| !recipe.is_open());

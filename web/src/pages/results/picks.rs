@@ -1,6 +1,7 @@
 //! Selects runs to compare. The address has the selection.
 
 use super::PICKS;
+use super::identify::IdentifyPicked;
 use crate::address::Address;
 use crate::components::run_table::compare_href;
 use crate::message::Row;
@@ -31,7 +32,7 @@ pub(super) fn pick(address: Address, row: &Row) -> AnyView {
     view! {
         <label class="pick">
             <input type="checkbox" prop:checked=is_picked on:change=change />
-            "Compare"
+            "Select"
             <span class="visually-hidden">{format!(" {}", row.path)}</span>
         </label>
     }
@@ -52,6 +53,7 @@ pub(super) fn ComparePicked() -> impl IntoView {
             <div class="picked" role="region" aria-label="Selected runs">
                 <a class="action primary" href=move || compare_href(address, &picked.get())>{label}</a>
                 <button type="button" class="action" on:click=move |_| address.set_own(PICKS, "")>"Clear selection"</button>
+                <IdentifyPicked picked />
             </div>
         </Show>
     }
