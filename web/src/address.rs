@@ -151,6 +151,12 @@ impl Address {
         self.go(|spec| spec.set(field, text), entry, true);
     }
 
+    /// Like [`Address::commit`], for several fields.
+    pub(crate) fn commit_all(self, values: Vec<(Field, String)>) {
+        let entry = if self.keeps_edits { HistoryEntry::New } else { HistoryEntry::Replaced };
+        self.go(|spec| values.into_iter().for_each(|(field, text)| spec.set(field, text)), entry, true);
+    }
+
     /// Changes several fields, without a new entry in the browser's history.
     pub(crate) fn update(self, change: impl FnOnce(&mut Spec)) {
         self.go(change, HistoryEntry::Replaced, true);

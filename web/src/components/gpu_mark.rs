@@ -11,7 +11,7 @@ pub(crate) struct GpuMark {
     /// Plotly's name of the shape.
     pub(crate) symbol: &'static str,
     /// The same shape as a character.
-    sign: &'static str,
+    pub(crate) sign: &'static str,
 }
 
 const fn mark(colour: &'static str, symbol: &'static str, sign: &'static str) -> GpuMark {

@@ -141,11 +141,22 @@ fn default_and_help(field: Field) -> (&'static str, &'static str) {
 #[component]
 fn Refusals(refusals: Vec<Refusal>, kind: &'static str, title: &'static str) -> impl IntoView {
     let plan = Plan::of_page();
+    let problems: Vec<Problem> = refusals.into_iter().map(Problem::from).collect();
+    // One by one, the values may not fit together.
+    let only = |problem: &Problem| match &*problem.suggestions {
+        [only] => Some((problem.field, only.clone())),
+        _ => None,
+    };
+    let all: Option<Vec<(Field, String)>> = problems.iter().map(only).collect();
+    let all = all.filter(|all| all.len() > 1).map(|all| {
+        let take = move |_| plan.address.commit_all(all.clone());
+        view! { <button type="button" class="nearest" on:click=take>"Use all of these values"</button> }
+    });
     view! {
         <div class=kind role="status">
-            <p>{title}</p>
+            <p>{title} " " {all}</p>
             <ul>
-                {refusals.into_iter().map(Problem::from).map(|problem| view! {
+                {problems.into_iter().map(|problem| view! {
                     <li><ProblemText problem address=plan.address /></li>
                 }).collect_view()}
             </ul>

@@ -7,7 +7,8 @@ use super::question::value_title;
 use super::saved::SaveButton;
 use super::trust::{TrustMark, TrustText, trust_text};
 use super::verdict::{
-    self, cost_text, cost_texts, energy_range, is_within, limit_text, money, price_text, unbroken,
+    self, LAYOUT_TERMS, cost_text, cost_texts, energy_range, is_within, limit_text, money, price_text,
+    unbroken,
 };
 use crate::components::gpu_mark::{GpuMark, GpuSign};
 use crate::message::search::{AskedGoal, FoundChange, FoundPlan, FoundUnmet, Spread, Trust};
@@ -254,7 +255,7 @@ fn card(
                 <dl class="mini main">{main_rows}</dl>
             </div>
             <div>
-                <p class="layout-line"><small>"Layout"</small> <strong>{unbroken(&format!("{} · {}", found.precision, found.layout))}</strong>{other_batch.map(|text| view! { " " <small>{text}</small> })}</p>
+                <p class="layout-line"><small title=LAYOUT_TERMS>"Layout"</small> <strong>{unbroken(&format!("{} · {}", found.precision, found.layout))}</strong>{other_batch.map(|text| view! { " " <small>{text}</small> })}</p>
                 <Gauge spare=found.spare_gib capacity=offer.gpu.memory_gib verdict=found.memory />
             </div>
         </div>

@@ -5,7 +5,7 @@ use super::findings::OfferFindings;
 use super::saved::SaveButton;
 use super::state::ORDER_KEY;
 use super::trust::{TrustText, trust_text};
-use super::verdict::{cost_texts, unbroken};
+use super::verdict::{LAYOUT_TERMS, cost_texts, unbroken};
 use crate::components::gpu_mark::{GpuMark, GpuSign};
 use crate::message::search::{AskedGoal, FoundPlan, Spread};
 use leptos::prelude::*;
@@ -221,7 +221,7 @@ pub(super) fn Layouts() -> impl IntoView {
                 <table class="layout-table">
                     <thead>
                         <tr>
-                            <th scope="col">"Layout"</th>
+                            <th scope="col" title=LAYOUT_TERMS>"Layout"</th>
                             {move || LayoutColumn::shown(deadline.get().is_some()).map(|each| view! {
                                 <th
                                     scope="col"

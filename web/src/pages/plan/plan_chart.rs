@@ -203,9 +203,10 @@ fn plans(chart: &PlanChart, ink: &str, width: f64) -> (Vec<Value>, Value) {
         .into_iter()
         .map(|(line, x, y, shift)| {
             json!({
-                "text": legend_text(&line.name), "x": log10(x), "y": log10(y),
+                // In the colour of text, which every background contrasts with.
+                "text": legend_text(&format!("{} {}", line.mark.sign, line.name)), "x": log10(x), "y": log10(y),
                 "xanchor": "left", "xshift": 8, "yshift": shift, "showarrow": false,
-                "font": { "color": line.mark.colour },
+                "font": { "color": ink },
             })
         })
         .collect();

@@ -1,5 +1,6 @@
 //! The answer in a sentence: which GPU type needs fewer GPUs, and which costs less.
 
+use super::bar::gpu_name;
 use super::findings::{Findings, OfferFindings};
 use crate::message::search::{AskedGoal, AskedGpu, FoundAnswer, FoundPlan, FoundUnmet, Spread};
 use trainplan_shared::problem::one_of;
@@ -7,6 +8,11 @@ use trainplan_shared::question::{Chance, Objective};
 use trainplan_shared::units::{
     group_digits, group_three_digits, readable, readable_days, readable_range, significant,
 };
+
+/// What the abbreviations of a layout mean.
+pub(super) const LAYOUT_TERMS: &str = "TP, PP, CP, EP: GPUs for tensor, pipeline, context and expert parallelism. VP: chunks of each \
+                                       pipeline stage. MBS: micro batch size. FSDP: fully sharded. Counted split: embedding and output \
+                                       layer count as layers.";
 
 /// The answer in words.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -222,8 +228,10 @@ pub(super) fn alone(gpu: &AskedGpu, plan: &FoundPlan, goal: AskedGoal, currency:
     let gpus = group_digits(plan.gpus.into());
     let days = readable_days(plan.days.mid);
     // The run needs a part of the term.
-    let share = if gpu.whole_term.is_some() { " of a reservation" } else { "" };
-    let cost = plan.cost.map(|cost| format!(", for {}{share}", cost_text(cost.mid, currency)));
+    let cost = plan.cost.map(|cost| match (cost_text(cost.mid, currency), gpu.whole_term) {
+        (cost, Some(_)) => format!(", for a {cost} share of a reservation"),
+        (cost, None) => format!(", for {cost}"),
+    });
     let about = if matches!(goal, AskedGoal::Deadline(_)) { "about " } else { "" };
     format!("{gpus} × {} finish in {about}{days} days{}.", gpu.name, cost.unwrap_or_default())
 }
@@ -431,7 +439,10 @@ pub(super) fn price_text(gpu: &AskedGpu, currency: &str) -> Option<String> {
     let (low, high) = gpu.price?;
     let range = if low == high { readable(low) } else { readable_range((low, high), readable) };
     let purchase = gpu.purchase.as_ref().map_or(String::new(), |purchase| format!(", {purchase}"));
-    let from = gpu.price_from.as_ref().map_or(String::new(), |from| format!(", estimated from {from}"));
+    let from = gpu
+        .price_from
+        .as_ref()
+        .map_or(String::new(), |from| format!(", estimated from the {}", gpu_name(from)));
     Some(format!("{}{range} per GPU-hour{purchase}{from}", currency_sign(currency)))
 }
 
