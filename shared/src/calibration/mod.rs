@@ -195,6 +195,9 @@ pub struct FittedInterval {
     pub high: f64,
     /// How many times the doubt about its correction ([`Evidence::doubt`](crate::estimate::Evidence::doubt)) widens the interval.
     pub per_doubt: f64,
+    /// How the interval grows with the distance to the nearest run: the exponent of
+    /// [`distant_share`](crate::estimate::distant_share); 0 of classes that are not interpolated.
+    pub growth: f64,
     /// Share of rows within an interval computed from the rows of all other folds.
     pub coverage: f64,
 }
@@ -208,7 +211,7 @@ pub fn intervals(judged: &[Vec<HeldOutRow<'_>>; 3], distant: &DistantRows<'_>) -
     let [by_model, _, by_mapping] = judged;
     let split = FrozenSplit::embedded();
     let per_doubt = per_doubt(by_mapping);
-    let class_interval = |class: IntervalClass, extrapolated: Option<&FittedInterval>| {
+    let class_interval = |class: IntervalClass, extrapolated: Option<(&FittedInterval, f64)>| {
         let (rows, by) = match class.is_interpolated() {
             true => (by_mapping, Grouping::Mapping),
             false => (by_model, Grouping::Model),
@@ -221,16 +224,21 @@ pub fn intervals(judged: &[Vec<HeldOutRow<'_>>; 3], distant: &DistantRows<'_>) -
         // Errors within a fold are correlated, so the 10 % and 90 % quantiles of the other folds cover
         // less than 80 % of it. The tails are narrowed until they cover enough.
         let tails = (0..TAIL_STEPS).map(|step| (0.1 - f64::from(step) * TAIL_STEP, 1.0));
-        fitted(class, &ratios, tails).map(|interval| FittedInterval { per_doubt, ..interval })
+        let growth = extrapolated.map_or(0.0, |(_, growth)| growth);
+        fitted(class, &ratios, tails).map(|interval| FittedInterval { per_doubt, growth, ..interval })
     };
     let pairs = [
         (IntervalClass::DenseInterpolated, IntervalClass::DenseExtrapolated),
         (IntervalClass::RoutedInterpolated, IntervalClass::RoutedExtrapolated),
         (IntervalClass::PlainInterpolated, IntervalClass::PlainExtrapolated),
     ];
-    let near = pairs.into_iter().flat_map(|(interpolated, extrapolated)| {
-        let extrapolated = class_interval(extrapolated, None);
-        [class_interval(interpolated, extrapolated.as_ref()), extrapolated]
+    let wide: Vec<(IntervalClass, Option<FittedInterval>)> = pairs
+        .into_iter()
+        .map(|(interpolated, extrapolated)| (interpolated, class_interval(extrapolated, None)))
+        .collect();
+    let growth = growth(by_mapping, per_doubt, &wide);
+    let near = wide.iter().flat_map(|(interpolated, extrapolated)| {
+        [class_interval(*interpolated, extrapolated.as_ref().map(|wide| (wide, growth))), *extrapolated]
     });
     let mut near: Vec<FittedInterval> = near.flatten().collect();
     not_narrower_than_dense(&mut near);
@@ -282,19 +290,54 @@ fn without_doubt(one: &HeldOutRow<'_>, per_doubt: f64) -> f64 {
 
 /// Returns the ratio of measured to predicted step time, as far as neither the doubt about the correction nor the distance of an
 /// interpolated prediction to its nearest run explains it, by the interval of the extrapolated ones.
-fn unexplained(one: &HeldOutRow<'_>, per_doubt: f64, extrapolated: Option<&FittedInterval>) -> f64 {
+fn unexplained(one: &HeldOutRow<'_>, per_doubt: f64, extrapolated: Option<(&FittedInterval, f64)>) -> f64 {
     let ratio = without_doubt(one, per_doubt);
-    let Some(FittedInterval { low, high, .. }) = extrapolated else { return ratio };
+    let Some((FittedInterval { low, high, .. }, growth)) = extrapolated else { return ratio };
     let error = libm::log(ratio);
     let end = libm::log(if error < 0.0 { 1.0 / low } else { *high });
     // The rest of the interval is that of measured layouts, and none of it is left for the most distant ones.
-    let share = distant_share(one.unlike).min(MOST_DISTANT);
+    let share = distant_share(one.unlike, growth).min(MOST_DISTANT);
     let rest = (error * error - end * end * share).max(0.0) / (1.0 - share);
     libm::exp(libm::copysign(libm::sqrt(rest), error))
 }
 
 /// A share below 1, so that the rest of an error can be divided by what is left.
 const MOST_DISTANT: f64 = 0.95;
+
+/// Steps by which it is tried how late intervals grow with the distance to the nearest run.
+const GROWTH_STEP: f64 = 0.25;
+const GROWTH_STEPS: u32 = 24;
+
+/// Returns how intervals grow with the distance to the nearest run: as late as they still contain as many of the third of the
+/// held-out predictions with the least similar runs as of all. `wide` has the extrapolated interval beside each interpolated class.
+fn growth(
+    by_mapping: &[HeldOutRow<'_>],
+    per_doubt: f64,
+    wide: &[(IntervalClass, Option<FittedInterval>)],
+) -> f64 {
+    let mut rows: Vec<(IntervalClass, &HeldOutRow<'_>)> = by_mapping
+        .iter()
+        .filter_map(|one| Some((class_of(one).filter(|class| class.is_interpolated())?, one)))
+        .collect();
+    rows.sort_by(|(_, one), (_, other)| other.unlike.total_cmp(&one.unlike));
+    let unlike = &rows[..rows.len() / 3];
+    let covers = |growth: f64| {
+        let inside = wide.iter().map(|(class, wide)| {
+            let ratio =
+                |one: &HeldOutRow<'_>| unexplained(one, per_doubt, wide.as_ref().map(|wide| (wide, growth)));
+            let of_class = |rows: &[(IntervalClass, &HeldOutRow<'_>)]| -> Vec<f64> {
+                rows.iter().filter(|(own, _)| own == class).map(|(_, one)| ratio(one)).collect()
+            };
+            let mut all = of_class(&rows);
+            all.sort_by(f64::total_cmp);
+            let range = quantile(&all, 0.1)..=quantile(&all, 0.9);
+            of_class(unlike).into_iter().filter(|ratio| range.contains(ratio)).count()
+        });
+        inside.sum::<usize>() as f64 >= COVERAGE * unlike.len() as f64
+    };
+    let mut tried = (1..=GROWTH_STEPS).rev().map(|step| f64::from(step) * GROWTH_STEP);
+    tried.clone().find(|growth| covers(*growth)).or(tried.next_back()).unwrap_or(1.0)
+}
 
 /// Step by which it is tried how much an interval widens with the doubt about a correction, and the steps.
 const DOUBT_STEP: f64 = 0.05;
@@ -368,7 +411,15 @@ fn fitted(
     let width = widths.clone().find(|width| covered(*width) >= COVERAGE).or(widths.next_back())?;
     let (low, high) = ends(&sorted(None), width);
     let n = ratios.len();
-    (n > 0).then(|| FittedInterval { class, n, low, high, per_doubt: 0.0, coverage: covered(width) })
+    (n > 0).then(|| FittedInterval {
+        class,
+        n,
+        low,
+        high,
+        per_doubt: 0.0,
+        growth: 0.0,
+        coverage: covered(width),
+    })
 }
 
 /// Whether a row's model routes tokens to experts.
@@ -469,6 +520,8 @@ const HELD_OUT_HEAD: &str = "\
 const INTERVALS_HEAD: &str = "\
 # The interval of the ratio of measured to predicted step time that contains 80 % of the held-out rows of a class, if nothing is
 # doubtful about their corrections. Otherwise the square of `per_doubt` times the doubt is added to those of the ends' logarithms.
+# The larger `growth`, the later the interval of an interpolated prediction grows to that of an extrapolated one on the way from a
+# measured layout to one that is hardly similar.
 # `coverage` is the share of rows inside an interval computed from the other folds. Written by `trainplan calibrate`.
 ";
 
@@ -524,10 +577,11 @@ fn intervals_file(intervals: &[FittedInterval]) -> String {
             seven(interval.low),
             seven(interval.high),
             interval.per_doubt.to_string(),
+            interval.growth.to_string(),
             format!("{:.3}", interval.coverage),
         ]
     });
-    text += &table(["class", "n", "low", "high", "per_doubt", "coverage"], rows);
+    text += &table(["class", "n", "low", "high", "per_doubt", "growth", "coverage"], rows);
     text
 }
 

@@ -290,7 +290,8 @@ the correction's logarithm times the share of the error that the nearest run doe
 they contain 80 % of the predictions with the most doubtful corrections too.
 
 The interval of an interpolated prediction grows from that of its class, for a measured layout, to that of the extrapolated class,
-where the nearest measured layout is hardly similar.
+where the nearest measured layout is hardly similar. It grows as late as it still contains 80 % of the predictions with the least
+similar runs.
 
 The other classes are those of predictions that are far from every measurement of any LLM:
 

@@ -196,8 +196,9 @@ impl IntervalClass {
 pub(crate) struct LayoutIntervals {
     interpolated: Ends,
     extrapolated: Ends,
-    /// See [`ClassInterval::per_doubt`].
+    /// See [`ClassInterval::per_doubt`] and [`ClassInterval::growth`].
     per_doubt: f64,
+    growth: f64,
 }
 
 impl LayoutIntervals {
@@ -207,7 +208,7 @@ impl LayoutIntervals {
         let ends = match evidence {
             EvidenceKind::Modelled => self.extrapolated,
             EvidenceKind::Published | EvidenceKind::Interpolated => {
-                self.interpolated.towards(self.extrapolated, distant_share(unlike))
+                self.interpolated.towards(self.extrapolated, distant_share(unlike, self.growth))
             }
         };
         let Ends { low, high } = ends.with_doubt(self.per_doubt * doubt);
@@ -266,10 +267,10 @@ impl Ends {
 }
 
 /// Returns how far the interval of an interpolated prediction is on its way to that of an extrapolated one, from 0 for a measured
-/// layout to 1 where the nearest run is hardly similar, by [`Evidence::unlike`](super::Evidence::unlike). So no interval changes
-/// abruptly from a layout to the next.
-pub(crate) fn distant_share(unlike: f64) -> f64 {
-    (unlike / (1.0 - SIMILAR * SIMILAR)).min(1.0)
+/// layout to 1 where the nearest run is hardly similar, by [`Evidence::unlike`](super::Evidence::unlike): the larger `growth`, the
+/// later. So no interval changes abruptly from a layout to the next.
+pub(crate) fn distant_share(unlike: f64, growth: f64) -> f64 {
+    libm::pow((unlike / (1.0 - SIMILAR * SIMILAR)).min(1.0), growth)
 }
 
 /// The interval of each class of predictions.
@@ -284,6 +285,8 @@ struct ClassInterval {
     high: f64,
     /// How many times the doubt about a correction widens the interval, as a logarithm; 0 of distant classes.
     per_doubt: f64,
+    /// How late the interval grows with the distance to the nearest run: see [`distant_share`].
+    growth: f64,
 }
 
 impl FromRow for ClassInterval {
@@ -296,6 +299,7 @@ impl FromRow for ClassInterval {
             low: row.number("low")?,
             high: row.number("high")?,
             per_doubt: row.number("per_doubt")?,
+            growth: row.number("growth")?,
         })
     }
 }
@@ -334,10 +338,12 @@ impl IntervalTable {
         let wider: Vec<Ends> =
             distances.into_iter().map(|distance| self.ends(distance.class(is_routed))).collect();
         let usual = base(false);
+        let interpolated = self.row(class(true));
         LayoutIntervals {
             interpolated: base(true).widened(usual, &wider),
             extrapolated: usual.widened(usual, &wider),
-            per_doubt: self.row(class(true)).map_or(0.0, |row| row.per_doubt),
+            per_doubt: interpolated.map_or(0.0, |row| row.per_doubt),
+            growth: interpolated.map_or(1.0, |row| row.growth),
         }
     }
 

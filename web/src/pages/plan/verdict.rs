@@ -381,17 +381,25 @@ fn unreached(findings: &Findings, currency: &str) -> Verdict {
         (AskedGoal::Budget(_), ..) => "Enter a price per GPU-hour to plan for a budget.".to_string(),
         _ => "No layout of this model fits on these GPUs.".to_string(),
     };
-    Verdict { lead, rest: String::new() }
+    Verdict { lead, rest: unpriced(findings) }
+}
+
+/// Returns the GPU types of which no price is known although one is needed, as a sentence.
+fn unpriced(findings: &Findings) -> String {
+    of_types(findings, &|unmet, _| matches!(unmet, FoundUnmet::NoPrice), "No price is known for {}.")
+}
+
+/// Returns a sentence with the names of the GPU types whose answers have a property in the place of `{}`; empty if there are none.
+fn of_types(findings: &Findings, has: &dyn Fn(&FoundUnmet, &FoundAnswer) -> bool, says: &str) -> String {
+    let is_one = |answer: &FoundAnswer| answer.unmet.as_ref().is_some_and(|unmet| has(unmet, answer));
+    let offers = findings.offers.iter().filter(|offer| offer.answer.as_ref().is_some_and(is_one));
+    let names: Vec<&str> = offers.map(|offer| offer.gpu.name.as_str()).collect();
+    if names.is_empty() { String::new() } else { says.replace("{}", &all_of(&names)) }
 }
 
 /// Returns the GPU types that miss the goal, as a sentence.
 fn missed(findings: &Findings) -> String {
-    let of = |belongs: &dyn Fn(&FoundUnmet, &FoundAnswer) -> bool, says: &str| {
-        let is_one = |answer: &FoundAnswer| answer.unmet.as_ref().is_some_and(|unmet| belongs(unmet, answer));
-        let offers = findings.offers.iter().filter(|offer| offer.answer.as_ref().is_some_and(is_one));
-        let names: Vec<&str> = offers.map(|offer| offer.gpu.name.as_str()).collect();
-        if names.is_empty() { String::new() } else { says.replace("{}", &all_of(&names)) }
-    };
+    let of = |has: &dyn Fn(&FoundUnmet, &FoundAnswer) -> bool, says| of_types(findings, has, says);
     // Whether the best plan is certainly too slow.
     let is_slow = |unmet: &FoundUnmet, answer: &FoundAnswer| {
         let FoundUnmet::TooSlow(_) = unmet else { return None };
@@ -406,7 +414,7 @@ fn missed(findings: &Findings) -> String {
             &|unmet, _| matches!(unmet, FoundUnmet::TooExpensive { .. }),
             "{} would cost more than the budget.",
         ),
-        of(&|unmet, _| matches!(unmet, FoundUnmet::NoPrice), "No price is known for {}."),
+        unpriced(findings),
     ])
 }
 
