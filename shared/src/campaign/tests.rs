@@ -172,7 +172,7 @@ fn each_mistake_has_its_line_and_its_solution() {
         (
             "after = \"a\"",
             "after = { run = \"a\", un = \"success\" }",
-            "line 15: run.b.after.un: Unknown key. Did you mean",
+            "line 15: run.b.after.un: Unknown key. Allowed: run, on.",
         ),
         (
             "after = \"a\"",
