@@ -60,7 +60,9 @@ pub(super) fn next(runs: &[LiveRun], index: usize, at_once: usize, quitting: boo
         return NextStep::Wait;
     }
     let active = |other: &&LiveRun| other.run.status.is_active();
-    if runs.iter().filter(active).count() >= at_once {
+    // No run overtakes an earlier one that is being prepared.
+    let prepared = runs[..index].iter().filter(|live| live.busy && !live.run.status.is_active()).count();
+    if runs.iter().filter(active).count() + prepared >= at_once {
         return NextStep::Wait;
     }
     if run.plan.singleton && runs.iter().filter(active).any(|other| other.run.plan.singleton) {

@@ -102,7 +102,9 @@ async fn runs_of_the_same_work_are_on_one_line_of_the_history() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(&dir).await;
     let own = "m=llama3.1-8b&gpu=h100&n=16&gbs=128&s=8192&mbs=1";
-    for (place, launched) in ["&tl=00:20:00&acc=a&part=long", "&tl=00:30:00&acc=b", "", "&tp=2"].iter().enumerate() {
+    for (place, launched) in
+        ["&tl=00:20:00&acc=a&part=long", "&tl=00:30:00&acc=b", "", "&tp=2"].iter().enumerate()
+    {
         let said = trainplan_shared::link::read(&format!("{own}{launched}"));
         assert!(said.problems.is_empty(), "{:?}", said.problems);
         let mut intake = Intake::new("train.log", &said.spec);

@@ -263,9 +263,10 @@ pub(in crate::cli) async fn carry_until(
         ));
     }
     match ended? {
+        // Whoever cancels runs wants to see them end, not to have them scored.
+        Ending::Over | Ending::Left if leaves_early => Ok(()),
         Ending::Over if are_scored(&runs) => Ok(()),
         Ending::Over => Err(Failure::RunFailed),
-        Ending::Left if leaves_early => Ok(()),
         Ending::Left => {
             let open = runs.iter().filter(|run| !run.status.is_over()).count();
             Err(Failure::Left { open, all: runs.len(), campaign: round.campaign })
