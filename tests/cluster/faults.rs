@@ -410,7 +410,7 @@ fn a_new_round_does_not_lose_the_jobs_of_the_last_one() {
     let cancelled = laptop.run(&["jobs", "cancel", "one/a"]);
     assert_eq!(cancelled.code, Some(0), "{}", cancelled.stderr);
     assert_eq!(cluster.text("squeue -h -o %i"), "");
-    assert_eq!(laptop.json(&["jobs", "show", "one@1/a"])["state"], "was cancelled");
+    assert_eq!(laptop.json(&["jobs", "show", "one@1/a"])["state"], "cancelled");
     assert_submitted_once(&cluster, 2);
     // The newest round is over, so the next one is another.
     let (code, _) = laptop.start("one", &[]).end();
@@ -562,7 +562,7 @@ fn every_end_of_a_job_is_reported() {
 #[ignore = "needs root and Slurm"]
 fn a_run_that_lost_a_node_is_retried_and_others_wait_for_its_success() {
     let cluster = Cluster::start(&SMALL);
-    let site = Site::install(&cluster, &[("WORKLOAD_PACE", "0.4")]);
+    let site = Site::install(&cluster, &[("WORKLOAD_PACE", "0.8")]);
     let laptop = Laptop::new(&cluster, &site);
     let oom = "retries = 2\nenv = { WORKLOAD_FAULT = \"oom\", WORKLOAD_PACE = \"0.05\" }";
     laptop.campaign(
@@ -578,12 +578,13 @@ fn a_run_that_lost_a_node_is_retried_and_others_wait_for_its_success() {
         ],
     );
     let mut runner = laptop.start("tries", &[]);
-    let job = runner.wait_for("found", |event| event["run"] == "node")["job"].as_str().unwrap().to_string();
+    runner.wait_for("stored", |event| event["run"] == "oom");
+    let job = laptop.json(&["jobs", "show", "node"])["jobs"][0].as_str().unwrap().to_string();
     let node = cluster.text(&format!("squeue -h -j {job} -o %N"));
     cluster.stop(Daemon::Node(node.trim_start_matches('n').parse().unwrap()));
-    cluster.text(&format!(
-        "pkill -KILL -f '[w]orkload train'; scontrol update nodename={node} state=down reason=test"
-    ));
+    cluster.text(&format!("scontrol update nodename={node} state=down reason=test"));
+    // The programs of a lost node end with it.
+    cluster.text("pkill -KILL -f '[w]orkload train'");
     let (code, events) = runner.end();
     assert_eq!(code, Some(4), "{}{events:?}", laptop.errors());
     let summaries = of(&events, "summary");

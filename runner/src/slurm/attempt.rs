@@ -166,12 +166,9 @@ impl AttemptReport {
                 ["asked", "squeue"] => queue_asked = true,
                 ["asked", "sacct"] => accounting_asked = true,
                 [kind @ ("queued" | "accounted"), ..] => {
-                    let mut cells =
-                        line.trim_start().splitn(2, ' ').nth(1).unwrap_or_default().splitn(4, '|');
-                    let [Some(id), Some(_), Some(name), Some(comment)] = [(); 4].map(|()| cells.next())
-                    else {
-                        continue;
-                    };
+                    let record = line.trim_start().split_once(' ').map_or("", |(_, record)| record);
+                    let cells: Vec<&str> = record.splitn(4, '|').collect();
+                    let [id, _, name, comment] = cells[..] else { continue };
                     match comment.split_once(token).and_then(|(_, rest)| rest.strip_prefix('/')) {
                         Some(number) => {
                             has_mark = true;

@@ -263,7 +263,7 @@ pub(in crate::cli) async fn carry_until(
         ));
     }
     match ended? {
-        // Whoever cancels runs wants to see them end, not to have them scored.
+        // A command that cancels runs succeeds when they are over.
         Ending::Over | Ending::Left if leaves_early => Ok(()),
         Ending::Over if are_scored(&runs) => Ok(()),
         Ending::Over => Err(Failure::RunFailed),
