@@ -28,15 +28,15 @@ token=$TRAINPLAN_TOKEN/$number
 parsable='' commented='' excluded='' next=''
 for argument; do
   shift
-  case $next$argument in
-    comment*) argument="$argument $token" commented=yes next= ;;
-    exclude*) argument=$argument${TRAINPLAN_EXCLUDE:+,$TRAINPLAN_EXCLUDE} excluded=yes next= ;;
-    --exclude | -x) next=exclude ;;
-    --exclude=*) argument=$argument${TRAINPLAN_EXCLUDE:+,$TRAINPLAN_EXCLUDE} excluded=yes ;;
-    --comment) next=comment ;;
-    --comment=*) argument="$argument $token" commented=yes ;;
-    --parsable) parsable=yes ;;
-    --requeue) argument=--no-requeue ;;
+  case $next/$argument in
+    comment/*) argument="$argument $token" commented=yes next= ;;
+    exclude/*) argument=$argument${TRAINPLAN_EXCLUDE:+,$TRAINPLAN_EXCLUDE} excluded=yes next= ;;
+    /--comment) next=comment ;;
+    /--comment=*) argument="$argument $token" commented=yes ;;
+    /--exclude | /-x) next=exclude ;;
+    /--exclude=*) argument=$argument${TRAINPLAN_EXCLUDE:+,$TRAINPLAN_EXCLUDE} excluded=yes ;;
+    /--parsable) parsable=yes ;;
+    /--requeue) argument=--no-requeue ;;
   esac
   set -- "$@" "$argument"
 done
