@@ -135,6 +135,7 @@ impl Conductor<'_> {
         match result {
             Ok(output) if output.code == 0 => {
                 self.reached(observer);
+                (self.runs[index].tries, self.runs[index].trouble) = (0, None);
                 let folder = String::from_utf8_lossy(&output.stdout).trim().to_string();
                 let sha256 = slurm::sha256(&self.runs[index].run.plan.script);
                 self.record(index, Event::Staged { sha256, folder }, observer).await

@@ -86,8 +86,13 @@ pub enum AfterEnd {
 }
 
 impl AfterEnd {
-    /// The words in a campaign file.
-    const WORDS: [(&str, AfterEnd); 2] = [("end", AfterEnd::Any), ("success", AfterEnd::Success)];
+    /// Returns its word in a campaign file.
+    fn word(self) -> &'static str {
+        match self {
+            AfterEnd::Any => "end",
+            AfterEnd::Success => "success",
+        }
+    }
 }
 
 /// Names of a cluster's nodes as Slurm takes them, such as `n3,n[7-9]`.

@@ -190,7 +190,7 @@ impl TomlReader {
             let inner = Entry { key: key.get_ref().to_string(), path, line, value: value.get_ref().clone() };
             match inner.key.as_str() {
                 "run" => run = self.named(&inner),
-                "on" => on = self.word(&inner, AfterEnd::WORDS),
+                "on" => on = self.word(&inner, [AfterEnd::Any, AfterEnd::Success].map(|on| (on.word(), on))),
                 _ => {
                     is_valid = false;
                     self.unknown(&inner, ["run", "on"]);

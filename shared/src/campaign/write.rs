@@ -37,7 +37,7 @@ fn after_text(after: &After) -> String {
     let run = quoted(after.run.as_str());
     match after.on {
         AfterEnd::Any => run,
-        AfterEnd::Success => format!("{{ run = {run}, on = \"success\" }}"),
+        on => format!("{{ run = {run}, on = {} }}", quoted(on.word())),
     }
 }
 
