@@ -106,6 +106,8 @@ pub(super) struct LaunchEvidence<'a> {
     pub(super) marks_survive: bool,
     /// The jobs of all other runs.
     pub(super) claimed: &'a BTreeSet<String>,
+    /// The names of the jobs that other runs may be submitting now.
+    pub(super) contested: &'a BTreeSet<String>,
     /// How long the launcher is known to be over.
     pub(super) over_for: Duration,
     pub(super) now_ms: i64,
@@ -152,8 +154,10 @@ pub(super) fn judge_attempt(run: &Run, report: &AttemptReport, known: LaunchEvid
     }
     let named = named_jobs(run, report, known.claimed);
     let lacking = run.plan.job_names.len().saturating_sub(jobs.len());
+    let is_contested = run.plan.job_names.iter().any(|name| known.contested.contains(name));
     // Without the attempt's folder, the time at which it began is not known.
-    if (1..=lacking).contains(&named.len()) && report.launcher != Launcher::Removed {
+    let is_sure = report.launcher != Launcher::Removed && !is_contested;
+    if (1..=lacking).contains(&named.len()) && is_sure {
         jobs.extend(named.iter().map(|job| job.id.clone()));
         return LaunchVerdict::Jobs { jobs, by_name: true };
     }
@@ -271,17 +275,20 @@ mod tests {
         Run { id: "r".into(), round: "one".into(), plan, status }
     }
 
-    /// Judges the answer of the remote script, with marks that survive, `s` seconds after the launcher ended.
-    fn judged(answer: &str, s: u64, change: impl Fn(&mut LaunchEvidence)) -> LaunchVerdict {
+    /// Judges the answer of the remote script on a cluster where marks survive, `s` seconds after the launcher ended.
+    fn judged(answer: &str, s: u64) -> LaunchVerdict {
+        judged_where(answer, s, true, &[])
+    }
+
+    fn judged_where(answer: &str, s: u64, marks_survive: bool, contested: &[&str]) -> LaunchVerdict {
         let report = AttemptReport::read(answer.as_bytes(), "m", "trainplan:r/1");
-        let claimed = BTreeSet::from(["9".to_string()]);
-        let mut known = LaunchEvidence {
-            marks_survive: true,
-            claimed: &claimed,
+        let known = LaunchEvidence {
+            marks_survive,
+            claimed: &BTreeSet::from(["9".to_string()]),
+            contested: &contested.iter().map(ToString::to_string).collect(),
             over_for: Duration::from_secs(s),
             now_ms: s as i64 * 1000,
         };
-        change(&mut known);
         judge_attempt(&run(), &report, known)
     }
 
@@ -300,46 +307,39 @@ mod tests {
 
     #[test]
     fn a_run_is_launched_again_only_if_certainly_no_job_was_submitted() {
-        let plain = |_: &mut LaunchEvidence| {};
-        assert_eq!(judged("m running\nm job 1 1\n", 0, plain), LaunchVerdict::Unknown);
-        assert_eq!(judged("m code 1\nm job 1 1\n", 0, plain), jobs(&["1"], false));
-        assert_eq!(again(&judged("m withheld\n", 0, plain)), Some(true));
+        assert_eq!(judged("m running\nm job 1 1\n", 0), LaunchVerdict::Unknown);
+        assert_eq!(judged("m code 1\nm job 1 1\n", 0), jobs(&["1"], false));
+        assert_eq!(again(&judged("m withheld\n", 0)), Some(true));
         // sbatch refused the job: this is certain at once, and would happen again.
-        assert_eq!(
-            again(&judged("m code 1\nm refused 1\nm output\nInvalid account\n", 0, plain)),
-            Some(false)
-        );
+        assert_eq!(again(&judged("m code 1\nm refused 1\nm output\nInvalid account\n", 0)), Some(false));
         // sbatch was called, and its answer is lost.
         for answer in [
             "m killed\nm intent 1\nm asked squeue\n".to_string(),
             format!("m code 1\nm intent 1\nm asked squeue\n{TIMED_OUT}"),
         ] {
-            assert_eq!(judged(&answer, 1, plain), LaunchVerdict::Unknown);
-            assert_eq!(again(&judged(&answer, 60, plain)), Some(true), "{answer}");
-            assert_eq!(again(&judged(&answer, 600, plain)), Some(false), "the queue forgets jobs");
+            assert_eq!(judged(&answer, 1), LaunchVerdict::Unknown);
+            assert_eq!(again(&judged(&answer, 60)), Some(true), "{answer}");
+            assert_eq!(again(&judged(&answer, 600)), Some(false), "the queue forgets jobs");
             let accounted = answer.replace("m asked squeue\n", "m asked squeue\nm asked sacct\n");
-            assert_eq!(again(&judged(&accounted, 600, plain)), Some(true));
+            assert_eq!(again(&judged(&accounted, 600)), Some(true));
             let mute = answer.replace("m asked squeue\n", "");
-            assert_eq!(judged(&mute, 600, plain), LaunchVerdict::Unknown, "the queue did not answer");
+            assert_eq!(judged(&mute, 600), LaunchVerdict::Unknown, "the queue did not answer");
             // Nobody knows whether marks survive here.
-            let unsure = judged(&accounted, 60, |known| known.marks_survive = false);
+            let unsure = judged_where(&accounted, 60, false, &[]);
             assert_eq!(again(&unsure), Some(false), "{unsure:?}");
             // It did not call the sbatch that marks jobs.
             let without = accounted.replace("m intent 1\n", "");
-            assert_eq!(again(&judged(&without, 60, plain)), Some(false), "{without}");
+            assert_eq!(again(&judged(&without, 60)), Some(false), "{without}");
         }
         // Nothing is left to examine.
-        assert_eq!(
-            again(&judged("m removed\nm asked squeue\nm queued 7|1|train|\n", 60, plain)),
-            Some(false)
-        );
+        assert_eq!(again(&judged("m removed\nm asked squeue\nm queued 7|1|train|\n", 60)), Some(false));
     }
 
     #[test]
     fn an_unmarked_job_is_found_by_its_name() {
         let found = |listed: &str, s| {
             let answer = format!("m code 1\nm asked squeue\nm asked sacct\n{listed}{TIMED_OUT}");
-            judged(&answer, s, |_| ())
+            judged(&answer, s)
         };
         assert_eq!(found("m queued 7|1|train|\n", 1), LaunchVerdict::Unknown);
         assert_eq!(found("m queued 7|1|train|\n", 60), jobs(&["7"], true));
@@ -348,6 +348,10 @@ mod tests {
         for other in ["9|1|train|", "7|1|train|trainplan:x/1/1", "7|1|retrain|", "7|1|train2|"] {
             assert_eq!(again(&found(&format!("m queued {other}\n"), 60)), Some(false), "{other}");
         }
+        // It may be the job of another run that is being launched.
+        let answer = format!("m code 1\nm asked squeue\nm queued 7|1|train|\n{TIMED_OUT}");
+        let contested = judged_where(&answer, 60, true, &["train"]);
+        assert_eq!(again(&contested), Some(false), "{contested:?}");
         // Two could be meant: the person decides.
         let two = found("m queued 7|1|train|\nm queued 8|1|train|\n", 60);
         assert!(

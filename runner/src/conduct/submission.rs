@@ -184,6 +184,7 @@ impl Conductor<'_> {
         let known = LaunchEvidence {
             marks_survive: self.marks_survive,
             claimed: &self.journal.jobs_of_others(&self.round.cluster, &run.id).await?,
+            contested: &self.journal.names_being_launched(&self.round.cluster, &run.id).await?,
             over_for: self.runs[index].launcher_over.map_or(Duration::ZERO, |over| over.elapsed()),
             now_ms: now_ms(),
         };

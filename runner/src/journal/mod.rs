@@ -464,6 +464,22 @@ impl Journal {
         self.located(async { Ok(select.fetch_all(&self.pool).await?.into_iter().collect()) }).await
     }
 
+    /// Returns the names of the jobs that other runs on a cluster may be submitting now.
+    pub(crate) async fn names_being_launched(
+        &self,
+        cluster: &str,
+        run: &str,
+    ) -> Result<BTreeSet<String>, JournalError> {
+        let select = sqlx::query_scalar(
+            "SELECT DISTINCT name.value FROM run JOIN round ON round.id = run.round, json_each(run.plan, \
+             '$.job_names') AS name WHERE round.cluster = ? AND round.ended_ms IS NULL AND run.id <> ? AND \
+             (SELECT json_extract(event, '$.event') FROM event WHERE event.run = run.id ORDER BY number DESC \
+             LIMIT 1) IN ('intended', 'cancel_asked')",
+        );
+        let select = select.bind(cluster).bind(run);
+        self.located(async { Ok(select.fetch_all(&self.pool).await?.into_iter().collect()) }).await
+    }
+
     /// Returns the id of the process that carries out a round, if one does.
     pub(crate) fn carried_out_by(&self, round: &Round) -> Option<String> {
         let path = self.lock_path(&round.lock_name());

@@ -174,9 +174,14 @@ async fn marks_and_jobs_of_earlier_runs_are_known() {
     assert!(!journal.marks_survive("beta").await.unwrap());
     let others = journal.jobs_of_others("alpha", "r1").await.unwrap();
     assert_eq!(others.into_iter().collect::<Vec<_>>(), ["9"]);
+    // A job with the name of a run that is being launched may be that run's.
+    journal.write("r3", 3, &Event::Intended { attempt: 1, token: "t".into() }).await.unwrap();
+    let names = |run| journal.names_being_launched("alpha", run);
+    assert_eq!((names("r1").await.unwrap().len(), names("r3").await.unwrap().len()), (1, 0));
     // The site has begun to replace comments.
     journal.write("r3", 3, &of(&["10"], Some(false))).await.unwrap();
     assert!(!journal.marks_survive("alpha").await.unwrap());
+    assert_eq!(names("r1").await.unwrap().len(), 0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
