@@ -268,6 +268,18 @@ fn an_unreachable_cluster_gives_exit_code_5_and_the_campaign_can_continue() {
     let again = run_in(&place, &more);
     assert_eq!(again.code, Some(5));
     assert!(again.stderr.contains("Continuing the round of"), "{}", again.stderr);
+    // It has no jobs, so that a new round can take its place.
+    let new = run_in(&place, &[&more[..], &["--new"]].concat());
+    assert_eq!(new.code, Some(5), "{}", new.stderr);
+    let data = place.path().join("data");
+    let list = ["jobs", "list", "--all", "--format", "json", "--data-dir", data.to_str().unwrap()];
+    let runs: Value = serde_json::from_str(&trainplan_tests::trainplan(list).stdout).unwrap();
+    let of_round = |round: &str| -> Vec<(&str, bool)> {
+        let runs = runs.as_array().unwrap().iter().filter(|run| run["round"] == round);
+        runs.map(|run| (run["phase"].as_str().unwrap(), run["why"].is_string())).collect()
+    };
+    assert_eq!(of_round("nightly@1"), [("failed", true); 4]);
+    assert_eq!(of_round("nightly@2"), [("planned", false); 4]);
 }
 
 #[test]
