@@ -1,8 +1,12 @@
 //! Secrets: read when they are needed, sent to the cluster over ssh's standard input, and stored nowhere.
 
 use std::process::Stdio;
+use std::time::Duration;
 use tokio::process::Command;
 use trainplan_shared::campaign::Secret;
+
+/// How long a program may take to print a secret.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A secret that is not available. The error never holds its value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -45,7 +49,10 @@ pub(crate) async fn find(name: &str, secret: &Secret) -> Result<String, SecretEr
             };
             let output =
                 Command::new(program).args(arguments).stdin(Stdio::null()).kill_on_drop(true).output();
-            let output = output.await.map_err(|error| fail(format!("can't run {program:?}: {error}")))?;
+            let output = tokio::time::timeout(PATIENCE, output)
+                .await
+                .map_err(|_| fail(format!("{program:?} did not finish within {} s", PATIENCE.as_secs())))?;
+            let output = output.map_err(|error| fail(format!("can't run {program:?}: {error}")))?;
             if !output.status.success() {
                 return Err(fail(format!("{program:?} failed ({})", output.status)));
             }

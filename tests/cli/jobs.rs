@@ -215,6 +215,35 @@ fn failures_are_counted_by_cause_with_an_interval() {
 }
 
 #[test]
+fn runs_are_listed_by_campaign_cluster_and_state() {
+    let journal = two_clusters();
+    let list = |more: &[&str]| {
+        let data = journal.data();
+        let (header, rows) = csv(&[&["jobs", "list", "--data-dir", &data], more].concat());
+        let column = |name: &str| header.iter().position(|title| title == name).unwrap();
+        let wanted = ["round", "run", "jobs", "queue_s", "gpu_hours"].map(column);
+        let short = |row: Vec<String>| wanted.map(|place| row[place].clone());
+        rows.into_iter().map(short).collect::<Vec<_>>()
+    };
+    assert_eq!(list(&[]).len(), 7);
+    assert_eq!(list(&["--campaign", "nightly", "--cluster", "alpha"]).len(), 6);
+    assert_eq!(list(&["--campaign", "nightly@1", "--state", "failed"]).len(), 5);
+    // It waited for 600 s, and ran for an hour on 512 GPUs until the queue was last seen.
+    let open = [["nightly@1", "in-progress", "7", "600", "512"].map(String::from)];
+    assert_eq!(list(&["--state", "unknown"]), open);
+    assert_eq!(list(&["--cluster", "gamma"]).len(), 0);
+    let table =
+        trainplan(["jobs", "list", "--data-dir", &journal.data(), "--format", "table", "--state", "unknown"]);
+    assert!(table.stdout.contains("Campaign nightly@1 on cluster alpha"), "{}", table.stdout);
+    assert!(table.stdout.contains(" 10 min ") && !table.stdout.contains("beta"), "{}", table.stdout);
+    // Every round is reachable by name.
+    let shown = json(&["jobs", "show", "nightly@1/requeued", "--data-dir", &journal.data()]);
+    assert_eq!((&shown["run"], &shown["round"]), (&"requeued".into(), &"nightly@1".into()));
+    let said = refusal(&["jobs", "show", "nightly@2/requeued", "--data-dir", &journal.data()]);
+    assert!(said.contains("Unknown run"), "{said}");
+}
+
+#[test]
 fn a_plan_takes_the_printed_rate() {
     let journal = two_clusters();
     let table = journal.table(&["--cluster", "alpha"]);

@@ -82,6 +82,10 @@ fn a_dry_run_prints_the_plan() {
     let [large, small] = &runs.as_array().unwrap()[..] else { panic!("{runs}") };
     assert_eq!((large["run"].as_str(), small["run"].as_str()), (Some("large"), Some("small")));
     assert_eq!((large["repeats"].as_u64(), small["repeats"].as_u64()), (Some(3), Some(1)));
+    assert_eq!(
+        (&large["after_success"], &large["retries"], &large["exclude"]),
+        (&Value::Array(vec![]), &0.into(), &Value::Null)
+    );
     assert_eq!((&large["after"][0], &large["ssh"]), (&"small".into(), &"alpha-login".into()));
     assert_eq!((&large["cluster"], &large["campaign"]), (&"alpha".into(), &"nightly".into()));
     let number = |value: &Value| value.as_f64().unwrap();
@@ -97,6 +101,24 @@ fn a_dry_run_prints_the_plan() {
     assert_eq!(large["secrets"]["HF_TOKEN"]["env"], "THE_TOKEN");
     assert_eq!(large["secrets"]["WANDB_API_KEY"]["command"][0], "touch");
     assert_eq!((&large["fits"], &large["launch"]["needs"]), (&true.into(), &Value::Array(Vec::new())));
+}
+
+#[test]
+fn a_run_can_wait_for_success_be_retried_and_avoid_nodes() {
+    let campaign = CAMPAIGN
+        .replacen("after = [\"small\"]", "after = [{ run = \"small\", on = \"success\" }]\nretries = 2", 1)
+        .replacen("repeats = 3", "repeats = 3\nexclude = \"n3,n[7-9]\"", 1);
+    let run = dry_run(&campaign, CLUSTERS, "json");
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    let runs: Value = serde_json::from_str(&run.stdout).unwrap();
+    let (large, small) = (&runs[0], &runs[1]);
+    assert_eq!((&large["after"][0], &large["after_success"][0]), (&"small".into(), &"small".into()));
+    assert_eq!((&large["retries"], &small["retries"]), (&2.into(), &0.into()));
+    assert_eq!((&large["exclude"], &small["exclude"]), (&"n3,n[7-9]".into(), &"n3,n[7-9]".into()));
+    let told = dry_run(&campaign, CLUSTERS, "table").stdout;
+    let order =
+        "after small, if scored; up to 2 retries after a node failure or a preemption; not on n3,n[7-9]";
+    assert!(told.contains(order), "{told}");
 }
 
 #[test]
@@ -192,6 +214,7 @@ fn invalid_campaigns_are_refused() {
         ("{ env = \"THE_TOKEN\" }", "\"hunter2\"", "HF_TOKEN = { env = \"HF_TOKEN\" }"),
         ("\"alpha\"", "\"alhpa\"", "alpha"),
         ("repeats = 3", "repeats = 3 \"hunter2\"", "line 6"),
+        ("repeats = 1", "reapeats = 1", "line 19: run.small.reapeats: Unknown key. Did you mean repeats?"),
         ("repeats = 1", "tp = 8", "run.small.gpus"),
     ] {
         assert!(CAMPAIGN.contains(line), "{line}");
@@ -245,6 +268,18 @@ fn an_unreachable_cluster_gives_exit_code_5_and_the_campaign_can_continue() {
     let again = run_in(&place, &more);
     assert_eq!(again.code, Some(5));
     assert!(again.stderr.contains("Continuing the round of"), "{}", again.stderr);
+    // It has no jobs, so that a new round can take its place.
+    let new = run_in(&place, &[&more[..], &["--new"]].concat());
+    assert_eq!(new.code, Some(5), "{}", new.stderr);
+    let data = place.path().join("data");
+    let list = ["jobs", "list", "--all", "--format", "json", "--data-dir", data.to_str().unwrap()];
+    let runs: Value = serde_json::from_str(&trainplan_tests::trainplan(list).stdout).unwrap();
+    let of_round = |round: &str| -> Vec<(&str, bool)> {
+        let runs = runs.as_array().unwrap().iter().filter(|run| run["round"] == round);
+        runs.map(|run| (run["phase"].as_str().unwrap(), run["why"].is_string())).collect()
+    };
+    assert_eq!(of_round("nightly@1"), [("failed", true); 4]);
+    assert_eq!(of_round("nightly@2"), [("planned", false); 4]);
 }
 
 #[test]

@@ -80,6 +80,11 @@ impl Cluster {
         let folder = tempfile::Builder::new().prefix("loop.").tempdir_in("/tmp").unwrap().keep();
         let extra: String = options.slurm_conf.iter().map(|line| format!("{line}\n")).collect();
         fs::write(folder.join("extra.conf"), extra).unwrap();
+        // For JobSubmitPlugins=lua: a site that replaces the comments of jobs.
+        let plugin = "function slurm_job_submit(job, partitions, uid)\n  job.comment = \"of the site\"\n  return \
+                      slurm.SUCCESS\nend\nfunction slurm_job_modify(job, record, partitions, uid)\n  return \
+                      slurm.SUCCESS\nend\n";
+        fs::write(folder.join("job_submit.lua"), plugin).unwrap();
         let (claim, port) = claim_ports(options.nodes);
         let mut keeper = Command::new("bash")
             .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/cluster/keeper.sh"))

@@ -122,8 +122,25 @@ fn doctor_finds_no_problem_on_a_healthy_cluster() {
     assert!(report.of("release 25.04").1.contains("launch.sh for llama3.1"));
     assert!(report.of("release 25.12").1.contains("launch.sh in llmb_repo/nemotron4-340b"));
     assert!(report.of("release 26.06.01").1.contains("llmb_repo/gpt-oss/pretrain, llmb_repo/qwen3/pretrain"));
+    assert_eq!(report.of("comments"), ("ok", "kept by a held job, which was cancelled"));
     assert_eq!(report.run.stderr, "");
+    assert_eq!(cluster.text("squeue --noheader"), "");
     person.has_left();
+}
+
+#[test]
+#[ignore = "needs root and Slurm"]
+fn doctor_says_that_a_site_replaces_comments() {
+    let cluster = Cluster::start(&Options { slurm_conf: &["JobSubmitPlugins=lua"], ..SMALL });
+    let report = Person::of(&cluster, "").doctor();
+    assert_eq!(report.of("comments"), ("warning", "a held job got the comment \"of the site\""));
+    assert_eq!(cluster.text("squeue --noheader"), "");
+    let table = Person::of(&cluster, "account = \"none\"\npartition = \"nowhere\"\n").doctor();
+    assert!(
+        table.of("comments").1.starts_with("can't be tested, because Slurm refused"),
+        "{}",
+        table.run.stdout
+    );
 }
 
 #[test]

@@ -158,6 +158,8 @@ fn jobs_are_submitted_once_whatever_sbatch_answers() {
     laptop.campaign("mute", &[("a", EIGHT)]);
     let (code, events) = laptop.start("mute", &[]).end();
     assert_eq!(code, Some(0), "{}{events:?}", laptop.errors());
+    // The launcher does not notice: the sbatch that it calls finds the job by its mark.
+    assert_eq!(of(&events, "submitted")[0]["launcher"]["ended"], 0);
     assert_submitted_once(&cluster, 2);
     // It submits the job, and is killed with its callers, as if the login node had crashed.
     wrap_sbatch(
@@ -190,6 +192,257 @@ fn jobs_are_submitted_once_whatever_sbatch_answers() {
     assert_eq!(code, Some(4), "{}{events:?}", laptop.errors());
     assert!(summary(&events)["why"].as_str().unwrap().contains("Invalid account"), "{events:?}");
     assert_submitted_once(&cluster, 4);
+}
+
+const OTHERS: [&str; 3] = [
+    "recipe = \"nemotron4-15b/h100/fp8/16@25.04\"\n",
+    "recipe = \"nemotron4-15b/h100/bf16/16@25.04\"\n",
+    "recipe = \"llama3.1-8b/h100/fp8/8@25.04\"\n",
+];
+
+/// Returns the summary of a run.
+fn summary_of<'a>(events: &'a Events, run: &str) -> &'a Value {
+    let is_it = |event: &&&Value| event["run"] == run;
+    of(events, "summary").iter().find(is_it).unwrap_or_else(|| panic!("{events:?}"))
+}
+
+#[test]
+#[ignore = "needs root and Slurm"]
+fn launchers_that_pass_by_the_sbatch_in_their_path_submit_once() {
+    let cluster = Cluster::start(&SMALL);
+    let site = Site::install(&cluster, &[("WORKLOAD_PACE", "0.02")]);
+    let laptop = Laptop::new(&cluster, &site);
+    let run = |recipe: &str, env: &str| format!("{recipe}env = {{ {env} }}");
+    let full = "WORKLOAD_SBATCH = \"/usr/bin/sbatch\"";
+    // A launcher whose job has its mark, so that marks are known to survive.
+    one(&laptop, "");
+    let (code, events) = laptop.start("one", &[]).end();
+    assert_eq!((code, &of(&events, "submitted")[0]["marked"]), (Some(0), &true.into()), "{events:?}");
+    laptop.campaign(
+        "vices",
+        &[
+            ("path", &run(EIGHT, "WORKLOAD_PATH = \"/usr/bin\"")),
+            ("mute", &run(OTHERS[0], &format!("{full}, WORKLOAD_SUBMIT = \"timeout\""))),
+            ("killed", &run(OTHERS[1], &format!("{full}, WORKLOAD_SUBMIT = \"killed\""))),
+            ("none", &run(OTHERS[2], "WORKLOAD_SUBMIT = \"lost\"")),
+        ],
+    );
+    let (code, events) = laptop.start("vices", &[]).end();
+    assert_eq!(code, Some(4), "{}{events:?}", laptop.errors());
+    let submitted = |run: &str| {
+        let all: Vec<&Value> =
+            of(&events, "submitted").into_iter().filter(|event| event["run"] == run).collect();
+        assert_eq!(all.len(), 1, "{run}: {events:?}");
+        all[0].clone()
+    };
+    assert_eq!(submitted("path")["marked"], false);
+    for name in ["mute", "killed"] {
+        assert_eq!(submitted(name)["by_name"], true, "{events:?}");
+        assert_eq!(submitted(name)["jobs"].as_array().unwrap().len(), 1);
+    }
+    for name in ["path", "mute", "killed"] {
+        assert_eq!(summary_of(&events, name)["outcome"], "scored", "{events:?}");
+    }
+    // No sbatch was called, but nobody can know that.
+    let why = summary_of(&events, "none")["why"].as_str().unwrap();
+    assert!(why.contains("Socket timed out") && why.contains("not launched again"), "{why}");
+    assert_eq!(of(&events, "intended").len(), 4, "{events:?}");
+    assert_eq!(accounted(&cluster).len(), 4);
+}
+
+#[test]
+#[ignore = "needs root and Slurm"]
+fn a_site_that_replaces_comments_gets_every_job_once() {
+    let cluster = Cluster::start(&Options { slurm_conf: &["JobSubmitPlugins=lua"], ..SMALL });
+    let site = Site::install(&cluster, &[("WORKLOAD_PACE", "0.02")]);
+    let laptop = Laptop::new(&cluster, &site);
+    laptop.campaign("plain", &[("a", EIGHT)]);
+    let (code, events) = laptop.start("plain", &[]).end();
+    assert_eq!((code, &of(&events, "submitted")[0]["marked"]), (Some(0), &false.into()), "{events:?}");
+    // sbatch submits the job, and its answer is lost.
+    let error = "echo 'sbatch: error: Batch job submission failed: Socket timed out on send/recv operation' >&2; exit 1\n";
+    wrap_sbatch(&cluster, &format!("/usr/bin/sbatch \"$@\" >/dev/null\n{error}"));
+    laptop.campaign("mute", &[("a", EIGHT)]);
+    let (code, events) = laptop.start("mute", &[]).end();
+    assert_eq!(code, Some(0), "{}{events:?}", laptop.errors());
+    assert_eq!(of(&events, "submitted")[0]["by_name"], true);
+    // It fails before there is a job. Elsewhere, that would be certain.
+    wrap_sbatch(&cluster, error);
+    laptop.campaign("lost", &[("a", EIGHT)]);
+    let (code, events) = laptop.start("lost", &[]).end();
+    assert_eq!((code, of(&events, "intended").len()), (Some(4), 1), "{}{events:?}", laptop.errors());
+    let why = summary(&events)["why"].as_str().unwrap();
+    assert!(why.contains("keep their marks") && why.contains("squeue --me"), "{why}");
+    assert_eq!(accounted(&cluster).len(), 2);
+}
+
+#[test]
+#[ignore = "needs root and Slurm"]
+fn a_secret_that_a_launcher_prints_stays_on_the_cluster() {
+    let cluster = Cluster::start(&SMALL);
+    let site = Site::install(&cluster, &[]);
+    let laptop = Laptop::new(&cluster, &site);
+    one(&laptop, "WORKLOAD_PRINT = \"HF_TOKEN\", WORKLOAD_SUBMIT = \"refuse\"");
+    let (code, events) = laptop.start("one", &[]).end();
+    assert_eq!(code, Some(4), "{events:?}");
+    let why = summary(&events)["why"].as_str().unwrap();
+    assert!(why.contains("HF_TOKEN=(secret)"), "{why}");
+    let grep = Command::new("grep").args(["-rla", "hf_sesame"]).arg(laptop.path(".")).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&grep.stdout), "");
+    assert!(!format!("{events:?}").contains("hf_sesame"));
+}
+
+#[test]
+#[ignore = "needs root and Slurm"]
+fn nothing_is_launched_before_its_intent_is_on_disk() {
+    let cluster = Cluster::start(&SMALL);
+    let site = Site::install(&cluster, &[]);
+    let laptop = Laptop::new(&cluster, &site);
+    assert_eq!(laptop.runs().len(), 0);
+    // The journal takes seconds over an intent, and refuses it.
+    let journal = laptop.path(".local/share/trainplan/journal.sqlite3");
+    let slow = "CREATE TRIGGER slow BEFORE INSERT ON event WHEN NEW.event LIKE '%\"intended\"%' BEGIN SELECT \
+                length(hex(randomblob(300000000))); SELECT RAISE(ABORT, 'no intent'); END";
+    sqlx::any::install_default_drivers();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        use sqlx::{Connection as _, Executor as _};
+        let mut journal =
+            sqlx::AnyConnection::connect(&format!("sqlite:{}", journal.display())).await.unwrap();
+        journal.execute(slow).await.unwrap();
+    });
+    one(&laptop, "");
+    let (code, events) = laptop.start("one", &[]).end();
+    assert_eq!(code, Some(1), "{events:?}");
+    assert!(laptop.errors().contains("no intent"), "{}", laptop.errors());
+    assert_eq!(cluster.text("ls -d ~/.trainplan/runs/*/attempt-1 2>/dev/null || echo none"), "none");
+}
+
+#[test]
+#[ignore = "needs root and Slurm"]
+fn a_secret_that_can_not_be_read_concerns_its_run_only() {
+    let cluster = Cluster::start(&SMALL);
+    let site = Site::install(&cluster, &[("WORKLOAD_PACE", "0.5")]);
+    let laptop = Laptop::new(&cluster, &site);
+    let locked =
+        "env = { HF_TOKEN = { command = [\"sh\", \"-c\", \"test ! -e locked && echo hf_sesame\"] } }";
+    laptop.campaign(
+        "keys",
+        &[
+            ("long", EIGHT),
+            ("later", &format!("{}{locked}", OTHERS[0])),
+            ("never", &format!("{}{locked}", OTHERS[1])),
+        ],
+    );
+    // One run at a time is submitted; then the keys are locked.
+    let mut runner = laptop.start("keys", &["--at-once", "1"]);
+    runner.wait_for("found", |event| event["run"] == "long");
+    runner.kill();
+    laptop.write("locked", "");
+    let refused = laptop.run(&["run", "keys.campaign.toml"]);
+    assert!(refused.stderr.contains("Can't get HF_TOKEN"), "{}", refused.stderr);
+    let runner = laptop.follow("keys");
+    let others = ["later", "never"];
+    let told = |run: &str| laptop.errors().matches(&format!("{run}: Can't get HF_TOKEN")).count();
+    wait_for("complaint", SOON, || others.iter().all(|run| told(run) > 0).then_some(()));
+    // Cancelling does not wait for the key.
+    let cancelled = laptop.run(&["jobs", "cancel", "later", "never"]);
+    assert_eq!(cancelled.code, Some(0), "{}", cancelled.stderr);
+    let (_, events) = runner.end();
+    assert_eq!(summary_of(&events, "long")["outcome"], "scored", "{events:?}");
+    assert_eq!(of(&events, "unseen").len(), 0, "{events:?}");
+    for run in others {
+        assert!(summary_of(&events, run)["why"].as_str().unwrap().contains("cancelled before"), "{events:?}");
+        assert_eq!(told(run), 1, "{}", laptop.errors());
+    }
+    assert_submitted_once(&cluster, 1);
+}
+
+#[test]
+#[ignore = "needs root and Slurm"]
+fn a_removed_folder_on_the_cluster_is_named_as_the_cause() {
+    let cluster = Cluster::start(&SMALL);
+    let site = Site::install(&cluster, &[("WORKLOAD_PACE", "0.5")]);
+    let laptop = Laptop::new(&cluster, &site);
+    laptop.campaign(
+        "purge",
+        &[("healthy", EIGHT), ("gone", &format!("{}env = {{ WORKLOAD_DELAY = \"20\" }}", OTHERS[0]))],
+    );
+    let mut runner = laptop.start("purge", &[]);
+    runner.wait_for("intended", |event| event["run"] == "gone");
+    wait_for("launcher", SOON, || {
+        let found = cluster.text("ls ~/.trainplan/runs/*/attempt-1/process | wc -l");
+        (found == "2").then_some(())
+    });
+    let launchers = "pkill -KILL -f '[l]aunch 25.04 nemotron4'; rm -rf ~/.trainplan/runs/*";
+    cluster.text(launchers);
+    let (code, events) = runner.end();
+    assert_eq!(code, Some(4), "{events:?}");
+    let why = summary_of(&events, "gone")["why"].as_str().unwrap();
+    assert!(why.contains("was removed from the cluster") && why.contains("squeue --me"), "{why}");
+    assert_eq!(of(&events, "unseen").len(), 0, "{events:?}");
+    assert_eq!(summary_of(&events, "healthy")["outcome"], "scored", "{events:?}");
+    assert_eq!(accounted(&cluster).len(), 1);
+}
+
+#[test]
+#[ignore = "needs root and Slurm"]
+fn a_new_round_does_not_lose_the_jobs_of_the_last_one() {
+    let cluster = Cluster::start(&SMALL);
+    let site = Site::install(&cluster, &[("WORKLOAD_PACE", "0.05")]);
+    let laptop = Laptop::new(&cluster, &site);
+    one(&laptop, "WORKLOAD_PACE = \"10\"");
+    let mut runner = laptop.start("one", &[]);
+    let job = runner.wait_for("found", |_| true)["job"].as_str().unwrap().to_string();
+    runner.kill();
+    one(&laptop, "");
+    let refused = laptop.run(&["run", "one.campaign.toml", "--new"]);
+    assert_eq!(refused.code, Some(2), "{}", refused.stderr);
+    let said = format!("one@1/a (job {job})");
+    assert!(refused.stderr.contains(&said) && refused.stderr.contains("--abandon"), "{}", refused.stderr);
+    assert_eq!(laptop.runs().len(), 1);
+    let (code, events) = laptop.start("one", &["--new", "--abandon"]).end();
+    assert_eq!(code, Some(0), "{}{events:?}", laptop.errors());
+    assert_eq!(cluster.text("squeue -h -o %i"), job, "the job of the first round goes on");
+    // Both rounds are reachable; a name alone is the run that is not over.
+    let [first, second] = ["one@1/a", "one@2/a"].map(|run| laptop.json(&["jobs", "show", run]));
+    assert_eq!((&first["jobs"][0], &second["outcome"]), (&job.clone().into(), &"scored".into()));
+    let cancelled = laptop.run(&["jobs", "cancel", "one/a"]);
+    assert_eq!(cancelled.code, Some(0), "{}", cancelled.stderr);
+    assert_eq!(cluster.text("squeue -h -o %i"), "");
+    assert_eq!(laptop.json(&["jobs", "show", "one@1/a"])["state"], "cancelled");
+    assert_submitted_once(&cluster, 2);
+    // The newest round is over, so the next one is another.
+    let (code, _) = laptop.start("one", &[]).end();
+    assert_eq!(code, Some(0));
+    assert_eq!(laptop.json(&["jobs", "show", "one@3/a"])["outcome"], "scored");
+}
+
+#[test]
+#[ignore = "needs root and Slurm"]
+fn last_seen_is_the_time_of_the_last_answer() {
+    let cluster = Cluster::start(&SMALL);
+    let site = Site::install(&cluster, &[("WORKLOAD_PACE", "1")]);
+    let laptop = Laptop::new(&cluster, &site);
+    one(&laptop, "");
+    let mut runner = laptop.start("one", &[]);
+    runner.wait_for("found", |_| true);
+    // The machine sleeps, and the cluster is gone when it wakes up.
+    runner.signal("STOP");
+    let asleep = jiff::Timestamp::now();
+    cluster.stop(Daemon::Sshd);
+    thread::sleep(Duration::from_secs(25));
+    runner.signal("CONT");
+    let unseen = runner.wait_for("unseen", |_| true);
+    let last = jiff::Timestamp::from_millisecond(unseen["last_seen_ms"].as_i64().unwrap()).unwrap();
+    let earlier_s = (asleep - last).total(jiff::Unit::Second).unwrap();
+    assert!((-1.0..15.0).contains(&earlier_s), "{earlier_s} s before it fell asleep");
+    let shown = last.to_zoned(jiff::tz::TimeZone::system()).strftime("%H:%M:%S").to_string();
+    let told = laptop.runs()[0]["state"].as_str().unwrap().to_string();
+    assert!(told.starts_with(&format!("unknown, last seen {shown}")), "{told} at {shown}");
+    cluster.start_again(Daemon::Sshd);
+    runner.wait_for("seen_again", |_| true);
+    assert_eq!(runner.end().0, Some(0));
 }
 
 #[test]
@@ -303,6 +556,57 @@ fn every_end_of_a_job_is_reported() {
     // The job that hit its time limit ran for a minute on 8 GPUs.
     let hours = failures["gpu_hours"].as_f64().unwrap();
     assert!(hours > 8.0 / 60.0 && hours < 8.0, "{hours}");
+}
+
+#[test]
+#[ignore = "needs root and Slurm"]
+fn a_run_that_lost_a_node_is_retried_and_others_wait_for_its_success() {
+    let cluster = Cluster::start(&SMALL);
+    let site = Site::install(&cluster, &[("WORKLOAD_PACE", "0.8")]);
+    let laptop = Laptop::new(&cluster, &site);
+    let oom = "retries = 2\nenv = { WORKLOAD_FAULT = \"oom\", WORKLOAD_PACE = \"0.05\" }";
+    laptop.campaign(
+        "tries",
+        &[
+            ("node", &format!("{EIGHT}retries = 1\n")),
+            ("oom", &format!("{}{oom}", OTHERS[2])),
+            (
+                "then",
+                &format!("{EIGHT}after = {{ run = \"node\", on = \"success\" }}\nexclude = \"n[1-3]\"\n"),
+            ),
+            ("never", &format!("{EIGHT}after = [\"node\", {{ run = \"oom\", on = \"success\" }}]\n")),
+        ],
+    );
+    let mut runner = laptop.start("tries", &[]);
+    runner.wait_for("stored", |event| event["run"] == "oom");
+    let job = laptop.json(&["jobs", "show", "node"])["jobs"][0].as_str().unwrap().to_string();
+    let node = cluster.text(&format!("squeue -h -j {job} -o %N"));
+    cluster.stop(Daemon::Node(node.trim_start_matches('n').parse().unwrap()));
+    cluster.text(&format!("scontrol update nodename={node} state=down reason=test"));
+    // The programs of a lost node end with it.
+    cluster.text("pkill -KILL -f '[w]orkload train'");
+    let (code, events) = runner.end();
+    assert_eq!(code, Some(4), "{}{events:?}", laptop.errors());
+    let summaries = of(&events, "summary");
+    let of_run = |run: &str| -> Vec<(u64, &str)> {
+        let of_it = summaries.iter().filter(|summary| summary["run"] == run);
+        of_it.map(|s| (s["retry"].as_u64().unwrap(), s["outcome"].as_str().unwrap())).collect()
+    };
+    assert_eq!(of_run("node"), [(0, "failed"), (1, "scored")], "{events:?}");
+    // Memory would run out again.
+    assert_eq!(of_run("oom"), [(0, "failed")]);
+    assert_eq!((of_run("then"), of_run("never")), (vec![(0, "scored")], vec![(0, "failed")]));
+    assert!(
+        summary_of(&events, "never")["why"].as_str().unwrap().contains("oom was not scored"),
+        "{events:?}"
+    );
+    // Each try has events and a result of its own.
+    let [first, second] = ["tries/node", "tries/node~1"].map(|run| laptop.json(&["jobs", "show", run]));
+    assert_ne!(first["id"], second["id"]);
+    assert_eq!(second["result"], second["id"]);
+    let then = summary_of(&events, "then")["jobs"][0].as_str().unwrap();
+    assert_eq!(cluster.text(&format!("sacct -X -n -P -j {then} --format=NodeList")), "n4");
+    assert_submitted_once(&cluster, 4);
 }
 
 #[test]

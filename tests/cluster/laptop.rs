@@ -108,7 +108,16 @@ impl Laptop {
     /// Starts `trainplan run` on a campaign.
     pub(crate) fn start(&self, campaign: &str, more: &[&str]) -> Runner {
         let file = format!("{campaign}.campaign.toml");
-        let mut command = self.trainplan(&["run", &file, "--format", "json"]);
+        self.start_command(&["run", &file], more)
+    }
+
+    /// Starts `trainplan jobs follow` on a campaign.
+    pub(crate) fn follow(&self, campaign: &str) -> Runner {
+        self.start_command(&["jobs", "follow", campaign], &[])
+    }
+
+    fn start_command(&self, command: &[&str], more: &[&str]) -> Runner {
+        let mut command = self.trainplan(&[command, &["--format", "json"]].concat());
         if !more.contains(&"--interval") {
             command.args(["--interval", "0.5"]);
         }

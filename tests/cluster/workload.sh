@@ -8,7 +8,12 @@
 #
 # In addition to the variables of the recipes it reads these:
 #
-#   WORKLOAD_SUBMIT      refuse: sbatch rejects the job; silent: it submits the job, but the launcher fails silently
+#   WORKLOAD_SUBMIT      refuse: sbatch rejects the job; silent: it submits the job, but the launcher fails silently;
+#                        timeout: it submits the job, and the launcher prints a timeout instead of its number and fails;
+#                        killed: it submits the job, and the launcher is killed; lost: it prints a timeout without a job
+#   WORKLOAD_SBATCH      the sbatch that the launcher calls, such as /usr/bin/sbatch
+#   WORKLOAD_PATH        a directory that the launcher puts before its PATH
+#   WORKLOAD_PRINT       the name of a variable that the launcher prints
 #   WORKLOAD_DELAY       seconds before the launcher submits, and again before it prints
 #   WORKLOAD_LATE        seconds before the log appears
 #   WORKLOAD_PACE        real seconds per step
@@ -18,8 +23,11 @@
 #   WORKLOAD_FAULT_STEP  number of steps before the fault
 set -euo pipefail
 
+: "${WORKLOAD_SBATCH:=sbatch}" "${WORKLOAD_PATH:=}" "${WORKLOAD_PRINT:=}"
 : "${WORKLOAD_SUBMIT:=}" "${WORKLOAD_DELAY:=0}" "${WORKLOAD_LATE:=0}" "${WORKLOAD_PACE:=0.02}"
 : "${WORKLOAD_STEP_TIME:=12.39}" "${WORKLOAD_FAULT:=}" "${WORKLOAD_FAULT_STEP:=20}"
+
+timeout='sbatch: error: Batch job submission failed: Socket timed out on send/recv operation'
 
 refuse() {
   echo "$*" >&2
@@ -96,10 +104,17 @@ sleep $WORKLOAD_LATE
 srun --ntasks-per-node=1 --open-mode=append --output="\$LOG" $self train
 END
   sleep "$WORKLOAD_DELAY"
+  if [ -n "$WORKLOAD_PRINT" ]; then echo "$WORKLOAD_PRINT=${!WORKLOAD_PRINT}"; fi
+  if [ -n "$WORKLOAD_PATH" ]; then export PATH=$WORKLOAD_PATH:$PATH; fi
   if [ "$WORKLOAD_SUBMIT" = refuse ]; then export SBATCH_PARTITION=nowhere; fi
-  job=$(sbatch --requeue --parsable "$above/${name}_sbatch.sh")
+  if [ "$WORKLOAD_SUBMIT" = lost ]; then refuse "$timeout"; fi
+  job=$("$WORKLOAD_SBATCH" --requeue --parsable "$above/${name}_sbatch.sh")
   sleep "$WORKLOAD_DELAY"
-  if [ "$WORKLOAD_SUBMIT" = silent ]; then exit 1; fi
+  case $WORKLOAD_SUBMIT in
+    silent) exit 1 ;;
+    timeout) refuse "$timeout" ;;
+    killed) kill -KILL -- "-$(ps -o pgid= -p $$ | tr -d ' ')" ;;
+  esac
   cat <<END
 
 Experiment Status for ${above##*/}

@@ -2,7 +2,7 @@
 
 use super::output::{self, Format, FormatArg};
 use super::profiles;
-use super::run::{CarryArgs, block_on, carry_campaign, warn};
+use super::run::{CarryArgs, NewRound, block_on, carry_campaign, warn};
 use super::{Failure, note, watch};
 use crate::journal::{Event, Journal, Round, Run};
 use serde::Serialize;
@@ -52,9 +52,8 @@ pub(super) struct Args {
     /// Print the campaign file without submitting anything; `trainplan run` accepts it
     #[arg(long)]
     dry_run: bool,
-    /// Measure again, even if the last certification is not finished
-    #[arg(long)]
-    new: bool,
+    #[command(flatten)]
+    new: NewRound,
     /// Write the report to this file: Markdown, or JSON if its name ends in .json
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
@@ -106,7 +105,7 @@ impl Args {
         let format = self.format.choose();
         let newest = || block_on(newest_round(&self.carry, &campaign.name, &cluster.name));
         let carried = match newest()? {
-            Some(round) if round.ended_ms.is_some() && !self.new => {
+            Some(round) if round.ended_ms.is_some() && !self.new.wanted => {
                 note(&format!(
                     "These runs ended on {}. Use --new to measure again.",
                     watch::time(round.ended_ms.unwrap_or_default())
@@ -145,7 +144,7 @@ impl Args {
 async fn newest_round(args: &CarryArgs, campaign: &Name, cluster: &Name) -> Result<Option<Round>, Failure> {
     let journal = Journal::open(&args.data.open()?).await?;
     let is_of = |round: &Round| round.campaign == campaign.as_str() && round.cluster == cluster.as_str();
-    Ok(journal.rounds().await?.into_iter().filter(is_of).max_by_key(|round| round.begun_ms))
+    Ok(journal.rounds().await?.into_iter().find(is_of))
 }
 
 async fn runs_of(args: &CarryArgs, round: &Round) -> Result<Vec<Run>, Failure> {

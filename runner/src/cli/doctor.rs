@@ -9,8 +9,8 @@ use trainplan_shared::campaign::{Cluster, Name};
 
 /// Check that a cluster is ready for runs
 ///
-/// Checks the connection, the login node, Slurm and the installed releases. Submits nothing and leaves
-/// nothing on the cluster.
+/// Checks the connection, the login node, Slurm and the installed releases. To see whether jobs keep their
+/// comments, it submits a held job, which never starts, and cancels it. It leaves nothing else on the cluster.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

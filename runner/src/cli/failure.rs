@@ -104,6 +104,13 @@ pub(super) enum Failure {
         /// When the open round was started.
         since: String,
     },
+    /// A new round would leave jobs of the unfinished one without a process that follows them.
+    #[error(
+        "The unfinished round of {campaign} has jobs: {}. A new round would not follow them.\n       Finish that round \
+         with `trainplan jobs follow {campaign}`, cancel its runs with `trainplan jobs cancel RUN`, or add --abandon.",
+        runs.join(", ")
+    )]
+    WouldAbandon { campaign: String, runs: Vec<String> },
     /// Detached from a campaign before all of its runs were over.
     #[error(
         "Detached with {open} of {all} runs unfinished. Submitted jobs go on. To continue, use `trainplan \
@@ -154,6 +161,7 @@ impl Failure {
             | Failure::NoRun(_)
             | Failure::Threshold(_)
             | Failure::Changed { .. }
+            | Failure::WouldAbandon { .. }
             | Failure::DataDir(DataDirError::Missing(_))
             | Failure::Serve(ServeError::NoProxy | ServeError::Webhook(_))
             | Failure::Store(StoreError::Address { .. })

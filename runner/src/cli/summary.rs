@@ -4,17 +4,25 @@ use super::output;
 use super::{Failure, watch};
 use crate::conduct::RunOutcome;
 use crate::journal::{Event, Phase, Round, Run, UploadState};
+use crate::slurm::{Sighting, State};
 use serde::Serialize;
 use std::collections::BTreeMap;
+use trainplan_shared::units::readable;
 
 /// What became of a run, for programs.
 #[derive(Debug, Serialize)]
 pub(super) struct Summary<'a> {
     campaign: &'a str,
+    /// The round of the campaign, by its name.
+    round: String,
     cluster: &'a str,
     run: &'a str,
     repeat: u32,
     repeats: u32,
+    /// Which retry after a failure that passes; 0 for the first try.
+    retry: u32,
+    #[serde(skip)]
+    title: String,
     id: &'a str,
     recipe: Option<&'a str>,
     outcome: RunOutcome,
@@ -33,6 +41,52 @@ pub(super) struct Summary<'a> {
     why: Option<&'a str>,
     /// How far its result is on its way to a server, where it is sent to one.
     upload: Option<Upload<'a>>,
+    /// How long its measured job waited in the queue before its last start, or waits since.
+    queue_s: Option<f64>,
+    /// The GPU-hours of its jobs since their last starts.
+    gpu_hours: Option<f64>,
+    #[serde(skip)]
+    pub(super) listed: ListedState,
+}
+
+/// The states by which runs are listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum ListedState {
+    /// Not submitted yet
+    Planned,
+    /// Being launched
+    Submitting,
+    /// In the queue
+    Waiting,
+    /// A job runs
+    Running,
+    /// The cluster can't be seen, or no process follows the run
+    Unknown,
+    /// All jobs have ended, and the log is not scored yet
+    Ended,
+    /// Over, with a score
+    Scored,
+    /// Over, without a score
+    Failed,
+}
+
+impl ListedState {
+    fn of(run: &Run, is_unwatched: bool) -> ListedState {
+        let status = &run.status;
+        let runs = |(_, seen): &(String, Option<Sighting>)| {
+            seen.as_ref().is_some_and(|seen| seen.state == State::Running)
+        };
+        match (status.phase, RunOutcome::of(run)) {
+            (_, RunOutcome::Scored) => ListedState::Scored,
+            (_, RunOutcome::Failed) => ListedState::Failed,
+            (Phase::Planned | Phase::Staged, _) => ListedState::Planned,
+            (Phase::Intended, _) => ListedState::Submitting,
+            (Phase::Submitted, _) if is_unwatched || status.unseen.is_some() => ListedState::Unknown,
+            (Phase::Submitted, _) if status.jobs.iter().any(runs) => ListedState::Running,
+            (Phase::Submitted, _) => ListedState::Waiting,
+            _ => ListedState::Ended,
+        }
+    }
 }
 
 /// How far a result is on its way.
@@ -61,12 +115,18 @@ enum Way {
 impl<'a> Summary<'a> {
     pub(super) fn of(round: &'a Round, run: &'a Run, unwatched: Option<i64>) -> Summary<'a> {
         let status = &run.status;
+        let seen_s =
+            (if status.is_over() { status.at_ms } else { round.seen_ms.unwrap_or(status.at_ms) }) / 1000;
+        let (queue_s, gpu_hours) = used(run, seen_s);
         let mut summary = Summary {
             campaign: &round.campaign,
+            round: round.title(),
             cluster: &round.cluster,
             run: &run.plan.name,
             repeat: run.plan.repeat,
             repeats: run.plan.repeats,
+            retry: run.plan.retry,
+            title: run.plan.title(),
             id: &run.id,
             recipe: run.plan.recipe.as_deref(),
             outcome: RunOutcome::of(run),
@@ -83,6 +143,9 @@ impl<'a> Summary<'a> {
             result: (status.phase == Phase::Stored).then_some(run.id.as_str()),
             why: status.failure.as_deref(),
             upload: run.plan.upload.as_ref().map(|upload| on_its_way(upload.to.as_str(), run)),
+            queue_s,
+            gpu_hours,
+            listed: ListedState::of(run, unwatched.is_some()),
         };
         if let Some(Event::Parsed { reason, step_time_s, mfu, speed_percent, error, within, .. }) =
             &status.parsed
@@ -93,6 +156,22 @@ impl<'a> Summary<'a> {
         }
         summary
     }
+}
+
+/// Returns the seconds that a run's measured job waited for its last start, and the GPU-hours of its jobs since then, as
+/// of the last answer of the queue.
+fn used(run: &Run, seen_s: i64) -> (Option<f64>, Option<f64>) {
+    let seen = || run.status.jobs.iter().map(|(_, seen)| seen.as_ref());
+    let queue_s = seen().next().flatten().and_then(|seen| {
+        Some((seen.started.or(seen.ended).unwrap_or(seen_s) - seen.submitted?).max(0) as f64)
+    });
+    let ran_s = |seen: &Sighting| {
+        let started = seen.started.filter(|_| seen.state != State::Pending)?;
+        Some((seen.ended.unwrap_or(seen_s) - started).max(0) as f64)
+    };
+    let ran: Vec<f64> = seen().flatten().filter_map(ran_s).collect();
+    let hours = || ran.iter().sum::<f64>() * f64::from(run.plan.gpus) / 3600.0;
+    (queue_s, (!ran.is_empty()).then(hours))
 }
 
 fn on_its_way<'a>(to: &'a str, run: &'a Run) -> Upload<'a> {
@@ -106,23 +185,30 @@ fn on_its_way<'a>(to: &'a str, run: &'a Run) -> Upload<'a> {
     Upload { to, state, at, why }
 }
 
-impl Summary<'_> {
-    fn title(&self) -> String {
-        if self.repeats > 1 { format!("{}#{}", self.run, self.repeat) } else { self.run.to_string() }
-    }
-}
-
 /// Runs as a table, and below it why some have no result.
 pub(super) fn table(summaries: &[Summary]) -> Result<(), Failure> {
     let rounded = |value: Option<f64>| value.map_or_else(|| "-".into(), super::estimate::rounded);
     let percent = |value: Option<f64>| value.map_or_else(|| "-".into(), |value| format!("{value:.1}"));
-    let header =
-        ["run", "jobs", "state", "step, s", "planned, s", "off by, %", "published, s", "speed, %", "MFU, %"];
+    let header = [
+        "run",
+        "jobs",
+        "state",
+        "queued",
+        "GPU-hours",
+        "step, s",
+        "planned, s",
+        "off by, %",
+        "published, s",
+        "speed, %",
+        "MFU, %",
+    ];
     let rows = summaries.iter().map(|run| {
         [
-            run.title(),
+            run.title.clone(),
             run.jobs.join(", "),
             run.state.clone(),
+            run.queue_s.map_or_else(|| "-".into(), watch::duration),
+            run.gpu_hours.map_or_else(|| "-".into(), readable),
             rounded(run.step_time_s),
             rounded(Some(run.planned_step_time_s)),
             run.error.map_or_else(|| "-".into(), |error| format!("{:+.1}", error * 100.0)),
@@ -131,10 +217,10 @@ pub(super) fn table(summaries: &[Summary]) -> Result<(), Failure> {
             percent(run.mfu.map(|mfu| mfu * 100.0)),
         ]
     });
-    output::table(header, &[3, 4, 5, 6, 7, 8], rows)?;
+    output::table(header, &[3, 4, 5, 6, 7, 8, 9, 10], rows)?;
     for run in summaries {
         if let (Some(why), false) = (run.why, run.outcome == RunOutcome::Scored) {
-            output::text_line(&format!("  {}: {why}", run.title()))?;
+            output::text_line(&format!("  {}: {why}", run.title))?;
         }
     }
     let kept = summaries.iter().filter(|run| run.result.is_some()).count();
@@ -145,6 +231,50 @@ pub(super) fn table(summaries: &[Summary]) -> Result<(), Failure> {
         ))?;
     }
     uploads(summaries)
+}
+
+/// Prints runs as CSV.
+pub(super) fn csv<'a>(summaries: impl Iterator<Item = &'a Summary<'a>>) -> Result<(), Failure> {
+    let header = [
+        "campaign",
+        "round",
+        "cluster",
+        "run",
+        "repeat",
+        "id",
+        "state",
+        "jobs",
+        "queue_s",
+        "gpu_hours",
+        "step_time_s",
+        "planned_step_time_s",
+        "published_step_time_s",
+        "speed_percent",
+        "mfu",
+        "why",
+    ];
+    let number = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
+    let rows = summaries.map(|run| {
+        [
+            run.campaign.into(),
+            run.round.clone(),
+            run.cluster.into(),
+            run.run.into(),
+            run.repeat.to_string(),
+            run.id.into(),
+            run.state.clone(),
+            run.jobs.join(" "),
+            number(run.queue_s),
+            number(run.gpu_hours),
+            number(run.step_time_s),
+            number(Some(run.planned_step_time_s)),
+            number(run.published_step_time_s),
+            number(run.speed_percent),
+            number(run.mfu),
+            run.why.unwrap_or_default().into(),
+        ]
+    });
+    output::csv(header, rows)
 }
 
 /// What became of sending results, by server.

@@ -288,18 +288,25 @@ pub(super) fn sentence(run: &Run, event: &Event) -> Option<String> {
         Event::Planned | Event::Staged { .. } | Event::CancelSent { .. } => return None,
         Event::Intended { attempt: 1, .. } => "launching".into(),
         Event::Intended { attempt, .. } => format!("launching again (attempt {attempt})"),
-        Event::Submitted { jobs, launcher } => {
+        Event::Submitted { jobs, launcher, marked, by_name } => {
             let jobs = if jobs.len() == 1 {
                 format!("job {}", jobs[0])
             } else {
                 format!("jobs {}", jobs.join(", "))
             };
-            match launcher {
+            let launched = match launcher {
                 Launcher::Ended(0) => format!("submitted as {jobs}"),
                 Launcher::Ended(code) => {
                     format!("submitted as {jobs}, though the launcher failed with exit code {code}")
                 }
                 _ => format!("submitted as {jobs}; the launcher did not finish"),
+            };
+            match (by_name, marked) {
+                (true, _) => format!("{launched}; found by name, since Slurm shows no mark of it"),
+                (_, Some(false)) => format!(
+                    "{launched}; Slurm shows no mark of it, so a launch whose answer is lost is not repeated"
+                ),
+                _ => launched,
             }
         }
         Event::NotSubmitted { why, again: true } => {
@@ -315,7 +322,7 @@ pub(super) fn sentence(run: &Run, event: &Event) -> Option<String> {
             format!("job {job} {}{reason} [{}]", sighting.state, sighting.source.id())
         }
         Event::Missing { job } => format!("job {job} left the queue; its end state is not known yet"),
-        Event::Unseen { why } => format!("state unknown: {}", why.lines().next().unwrap_or_default()),
+        Event::Unseen { why, .. } => format!("state unknown: {}", why.lines().next().unwrap_or_default()),
         Event::SeenAgain => "state known again".into(),
         Event::Found { path, .. } => format!("log found: {path}"),
         Event::Restarted { why, .. } => why.to_string(),

@@ -62,7 +62,12 @@ impl Conductor<'_> {
                 continue;
             }
             match live.run.status.phase {
-                Phase::Planned | Phase::Staged if !live.busy => {
+                // A launch that was never sent to the cluster did not happen.
+                Phase::Planned | Phase::Staged if !live.busy || live.reads_secrets => {
+                    let why = "cancelled before it was submitted".to_string();
+                    self.record(index, Event::Failed { why }, observer).await?;
+                }
+                Phase::Intended if live.may_start && !live.busy => {
                     let why = "cancelled before it was submitted".to_string();
                     self.record(index, Event::Failed { why }, observer).await?;
                 }

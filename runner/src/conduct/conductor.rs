@@ -3,6 +3,7 @@
 use super::error::ConductError;
 use super::live::LiveRun;
 use crate::journal::{Event, Journal, Round, Run, now_ms};
+use crate::secrets::SecretError;
 use crate::slurm::AttemptReport;
 use crate::ssh::{Link, LinkError, ScriptOutput};
 use crate::store::Store;
@@ -18,6 +19,8 @@ pub(crate) struct ConductOptions {
     pub(crate) at_once: usize,
     /// Seconds without a step after which a run may be reported as hanging, at least.
     pub(crate) hang_after_s: u64,
+    /// Nodes on which no job is launched, in addition to those of the plans.
+    pub(crate) exclude: Option<String>,
     /// How long the cluster may be unreachable before the round stops; without limit if none.
     pub(crate) patience: Option<Duration>,
 }
@@ -64,7 +67,8 @@ pub(crate) enum Ending {
 /// What a task returned, with the index of the run that it was for.
 pub(super) enum TaskResult {
     Staged(usize, Result<ScriptOutput, LinkError>),
-    Attempted(usize, Result<AttemptReport, String>),
+    Secrets(usize, Result<Vec<(String, String)>, SecretError>),
+    Attempted(usize, Result<AttemptReport, AttemptFailure>),
     Polled(Result<ScriptOutput, LinkError>),
     /// For several runs at once.
     Cancelled {
@@ -72,6 +76,13 @@ pub(super) enum TaskResult {
         mark: String,
         result: Result<ScriptOutput, LinkError>,
     },
+}
+
+/// Why there is no report on an attempt.
+pub(super) enum AttemptFailure {
+    Link(LinkError),
+    /// The remote script failed, with this message.
+    Remote(String),
 }
 
 /// Time limits of remote scripts.
@@ -96,6 +107,10 @@ pub(crate) struct Conductor<'a> {
     pub(super) polling: Option<Polling>,
     pub(super) next_poll: Instant,
     pub(super) last_poll: Instant,
+    /// When the queue last answered, this process or an earlier one.
+    pub(super) seen_ms: Option<i64>,
+    /// Whether the last jobs on this cluster kept their marks.
+    pub(super) marks_survive: bool,
     /// Whether the cluster has answered this process.
     pub(super) reached_once: bool,
     /// Since when the cluster has been unreachable, and why.
@@ -129,7 +144,6 @@ impl<'a> Conductor<'a> {
             journal,
             store,
             link,
-            round,
             options,
             runs,
             quitting: false,
@@ -139,10 +153,13 @@ impl<'a> Conductor<'a> {
             polling: None,
             next_poll: now,
             last_poll: now,
+            seen_ms: round.seen_ms,
+            marks_survive: journal.marks_survive(&round.cluster).await?,
             reached_once: false,
             out_of_reach: None,
             figures: RoundFigures::default(),
             begun: now,
+            round,
         })
     }
 

@@ -4,6 +4,7 @@ use super::error::ConductError;
 use super::log_copy::{Continuation, LogCopy, LogProgress};
 use super::outcome;
 use crate::journal::{Copied, Event, Journal, LogRestart, Phase, Round, Run};
+use crate::secrets::SecretError;
 use crate::slurm::{
     ClusterView, End, LogChunk, LogSearch, LogTail, PollRequest, Sighting, State, StateSource,
 };
@@ -27,8 +28,18 @@ pub(crate) struct LiveRun {
     pub(super) busy: bool,
     /// When the next task for its launch may start.
     pub(super) not_before: Instant,
-    /// Failed tries at staging.
+    /// Failed tries at staging, or at reading its secrets.
     pub(super) tries: u32,
+    /// What was last said about a failed try.
+    pub(super) trouble: Option<String>,
+    /// Its secrets, from shortly before a launch until it is known what the launcher did.
+    pub(super) secrets: Option<Result<Vec<(String, String)>, SecretError>>,
+    /// Whether the task that makes it busy only reads its secrets.
+    pub(super) reads_secrets: bool,
+    /// Whether this process wrote the intent of the present attempt, and has not sent it to the cluster yet.
+    pub(super) may_start: bool,
+    /// When the launcher was first seen to be over.
+    pub(super) launcher_over: Option<Instant>,
     /// Whether a task calls scancel for it.
     pub(super) cancelling: bool,
     /// When scancel may be called again.
@@ -78,6 +89,11 @@ impl LiveRun {
             busy: false,
             not_before: now,
             tries: 0,
+            trouble: None,
+            secrets: None,
+            reads_secrets: false,
+            may_start: false,
+            launcher_over: None,
             cancelling: false,
             cancel_not_before: now,
             grown: false,

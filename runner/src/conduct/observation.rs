@@ -59,13 +59,15 @@ impl Conductor<'_> {
             }
         };
         self.reached(observer);
+        if view.queue_answered() {
+            let at_ms = now_ms();
+            self.seen_ms = Some(at_ms);
+            self.journal.see(&self.round.id, at_ms).await?;
+        }
         let more = self.copy_logs(&view, cap, observer).await?;
         let mut changed = false;
         for index in 0..self.runs.len() {
             changed |= self.observe(index, &view, observer).await?;
-        }
-        if view.queue_answered() {
-            self.journal.see(&self.round.id, now_ms()).await?;
         }
         let pause = if more { 0.0 } else { decide::pause(&self.runs, self.options.interval_s, changed) };
         self.next_poll = Instant::now() + Duration::from_secs_f64(pause);
@@ -124,9 +126,7 @@ impl Conductor<'_> {
                 Some(Err(why)) => why.clone(),
                 _ => "squeue did not answer".into(),
             };
-            if status.unseen.is_none() && status.phase == Phase::Submitted {
-                self.record(index, Event::Unseen { why }, observer).await?;
-            }
+            self.lose_sight(index, &why, observer).await?;
             return Ok(false);
         }
         if status.unseen.is_some() {

@@ -34,6 +34,17 @@ impl RunOutcome {
     }
 }
 
+/// Returns whether a run is to be tried again: it has no score because a node failed or its job was preempted, its plan
+/// allows it, and nobody cancelled it. Another failure would come again.
+pub(super) fn may_be_retried(run: &Run) -> bool {
+    let end = run.status.jobs.first().and_then(|(_, seen)| seen.as_ref()).map(|seen| &seen.state);
+    let passes = matches!(end, Some(State::Ended(End::NodeFail | End::Preempted)));
+    RunOutcome::of(run) == RunOutcome::Failed
+        && run.plan.retry < run.plan.retries
+        && run.status.cancel.is_none()
+        && passes
+}
+
 /// Parses the copy of a run's log.
 pub(super) fn parsed(run: &Run, copy: Option<&LogCopy>, round: &Round) -> Event {
     let Some((result, _)) = make(run, copy, round) else {

@@ -42,11 +42,24 @@ impl Conductor<'_> {
             observer.note(&format!("Cluster {} can't be reached: {why}", self.round.cluster));
         }
         for index in 0..self.runs.len() {
-            let status = &self.runs[index].run.status;
-            if status.phase == Phase::Submitted && status.unseen.is_none() {
-                self.record(index, Event::Unseen { why: why.to_string() }, observer).await?;
-            }
+            self.lose_sight(index, why, observer).await?;
         }
         Ok(())
+    }
+
+    /// Records that the state of a submitted run is unknown, unless that is recorded.
+    pub(super) async fn lose_sight(
+        &mut self,
+        index: usize,
+        why: &str,
+        observer: &mut dyn Observer,
+    ) -> Result<(), ConductError> {
+        let status = &self.runs[index].run.status;
+        if status.phase != Phase::Submitted || status.unseen.is_some() {
+            return Ok(());
+        }
+        // The cluster also answered when the run was submitted.
+        let last_seen_ms = self.seen_ms.max(status.submitted_ms);
+        self.record(index, Event::Unseen { why: why.to_string(), last_seen_ms }, observer).await
     }
 }

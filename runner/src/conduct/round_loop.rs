@@ -4,7 +4,7 @@ use super::conductor::{Conductor, Ending, Observer, Order, TaskResult};
 use super::error::ConductError;
 use super::live::LiveRun;
 use super::outcome;
-use crate::journal::{Event, Phase, now_ms};
+use crate::journal::{Event, Phase, Plan, Run, RunStatus, now_ms};
 use crate::store::StoreError;
 use crate::upload::SendUpdate;
 use futures_util::FutureExt as _;
@@ -12,6 +12,7 @@ use std::pin::pin;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
+use uuid::Uuid;
 
 impl Conductor<'_> {
     /// Carries out the round until every run is over, or an order makes this process leave.
@@ -28,6 +29,7 @@ impl Conductor<'_> {
             for index in 0..self.runs.len() {
                 self.finish(index, observer).await?;
             }
+            self.retry(observer).await?;
             self.report_progress();
             if let Some(ending) = self.ending(tasks.is_empty()).await? {
                 return Ok(ending);
@@ -74,6 +76,7 @@ impl Conductor<'_> {
     async fn take_in(&mut self, done: TaskResult, observer: &mut dyn Observer) -> Result<(), ConductError> {
         match done {
             TaskResult::Staged(index, result) => self.take_in_staged(index, result, observer).await,
+            TaskResult::Secrets(index, secrets) => self.take_in_secrets(index, secrets, observer).await,
             TaskResult::Attempted(index, report) => self.take_in_attempt(index, report, observer).await,
             TaskResult::Polled(result) => self.take_in_poll(result, observer).await,
             TaskResult::Cancelled { runs, mark, result } => {
@@ -105,6 +108,25 @@ impl Conductor<'_> {
         self.outbox.notify();
         // The store has the log now.
         self.runs[index].drop_copy();
+        Ok(())
+    }
+
+    /// Adds another try of each run that ended by a cause that passes, with events and a result of its own.
+    async fn retry(&mut self, observer: &mut dyn Observer) -> Result<(), ConductError> {
+        for index in 0..self.runs.len() {
+            let run = &self.runs[index].run;
+            let is_retried = self.runs.iter().any(|other| run.plan.is_retried_by(&other.run.plan));
+            if is_retried || !outcome::may_be_retried(run) {
+                continue;
+            }
+            let plan = Plan { retry: run.plan.retry + 1, ..run.plan.clone() };
+            let (id, at_ms, round) = (Uuid::now_v7().to_string(), now_ms(), self.round.id.clone());
+            self.journal.add_run(&round, &id, &plan, at_ms).await?;
+            let mut run = Run { id, round, plan, status: RunStatus::default() };
+            run.status.apply(at_ms, &Event::Planned);
+            observer.event(&run, at_ms, &Event::Planned);
+            self.runs.push(LiveRun::take_up(self.journal, run).await?);
+        }
         Ok(())
     }
 

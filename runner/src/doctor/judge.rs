@@ -152,15 +152,35 @@ fn slurm(cluster: &Cluster, answers: &Answers, found: &mut Vec<Finding>) {
     }
     job_history(config, answers, found);
     account(cluster, config, answers, found);
-    found.push(match answers.output("comment") {
-        Some(said) if said.code == 0 => Finding::ok("comments", "shown by squeue"),
-        said => Finding::warning(
+    found.push(comments(answers));
+}
+
+/// Judges whether a held job kept its comment.
+fn comments(answers: &Answers) -> Finding {
+    const WITHOUT: &str = "If an answer of sbatch is lost, Trainplan looks for the job by its name and the time, and \
+                           doesn't launch the run again. Don't give the names of runs to other jobs of yours.";
+    let refused = answers.output("probe").filter(|said| said.code != 0);
+    match (answers.output("comment"), answers.one("mark"), refused) {
+        (_, _, Some(said)) => Finding::warning(
             "comments",
-            seen(said),
-            "Jobs are recognised by their names instead. Don't give the names of runs to other jobs of \
-             yours.",
+            format!("can't be tested, because Slurm refused a held job: {}", said.text()),
+            "Check that `sbatch --hold --wrap=true` works there with the account and partition of the profile.",
         ),
-    });
+        (Some(said), Some(mark), None) if said.code == 0 => {
+            match said.lines.iter().any(|line| line == mark) {
+                true => Finding::ok("comments", "kept by a held job, which was cancelled"),
+                false => Finding::warning(
+                    "comments",
+                    format!(
+                        "a held job got the comment \"{}\"",
+                        said.lines.first().map_or("", String::as_str)
+                    ),
+                    WITHOUT,
+                ),
+            }
+        }
+        (said, ..) => Finding::warning("comments", seen(said), WITHOUT),
+    }
 }
 
 /// Judges the partition. Returns whether it exists, so that its nodes can be judged.

@@ -62,7 +62,7 @@ struct LinkMeasurements {
     sftp: bool,
 }
 
-/// Examines a cluster. Submits nothing and leaves nothing there.
+/// Examines a cluster. Submits a held job and cancels it; leaves nothing there.
 pub(crate) async fn examine(cluster: &Cluster) -> Result<Vec<Finding>, LinkError> {
     let idle = Duration::from_secs(60); // if interrupted, the connection is not used again
     let options = LinkOptions { cluster: Some(cluster.name.to_string()), idle, ..LinkOptions::default() };

@@ -1,4 +1,4 @@
-# Describes a login node and its Slurm. Every line of the answer is KEY, a tab and a text; "KEY!" has the exit code of a
+# Describes a login node and its Slurm, and submits a held job, which it cancels. Every line of the answer is KEY, a tab and a text; "KEY!" has the exit code of a
 # command. Needs: partition, account, places.
 
 tell() { printf '%s\t%s\n' "$1" "$2"; }
@@ -78,8 +78,23 @@ if [ -z "$partition" ]; then
 fi
 ask partition scontrol --oneliner show partition "$partition"
 ask nodes sinfo --noheader --partition="$partition" '--format=%D %t %G'
-ask comment squeue --noheader --user="$(id -un)" --format=%k
 ask sacct sacct -X -n -P --starttime=now-1hours --format=JobIDRaw
 if [ -n "$account" ] && command -v sacctmgr >/dev/null 2>&1; then
   ask account sacctmgr --noheader --parsable2 show associations "user=$(id -un)" "account=$account" format=Account,Partition
+fi
+
+# A held job shows whether jobs keep their comments, by which runs find their jobs. It never starts.
+mark=trainplan:doctor/$$
+tell mark "$mark"
+set -- --hold --parsable --job-name=trainplan-doctor "--comment=$mark" --nodes=1 --time=1 --output=/dev/null
+[ -z "$partition" ] || set -- "$@" "--partition=$partition"
+[ -z "$account" ] || set -- "$@" "--account=$account"
+ask probe sbatch "$@" --wrap=true
+job=$(printf '%s\n' "$answer" | sed -n 's/^\([0-9][0-9]*\)\(;.*\)\{0,1\}$/\1/p' | head -n 1)
+# Even if the answer got lost, the job is found by its mark or its name.
+[ -n "$job" ] || job=$(limited squeue --noheader --user="$(id -un)" --name=trainplan-doctor --format=%A 2>/dev/null)
+if [ -n "$job" ]; then
+  ask comment squeue --noheader --jobs="$(printf '%s' "$job" | tr '\n' ,)" --format=%k
+  # shellcheck disable=SC2086 # ids are words
+  ask cancelled scancel $job
 fi

@@ -24,6 +24,7 @@ pub(crate) enum Event {
     /// Its launcher is about to be started.
     Intended {
         /// Counted from 1. There is another attempt only if the one before certainly submitted no job.
+        /// Only the process that writes this event starts the attempt.
         attempt: u32,
         /// Marks the jobs of the attempt.
         token: String,
@@ -34,8 +35,15 @@ pub(crate) enum Event {
         jobs: Vec<String>,
         /// How the launcher ended.
         launcher: Launcher,
+        /// Whether Slurm shows the mark of the attempt in the jobs' comments; none if Slurm was not asked, or shows
+        /// none of the jobs.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        marked: Option<bool>,
+        /// Whether some are known by their names only.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        by_name: bool,
     },
-    /// Its launcher certainly submitted no job.
+    /// Its launcher submitted no job, or none was found.
     NotSubmitted {
         why: String,
         /// Whether there will be another attempt.
@@ -50,7 +58,12 @@ pub(crate) enum Event {
     /// A job left the queue, and how it ended is not known yet.
     Missing { job: String },
     /// The cluster can't be reached, or its queue does not answer.
-    Unseen { why: String },
+    Unseen {
+        why: String,
+        /// When the cluster last answered, in milliseconds since 1970. Older journals lack it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        last_seen_ms: Option<i64>,
+    },
     /// The queue answers again.
     SeenAgain,
     /// A log was found.
@@ -198,7 +211,7 @@ pub(crate) struct RunStatus {
     pub(crate) missing: Vec<String>,
     /// The paths of logs, by job.
     pub(crate) logs: BTreeMap<String, String>,
-    /// Since when its jobs have been out of sight, in milliseconds since 1970, and why.
+    /// If its jobs are out of sight: when the cluster last answered, in milliseconds since 1970, and why it does not.
     pub(crate) unseen: Option<(i64, String)>,
     /// Why it is to be cancelled, and whether scancel was called.
     pub(crate) cancel: Option<(String, bool)>,
@@ -261,7 +274,8 @@ impl RunStatus {
             }
             Event::NotSubmitted { why, again } => {
                 if *again {
-                    self.phase = Phase::Staged;
+                    // Its folder on the cluster may have been removed.
+                    self.phase = Phase::Planned;
                 } else {
                     self.failure = Some(why.clone());
                     self.phase = Phase::Failed;
@@ -286,7 +300,9 @@ impl RunStatus {
                 self.unseen = None;
                 self.quiet = None;
             }
-            Event::Unseen { why } => self.unseen = Some((at_ms, why.clone())),
+            Event::Unseen { why, last_seen_ms } => {
+                self.unseen = Some((last_seen_ms.unwrap_or(at_ms), why.clone()));
+            }
             Event::SeenAgain => self.unseen = None,
             Event::Found { job, path } => {
                 self.logs.insert(job.clone(), path.clone());

@@ -18,6 +18,7 @@ use sqlx::sqlite::{
     SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteRow, SqliteSynchronous,
 };
 use sqlx::{FromRow, Row as _, SqliteConnection};
+use std::collections::BTreeSet;
 use std::fs::{File, TryLockError};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -28,6 +29,11 @@ use trainplan_shared::result::{LaunchRecord, PredictionRecord};
 /// The migrations from each version to the next. A released one never changes.
 const STEPS: [&str; 2] = [include_str!("schema.sql"), include_str!("outbox.sql")];
 const VERSION: i64 = STEPS.len() as i64;
+
+/// Selects all rounds, newest first: in the order in which they were written, since a clock may be wrong.
+const ROUNDS: &str = "SELECT id, campaign, cluster, ssh, sha256, begun_ms, seen_ms, ended_ms, row_number() OVER \
+                      (PARTITION BY campaign ORDER BY rowid) AS number, rowid = max(rowid) OVER (PARTITION BY \
+                      campaign, cluster) AS is_newest FROM round ORDER BY rowid DESC";
 
 /// The journal of a data directory.
 #[derive(Debug, Clone)]
@@ -82,6 +88,10 @@ pub(crate) struct Round {
     /// When the queue last answered, in milliseconds since 1970.
     pub(crate) seen_ms: Option<i64>,
     pub(crate) ended_ms: Option<i64>,
+    /// Which round of its campaign it is, counted from 1 in the order in which they were begun.
+    pub(crate) number: u32,
+    /// Whether no later round of the campaign was begun on the cluster.
+    pub(crate) is_newest: bool,
 }
 
 /// The plan of a run: all that is needed to carry it out, without the values of secrets. Stored as JSON.
@@ -94,6 +104,18 @@ pub(crate) struct Plan {
     pub(crate) repeats: u32,
     /// The runs that have to be over before.
     pub(crate) after: Vec<String>,
+    /// Those of them that must have a score; otherwise this one fails.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) after_success: Vec<String>,
+    /// How often it runs again after a node failed or its job was preempted.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(crate) retries: u32,
+    /// Which of the retries it is; 0 for the first run.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(crate) retry: u32,
+    /// The nodes on which it does not run, as Slurm takes them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) exclude: Option<String>,
     /// Whether it runs only while no other singleton of the campaign does.
     pub(crate) singleton: bool,
     /// How long it may wait in the queue.
@@ -123,6 +145,22 @@ pub(crate) struct Plan {
     /// The server that gets its result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) upload: Option<Upload>,
+}
+
+impl Round {
+    /// Returns its name, `nightly@2`. A campaign's name has no `@`.
+    pub(crate) fn title(&self) -> String {
+        format!("{}@{}", self.campaign, self.number)
+    }
+
+    /// Returns the name of the lock of the process that carries it out. An older round has one of its own, so that it
+    /// can be carried out beside the newest.
+    fn lock_name(&self) -> String {
+        match self.is_newest {
+            true => format!("{}@{}", self.campaign, self.cluster),
+            false => self.id.clone(),
+        }
+    }
 }
 
 /// A run with its plan and state.
@@ -162,12 +200,21 @@ impl Run {
 }
 
 impl Plan {
-    /// Returns the run's name, with its repeat if there are several: `large#2`.
+    /// Returns the run's name, with its repeat if there are several, and with the number of its retry: `large#2~1`.
     pub(crate) fn title(&self) -> String {
-        match self.repeats {
-            1 => self.name.clone(),
-            _ => format!("{}#{}", self.name, self.repeat),
+        let mut title = self.name.clone();
+        if self.repeats > 1 {
+            title += &format!("#{}", self.repeat);
         }
+        if self.retry > 0 {
+            title += &format!("~{}", self.retry);
+        }
+        title
+    }
+
+    /// Returns whether another run is a later try of the same repeat.
+    pub(crate) fn is_retried_by(&self, other: &Plan) -> bool {
+        (&self.name, self.repeat) == (&other.name, other.repeat) && self.retry < other.retry
     }
 }
 
@@ -205,7 +252,7 @@ impl Journal {
         self.folder.join("logs")
     }
 
-    /// Adds a round with all its runs, or nothing.
+    /// Adds a round with all its runs, or nothing. It is the newest one, whatever its number here.
     pub(crate) async fn begin(&self, round: &Round, plans: &[(String, Plan)]) -> Result<(), JournalError> {
         self.located(async {
             let mut transaction = self.pool.begin().await?;
@@ -235,11 +282,34 @@ impl Journal {
         .await
     }
 
+    /// Adds a run to a round, after its others.
+    pub(crate) async fn add_run(
+        &self,
+        round: &str,
+        id: &str,
+        plan: &Plan,
+        at_ms: i64,
+    ) -> Result<(), JournalError> {
+        self.located(async {
+            let mut transaction = self.pool.begin().await?;
+            sqlx::query(
+                "INSERT INTO run (id, round, position, plan) SELECT ?, ?, count(*), ? FROM run WHERE round = ?",
+            )
+            .bind(id)
+            .bind(round)
+            .bind(serde_json::to_string(plan)?)
+            .bind(round)
+            .execute(&mut *transaction)
+            .await?;
+            add(&mut transaction, id, at_ms, &Event::Planned).await?;
+            Ok(transaction.commit().await?)
+        })
+        .await
+    }
+
     /// Returns all rounds, newest first.
     pub(crate) async fn rounds(&self) -> Result<Vec<Round>, JournalError> {
-        const SELECT: &str = "SELECT id, campaign, cluster, ssh, sha256, begun_ms, seen_ms, ended_ms FROM \
-                              round ORDER BY begun_ms DESC, id DESC";
-        self.located(async { Ok(sqlx::query_as(SELECT).fetch_all(&self.pool).await?) }).await
+        self.located(async { Ok(sqlx::query_as(ROUNDS).fetch_all(&self.pool).await?) }).await
     }
 
     /// Returns a round's runs, in its order.
@@ -368,23 +438,77 @@ impl Journal {
         self.located(async { Ok(select.fetch_all(&self.pool).await?) }).await
     }
 
-    /// Returns the id of the process that carries out a campaign, if one does.
-    pub(crate) fn carried_out_by(&self, campaign: &str, cluster: &str) -> Option<String> {
-        let path = self.lock_path(campaign, cluster);
+    /// Returns whether Slurm showed the marks of the last jobs on a cluster; false if nobody has looked.
+    pub(crate) async fn marks_survive(&self, cluster: &str) -> Result<bool, JournalError> {
+        let select = sqlx::query_scalar::<_, i64>(
+            "SELECT json_extract(event, '$.marked') FROM event JOIN run ON run.id = event.run JOIN round ON \
+             round.id = run.round WHERE round.cluster = ? AND event LIKE '%\"marked\"%' AND \
+             json_extract(event, '$.marked') IS NOT NULL ORDER BY event.number DESC LIMIT 1",
+        );
+        let select = select.bind(cluster);
+        self.located(async { Ok(select.fetch_optional(&self.pool).await? == Some(1)) }).await
+    }
+
+    /// Returns the jobs of all runs on a cluster but one.
+    pub(crate) async fn jobs_of_others(
+        &self,
+        cluster: &str,
+        run: &str,
+    ) -> Result<BTreeSet<String>, JournalError> {
+        let select = sqlx::query_scalar(
+            "SELECT DISTINCT job.value FROM event JOIN run ON run.id = event.run JOIN round ON round.id = \
+             run.round, json_each(event.event, '$.jobs') AS job WHERE round.cluster = ? AND run.id <> ? AND \
+             event LIKE '{\"event\":\"submitted\"%'",
+        );
+        let select = select.bind(cluster).bind(run);
+        self.located(async { Ok(select.fetch_all(&self.pool).await?.into_iter().collect()) }).await
+    }
+
+    /// Returns the names of the jobs that other runs on a cluster may be submitting now.
+    pub(crate) async fn names_being_launched(
+        &self,
+        cluster: &str,
+        run: &str,
+    ) -> Result<BTreeSet<String>, JournalError> {
+        let select = sqlx::query_scalar(
+            "SELECT DISTINCT name.value FROM run JOIN round ON round.id = run.round, json_each(run.plan, \
+             '$.job_names') AS name WHERE round.cluster = ? AND round.ended_ms IS NULL AND run.id <> ? AND \
+             (SELECT json_extract(event, '$.event') FROM event WHERE event.run = run.id ORDER BY number DESC \
+             LIMIT 1) IN ('intended', 'cancel_asked')",
+        );
+        let select = select.bind(cluster).bind(run);
+        self.located(async { Ok(select.fetch_all(&self.pool).await?.into_iter().collect()) }).await
+    }
+
+    /// Returns the id of the process that carries out a round, if one does.
+    pub(crate) fn carried_out_by(&self, round: &Round) -> Option<String> {
+        let path = self.lock_path(&round.lock_name());
         let file = File::open(&path).ok()?;
         matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)).then(|| holder(&path))
     }
 
-    fn lock_path(&self, campaign: &str, cluster: &str) -> PathBuf {
-        self.folder.join("locks").join(format!("{campaign}@{cluster}.lock"))
+    fn lock_path(&self, name: &str) -> PathBuf {
+        self.folder.join("locks").join(format!("{name}.lock"))
     }
 
-    /// Locks a campaign for this process.
+    /// Locks the newest round of a campaign for this process, and the start of another one.
     ///
     /// # Errors
     /// Another process holds the lock, or it can't be written.
     pub(crate) fn lock(&self, campaign: &str, cluster: &str) -> Result<Lock, JournalError> {
-        let path = self.lock_path(campaign, cluster);
+        self.lock_as(&format!("{campaign}@{cluster}"), campaign)
+    }
+
+    /// Locks a round for this process.
+    ///
+    /// # Errors
+    /// Another process holds the lock, or it can't be written.
+    pub(crate) fn lock_round(&self, round: &Round) -> Result<Lock, JournalError> {
+        self.lock_as(&round.lock_name(), &round.campaign)
+    }
+
+    fn lock_as(&self, name: &str, campaign: &str) -> Result<Lock, JournalError> {
+        let path = self.lock_path(name);
         let failed = |error| JournalError::File { path: path.clone(), error };
         let mut file = self.open_lock(&path)?;
         // A process that only asks whether the lock is held holds it for a moment.
@@ -420,6 +544,11 @@ impl Journal {
             .and_then(|()| File::options().create(true).truncate(false).read(true).write(true).open(path))
             .map_err(|error| JournalError::File { path: path.to_path_buf(), error })
     }
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 /// Adds an event in a transaction.

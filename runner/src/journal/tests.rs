@@ -10,6 +10,10 @@ pub(crate) fn plan(name: &str) -> Plan {
         repeat: 1,
         repeats: 1,
         after: Vec::new(),
+        after_success: Vec::new(),
+        retries: 0,
+        retry: 0,
+        exclude: None,
         singleton: false,
         queue_budget_s: None,
         recipe: None,
@@ -51,11 +55,18 @@ pub(crate) fn round(id: &str) -> Round {
         begun_ms: 1,
         seen_ms: None,
         ended_ms: None,
+        number: 1,
+        is_newest: true,
     }
 }
 
 fn observed(job: &str, state: State) -> Event {
     Event::Observed { job: job.into(), sighting: Sighting::new(state, StateSource::Squeue) }
+}
+
+fn submitted(jobs: &[&str], launcher: Launcher) -> Event {
+    let jobs = jobs.iter().map(ToString::to_string).collect();
+    Event::Submitted { jobs, launcher, marked: Some(true), by_name: false }
 }
 
 fn status(events: &[Event]) -> RunStatus {
@@ -75,7 +86,7 @@ async fn the_next_process_reads_what_was_written() {
     journal.begin(&round("one"), &[one.clone(), two]).await.unwrap();
     let events = [
         Event::Intended { attempt: 1, token: "t".into() },
-        Event::Submitted { jobs: vec!["7".into()], launcher: Launcher::Ended(0) },
+        submitted(&["7"], Launcher::Ended(0)),
         observed("7", State::Running),
     ];
     for (at, event) in events.iter().enumerate() {
@@ -107,11 +118,70 @@ async fn one_process_at_a_time_carries_out_a_campaign() {
     let lock = one.lock("nightly", "alpha").unwrap();
     let busy = other.lock("nightly", "alpha").unwrap_err().to_string();
     assert!(busy.contains(&std::process::id().to_string()), "{busy}");
-    assert_eq!(other.carried_out_by("nightly", "alpha"), Some(std::process::id().to_string()));
-    assert_eq!(other.carried_out_by("nightly", "beta"), None);
+    assert_eq!(other.carried_out_by(&round("one")), Some(std::process::id().to_string()));
+    assert_eq!(other.carried_out_by(&Round { cluster: "beta".into(), ..round("one") }), None);
     other.lock("nightly", "beta").unwrap();
     drop(lock);
     other.lock("nightly", "alpha").unwrap();
+}
+
+#[tokio::test]
+async fn rounds_are_ordered_by_sequence_whatever_the_clock_says() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = DataDir::open(Some(folder.path().into())).unwrap();
+    let journal = Journal::open(&data).await.unwrap();
+    // The first is begun with a clock a year ahead.
+    for (id, cluster, begun_ms) in [("z", "alpha", 9_000), ("b", "alpha", 1), ("a", "beta", 1)] {
+        let begun = Round { cluster: cluster.into(), begun_ms, ..round(id) };
+        journal.begin(&begun, &[(format!("run-{id}"), plan("a"))]).await.unwrap();
+    }
+    let rounds = journal.rounds().await.unwrap();
+    let told: Vec<_> = rounds.iter().map(|round| (&*round.id, round.title(), round.is_newest)).collect();
+    let expected = [("a", 3, true), ("b", 2, true), ("z", 1, false)];
+    assert_eq!(told, expected.map(|(id, number, newest)| (id, format!("nightly@{number}"), newest)));
+    // An older round can be carried out beside the newest one of its campaign.
+    let newest = journal.lock("nightly", "alpha").unwrap();
+    assert!(journal.lock_round(&rounds[1]).is_err());
+    let older = journal.lock_round(&rounds[2]).unwrap();
+    drop((newest, older));
+}
+
+#[tokio::test]
+async fn every_event_is_on_disk_when_it_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = DataDir::open(Some(folder.path().into())).unwrap();
+    let journal = Journal::open(&data).await.unwrap();
+    // 2 is FULL: every commit is synchronized, so that it survives a loss of power.
+    let synchronous: i64 = sqlx::query_scalar("PRAGMA synchronous").fetch_one(&journal.pool).await.unwrap();
+    assert_eq!(synchronous, 2);
+}
+
+#[tokio::test]
+async fn marks_and_jobs_of_earlier_runs_are_known() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = DataDir::open(Some(folder.path().into())).unwrap();
+    let journal = Journal::open(&data).await.unwrap();
+    let runs = ["r1", "r2", "r3"].map(|id| (id.to_string(), plan(id)));
+    journal.begin(&round("one"), &runs).await.unwrap();
+    assert!(!journal.marks_survive("alpha").await.unwrap());
+    let of = |jobs: &[&str], marked| {
+        let jobs = jobs.iter().map(ToString::to_string).collect();
+        Event::Submitted { jobs, launcher: Launcher::Ended(0), marked, by_name: false }
+    };
+    journal.write("r1", 1, &of(&["7", "8"], Some(true))).await.unwrap();
+    journal.write("r2", 2, &of(&["9"], None)).await.unwrap();
+    assert!(journal.marks_survive("alpha").await.unwrap());
+    assert!(!journal.marks_survive("beta").await.unwrap());
+    let others = journal.jobs_of_others("alpha", "r1").await.unwrap();
+    assert_eq!(others.into_iter().collect::<Vec<_>>(), ["9"]);
+    // A job with the name of a run that is being launched may be that run's.
+    journal.write("r3", 3, &Event::Intended { attempt: 1, token: "t".into() }).await.unwrap();
+    let names = |run| journal.names_being_launched("alpha", run);
+    assert_eq!((names("r1").await.unwrap().len(), names("r3").await.unwrap().len()), (1, 0));
+    // The site has begun to replace comments.
+    journal.write("r3", 3, &of(&["10"], Some(false))).await.unwrap();
+    assert!(!journal.marks_survive("alpha").await.unwrap());
+    assert_eq!(names("r1").await.unwrap().len(), 0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -156,7 +226,7 @@ async fn a_journal_of_a_newer_version_is_not_opened() {
 
 #[test]
 fn the_state_of_a_run_follows_from_its_events() {
-    let submitted = Event::Submitted { jobs: vec!["7".into(), "8".into()], launcher: Launcher::Gone };
+    let submitted = submitted(&["7", "8"], Launcher::Gone);
     let begun = [Event::Planned, Event::Intended { attempt: 1, token: "t".into() }, submitted];
     let ended = |end| State::Ended(end);
     let with = |more: &[Event]| status(&[&begun[..], more].concat());
@@ -168,14 +238,18 @@ fn the_state_of_a_run_follows_from_its_events() {
     let back = with(&[&both[..], &[observed("8", State::Pending)]].concat());
     assert_eq!((back.phase, back.was_requeued()), (Phase::Submitted, true));
     // Being out of sight does not change the state of a job.
-    let unseen = with(&[observed("7", State::Running), Event::Unseen { why: "no network".into() }]);
+    let unseen = with(&[
+        observed("7", State::Running),
+        Event::Unseen { why: "no network".into(), last_seen_ms: Some(1) },
+    ]);
     assert_eq!(unseen.jobs[0].1.as_ref().unwrap().state, State::Running);
-    assert!(unseen.unseen.is_some());
-    let again = with(&[Event::Unseen { why: "no network".into() }, Event::SeenAgain]);
+    // Nobody knows since when they are out of sight, only when the cluster last answered.
+    assert_eq!(unseen.unseen, Some((1, "no network".into())));
+    let again = with(&[Event::Unseen { why: "no network".into(), last_seen_ms: Some(1) }, Event::SeenAgain]);
     assert_eq!(again.unseen, None);
     // After an attempt without a job there is another one, or the run fails.
     let not = |again| Event::NotSubmitted { why: "refused".into(), again };
-    assert_eq!(status(&[begun[1].clone(), not(true)]).phase, Phase::Staged);
+    assert_eq!(status(&[begun[1].clone(), not(true)]).phase, Phase::Planned);
     assert_eq!(status(&[begun[1].clone(), not(false)]).phase, Phase::Failed);
 }
 

@@ -4,6 +4,9 @@ mod attempt;
 mod poll;
 mod state;
 
-pub(crate) use attempt::{AttemptReport, Launcher, cancel, cancel_answers, sha256, stage, submit, token};
+pub(crate) use attempt::{
+    Attempt, AttemptOrder, AttemptReport, Launcher, NamedJob, cancel, cancel_answers, sha256, stage, submit,
+    token,
+};
 pub(crate) use poll::{ClusterView, LogChunk, LogSearch, LogTail, PollRequest};
 pub(crate) use state::{End, Sighting, State, StateSource};

@@ -77,7 +77,7 @@ columns! {
 
 /// The version of the columns' meaning. Increase it when a column is added or changes its meaning: rows of
 /// older versions are then computed again.
-pub(super) const SUMMARY_VERSION: i64 = 2;
+pub(super) const SUMMARY_VERSION: i64 = 3;
 
 impl RunRow {
     /// The columns that keep their values when a run is scored again.

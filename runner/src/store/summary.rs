@@ -6,6 +6,7 @@ use trainplan_shared::field::Field;
 use trainplan_shared::link;
 use trainplan_shared::result::{Report, RunResult, View};
 use trainplan_shared::scenario::Scenario;
+use trainplan_shared::spec::Spec;
 
 /// Returns the summary of a run that the store received at this time.
 pub(super) fn summary(run: &RunResult, received_at: String, has_log: bool) -> RunSummary {
@@ -33,7 +34,7 @@ pub(super) fn summary(run: &RunResult, received_at: String, has_log: bool) -> Ru
         run: carried.map(|carried| text(&carried.run)),
         repeat: carried.map(|carried| carried.repeat),
         cluster: carried.map(|carried| text(&carried.cluster)),
-        line: scenario.is_some().then(|| link::write(&report.scenario)),
+        line: scenario.is_some().then(|| link::write(&work(&report.scenario))),
         recipe: report.recipe,
         status: report.status,
         step_time_s: report.step_time_s,
@@ -47,6 +48,13 @@ pub(super) fn summary(run: &RunResult, received_at: String, has_log: bool) -> Ru
         has_log,
         log_fault: None,
     }
+}
+
+/// Returns the fields that describe what was run: account, partition, time limit and other fields of its launch don't
+/// change the work.
+fn work(scenario: &Spec) -> Spec {
+    let of_work = scenario.iter().filter(|(field, _)| field.is_of_scenario());
+    of_work.fold(Spec::default(), |spec, (field, text)| spec.with(field, text))
 }
 
 /// Returns when the run's first job started, or else when its log was last written.

@@ -98,6 +98,27 @@ async fn read_log(store: &Store, id: Uuid) -> Vec<u8> {
 }
 
 #[tokio::test]
+async fn runs_of_the_same_work_are_on_one_line_of_the_history() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(&dir).await;
+    let own = "m=llama3.1-8b&gpu=h100&n=16&gbs=128&s=8192&mbs=1";
+    for (place, launched) in
+        ["&tl=00:20:00&acc=a&part=long", "&tl=00:30:00&acc=b", "", "&tp=2"].iter().enumerate()
+    {
+        let said = trainplan_shared::link::read(&format!("{own}{launched}"));
+        assert!(said.problems.is_empty(), "{:?}", said.problems);
+        let mut intake = Intake::new("train.log", &said.spec);
+        intake.feed(&log(12.0 + place as f64));
+        store.put(&intake.finish(), None).await.unwrap();
+    }
+    let page = store.list(&Query::default()).await.unwrap();
+    let lines: Vec<_> = page.items.iter().map(|run| run.line.clone().unwrap()).collect();
+    let different: BTreeSet<_> = lines.iter().collect();
+    assert_eq!((lines.len(), different.len()), (4, 2), "{lines:?}");
+    assert_eq!(lines.iter().filter(|line| line.contains("tp=2")).count(), 1);
+}
+
+#[tokio::test]
 async fn stored_results_are_there_after_reopening() {
     let dir = tempfile::tempdir().unwrap();
     let run = carried_out(&log(12.39), "eos");

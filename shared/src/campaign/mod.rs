@@ -61,9 +61,68 @@ pub struct Run {
     /// Its name, unique in the campaign.
     pub name: Name,
     /// The runs that must end before it starts.
-    pub after: Vec<Name>,
+    pub after: Vec<After>,
     /// Its settings.
     pub settings: Settings,
+}
+
+/// A run that another one waits for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct After {
+    /// Its name.
+    pub run: Name,
+    /// How it must end.
+    pub on: AfterEnd,
+}
+
+/// How a run must end before another one starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum AfterEnd {
+    /// In any way.
+    #[default]
+    Any,
+    /// With a score. Otherwise the other run does not start.
+    Success,
+}
+
+impl AfterEnd {
+    /// Returns its word in a campaign file.
+    fn word(self) -> &'static str {
+        match self {
+            AfterEnd::Any => "end",
+            AfterEnd::Success => "success",
+        }
+    }
+}
+
+/// Names of a cluster's nodes as Slurm takes them, such as `n3,n[7-9]`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct NodeList(String);
+
+impl NodeList {
+    /// Returns the list as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for NodeList {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl FromStr for NodeList {
+    type Err = InvalidName;
+
+    fn from_str(text: &str) -> Result<NodeList, InvalidName> {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "._-,[]".contains(c);
+        match text.starts_with(|c: char| c.is_ascii_alphanumeric()) && text.chars().all(plain) {
+            true => Ok(NodeList(text.to_string())),
+            false => Err(InvalidName("A list of nodes looks like n3,n[7-9].")),
+        }
+    }
 }
 
 /// What runs, how it is launched, and where its result goes. Everything can come from the defaults.
@@ -75,6 +134,10 @@ pub struct Settings {
     pub env: Env,
     /// The number of times it runs.
     pub repeats: Option<u32>,
+    /// How often it runs again after a node failed or the job was preempted.
+    pub retries: Option<u32>,
+    /// The nodes on which it does not run.
+    pub exclude: Option<NodeList>,
     /// Whether it runs while no other singleton run of the campaign does.
     pub singleton: Option<bool>,
     /// How long a job may wait in the queue before it is cancelled.
@@ -146,7 +209,7 @@ impl fmt::Display for Name {
     }
 }
 
-/// Why a text is not a [`Name`] or [`Server`]: a sentence.
+/// Why a text is not a [`Name`], [`NodeList`] or [`Server`]: a sentence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct InvalidName(&'static str);

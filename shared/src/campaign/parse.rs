@@ -13,11 +13,14 @@ use toml::de::DeValue;
 /// The largest number of repeats of a run.
 const MOST_REPEATS: u32 = 1000;
 
+/// The largest number of retries of a run.
+const MOST_RETRIES: u32 = 10;
+
 /// The message for a campaign without runs.
 const NO_RUN: &str = "Missing: add at least one [[run]].";
 
 const TOP: [&str; 6] = ["version", "name", "cluster", "upload", "defaults", "run"];
-const POLICY: [&str; 4] = ["env", "repeats", "singleton", "queue-budget"];
+const POLICY: [&str; 6] = ["env", "repeats", "retries", "exclude", "singleton", "queue-budget"];
 const OF_A_RUN: [&str; 3] = ["name", "after", "upload"];
 const OF_AN_UPLOAD: [&str; 4] = ["to", "token", "logs", "progress"];
 
@@ -183,7 +186,7 @@ fn read_runs(reader: &mut TomlReader, entry: Entry, lines: &mut CampaignLines) -
             keys.insert(entry.key.clone(), entry.line);
             match entry.key.as_str() {
                 "name" => name = reader.named(&entry),
-                "after" => after = reader.names(&entry),
+                "after" => after = reader.after(&entry),
                 "upload" => settings.upload = upload(reader, entry),
                 _ => {
                     if let Some(entry) = setting(reader, &mut settings, entry) {
@@ -243,6 +246,8 @@ fn setting<'i>(reader: &mut TomlReader, settings: &mut Settings, entry: Entry<'i
     match entry.key.as_str() {
         "env" => settings.env = reader.env(entry),
         "repeats" => settings.repeats = reader.whole(&entry, 1, MOST_REPEATS),
+        "retries" => settings.retries = reader.whole(&entry, 0, MOST_RETRIES),
+        "exclude" => settings.exclude = reader.named(&entry),
         "singleton" => settings.singleton = reader.switch(&entry),
         "queue-budget" => settings.queue_budget = reader.parsed(&entry),
         key => match Field::from_flag(key).filter(|field| is_setting(*field) && field.flag() == key) {
@@ -271,7 +276,7 @@ fn order(campaign: &Campaign, lines: &CampaignLines) -> Vec<CampaignProblem> {
             let (line, _) = lines.of(campaign, first, "name");
             refuse(index, "name", format!("The run in line {line} is already called \"{}\".", run.name));
         }
-        for before in &run.after {
+        for before in run.after.iter().map(|after| &after.run) {
             if !names.contains(&before.as_str()) {
                 unknown = true;
                 let others = names.iter().copied().filter(|name| *name != run.name.as_str());
@@ -296,8 +301,11 @@ fn order(campaign: &Campaign, lines: &CampaignLines) -> Vec<CampaignProblem> {
 /// Returns runs that wait for each other, with the first again at the end.
 fn circle(campaign: &Campaign) -> Option<Vec<usize>> {
     let place = |name: &Name| campaign.runs.iter().position(|run| run.name == *name);
-    let waits_for: Vec<Vec<usize>> =
-        campaign.runs.iter().map(|run| run.after.iter().filter_map(place).collect()).collect();
+    let waits_for: Vec<Vec<usize>> = campaign
+        .runs
+        .iter()
+        .map(|run| run.after.iter().filter_map(|after| place(&after.run)).collect())
+        .collect();
     let mut ends = vec![false; waits_for.len()];
     loop {
         let next =

@@ -4,7 +4,7 @@ use super::clusters::Cluster;
 use super::environment::Env;
 use super::parse::{CampaignLines, in_order};
 use super::problem::CampaignProblem;
-use super::{Campaign, Run, Upload};
+use super::{Campaign, NodeList, Run, Upload};
 use crate::estimate::Interval;
 use crate::field::Field;
 use crate::launch::{ClusterType, Launch, LaunchOptions, Style, TimeLimit, launch};
@@ -19,6 +19,10 @@ pub struct Planned<'a> {
     pub run: &'a Run,
     /// How many times it runs.
     pub repeats: u32,
+    /// How often each repeat runs again after a node failed or the job was preempted.
+    pub retries: u32,
+    /// The nodes on which it does not run.
+    pub exclude: Option<&'a NodeList>,
     /// Whether it runs while no other singleton run of the campaign does.
     pub singleton: bool,
     /// How long each job may wait in the queue.
@@ -142,6 +146,8 @@ fn plan_run<'a>(
     Ok(Planned {
         run,
         repeats,
+        retries: of_run.retries.or(campaign.defaults.retries).unwrap_or(0),
+        exclude: of_run.exclude.as_ref().or(campaign.defaults.exclude.as_ref()),
         singleton: of_run.singleton.or(campaign.defaults.singleton).unwrap_or(false),
         queue_budget: of_run.queue_budget.or(campaign.defaults.queue_budget),
         upload: of_run.upload.as_ref().or(campaign.defaults.upload.as_ref()),

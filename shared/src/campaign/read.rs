@@ -2,6 +2,7 @@
 
 use super::environment::{Env, Secret, VariableValue, holds_token, is_variable, names_secret};
 use super::problem::CampaignProblem;
+use super::{After, AfterEnd};
 use crate::field::Field;
 use crate::launch::{EnvOverrides, LaunchOptions};
 use crate::problem::Problem;
@@ -158,19 +159,61 @@ impl TomlReader {
         }
     }
 
-    /// Returns a name, or the names of an array.
-    pub(super) fn names<T: FromStr<Err = super::InvalidName>>(&mut self, entry: &Entry) -> Vec<T> {
-        let DeValue::Array(items) = &entry.value else { return self.named(entry).into_iter().collect() };
-        let mut names = Vec::new();
-        for item in items.iter() {
-            match item.get_ref() {
-                DeValue::String(text) => names.extend(self.name(entry, text)),
-                other => {
-                    self.refuse(entry, format!("Use names, not {}.", kind(other)));
+    /// Returns the runs that another one waits for: names, or tables with a name and how the run must end.
+    pub(super) fn after(&mut self, entry: &Entry) -> Vec<After> {
+        match &entry.value {
+            DeValue::Array(items) => {
+                items.iter().filter_map(|item| self.one_after(entry, item.get_ref())).collect()
+            }
+            value => self.one_after(entry, value).into_iter().collect(),
+        }
+    }
+
+    fn one_after(&mut self, entry: &Entry, value: &DeValue) -> Option<After> {
+        let table = match value {
+            DeValue::String(text) => {
+                return Some(After { run: self.name(entry, text.trim())?, on: AfterEnd::Any });
+            }
+            DeValue::Table(table) => table,
+            other => {
+                self.refuse(
+                    entry,
+                    format!("Use names, or {{ run = \"NAME\", on = \"success\" }}, not {}.", kind(other)),
+                );
+                return None;
+            }
+        };
+        let (mut run, mut on, mut is_valid) = (None, Some(AfterEnd::Any), true);
+        for (key, value) in table {
+            let line = self.line(key.span().start);
+            let path = format!("{}.{}", entry.path, printable(key.get_ref()));
+            let inner = Entry { key: key.get_ref().to_string(), path, line, value: value.get_ref().clone() };
+            match inner.key.as_str() {
+                "run" => run = self.named(&inner),
+                "on" => on = self.word(&inner, [AfterEnd::Any, AfterEnd::Success].map(|on| (on.word(), on))),
+                _ => {
+                    is_valid = false;
+                    self.unknown(&inner, ["run", "on"]);
                 }
             }
         }
-        names
+        if is_valid && run.is_none() && !table.iter().any(|(key, _)| key.get_ref() == "run") {
+            self.refuse(entry, "Missing: run = \"NAME\", the run to wait for.");
+        }
+        Some(After { run: run?, on: on? })
+    }
+
+    /// Returns what one of some words stands for.
+    fn word<T: Copy, const N: usize>(&mut self, entry: &Entry, words: [(&str, T); N]) -> Option<T> {
+        let text = self.text(entry)?;
+        let found = words.iter().find(|(word, _)| *word == text).map(|(_, value)| *value);
+        if found.is_none() {
+            let message = format!("\"{text}\" is not known here.");
+            let known = words.map(|(word, _)| word);
+            let problem = CampaignProblem::unknown(entry.line, &entry.path, message, &text, known);
+            self.problems.push(problem);
+        }
+        found
     }
 
     pub(super) fn whole(&mut self, entry: &Entry, from: u32, to: u32) -> Option<u32> {

@@ -60,7 +60,7 @@ fn planned(campaign: &str, clusters: &str) -> Result<Vec<(String, String)>, Stri
 fn a_campaign_is_read() {
     let campaign = Campaign::parse(GOOD).unwrap();
     let [a, b] = &campaign.runs[..] else { panic!("{campaign:?}") };
-    assert_eq!(b.after, std::slice::from_ref(&a.name));
+    assert_eq!(b.after, [After { run: a.name.clone(), on: AfterEnd::Any }]);
     assert_eq!(b.settings.spec.get(Field::TimeLimit), Some("00:20:00"));
     assert_eq!(campaign.spec(a).get(Field::MaxSteps), Some("50"));
 }
@@ -157,6 +157,37 @@ fn each_mistake_has_its_line_and_its_solution() {
             "name = \"a\"\nafter = [\"b\"]",
             "These runs would wait forever: a waits for b waits for a.",
         ),
+        ("after = \"a\"", "reapeats = 3", "line 15: run.b.reapeats: Unknown key. Did you mean repeats?"),
+        ("after = \"a\"", "aftr = \"a\"", "line 15: run.b.aftr: Unknown key. Did you mean after?"),
+        (
+            "after = \"a\"",
+            "upload = { to = \"https://x\", tokn = { env = \"T\" } }",
+            "line 15: run.b.upload.tokn: Unknown key. Did you mean token?",
+        ),
+        (
+            "after = \"a\"",
+            "env = { T = { env = \"A\", fil = \"x\" } }",
+            "A secret must be a reference: { env = \"NAME\" }",
+        ),
+        (
+            "after = \"a\"",
+            "after = { run = \"a\", un = \"success\" }",
+            "line 15: run.b.after.un: Unknown key. Allowed: run, on.",
+        ),
+        (
+            "after = \"a\"",
+            "after = { run = \"a\", on = \"sucess\" }",
+            "line 15: run.b.after.on: \"sucess\" is not known here. Did you mean success?",
+        ),
+        ("after = \"a\"", "after = { on = \"success\" }", "line 15: run.b.after: Missing: run = \"NAME\""),
+        (
+            "after = \"a\"",
+            "after = [{ run = \"c\" }]",
+            "line 15: run.b.after: This campaign has no run \"c\".",
+        ),
+        ("after = \"a\"", "after = 3", "Use names, or { run = \"NAME\", on = \"success\" }, not a number."),
+        ("after = \"a\"", "retries = 11", "\"11\" is not a whole number from 0 to 10."),
+        ("after = \"a\"", "exclude = \"n1;id\"", "A list of nodes looks like n3,n[7-9]."),
         ("after = \"a\"", "account = \"a b\"", "contains white space"),
         ("after = \"a\"", "style = \"llmb\"", "Did you mean llmb-run?"),
         ("after = \"a\"", "gpus = 7", "line 15: run.b.gpus: "),
@@ -334,16 +365,19 @@ fn settings() -> impl Strategy<Value = Settings> {
     let server = "https://[a-z]{1,9}(/[a-z\"\\\\]{0,5})?".prop_map(|text| text.parse().unwrap());
     let upload = (server, secret(), any::<bool>(), any::<bool>())
         .prop_map(|(to, token, logs, progress)| Upload { to, token, logs, progress });
-    (spec, env(), option::of(1..1000_u32), option::of(any::<bool>()), budget, option::of(upload)).prop_map(
-        |(spec, env, repeats, singleton, queue_budget, upload)| Settings {
+    let exclude = option::of("[a-z0-9][a-z0-9,\\[\\]-]{0,9}".prop_map(|text| text.parse().unwrap()));
+    let retried = (option::of(0..=10_u32), exclude);
+    (spec, env(), option::of(1..1000_u32), retried, option::of(any::<bool>()), budget, option::of(upload))
+        .prop_map(|(spec, env, repeats, (retries, exclude), singleton, queue_budget, upload)| Settings {
             spec,
             env,
             repeats,
+            retries,
+            exclude,
             singleton,
             queue_budget,
             upload,
-        },
-    )
+        })
 }
 
 fn campaign() -> impl Strategy<Value = Campaign> {
@@ -356,7 +390,9 @@ fn campaign() -> impl Strategy<Value = Campaign> {
                 continue;
             }
             settings.spec.set(Field::Recipe, recipes[recipe].id.to_string());
-            let after = made.iter().filter(|_| waits).map(|run| run.name.clone()).collect();
+            let ends = [AfterEnd::Any, AfterEnd::Success];
+            let waited = made.iter().filter(|_| waits).zip(ends.into_iter().cycle());
+            let after = waited.map(|(run, on)| After { run: run.name.clone(), on }).collect();
             made.push(Run { name, after, settings });
         }
         Campaign { name, cluster, defaults, runs: made }

@@ -1,7 +1,7 @@
 //! Writes a campaign as text. There is one form: reading and writing it again gives the same file.
 
 use super::environment::{Env, Secret, VariableValue, is_variable};
-use super::{Campaign, Settings, Upload, VERSION, is_setting};
+use super::{After, AfterEnd, Campaign, Settings, Upload, VERSION, is_setting};
 use crate::field::{Field, FieldValue};
 use std::fmt::Write;
 
@@ -22,7 +22,8 @@ impl Campaign {
             out += "\n[[run]]\n";
             line(&mut out, "name", &quoted(run.name.as_str()));
             if !run.after.is_empty() {
-                line(&mut out, "after", &list(run.after.iter().map(super::Name::as_str)));
+                let after: Vec<String> = run.after.iter().map(after_text).collect();
+                line(&mut out, "after", &format!("[{}]", after.join(", ")));
             }
             settings(&mut out, &run.settings);
             upload(&mut out, "run.upload", run.settings.upload.as_ref());
@@ -32,13 +33,27 @@ impl Campaign {
     }
 }
 
+fn after_text(after: &After) -> String {
+    let run = quoted(after.run.as_str());
+    match after.on {
+        AfterEnd::Any => run,
+        on => format!("{{ run = {run}, on = {} }}", quoted(on.word())),
+    }
+}
+
 fn settings(out: &mut String, settings: &Settings) {
-    let Settings { spec, env: _, repeats, singleton, queue_budget, upload: _ } = settings;
+    let Settings { spec, env: _, repeats, retries, exclude, singleton, queue_budget, upload: _ } = settings;
     for (field, text) in spec.iter().filter(|(field, _)| is_setting(*field)) {
         line(out, field.flag(), &value(field, text.trim()));
     }
     if let Some(repeats) = repeats {
         line(out, "repeats", &repeats.to_string());
+    }
+    if let Some(retries) = retries {
+        line(out, "retries", &retries.to_string());
+    }
+    if let Some(exclude) = exclude {
+        line(out, "exclude", &quoted(exclude.as_str()));
     }
     if let Some(singleton) = singleton {
         line(out, "singleton", &singleton.to_string());

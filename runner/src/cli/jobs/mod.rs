@@ -4,11 +4,11 @@ mod failures;
 
 use super::data_dir::DataDirArg;
 use super::output::{self, Format, FormatArg};
-use super::run::{CarryArgs, block_on, carry};
-use super::summary::{Summary, table};
+use super::run::{CarryArgs, are_scored, block_on, carry};
+use super::summary::{ListedState, Summary, csv, table};
 use super::watch::{self, JsonLines, LiveScreen};
 use super::{Failure, note};
-use crate::conduct::{Observer as _, RunOutcome};
+use crate::conduct::Observer as _;
 use crate::data::DataDir;
 use crate::fetch::{self, FetchRequest};
 use crate::journal::{Event, Journal, JournalError, Phase, Round, Run};
@@ -26,7 +26,8 @@ use uuid::Uuid;
 /// Works from any terminal of this machine, whether or not `trainplan run` is active. RUN is a run's name
 /// (llama-8b), a repeat of it (llama-8b#2 is the second), or, if several campaigns use the name, the name with
 /// its campaign (nightly/llama-8b). The first 8 digits of an id also work. A name refers to the
-/// run in the campaign's newest round (a round is one pass through the campaign).
+/// run in the campaign's newest round (a round is one pass through the campaign). Rounds are counted:
+/// nightly@2/llama-8b is the run in the second round of nightly.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -56,6 +57,8 @@ enum JobsCommand {
         #[arg(long)]
         all: bool,
         #[command(flatten)]
+        filter: RunFilter,
+        #[command(flatten)]
         data: DataDirArg,
         #[command(flatten)]
         format: FormatArg,
@@ -72,7 +75,7 @@ enum JobsCommand {
     },
     /// Continue a campaign, or watch the process that carries it out
     Follow {
-        /// Name of the campaign [default: the newest unfinished one]
+        /// Name of the campaign, or of one of its rounds (nightly@2) [default: the newest unfinished one]
         #[arg(value_name = "CAMPAIGN")]
         campaign: Option<String>,
         #[command(flatten)]
@@ -133,7 +136,9 @@ enum JobsCommand {
 impl Args {
     pub(super) fn run(self) -> Result<(), Failure> {
         match self.command {
-            JobsCommand::List { all, data, format } => block_on(list(&data.open()?, all, format.choose())),
+            JobsCommand::List { all, filter, data, format } => {
+                block_on(list(&data.open()?, all, &filter, format.choose()))
+            }
             JobsCommand::Show { run, data, format } => block_on(show(&data.open()?, &run, format.choose())),
             JobsCommand::Follow { campaign, carry, format } => {
                 block_on(follow(campaign.as_deref(), &carry, format.choose()))
@@ -150,51 +155,83 @@ impl Args {
     }
 }
 
-async fn list(data: &DataDir, all: bool, format: Format) -> Result<(), Failure> {
+/// Which runs to list.
+#[derive(Debug, clap::Args)]
+struct RunFilter {
+    /// Only runs of this campaign, or of one of its rounds (nightly@2)
+    #[arg(long, value_name = "NAME")]
+    campaign: Option<String>,
+    /// Only runs on this cluster
+    #[arg(long, value_name = "NAME")]
+    cluster: Option<String>,
+    /// Only runs in one of these states
+    #[arg(long, value_enum, value_name = "STATE", value_delimiter = ',')]
+    state: Vec<ListedState>,
+}
+
+impl RunFilter {
+    fn takes_round(&self, round: &Round) -> bool {
+        self.campaign.as_ref().is_none_or(|name| is_named(round, name))
+            && self.cluster.as_ref().is_none_or(|cluster| round.cluster == *cluster)
+    }
+
+    fn takes(&self, run: &Summary) -> bool {
+        self.state.is_empty() || self.state.contains(&run.listed)
+    }
+}
+
+/// Returns whether a name is that of a round or its campaign.
+fn is_named(round: &Round, name: &str) -> bool {
+    round.campaign == name || round.title() == name
+}
+
+async fn list(data: &DataDir, all: bool, filter: &RunFilter, format: Format) -> Result<(), Failure> {
     let journal = Journal::open(data).await?;
     let mut rounds = journal.rounds().await?;
-    if !all {
-        let mut seen = Vec::new();
-        rounds.retain(|round| {
-            let key = (round.campaign.clone(), round.cluster.clone());
-            let newest = !seen.contains(&key);
-            seen.push(key);
-            newest || round.ended_ms.is_none()
-        });
-    }
+    let is_any = !rounds.is_empty();
+    rounds.retain(|round| {
+        let is_listed =
+            all || round.is_newest || round.ended_ms.is_none() || filter.campaign == Some(round.title());
+        is_listed && filter.takes_round(round)
+    });
     let mut of_rounds = Vec::new();
     for round in rounds {
         let runs = journal.runs(&round.id).await?;
         of_rounds.push((round, runs));
     }
-    if format == Format::Json {
-        let every: Vec<Summary> = of_rounds
-            .iter()
-            .flat_map(|(round, runs)| {
-                let unwatched = unwatched(&journal, round);
-                runs.iter().map(move |run| Summary::of(round, run, unwatched))
-            })
-            .collect();
-        return output::json(&every);
-    }
-    if of_rounds.is_empty() {
-        note("No campaigns have been run yet. Start one with `trainplan run CAMPAIGN`.");
-    }
+    let mut listed: Vec<(&Round, Vec<Summary>)> = Vec::new();
     for (round, runs) in &of_rounds {
-        let state = match (round.ended_ms, journal.carried_out_by(&round.campaign, &round.cluster)) {
+        let unwatched = unwatched(&journal, round);
+        let runs = runs.iter().map(|run| Summary::of(round, run, unwatched));
+        listed.push((round, runs.filter(|run| filter.takes(run)).collect()));
+    }
+    listed.retain(|(_, runs)| !runs.is_empty());
+    match format {
+        Format::Json => {
+            let every: Vec<&Summary> = listed.iter().flat_map(|(_, runs)| runs).collect();
+            return output::json(&every);
+        }
+        Format::Csv => return csv(listed.iter().flat_map(|(_, runs)| runs)),
+        Format::Table => {}
+    }
+    if !is_any {
+        note("No campaigns have been run yet. Start one with `trainplan run CAMPAIGN`.");
+    } else if listed.is_empty() {
+        note("No run matches. `trainplan jobs list --all` lists the runs of all rounds.");
+    }
+    for (round, runs) in &listed {
+        let state = match (round.ended_ms, journal.carried_out_by(round)) {
             (Some(ended), _) => format!("finished {}", watch::clock(ended)),
             (None, Some(holder)) => format!("carried out by process {holder}"),
-            (None, _) => "paused: to continue, use `trainplan jobs follow`".into(),
+            (None, None) => format!("paused: to continue, use `trainplan jobs follow {}`", round.title()),
         };
         output::text_line(&format!(
             "Campaign {} on cluster {}, started {}; {state}.\n",
-            round.campaign,
+            round.title(),
             round.cluster,
             watch::clock(round.begun_ms)
         ))?;
-        let unwatched = unwatched(&journal, round);
-        let summaries: Vec<Summary> = runs.iter().map(|run| Summary::of(round, run, unwatched)).collect();
-        table(&summaries)?;
+        table(runs)?;
         output::text_line("")?;
     }
     Ok(())
@@ -202,7 +239,7 @@ async fn list(data: &DataDir, all: bool, format: Format) -> Result<(), Failure> 
 
 /// Returns since when no process has observed a round's jobs; none if one does, or the round is over.
 fn unwatched(journal: &Journal, round: &Round) -> Option<i64> {
-    let free = round.ended_ms.is_none() && journal.carried_out_by(&round.campaign, &round.cluster).is_none();
+    let free = round.ended_ms.is_none() && journal.carried_out_by(round).is_none();
     free.then(|| round.seen_ms.unwrap_or(round.begun_ms))
 }
 
@@ -275,7 +312,7 @@ async fn follow(campaign: Option<&str>, args: &CarryArgs, format: Format) -> Res
     let journal = Journal::open(&data).await?;
     let rounds = journal.rounds().await?;
     let wanted = |round: &&Round| match campaign {
-        Some(name) => round.campaign == name,
+        Some(name) => is_named(round, name),
         None => round.ended_ms.is_none(),
     };
     let Some(round) = rounds.iter().find(wanted).cloned() else {
@@ -285,7 +322,7 @@ async fn follow(campaign: Option<&str>, args: &CarryArgs, format: Format) -> Res
         };
         return Err(Failure::NoRun(what));
     };
-    match journal.lock(&round.campaign, &round.cluster) {
+    match journal.lock_round(&round) {
         Ok(_lock) => {
             note(&format!("Continuing campaign {} on cluster {}.", round.campaign, round.cluster));
             carry(&data, &journal, round, args, format).await
@@ -329,11 +366,10 @@ async fn watch_journal(
             shown.insert(run.id.clone(), number);
         }
         if runs.iter().filter(counts).all(|run| run.status.is_over()) {
-            let failed = runs.iter().filter(counts).any(|run| RunOutcome::of(run) != RunOutcome::Scored);
-            return if failed && only.is_empty() { Err(Failure::RunFailed) } else { Ok(()) };
+            return if only.is_empty() && !are_scored(&runs) { Err(Failure::RunFailed) } else { Ok(()) };
         }
-        if journal.carried_out_by(&round.campaign, &round.cluster).is_none() {
-            return Err(Failure::Abandoned { campaign: round.campaign.clone() });
+        if journal.carried_out_by(round).is_none() {
+            return Err(Failure::Abandoned { campaign: round.title() });
         }
         tokio::time::sleep(Duration::from_millis(500)).await;
     }
@@ -344,7 +380,7 @@ async fn cancel(names: &[String], args: &CarryArgs, format: Format) -> Result<()
     let journal = Journal::open(&data).await?;
     let mut by_round: BTreeMap<String, (Round, Vec<String>)> = BTreeMap::new();
     for name in names {
-        let (round, run) = find(&journal, name).await?;
+        let (round, run) = find_open(&journal, name).await?;
         if run.status.is_over() {
             note(&format!("{} is already over: {}.", run.plan.title(), watch::in_words(&run)));
             continue;
@@ -355,7 +391,7 @@ async fn cancel(names: &[String], args: &CarryArgs, format: Format) -> Result<()
         for id in &ids {
             journal.request_cancel(id).await?;
         }
-        match journal.lock(&round.campaign, &round.cluster) {
+        match journal.lock_round(&round) {
             Ok(_lock) => super::run::carry_until(&data, &journal, round, args, format, ids).await?,
             Err(JournalError::Busy { .. }) => watch_journal(&journal, &round, &ids, format).await?,
             Err(error) => return Err(error.into()),
@@ -406,20 +442,20 @@ async fn fetch_run(
     ))
 }
 
-/// Finds a run by its name (`large`, `large#2`, `nightly/large`) in the newest round of each campaign, or by
-/// the beginning of its id in any round.
+/// Finds a run by its name (`large`, `large#2`, `nightly/large`) in the newest round of each campaign, by its name in
+/// another round (`nightly@2/large`), or by the beginning of its id.
 async fn find(journal: &Journal, name: &str) -> Result<(Round, Run), Failure> {
-    let (mut exact, mut alike, mut known, mut seen) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let (scope, title) = name.rsplit_once('/').map_or((None, name), |(scope, title)| (Some(scope), title));
+    let (mut exact, mut alike, mut known) = (Vec::new(), Vec::new(), Vec::new());
     for round in journal.rounds().await? {
-        let key = (round.campaign.clone(), round.cluster.clone());
-        let newest = !seen.contains(&key);
-        seen.push(key);
+        let in_scope = match scope {
+            None => round.is_newest,
+            Some(scope) => round.title() == scope || (round.is_newest && round.campaign == scope),
+        };
         for run in journal.runs(&round.id).await? {
-            let named =
-                |title: &str| newest && (name == title || name == format!("{}/{title}", round.campaign));
-            if named(&run.plan.title()) || (name.len() >= 8 && run.id.starts_with(name)) {
+            if (in_scope && run.plan.title() == title) || (name.len() >= 8 && run.id.starts_with(name)) {
                 exact.push((round.clone(), run));
-            } else if named(&run.plan.name) {
+            } else if in_scope && run.plan.name == title {
                 alike.push((round.clone(), run));
             } else {
                 known.push(run.plan.title());
@@ -430,18 +466,43 @@ async fn find(journal: &Journal, name: &str) -> Result<(Round, Run), Failure> {
     match fitting.len() {
         1 => Ok(fitting.remove(0)),
         0 => {
-            let nearest = trainplan_shared::problem::most_alike(name, known.iter().map(String::as_str));
+            let nearest = trainplan_shared::problem::most_alike(title, known.iter().map(String::as_str));
             let nearest = nearest.map_or(String::new(), |nearest| format!(" Did you mean {nearest}?"));
             Err(Failure::NoRun(format!("Unknown run \"{name}\".{nearest} `trainplan jobs list` lists all.")))
         }
-        _ => {
-            let which =
-                |(round, run): &(Round, Run)| format!("{}/{} ({})", round.campaign, run.plan.title(), run.id);
-            let which: Vec<String> = fitting.iter().map(which).collect();
-            Err(Failure::NoRun(format!(
-                "Several runs match {name}. Use one of these:\n       {}",
-                which.join("\n       ")
-            )))
+        _ => Err(several(name, &fitting)),
+    }
+}
+
+/// Finds a run as [`find`] does; if it is over, the one of an older round that is not.
+async fn find_open(journal: &Journal, name: &str) -> Result<(Round, Run), Failure> {
+    let found = find(journal, name).await?;
+    if !found.1.status.is_over() || found.1.id.starts_with(name) || name.contains('@') {
+        return Ok(found);
+    }
+    let mut open = Vec::new();
+    for round in journal.rounds().await? {
+        if round.ended_ms.is_none() && round.campaign == found.0.campaign {
+            let runs = journal.runs(&round.id).await?.into_iter();
+            let (name, repeat) = (&found.1.plan.name, found.1.plan.repeat);
+            // Of the same repeat, a later try may go on.
+            let same = runs
+                .filter(|run| run.plan.name == *name && run.plan.repeat == repeat && !run.status.is_over());
+            open.extend(same.map(|run| (round.clone(), run)));
         }
     }
+    match open.len() {
+        0 => Ok(found),
+        1 => Ok(open.remove(0)),
+        _ => Err(several(name, &open)),
+    }
+}
+
+fn several(name: &str, runs: &[(Round, Run)]) -> Failure {
+    let which = |(round, run): &(Round, Run)| format!("{}/{} ({})", round.title(), run.plan.title(), run.id);
+    let which: Vec<String> = runs.iter().map(which).collect();
+    Failure::NoRun(format!(
+        "Several runs match {name}. Use one of these:\n       {}",
+        which.join("\n       ")
+    ))
 }

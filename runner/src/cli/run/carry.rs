@@ -5,9 +5,10 @@ use super::super::output::{self, Format};
 use super::super::summary::{self, Summary};
 use super::super::watch::{self, JsonLines, LiveScreen, Pause};
 use super::super::{Failure, note};
+use super::names_of;
 use crate::conduct::{ConductOptions, Conductor, Ending, Observer, Order, RoundFigures, RunOutcome};
 use crate::data::DataDir;
-use crate::journal::{Journal, Plan, Round, Run, now_ms};
+use crate::journal::{Event, Journal, Phase, Plan, Round, Run, now_ms};
 use crate::secrets;
 use crate::slurm::sha256;
 use crate::ssh::{Link, LinkOptions};
@@ -19,7 +20,7 @@ use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
-use trainplan_shared::campaign::{Campaign, Cluster, Planned, Upload};
+use trainplan_shared::campaign::{AfterEnd, Campaign, Cluster, NodeList, Planned, Upload};
 use trainplan_shared::launch::{Style, TimeLimit};
 use trainplan_shared::link;
 use trainplan_shared::result::{Comparability, LaunchRecord, PredictionRecord};
@@ -40,6 +41,9 @@ pub(in crate::cli) struct CarryArgs {
     /// longer
     #[arg(long, value_name = "SECONDS", default_value_t = 300)]
     hang_after: u64,
+    /// Nodes to leave out of further launches, such as n3,n[7-9], in addition to those of the campaign
+    #[arg(long, value_name = "NODES")]
+    exclude: Option<NodeList>,
     /// Stop when the cluster has been unreachable for this long; submitted jobs continue [default: no
     /// limit on a terminal, else 60]
     #[arg(long, value_name = "MINUTES", value_parser = seconds)]
@@ -62,6 +66,7 @@ impl CarryArgs {
             interval_s: self.interval,
             at_once: self.at_once as usize,
             hang_after_s: self.hang_after,
+            exclude: self.exclude.as_ref().map(ToString::to_string),
             patience: self
                 .patience
                 .or(usual)
@@ -76,7 +81,7 @@ pub(in crate::cli) fn campaign(
     cluster: &Cluster,
     planned: &[Planned],
     args: &CarryArgs,
-    new: bool,
+    new: NewRound,
     format: Format,
 ) -> Result<(), Failure> {
     let data = args.data.open()?;
@@ -89,13 +94,16 @@ pub(in crate::cli) fn campaign(
         check_uploads(planned).await?;
         let text = serde_json::to_string(&plans).map_err(|error| Failure::Format(error.to_string()))?;
         let digest = sha256(&text);
-        let open = journal.rounds().await?.into_iter().find(|round| {
-            round.ended_ms.is_none()
-                && round.campaign == campaign.name.as_str()
-                && round.cluster == cluster.name.as_str()
-        });
+        let is_ours = |round: &Round| {
+            round.campaign == campaign.name.as_str() && round.cluster == cluster.name.as_str()
+        };
+        let last = journal.rounds().await?.into_iter().find(is_ours);
+        let open = last.filter(|round| round.ended_ms.is_none());
+        if let (Some(round), NewRound { wanted: true, abandon }) = (&open, new) {
+            leave(&journal, round, abandon).await?;
+        }
         let round = match open {
-            Some(round) if !new => {
+            Some(round) if !new.wanted => {
                 let since = watch::clock(round.begun_ms);
                 if round.sha256 != digest {
                     return Err(Failure::Changed { campaign: round.campaign, since });
@@ -104,7 +112,9 @@ pub(in crate::cli) fn campaign(
                 round
             }
             _ => {
-                let round = Round {
+                let runs: Vec<(String, Plan)> =
+                    plans.into_iter().map(|plan| (Uuid::now_v7().to_string(), plan)).collect();
+                let begun = Round {
                     id: Uuid::now_v7().to_string(),
                     campaign: campaign.name.to_string(),
                     cluster: cluster.name.to_string(),
@@ -113,15 +123,68 @@ pub(in crate::cli) fn campaign(
                     begun_ms: now_ms(),
                     seen_ms: None,
                     ended_ms: None,
+                    number: 0,
+                    is_newest: true,
                 };
-                let runs: Vec<(String, Plan)> =
-                    plans.into_iter().map(|plan| (Uuid::now_v7().to_string(), plan)).collect();
-                journal.begin(&round, &runs).await?;
-                round
+                journal.begin(&begun, &runs).await?;
+                // The journal numbers it.
+                let same = |round: &Round| round.id == begun.id;
+                journal.rounds().await?.into_iter().find(same).unwrap_or(begun)
             }
         };
         carry(&data, &journal, round, args, format).await
     })
+}
+
+/// Whether to start a new round.
+#[derive(Debug, Clone, Copy, clap::Args)]
+pub(in crate::cli) struct NewRound {
+    /// Start a new round (a pass through the campaign), even if the last one is not finished
+    #[arg(long = "new", id = "new")]
+    pub(in crate::cli) wanted: bool,
+    /// With --new, leave the jobs of the unfinished round: they go on, and nobody follows them
+    #[arg(long, requires = "new")]
+    abandon: bool,
+}
+
+/// Leaves an unfinished round for a new one. Runs without a job will not have one; if there are no others, it is over.
+///
+/// # Errors
+/// It has jobs, or may have, and `abandon` does not allow to leave them.
+async fn leave(journal: &Journal, round: &Round, abandon: bool) -> Result<(), Failure> {
+    let runs: Vec<Run> =
+        journal.runs(&round.id).await?.into_iter().filter(|run| !run.status.is_over()).collect();
+    let (waiting, with_jobs): (Vec<&Run>, Vec<&Run>) =
+        runs.iter().partition(|run| run.status.phase < Phase::Intended);
+    if !with_jobs.is_empty() && !abandon {
+        let told = |run: &&Run| {
+            let jobs: Vec<&str> = run.status.jobs.iter().map(|(job, _)| job.as_str()).collect();
+            format!(
+                "{}/{} ({})",
+                round.title(),
+                run.plan.title(),
+                match &*jobs {
+                    [] => "being launched".into(),
+                    jobs => format!("job {}", jobs.join(", ")),
+                }
+            )
+        };
+        let runs = with_jobs.iter().map(told).collect();
+        return Err(Failure::WouldAbandon { campaign: round.campaign.clone(), runs });
+    }
+    for run in waiting {
+        let why = "a new round was started before it was submitted".to_string();
+        journal.write(&run.id, now_ms(), &Event::Failed { why }).await?;
+    }
+    if with_jobs.is_empty() {
+        journal.end(&round.id, now_ms()).await?;
+    } else {
+        note(&format!(
+            "Nobody follows the unfinished runs of round {0} now. To follow them, use `trainplan jobs follow {0}`.",
+            round.title()
+        ));
+    }
+    Ok(())
 }
 
 /// Checks that the tokens for results servers are available, and warns of unencrypted connections.
@@ -200,14 +263,21 @@ pub(in crate::cli) async fn carry_until(
         ));
     }
     match ended? {
-        Ending::Over if runs.iter().all(|run| RunOutcome::of(run) == RunOutcome::Scored) => Ok(()),
+        // A command that cancels runs succeeds when they are over.
+        Ending::Over | Ending::Left if leaves_early => Ok(()),
+        Ending::Over if are_scored(&runs) => Ok(()),
         Ending::Over => Err(Failure::RunFailed),
-        Ending::Left if leaves_early => Ok(()),
         Ending::Left => {
             let open = runs.iter().filter(|run| !run.status.is_over()).count();
             Err(Failure::Left { open, all: runs.len(), campaign: round.campaign })
         }
     }
+}
+
+/// Returns whether all runs have a score. A run that was tried again counts by its last try.
+pub(in crate::cli) fn are_scored(runs: &[Run]) -> bool {
+    let is_last = |run: &&Run| !runs.iter().any(|other| run.plan.is_retried_by(&other.plan));
+    runs.iter().filter(is_last).all(|run| RunOutcome::of(run) == RunOutcome::Scored)
 }
 
 /// An observer with an end.
@@ -309,7 +379,8 @@ fn print_outcome(round: &Round, runs: &[Run], format: Format) -> Result<(), Fail
             }
             Ok(())
         }
-        Format::Csv | Format::Table => summary::table(&summaries),
+        Format::Csv => summary::csv(summaries.iter()),
+        Format::Table => summary::table(&summaries),
     }
 }
 
@@ -331,7 +402,11 @@ fn plans_of(planned: &Planned) -> Vec<Plan> {
         name: run.name.to_string(),
         repeat,
         repeats: planned.repeats,
-        after: run.after.iter().map(ToString::to_string).collect(),
+        after: run.after.iter().map(|after| after.run.to_string()).collect(),
+        after_success: names_of(&run.after, AfterEnd::Success).map(ToString::to_string).collect(),
+        retries: planned.retries,
+        retry: 0,
+        exclude: planned.exclude.map(ToString::to_string),
         singleton: planned.singleton,
         queue_budget_s: planned.queue_budget.map(TimeLimit::seconds).map(u64::from),
         recipe: planned.recipe.clone(),

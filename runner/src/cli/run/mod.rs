@@ -2,7 +2,9 @@
 
 mod carry;
 
-pub(super) use carry::{CarryArgs, block_on, campaign as carry_campaign, carry, carry_until};
+pub(super) use carry::{
+    CarryArgs, NewRound, are_scored, block_on, campaign as carry_campaign, carry, carry_until,
+};
 
 use super::estimate::{self, contract, in_words};
 use super::output::{self, Format, FormatArg};
@@ -12,7 +14,9 @@ use super::{Failure, note};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use trainplan_shared::campaign::{Campaign, Cluster, Clusters, Name, Planned, Secret, Upload, plan};
+use trainplan_shared::campaign::{
+    After, AfterEnd, Campaign, Cluster, Clusters, Name, NodeList, Planned, Secret, Upload, plan,
+};
 use trainplan_shared::estimate::{Interval, MemoryVerdict};
 use trainplan_shared::launch::{Launch, TimeLimit};
 use trainplan_shared::units::{readable, readable_range};
@@ -46,9 +50,8 @@ pub(super) struct Args {
     /// Print the plan without submitting anything
     #[arg(long)]
     dry_run: bool,
-    /// Start a new round (a pass through the campaign), even if the last one is not finished
-    #[arg(long)]
-    new: bool,
+    #[command(flatten)]
+    new: NewRound,
     /// Submit runs even if they are predicted not to fit in GPU memory
     #[arg(long)]
     anyway: bool,
@@ -70,7 +73,11 @@ struct PlannedRun<'a> {
     run: &'a Name,
     recipe: Option<&'a str>,
     repeats: u32,
-    after: &'a [Name],
+    after: Vec<&'a Name>,
+    /// Those of them that must have a score.
+    after_success: Vec<&'a Name>,
+    retries: u32,
+    exclude: Option<&'a NodeList>,
     singleton: bool,
     queue_budget_s: Option<u32>,
     upload: Option<&'a Upload>,
@@ -155,7 +162,10 @@ fn of<'a>(campaign: &'a Campaign, cluster: &'a Cluster, planned: &'a Planned) ->
         run: &run.name,
         recipe: planned.recipe.as_deref(),
         repeats: *repeats,
-        after: &run.after,
+        after: run.after.iter().map(|after| &after.run).collect(),
+        after_success: names_of(&run.after, AfterEnd::Success).collect(),
+        retries: planned.retries,
+        exclude: planned.exclude,
         singleton: *singleton,
         queue_budget_s: queue_budget.map(TimeLimit::seconds),
         upload: *upload,
@@ -265,15 +275,27 @@ fn table(
     Ok(())
 }
 
+/// Returns the names of the runs that must end in some way.
+fn names_of(after: &[After], on: AfterEnd) -> impl Iterator<Item = &Name> {
+    after.iter().filter(move |after| after.on == on).map(|after| &after.run)
+}
+
 /// Prints a run: its scenario, when it may run, and its script.
 fn details(planned: &Planned, output: &PlannedRun) -> Result<(), Failure> {
     let mut lines = vec![format!("\n{}: {}", output.run, in_words(&planned.predicted.scenario))];
     let mut order = Vec::new();
-    if !output.after.is_empty() {
-        let names: Vec<&str> = output.after.iter().map(Name::as_str).collect();
-        order.push(format!("after {}", names.join(", ")));
+    for (on, how) in [(AfterEnd::Any, ""), (AfterEnd::Success, ", if scored")] {
+        let names: Vec<&str> = names_of(&planned.run.after, on).map(Name::as_str).collect();
+        if !names.is_empty() {
+            order.push(format!("after {}{how}", names.join(", ")));
+        }
     }
     order.extend(output.singleton.then(|| "no other singleton at the same time".to_string()));
+    order.extend(
+        (planned.retries > 0)
+            .then(|| format!("up to {} retries after a node failure or a preemption", planned.retries)),
+    );
+    order.extend(planned.exclude.map(|nodes| format!("not on {nodes}")));
     order.extend(planned.queue_budget.map(|budget| format!("cancelled after {budget} in the queue")));
     order.extend(output.upload.map(|upload| match upload.logs {
         true => format!("result and log to {}", upload.to),

@@ -25,19 +25,23 @@ note=$TRAINPLAN_ATTEMPT/jobs/$number
 token=$TRAINPLAN_TOKEN/$number
 
 # The launcher's comment is kept before the token. A requeued job would be another measurement.
-parsable='' commented='' next=''
+parsable='' commented='' excluded='' next=''
 for argument; do
   shift
-  case $next$argument in
-    comment*) argument="$argument $token" commented=yes next= ;;
-    --comment) next=comment ;;
-    --comment=*) argument="$argument $token" commented=yes ;;
-    --parsable) parsable=yes ;;
-    --requeue) argument=--no-requeue ;;
+  case $next/$argument in
+    comment/*) argument="$argument $token" commented=yes next= ;;
+    exclude/*) argument=$argument${TRAINPLAN_EXCLUDE:+,$TRAINPLAN_EXCLUDE} excluded=yes next= ;;
+    /--comment) next=comment ;;
+    /--comment=*) argument="$argument $token" commented=yes ;;
+    /--exclude | /-x) next=exclude ;;
+    /--exclude=*) argument=$argument${TRAINPLAN_EXCLUDE:+,$TRAINPLAN_EXCLUDE} excluded=yes ;;
+    /--parsable) parsable=yes ;;
+    /--requeue) argument=--no-requeue ;;
   esac
   set -- "$@" "$argument"
 done
 [ -n "$commented" ] || set -- "--comment=$token" "$@"
+[ -n "$excluded" ] || [ -z "${TRAINPLAN_EXCLUDE:-}" ] || set -- "--exclude=$TRAINPLAN_EXCLUDE" "$@"
 printf '%s\n' "$token" >"$note/token" || exit 1
 
 sbatch --no-requeue "$@" >"$note/out" 2>"$note/err"
@@ -46,8 +50,8 @@ id=$(sed -n 's/^\(Submitted batch job \)\{0,1\}\([0-9][0-9]*\)\([; ].*\)\{0,1\}$
 
 # sbatch may fail although Slurm accepted the job: then the queue has the token.
 if [ -z "$id" ]; then
-  tries=1
-  grep -qiE 'timed out|contact|connection|socket|communication|zero bytes' "$note/err" && tries=15
+  tries=1 refused=yes
+  ! grep -qiE 'timed out|contact|connection|socket|communication|zero bytes' "$note/err" || tries=15 refused=''
   while [ "$tries" -gt 0 ]; do
     id=$(squeue -h -t all -u "$(id -un)" -o '%A %k' 2>/dev/null | awk -v t="$token" '{for (i = 2; i <= NF; i++) if ($i == t) {print $1; exit}}')
     [ -z "$id" ] || break
@@ -61,6 +65,8 @@ if [ -z "$id" ]; then
 fi
 if [ -n "$id" ]; then
   printf '%s\n' "$id" >"$note/id.new" && mv "$note/id.new" "$note/id"
+elif [ -n "$refused" ] && [ "$code" -ne 0 ]; then
+  : >"$note/refused"
 fi
 cat "$note/out"
 cat "$note/err" >&2
