@@ -134,6 +134,40 @@ fn a_run_stands_beside_the_published_number() {
     assert_ne!(full["mfu"], row["mfu"]);
 }
 
+#[test]
+fn a_run_that_contradicts_what_was_set_is_not_scored() {
+    let tree = tree([
+        (LLAMA_70B, nemo2(50, 512, 10_000, 0, "")),
+        ("fast.log", nemo2(50, 512, 1000, 0, "")),
+        ("mbridge_2.log", nemo2(50, 512, 10_000, 0, "")),
+    ]);
+    let implausible = |arguments: &[&str]| {
+        let run = parse(&tree, &[arguments, &["--format", "json"]].concat());
+        assert_eq!(run.code, Some(4), "{}", run.stderr);
+        let row = rows_of(&run).swap_remove(0);
+        assert_eq!((&row["status"], &row["comparable"]["yes"]), (&"implausible".into(), &false.into()));
+        // The steps were measured, but say nothing of what was set.
+        assert!(row["step_time_s"]["mean"].is_f64() && row["mfu"].is_null() && row["tokens_per_s"].is_null());
+        row["reason"].as_str().unwrap().to_owned()
+    };
+    let other = implausible(&[LLAMA_70B, "--recipe", "llama3.1-8b/h100/fp8/8@25.04"]);
+    for contradiction in ["Model llama3.1-70b, but llama3.1-8b", "GPUs 256, but 8", "above the GPU's peak"] {
+        assert!(other.contains(contradiction), "{other}");
+    }
+    let fast = implausible(&["fast.log", "--recipe", "llama3.1-70b/h100/fp8/256@25.04"]);
+    assert!(fast.starts_with("A step time of 1 s is impossible: its MFU would be 398 %"), "{fast}");
+    let batch = implausible(&[LLAMA_70B, "--gbs", "1024"]);
+    assert!(batch.contains("GBS 512, but 1024 was set"), "{batch}");
+    // Set in a saved result's view, it is the same.
+    parse(&tree, &[LLAMA_70B, "--save", "results"]);
+    implausible(&["results", "--recipe", "llama3.1-8b/h100/fp8/8@25.04"]);
+    // The second log of a folder is not one of 2 GPUs.
+    let numbered =
+        rows(&tree, &["mbridge_2.log", "--recipe", "llama3.1-70b/h100/fp8/256@25.04"]).swap_remove(0);
+    assert_eq!(numbered["comparable"]["reasons"], serde_json::json!([]));
+    assert_eq!(numbered["baseline"]["speed_percent"].as_f64(), Some(100.0));
+}
+
 /// Prints the `row`th of fifty steps, which takes 2 s and a hundredth of its row.
 type Line = fn(u64) -> String;
 

@@ -110,7 +110,7 @@ impl LogName {
         name.take_job(&mut words, opening);
         name.experiment = words.join("_");
         let skipped = usize::from(!opening.is_empty());
-        name.take_words(words.get(skipped..).unwrap_or_default());
+        name.take_words(words.get(skipped..).unwrap_or_default(), !opening.is_empty());
         name
     }
 
@@ -136,14 +136,15 @@ impl LogName {
     }
 
     /// Reads the words of an experiment's name: the model comes first, then what is known by its form.
-    fn take_words(&mut self, words: &[&str]) {
+    /// A number alone is the number of GPUs only in the name of an experiment: `mbridge_2.log` is the second of some logs.
+    fn take_words(&mut self, words: &[&str], is_of_experiment: bool) {
         let mut model = Vec::new();
         let mut before = "";
-        let gpus_are_named = words.iter().any(|word| gpus(word).is_some());
+        let numbers_are_gpus = is_of_experiment && !words.iter().any(|word| gpus(word).is_some());
         for word in words {
-            // A number before the first known part belongs to the model: nemotron_3_nano.
-            let is_of_model = before.is_empty() && gpus_are_named && number::<u32>(word).is_some();
-            if !is_of_model && self.take(word, before) {
+            // Another number before the first known part belongs to the model: nemotron_3_nano.
+            let is_known = numbers_are_gpus || number::<u32>(word).is_none();
+            if is_known && self.take(word, before) {
                 before = word;
             } else if before.is_empty() {
                 model.push(*word);

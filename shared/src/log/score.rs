@@ -53,6 +53,8 @@ choices! {
         Invalid "invalid",
         /// The log ends before the window ends, or lacks most of its steps.
         Incomplete "incomplete",
+        /// It was scored, but what it is said to be contradicts the log, or is impossible at this speed.
+        Implausible "implausible",
         /// A failure ended the run before the end of the window.
         Failed "failed",
         /// The log has no step.

@@ -292,9 +292,7 @@ impl<'a> ViewedRun<'a> {
             scenario: identity.scenario.clone(),
             ..Report::without(&run.source.path, score.status, None)
         };
-        // With arguments that contradict the scenario, its tokens and FLOPs would be another run's.
-        let is_other_run = !log.arguments.is_empty() && !identity.conflicts.is_empty();
-        report.measure(&score, &known, is_other_run);
+        report.measure(&score, &known, &identity.conflicts);
         let of_release = Scoring::of(None, identity.release).window;
         if window != of_release {
             report.notes.push(format!("Scored by window {window}; its release scores {of_release}."));
@@ -343,7 +341,7 @@ impl Report {
     }
 
     /// Computes tokens per second and MFU from the step time, as far as the scenario is known.
-    fn measure(&mut self, score: &Score, known: &KnownScenario, is_other_run: bool) {
+    fn measure(&mut self, score: &Score, known: &KnownScenario, conflicts: &[String]) {
         let per_gpu = score.tokens_per_s_per_gpu.map(|stat| stat.mean);
         if self.step_time_s.is_none() && per_gpu.is_none() {
             return;
@@ -355,19 +353,17 @@ impl Report {
                     .into(),
             );
         }
-        if is_other_run {
-            return;
-        }
         let whole = |field| known.spec.whole(field, 1).ok().flatten();
         let step_time_s = self.step_time_s.map(|stat| stat.mean);
-        if let (Some(scenario), Some(step_time_s)) = (&known.scenario, step_time_s) {
-            let metrics = Metrics::new(scenario, step_time_s, DEFAULT_TOKENS);
-            if let Some(impossible) = metrics.warning() {
-                self.comparable.yes = false;
-                self.comparable
-                    .reasons
-                    .push(format!("The log can't be a run of this scenario. {impossible}"));
-            }
+        let metrics = known
+            .scenario
+            .as_ref()
+            .zip(step_time_s)
+            .map(|(scenario, step_time_s)| Metrics::new(scenario, step_time_s, DEFAULT_TOKENS));
+        let impossible = metrics.as_ref().and_then(Metrics::warning);
+        if !conflicts.is_empty() || impossible.is_some() {
+            self.call_implausible(conflicts, impossible);
+        } else if let Some(metrics) = metrics {
             self.tokens_per_s = Some(metrics.tokens_per_s);
             self.mfu = metrics.mfu;
             self.convention = metrics.convention;
@@ -381,6 +377,21 @@ impl Report {
         } else if let (Some(per_gpu), Some(gpus)) = (per_gpu, whole(Field::Gpus)) {
             self.tokens_per_s = Some(per_gpu * f64::from(gpus));
         }
+    }
+
+    /// Marks a measurement as that of another run: what it is said to be contradicts the log, or no GPU is that fast. Its
+    /// tokens per second and FLOPs would be wrong, so it has none.
+    fn call_implausible(&mut self, conflicts: &[String], impossible: Option<String>) {
+        if let Some(impossible) = &impossible {
+            self.comparable = Comparability::unless(
+                [self.comparable.reasons.as_slice(), std::slice::from_ref(impossible)].concat(),
+            );
+        }
+        self.status = Status::Implausible;
+        let advice = "Correct the recipe and the fields that you set, or the file's name.".to_owned();
+        let contradictions = conflicts.iter().cloned().chain(impossible);
+        let reasons: Vec<String> = contradictions.chain([advice]).chain(self.reason.take()).collect();
+        self.reason = Some(reasons.join(" "));
     }
 
     /// Warns if the step time is the mean of few steps.
