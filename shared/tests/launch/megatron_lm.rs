@@ -765,7 +765,9 @@ proptest! {
         root in COMPONENT, image in UNSPLIT, checkpoint in COMPONENT, mount in COMPONENT, value in ANYTHING,
     ) {
         prop_assume!(!image.contains('$') && (!value.starts_with('$') || value[1..].starts_with(['(', '\'', '"', ' '])));
-        let (root, checkpoint, mount) = (format!("/{root}"), format!("/{checkpoint}"), format!("/{mount}"));
+        // These divide a list of mounts.
+        let mounted = |path: &str| format!("/{}", path.replace([',', ':'], "_"));
+        let (root, checkpoint, mount) = (mounted(&root), mounted(&checkpoint), format!("/{mount}"));
         let line = format!("V={value}");
         // Typed into a field of its own, white space at the ends is not part of a value.
         let last = format!("{line}\nLAST=1");
