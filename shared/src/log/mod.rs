@@ -42,7 +42,7 @@ pub use arguments::Arguments;
 pub use checkpoint::{Checkpoint, CheckpointAction};
 pub use content::Content;
 pub use failure::{Failure, FailureKind};
-pub use name::{LogName, Role};
+pub use name::{LogName, Role, uncompressed_name};
 pub use parser::{Parser, parse};
 pub use score::{Score, Stat, Status, StdKind, score};
 pub use series::{Figure, NotFinite};

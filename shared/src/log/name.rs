@@ -93,6 +93,7 @@ impl LogName {
     }
 
     fn of_part(part: &str) -> Self {
+        let part = uncompressed_name(part);
         let stem = [".out", ".err", ".log", ".txt"].iter().find_map(|ending| part.strip_suffix(ending));
         let stem = stem.unwrap_or(part);
         let (role, stem) = if let Some(rest) = stem.strip_prefix("log-") {
@@ -201,6 +202,12 @@ impl LogName {
             None => false,
         }
     }
+}
+
+/// Returns a log's name without the ending of its compression.
+#[must_use]
+pub fn uncompressed_name(name: &str) -> &str {
+    [".gz", ".zst"].iter().find_map(|ending| name.strip_suffix(ending)).unwrap_or(name)
 }
 
 /// A number of GPUs that says so: `gpus128` or `128gpus`.

@@ -224,7 +224,8 @@ fn cause(log: &Log) -> String {
         1 => ", 1 rank".to_owned(),
         ranks => format!(", {ranks} ranks"),
     };
-    format!("{} (line {}{ranks}). {}", failure.kind.what(), failure.line, failure.kind.advice())
+    let file = failure.file.iter().map(|file| format!(" of {file}")).collect::<String>();
+    format!("{} (line {}{file}{ranks}). {}", failure.kind.what(), failure.line, failure.kind.advice())
 }
 
 /// Returns what to know about the measurement.

@@ -1,6 +1,6 @@
 //! Reads a log: parsed and hashed in one pass.
 
-use super::{Comparability, Identity, Provenance, RunResult, Source, VERSION};
+use super::{Comparability, Identity, JobFiles, Provenance, RunResult, Source, VERSION};
 use crate::log::{LogName, Parser};
 use crate::spec::Spec;
 use sha2::{Digest, Sha256};
@@ -60,6 +60,7 @@ impl Intake {
             },
             name,
             log,
+            job: JobFiles::default(),
             provenance: Provenance::here(),
             carried: None,
         }

@@ -26,6 +26,7 @@ mod fields;
 mod file;
 mod identity;
 mod intake;
+mod job_files;
 mod log_files;
 mod report;
 mod scoring;
@@ -37,6 +38,7 @@ pub use carried::{CampaignRun, LaunchRecord, PredictionRecord, SlurmJob};
 pub use file::{FileError, VERSION, read, write};
 pub use identity::Identity;
 pub use intake::Intake;
+pub use job_files::{JobFiles, LogPart};
 pub use log_files::{is_log_name, is_told_elsewhere};
 pub(crate) use report::NOT_SCORED;
 pub(crate) use report::ViewedRun;
@@ -67,6 +69,9 @@ pub struct RunResult {
     pub comparable: Comparability,
     /// The parsed log.
     pub log: Log,
+    /// What the files beside the log say about its job.
+    #[serde(default, skip_serializing_if = "JobFiles::is_empty")]
+    pub job: JobFiles,
     /// The program that read the log.
     pub provenance: Provenance,
     /// The campaign's record of the run; none if no campaign launched it.
@@ -88,7 +93,7 @@ impl RunResult {
         let is_doubtful = !other.identity.doubts.is_empty();
         let knows = self.identity.scenario == other.identity.scenario && self.comparable == other.comparable;
         // Compared as text, in which NaN equals NaN.
-        let told = |run: &Self| serde_json::to_string(&(&run.log, &run.carried)).ok();
+        let told = |run: &Self| serde_json::to_string(&(&run.log, &run.job, &run.carried)).ok();
         self.id == other.id
             && self.source.sha256 == other.source.sha256
             && (knows || is_doubtful)

@@ -255,7 +255,10 @@ impl<'a> ViewedRun<'a> {
             None => Cow::Borrowed(&run.identity),
         };
         let known = KnownScenario::of(&identity, view.convention);
-        let log = known.with_step_times(&run.log);
+        let mut log = known.with_step_times(&run.log);
+        if !run.job.failures.is_empty() && !log.is_complete() {
+            run.job.complete(log.to_mut());
+        }
         let window = Scoring::of(view.window, identity.release).window;
         let score = score(&log, window, log.format.map_or(StdKind::Sample, Format::std_kind));
 
@@ -276,7 +279,7 @@ impl<'a> ViewedRun<'a> {
             recipe: known.recipe.map(|recipe| recipe.id.to_string()),
             comparable: Comparability::unless(reasons),
             failures: log.failures.clone(),
-            failure_line: log.cause().map(|failure| failure.line),
+            failure_line: log.cause().filter(|failure| failure.file.is_none()).map(|failure| failure.line),
             publication: known.publication.clone(),
             checkpoint: Checkpoints::of(&log),
             memory: MemoryPeaks {
@@ -297,6 +300,7 @@ impl<'a> ViewedRun<'a> {
         if window != of_release {
             report.notes.push(format!("Scored by window {window}; its release scores {of_release}."));
         }
+        report.notes.extend(run.job.note(&log));
         report.compare(known.baseline);
         report.warn_of_few_steps(&log);
         report.warn_of_outliers(&log);
