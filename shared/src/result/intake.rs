@@ -33,8 +33,14 @@ impl Intake {
 
     /// Reads the next bytes.
     pub fn feed(&mut self, bytes: &[u8]) {
-        self.parser.feed(bytes);
+        self.feed_hashed_elsewhere(bytes);
         self.hash.update(bytes);
+    }
+
+    /// Reads the next bytes without hashing them: whoever hashes them at the same time gives the hash to
+    /// [`finish_with`](Self::finish_with).
+    pub fn feed_hashed_elsewhere(&mut self, bytes: &[u8]) {
+        self.parser.feed(bytes);
     }
 
     /// Returns the result of the bytes so far.
@@ -46,7 +52,13 @@ impl Intake {
     /// Returns the result.
     #[must_use]
     pub fn finish(self) -> RunResult {
-        let hash: [u8; 32] = self.hash.finalize().into();
+        let hash = self.hash.clone().finalize().into();
+        self.finish_with(hash)
+    }
+
+    /// Returns the result of a log with this SHA-256.
+    #[must_use]
+    pub fn finish_with(self, hash: [u8; 32]) -> RunResult {
         let (name, log) = (LogName::of(&self.path), self.parser.finish());
         RunResult {
             version: VERSION,

@@ -6,9 +6,13 @@ use super::walk::{Found, LogFiles, explain};
 use crate::log_file;
 use jiff::Timestamp;
 use jiff::civil::DateTime;
+use sha2::{Digest as _, Sha256};
 use std::fs;
 use std::io::{self, Read};
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread;
 use trainplan_shared::log::{Failure, Parser, Status};
 use trainplan_shared::result::{self, Intake, JobFiles, LogPart, Report, RunResult, View};
 
@@ -47,8 +51,8 @@ pub(super) fn run_of(found: &Found, view: &View) -> Result<RunResult, Box<Report
         Found::Stdin => log_file::text(io::stdin())
             .and_then(|text| {
                 let mut intake = Intake::new("-", &view.spec);
-                feed(&mut intake, text, |_| {})?;
-                Ok(intake.finish())
+                let hash = hashed(|hasher| feed(&mut intake, text, hasher, |_| {}))?;
+                Ok(intake.finish_with(hash))
             })
             .map_err(|error| unread(Path::new("-"), explain(&error))),
         Found::File(log) if found.is_saved() => {
@@ -71,20 +75,23 @@ fn intake(log: &LogFiles, view: &View) -> io::Result<RunResult> {
     let mut intake = Intake::new(path.to_string_lossy(), &view.spec).written_at(written_at(path));
     let mut job = JobFiles::default();
     let mut last = None;
-    for part in &log.parts {
-        let text = log_file::open(part)?;
-        if log.parts.len() == 1 {
-            feed(&mut intake, text, |_| {})?;
-            continue;
+    let hash = hashed(|hasher| {
+        for part in &log.parts {
+            let text = log_file::open(part)?;
+            if log.parts.len() == 1 {
+                feed(&mut intake, text, hasher, |_| {})?;
+                continue;
+            }
+            let mut times = LogTimes::default();
+            feed(&mut intake, text, hasher, |piece| times.feed(piece))?;
+            let span = times.span();
+            let idle_s =
+                last.zip(span).map(|(last, (first, _))| first.duration_since(last).as_secs_f64().max(0.0));
+            last = span.map(|(_, last)| last);
+            job.parts.push(LogPart { name: name_of(part), idle_s });
         }
-        let mut times = LogTimes::default();
-        feed(&mut intake, text, |piece| times.feed(piece))?;
-        let span = times.span();
-        let idle_s =
-            last.zip(span).map(|(last, (first, _))| first.duration_since(last).as_secs_f64().max(0.0));
-        last = span.map(|(_, last)| last);
-        job.parts.push(LogPart { name: name_of(part), idle_s });
-    }
+        Ok(())
+    })?;
     for batch in &log.batch {
         // Whatever is wrong with it, the log itself was read.
         let mut parser = Parser::new();
@@ -94,7 +101,7 @@ fn intake(log: &LogFiles, view: &View) -> io::Result<RunResult> {
             job.failures.extend(failures.map(|failure| Failure { file: Some(name_of(batch)), ..failure }));
         }
     }
-    let mut run = intake.finish();
+    let mut run = intake.finish_with(hash);
     run.job = job;
     Ok(run)
 }
@@ -103,10 +110,40 @@ fn name_of(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// Feeds a log to the intake, showing each piece to `seen`.
-fn feed(intake: &mut Intake, text: impl Read, mut seen: impl FnMut(&[u8])) -> io::Result<()> {
+/// Pieces on their way to the thread that hashes them.
+type Hasher = SyncSender<Arc<[u8]>>;
+
+/// How many pieces wait for the thread that hashes them.
+const AHEAD: usize = 8;
+
+/// Returns the SHA-256 of all pieces that `read` sends. They are hashed on another thread, because that takes as long as reading
+/// them.
+fn hashed(read: impl FnOnce(&Hasher) -> io::Result<()>) -> io::Result<[u8; 32]> {
+    thread::scope(|scope| {
+        let (hasher, pieces) = sync_channel::<Arc<[u8]>>(AHEAD);
+        let hash = scope.spawn(move || {
+            let mut hash = Sha256::new();
+            pieces.iter().for_each(|piece| hash.update(&*piece));
+            hash.finalize().into()
+        });
+        let read = read(&hasher);
+        drop(hasher);
+        let hash = hash.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        read.map(|()| hash)
+    })
+}
+
+/// Feeds a log to the intake and the hasher, showing each piece to `seen`.
+fn feed(
+    intake: &mut Intake,
+    text: impl Read,
+    hasher: &Hasher,
+    mut seen: impl FnMut(&[u8]),
+) -> io::Result<()> {
     read_pieces(text, |piece| {
-        intake.feed(piece);
+        // It ends only with a panic, which ends the reading too.
+        let _ = hasher.send(piece.into());
+        intake.feed_hashed_elsewhere(piece);
         seen(piece);
     })
 }
