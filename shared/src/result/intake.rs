@@ -37,7 +37,7 @@ impl Intake {
         self.hash.update(bytes);
     }
 
-    /// Reads the next bytes without hashing them: whoever hashes them at the same time gives the hash to
+    /// Reads the next bytes without hashing them. The caller hashes them and gives the hash to
     /// [`finish_with`](Self::finish_with).
     pub fn feed_hashed_elsewhere(&mut self, bytes: &[u8]) {
         self.parser.feed(bytes);

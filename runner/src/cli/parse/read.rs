@@ -111,14 +111,14 @@ fn name_of(path: &Path) -> String {
 }
 
 /// Pieces on their way to the thread that hashes them.
-type Hasher = SyncSender<Arc<[u8]>>;
+type HashSender = SyncSender<Arc<[u8]>>;
 
 /// How many pieces wait for the thread that hashes them.
 const AHEAD: usize = 8;
 
 /// Returns the SHA-256 of all pieces that `read` sends. They are hashed on another thread, because that takes as long as reading
 /// them.
-fn hashed(read: impl FnOnce(&Hasher) -> io::Result<()>) -> io::Result<[u8; 32]> {
+fn hashed(read: impl FnOnce(&HashSender) -> io::Result<()>) -> io::Result<[u8; 32]> {
     thread::scope(|scope| {
         let (hasher, pieces) = sync_channel::<Arc<[u8]>>(AHEAD);
         let hash = scope.spawn(move || {
@@ -137,7 +137,7 @@ fn hashed(read: impl FnOnce(&Hasher) -> io::Result<()>) -> io::Result<[u8; 32]> 
 fn feed(
     intake: &mut Intake,
     text: impl Read,
-    hasher: &Hasher,
+    hasher: &HashSender,
     mut seen: impl FnMut(&[u8]),
 ) -> io::Result<()> {
     read_pieces(text, |piece| {
