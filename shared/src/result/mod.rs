@@ -87,13 +87,13 @@ impl RunResult {
     }
 
     /// Returns whether this result contains everything that another result of the same log does. The log's path, name and
-    /// time may differ. A result whose identity has doubts contains less.
+    /// time may differ, and so may the files beside it. A result whose identity has doubts contains less.
     #[must_use]
     pub fn covers(&self, other: &Self) -> bool {
         let is_doubtful = !other.identity.doubts.is_empty();
         let knows = self.identity.scenario == other.identity.scenario && self.comparable == other.comparable;
         // Compared as text, in which NaN equals NaN.
-        let told = |run: &Self| serde_json::to_string(&(&run.log, &run.job, &run.carried)).ok();
+        let told = |run: &Self| serde_json::to_string(&(&run.log, &run.carried)).ok();
         self.id == other.id
             && self.source.sha256 == other.source.sha256
             && (knows || is_doubtful)
