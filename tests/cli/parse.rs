@@ -427,6 +427,36 @@ fn the_logs_of_a_restarted_job_are_one_run() {
 }
 
 #[test]
+fn slow_steps_at_intervals_are_named() {
+    let run = |slow: fn(u64) -> bool, saved: bool| -> String {
+        let steps = timed(1..=50, 0);
+        let line = |(step, line): (u64, &str)| match slow(step) {
+            true if saved => format!(
+                "{}\n  successfully saved checkpoint from iteration {step:8} to /c\n",
+                line.replace("10000.0", "13000.0")
+            ),
+            true => line.replace("10000.0", "13000.0") + "\n",
+            false => format!("{line}\n"),
+        };
+        (1..).zip(steps.lines()).map(line).collect()
+    };
+    let tree = tree([
+        ("1.log", run(|step| step % 10 == 0, true)),
+        ("2.log", run(|step| step % 7 == 3, false)),
+        ("3.log", run(|step| [5, 9, 30].contains(&step), false)),
+    ]);
+    let notes: Vec<String> = rows(&tree, &["."]).iter().map(|row| row["notes"].to_string()).collect();
+    let saved = "Every 10 steps (10, 20, 30, …) one takes more than 1.2 times the median. A checkpoint is saved then.";
+    assert!(notes[0].contains(saved), "{}", notes[0]);
+    assert!(
+        notes[1].contains("Every 7 steps (3, 10, 17, …)") && notes[1].contains("garbage collection"),
+        "{}",
+        notes[1]
+    );
+    assert!(!notes[2].contains("Every"), "{}", notes[2]);
+}
+
+#[test]
 fn the_batch_scripts_output_says_why_a_run_ended() {
     let limit = "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2025-12-19T11:00:00 DUE TO TIME LIMIT ***\n";
     let node = "slurmstepd: error: *** JOB 9 ON n2 CANCELLED AT 2025-12-19T11:00:00 DUE TO NODE FAILURE, SEE SLURMCTLD LOG ***\n";

@@ -304,6 +304,7 @@ impl<'a> ViewedRun<'a> {
         report.compare(known.baseline);
         report.warn_of_few_steps(&log);
         report.warn_of_outliers(&log);
+        report.warn_of_period(&log);
         Self { report, scenario: known.scenario, log, identity }
     }
 }
@@ -440,6 +441,38 @@ impl Report {
             "Of {} scored steps, {steps} took more than {FACTOR} times the median of {} s. The mean includes such steps.",
             times.len(),
             significant(*median, 3)
+        ));
+    }
+
+    /// Names slow steps that come at regular intervals, and what is done then.
+    fn warn_of_period(&mut self, log: &Log) {
+        /// How often the median is the time of a slow step.
+        const FACTOR: f64 = 1.2;
+        let steps = &log.steps;
+        let mut times: Vec<f64> = steps.step_time_s.values(0..steps.len()).collect();
+        times.sort_by(f64::total_cmp);
+        let Some(median) = times.get(times.len() / 2).filter(|_| self.step_time_s.is_some()) else { return };
+        // The first step is slow for reasons of its own.
+        let is_slow = |row: &usize| steps.step_time_s.get(*row).is_some_and(|time| time > FACTOR * median);
+        let slow: Vec<u64> = (1..steps.len()).filter(is_slow).map(|row| steps.label[row]).collect();
+        let [first, second, third, ..] = *slow else { return };
+        let period = second - first;
+        if period < 2 || slow.windows(2).any(|two| two[1] - two[0] != period) {
+            return;
+        }
+        // A log that counts from 0 names a step by one less than its checkpoint.
+        let saves = |step: &&u64| {
+            log.checkpoints.iter().any(|checkpoint| {
+                checkpoint.action == CheckpointAction::Save
+                    && checkpoint.iteration.is_some_and(|iteration| iteration.abs_diff(**step) <= 1)
+            })
+        };
+        let cause = match slow.iter().filter(saves).count() * 2 > slow.len() {
+            true => "A checkpoint is saved then",
+            false => "Evaluation, garbage collection and logging have such intervals",
+        };
+        self.notes.push(format!(
+            "Every {period} steps ({first}, {second}, {third}, …) one takes more than {FACTOR} times the median. {cause}."
         ));
     }
 
