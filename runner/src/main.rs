@@ -8,6 +8,7 @@ mod fetch;
 mod history;
 mod interruptions;
 mod journal;
+mod log_file;
 mod migrations;
 mod secrets;
 mod serve;

@@ -73,15 +73,15 @@ fn log_of(recipe: &Recipe) -> (String, String) {
     match id.release {
         Release::R24_11 => (
             format!("results/24.11/{dtype}/{size}/{gpus}/log-nemo_{family}_{size}_{gpus}_389757.out"),
-            nemo1("35"),
+            nemo1("350"),
         ),
         Release::R25_04 => (
             format!("experiments/x/log-acct.pretrain_{family}_{size}_{dtype}_{gpus}_389757_0.out"),
-            nemo2(recipe.gbs, "35", ""),
+            nemo2(recipe.gbs, "350", ""),
         ),
         Release::R25_05 | Release::R25_12 => (
             format!("log-acct-x.pretrain_{family}_{size}_{dtype}_{layout}_389757_0.out"),
-            nemo2(recipe.gbs, "35", " | TFLOPS_per_GPU: 800"),
+            nemo2(recipe.gbs, "350", " | TFLOPS_per_GPU: 800"),
         ),
         Release::R26_06_01 => {
             let id = id.to_string();
@@ -89,7 +89,7 @@ fn log_of(recipe: &Recipe) -> (String, String) {
             let of_recipe =
                 names.map(|line| line.split('\t').collect::<Vec<_>>()).find(|cells| cells[0] == id);
             let experiment = of_recipe.unwrap()[1];
-            (format!("log-acct-x.{experiment}_389757_0.out"), bridge(recipe.gbs, "35000.0"))
+            (format!("log-acct-x.{experiment}_389757_0.out"), bridge(recipe.gbs, "350000.0"))
         }
         Release::BridgeMain => {
             let id = id.to_string();
@@ -99,7 +99,7 @@ fn log_of(recipe: &Recipe) -> (String, String) {
             let name = of_recipe.unwrap()[1].strip_suffix("_config").unwrap();
             (
                 format!("experiments/{name}/{name}_1764000000/training/log-acct-x.training_389757_0.out"),
-                bridge(recipe.gbs, "35000.0"),
+                bridge(recipe.gbs, "350000.0"),
             )
         }
     }
@@ -126,10 +126,12 @@ fn what_can_not_be_compared_says_why() {
     let other = Report::of(&run, &View { window: Some("35-44".parse().unwrap()), ..View::default() });
     assert!(other.notes.iter().any(|note| note.contains("its release scores last")), "{:?}", other.notes);
 
-    let fast = log.replace("in s: 35", "in s: 0.1");
+    let fast = log.replace("in s: 350", "in s: 0.1");
     let fast = Report::of(&run_said(&path, &fast, &Spec::default()), &View::default());
     assert!(
-        !fast.comparable.yes && fast.comparable.reasons[0].contains("A step time of 0.1 s is impossible"),
+        fast.status == Status::Implausible
+            && !fast.comparable.yes
+            && fast.comparable.reasons[0].contains("A step time of 0.1 s is impossible"),
         "{:?}",
         fast.comparable
     );
@@ -149,7 +151,7 @@ fn the_logs_of_every_recipe_are_known_for_what_they_are() {
         let (path, log) = log_of(recipe);
         let found = report(&path, &log);
         assert_eq!(found.status, Status::Scored, "{path}");
-        let tokens_per_s = f64::from(recipe.seq_len) * f64::from(recipe.gbs) / 35.0;
+        let tokens_per_s = f64::from(recipe.seq_len) * f64::from(recipe.gbs) / 350.0;
         assert_eq!(found.tokens_per_s, Some(tokens_per_s), "{path}");
         // The names of 25.12 and 26.06.01 do not tell one GPU type from another.
         let said = Spec::default().with(Field::Gpu, &recipe.id.gpu);

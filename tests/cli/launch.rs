@@ -55,6 +55,16 @@ fn the_script_says_what_it_needs() {
 }
 
 #[test]
+fn errors_do_nothing_to_the_terminal() {
+    for field in ["--model", "--recipe", "--install-path", "--venv", "--load-checkpoint", "--style", "--gbs"]
+    {
+        let run = trainplan(["launch", field, "/a\u{1b}[31mb $ x"]);
+        assert_eq!(run.code, Some(2), "{field}");
+        assert!(!run.stderr.chars().any(|c| c.is_control() && c != '\n'), "{field}: {:?}", run.stderr);
+    }
+}
+
+#[test]
 fn json_has_every_part() {
     let launch = json(&["launch", "--recipe", "nemotron4-340b/gb200/fp8/256@25.12"]);
     for field in ["prepare", "cwd", "commands", "env", "script", "outputs", "warnings"] {

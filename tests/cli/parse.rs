@@ -134,6 +134,40 @@ fn a_run_stands_beside_the_published_number() {
     assert_ne!(full["mfu"], row["mfu"]);
 }
 
+#[test]
+fn a_run_that_contradicts_what_was_set_is_not_scored() {
+    let tree = tree([
+        (LLAMA_70B, nemo2(50, 512, 10_000, 0, "")),
+        ("fast.log", nemo2(50, 512, 1000, 0, "")),
+        ("mbridge_2.log", nemo2(50, 512, 10_000, 0, "")),
+    ]);
+    let implausible = |arguments: &[&str]| {
+        let run = parse(&tree, &[arguments, &["--format", "json"]].concat());
+        assert_eq!(run.code, Some(4), "{}", run.stderr);
+        let row = rows_of(&run).swap_remove(0);
+        assert_eq!((&row["status"], &row["comparable"]["yes"]), (&"implausible".into(), &false.into()));
+        // The steps were measured, but say nothing of what was set.
+        assert!(row["step_time_s"]["mean"].is_f64() && row["mfu"].is_null() && row["tokens_per_s"].is_null());
+        row["reason"].as_str().unwrap().to_owned()
+    };
+    let other = implausible(&[LLAMA_70B, "--recipe", "llama3.1-8b/h100/fp8/8@25.04"]);
+    for contradiction in ["Model llama3.1-70b, but llama3.1-8b", "GPUs 256, but 8", "above the GPU's peak"] {
+        assert!(other.contains(contradiction), "{other}");
+    }
+    let fast = implausible(&["fast.log", "--recipe", "llama3.1-70b/h100/fp8/256@25.04"]);
+    assert!(fast.starts_with("A step time of 1 s is impossible: its MFU would be 398 %"), "{fast}");
+    let batch = implausible(&[LLAMA_70B, "--gbs", "1024"]);
+    assert!(batch.contains("GBS 512, but 1024 was set"), "{batch}");
+    // Set in a saved result's view, it is the same.
+    parse(&tree, &[LLAMA_70B, "--save", "results"]);
+    implausible(&["results", "--recipe", "llama3.1-8b/h100/fp8/8@25.04"]);
+    // The second log of a folder is not one of 2 GPUs.
+    let numbered =
+        rows(&tree, &["mbridge_2.log", "--recipe", "llama3.1-70b/h100/fp8/256@25.04"]).swap_remove(0);
+    assert_eq!(numbered["comparable"]["reasons"], serde_json::json!([]));
+    assert_eq!(numbered["baseline"]["speed_percent"].as_f64(), Some(100.0));
+}
+
 /// Prints the `row`th of fifty steps, which takes 2 s and a hundredth of its row.
 type Line = fn(u64) -> String;
 
@@ -288,9 +322,179 @@ fn whatever_is_bad_is_listed_with_its_reason() {
     }
     let reason = |path: &str| rows.iter().find(|row| row["path"] == path).unwrap()["reason"].to_string();
     assert!(reason("./newer.result.json").contains("update trainplan"));
-    assert!(reason("./compressed.log.gz").contains("gunzip"));
+    assert!(reason("./compressed.log.gz").contains("cut off"));
     assert!(reason("missing").contains("No such file"));
     assert_eq!(parse(&tree, &["missing", "empty.log"]).code, Some(4));
+}
+
+/// Bytes as gzip stores them.
+fn gzipped(text: &[u8]) -> Vec<u8> {
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    packed.write_all(text).unwrap();
+    packed.finish().unwrap()
+}
+
+#[test]
+fn compressed_logs_are_the_same_runs() {
+    let text = nemo2(50, 512, 10_000, 0, "");
+    let (gzip, zstd) = (gzipped(text.as_bytes()), zstd::encode_all(text.as_bytes(), 3).unwrap());
+    // Logs that are rotated are several members in one file.
+    let (one, two) = text.split_at(text.len() / 2);
+    let members = [gzipped(one.as_bytes()), gzipped(two.as_bytes())].concat();
+    let tree = tree([
+        (format!("a/{LLAMA_70B}.gz"), gzip.clone()),
+        (format!("b/{LLAMA_70B}.zst"), zstd.clone()),
+        (format!("c/{LLAMA_70B}"), zstd),
+        (format!("d/{LLAMA_70B}.gz"), members),
+        (format!("e/{LLAMA_70B}"), text.into_bytes()),
+    ]);
+    let rows = rows(&tree, &["."]);
+    assert_eq!(rows.len(), 5);
+    for row in &rows {
+        assert_eq!((&row["id"], &row["step_time_s"]["mean"]), (&rows[4]["id"], &10.0.into()), "{row}");
+        assert_eq!(row["recipe"], "llama3.1-70b/h100/fp8/256@25.04");
+    }
+    let mut child = Command::new(binary())
+        .args(["parse", "-", "--format", "json", "--window", "last"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(&gzip).unwrap();
+    let piped = rows_of(&run_of(&child.wait_with_output().unwrap()));
+    assert_eq!((&piped[0]["id"], &piped[0]["status"]), (&rows[4]["id"], &"scored".into()));
+}
+
+#[test]
+fn a_compressed_file_that_is_no_log_is_refused() {
+    // A gibibyte of nothing is a hundred kilobytes.
+    let mut bomb = zstd::stream::write::Encoder::new(Vec::new(), 3).unwrap();
+    (0..1024).for_each(|_| bomb.write_all(&vec![b'a'; 1 << 20]).unwrap());
+    let bomb = bomb.finish().unwrap();
+    let cut = gzipped(nemo2(50, 512, 10_000, 0, "").as_bytes());
+    let tree = tree([("bomb.log.zst", bomb), ("cut.log.gz", cut[..cut.len() / 2].to_vec())]);
+    let told = rows_of(&parse(&tree, &[".", "--format", "json"]));
+    for (row, why) in told.iter().zip(["expands more than 1000 times", "compressed file is cut off"]) {
+        assert_eq!(row["status"], "unreadable");
+        assert!(row["reason"].as_str().unwrap().contains(why), "{row}");
+    }
+}
+
+/// Steps of Megatron-Bridge with the time of each line, one every ten seconds from `start`.
+fn timed(steps: std::ops::RangeInclusive<u64>, minute: u64) -> String {
+    let line = |(place, step): (u64, u64)| {
+        let (minutes, seconds) = (minute + place * 10 / 60, place * 10 % 60);
+        format!(
+            " [2025-12-19 10:{minutes:02}:{seconds:02}] iteration {step:8}/      50 | consumed samples: {:12} | elapsed \
+             time per iteration (ms): 10000.0 | global batch size:   512 | lm loss: 1.2E+01 | grad norm: 1.234 |\n",
+            512 * step
+        )
+    };
+    (0..).zip(steps).map(line).collect()
+}
+
+#[test]
+fn the_logs_of_a_restarted_job_are_one_run() {
+    let name = |job: u32, restart: u32| format!("log-acct.pretrain_llama3.1_70b_fp8_256_{job}_{restart}.out");
+    let tree = tree([
+        (name(7, 0), timed(1..=30, 0)),
+        (name(7, 1), timed(21..=40, 15)),
+        (name(7, 10), timed(41..=50, 30)),
+        // Another job of the folder is another run.
+        (name(8, 0), timed(1..=50, 0)),
+        (name(9, 0), timed(1..=12, 0)),
+    ]);
+    let rows = rows(&tree, &[".", "--window", "35-44"]);
+    let paths: Vec<_> = rows.iter().map(|row| row["path"].as_str().unwrap()).collect();
+    assert_eq!(
+        paths,
+        [format!("./{}", name(7, 10)), format!("./{}", name(8, 0)), format!("./{}", name(9, 0))]
+    );
+    let joined = &rows[0];
+    assert_eq!((&joined["status"], &joined["steps"]), (&"scored".into(), &50.into()), "{joined}");
+    // From 10:04:50 to 10:15:00, and from 10:18:10 to 10:30:00.
+    let note =
+        "Joined from 3 logs of a restarted job: 1320 s passed between them, and 10 steps were done again.";
+    assert!(joined["notes"].to_string().contains(note), "{joined}");
+    assert_eq!(rows[2]["status"], "incomplete");
+    // The id is that of the logs one after the other.
+    let all: String = [timed(1..=30, 0), timed(21..=40, 15), timed(41..=50, 30)].concat();
+    fs::write(tree.path().join("all.log"), all).unwrap();
+    assert_eq!(rows_of(&parse(&tree, &["all.log", "--format", "json"]))[0]["id"], joined["id"]);
+    // A log that is named is read alone.
+    let alone = rows_of(&parse(&tree, &[&name(7, 0), "--format", "json"]));
+    assert_eq!((alone.len(), &alone[0]["steps"]), (1, &30.into()));
+}
+
+#[test]
+fn slow_steps_at_intervals_are_named() {
+    let run = |slow: fn(u64) -> bool, saved: bool| -> String {
+        let steps = timed(1..=50, 0);
+        let line = |(step, line): (u64, &str)| match slow(step) {
+            true if saved => format!(
+                "{}\n  successfully saved checkpoint from iteration {step:8} to /c\n",
+                line.replace("10000.0", "13000.0")
+            ),
+            true => line.replace("10000.0", "13000.0") + "\n",
+            false => format!("{line}\n"),
+        };
+        (1..).zip(steps.lines()).map(line).collect()
+    };
+    let tree = tree([
+        ("1.log", run(|step| step % 10 == 0, true)),
+        ("2.log", run(|step| step % 7 == 3, false)),
+        ("3.log", run(|step| [5, 9, 30].contains(&step), false)),
+    ]);
+    let notes: Vec<String> = rows(&tree, &["."]).iter().map(|row| row["notes"].to_string()).collect();
+    let saved = "Every 10 steps (10, 20, 30, …) one takes more than 1.2 times the median. A checkpoint is saved then.";
+    assert!(notes[0].contains(saved), "{}", notes[0]);
+    assert!(
+        notes[1].contains("Every 7 steps (3, 10, 17, …)") && notes[1].contains("garbage collection"),
+        "{}",
+        notes[1]
+    );
+    assert!(!notes[2].contains("Every"), "{}", notes[2]);
+}
+
+#[test]
+fn the_batch_scripts_output_says_why_a_run_ended() {
+    let limit = "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2025-12-19T11:00:00 DUE TO TIME LIMIT ***\n";
+    let node = "slurmstepd: error: *** JOB 9 ON n2 CANCELLED AT 2025-12-19T11:00:00 DUE TO NODE FAILURE, SEE SLURMCTLD LOG ***\n";
+    let log = |job: u32| format!("log-a.pretrain_llama3.1_70b_fp8_256_{job}_0.out");
+    let tree = tree([
+        (
+            log(7),
+            nemo2(50, 512, 10_000, 0, "")
+                .lines()
+                .take(20)
+                .map(|line| format!("{line}\n"))
+                .collect::<String>(),
+        ),
+        ("sbatch_a.pretrain_llama3.1_70b_fp8_256_7.out".into(), format!("starting\n{limit}")),
+        // What happens after the last step changes nothing.
+        (log(8), nemo2(50, 512, 10_000, 0, "")),
+        ("slurm-8.out".into(), limit.replace('7', "8")),
+        (
+            log(9),
+            nemo2(50, 512, 10_000, 0, "")
+                .lines()
+                .take(20)
+                .map(|line| format!("{line}\n"))
+                .collect::<String>(),
+        ),
+        ("slurm-9.out".into(), node.to_owned()),
+    ]);
+    let rows = rows(&tree, &["."]);
+    let told: Vec<_> =
+        rows.iter().map(|row| (row["status"].as_str().unwrap(), row["reason"].as_str())).collect();
+    let [(ended, why), (whole, none), (lost, node)] = told.as_slice() else { panic!("{told:?}") };
+    assert_eq!((*ended, *whole, *lost, *none), ("failed", "scored", "failed", None));
+    let wanted = "the job hit its time limit (line 2 of sbatch_a.pretrain_llama3.1_70b_fp8_256_7.out)";
+    assert!(why.unwrap().contains(wanted), "{why:?}");
+    assert!(node.unwrap().contains("a node failed (line 1 of slurm-9.out)"), "{node:?}");
+    // Also for a log that is named.
+    let named = rows_of(&parse(&tree, &[&log(7), "--format", "json"]));
+    assert_eq!(named[0]["reason"].as_str(), *why);
 }
 
 #[test]

@@ -36,6 +36,7 @@ on_every_store! {
     watchers_receive_events_and_can_resume
     watchers_who_missed_too_much_are_told_to_reload
     scores_name_their_parser_version
+    a_run_that_contradicts_its_recipe_is_not_scored
     recipes_can_be_corrected_later
     runs_are_compared
     deleted_runs_are_gone
@@ -598,6 +599,20 @@ fn scores_name_their_parser_version(kind: Kind) {
     let summary = owner.json(&format!("/runs/{}/summary", made.run.id));
     assert_eq!(summary["step_time_s"]["mean"], 12.39);
     assert_eq!(summary["cluster"], "eos");
+}
+
+fn a_run_that_contradicts_its_recipe_is_not_scored(kind: Kind) {
+    let server = start(kind);
+    let owner = server.owner();
+    let name = "log-acct.pretrain_llama3.1_70b_fp8_256_12345_0.out";
+    let mut intake = Intake::new(name, &Spec::default().with(Field::Recipe, "llama3.1-8b/h100/fp8/8@25.04"));
+    intake.feed(&log(9.4, 50));
+    let run = intake.finish();
+    assert_eq!(owner.put(&run).status, 201);
+    assert_eq!(owner.all("status=scored"), Vec::<String>::new());
+    assert_eq!(owner.all("status=implausible"), [run.id.to_string()]);
+    let summary = owner.json(&format!("/runs/{}/summary", run.id));
+    assert_eq!((&summary["status"], &summary["mfu"]), (&"implausible".into(), &Value::Null));
 }
 
 fn recipes_can_be_corrected_later(kind: Kind) {

@@ -264,3 +264,26 @@ fn an_upload_survives_a_killed_server() {
     assert_eq!(run.code, Some(0), "{}{}", run.stdout, run.stderr);
     place.assert_the_log_is_there();
 }
+
+#[test]
+fn compressed_and_restarted_logs_arrive_as_their_text() {
+    let place = Place::make(0);
+    let text = fs::read(place.path(LOG)).unwrap();
+    let (one, two) = text.split_at(text.len() / 2);
+    fs::create_dir(place.path("compressed")).unwrap();
+    fs::write(place.path("compressed").join(format!("{LOG}.zst")), zstd::encode_all(&*text, 3).unwrap())
+        .unwrap();
+    fs::create_dir(place.path("parts")).unwrap();
+    fs::write(place.path("parts").join(LOG), one).unwrap();
+    fs::write(place.path("parts").join(LOG.replace("_0.out", "_1.out")), two).unwrap();
+    for (folder, outcome, log) in [("compressed", "new", "sent"), ("parts", "known", "known")] {
+        let (run, rows) = place.upload(&[folder]);
+        assert_eq!((run.code, rows.as_array().unwrap().len()), (Some(0), 1), "{}", run.stderr);
+        assert_eq!(
+            (&rows[0]["outcome"], &rows[0]["log"]),
+            (&outcome.into(), &log.into()),
+            "{folder}: {rows}"
+        );
+        assert_eq!(rows[0]["id"], *place.id(), "{folder}");
+    }
+}

@@ -45,6 +45,7 @@ mod watch;
 use clap::{Parser, Subcommand};
 use exit::Exit;
 use failure::Failure;
+use output::printable;
 use std::io::{self, Write};
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::process::ExitCode;
@@ -132,7 +133,7 @@ pub(crate) fn run() -> ExitCode {
             let exit = failure.exit();
             if exit != Exit::Success {
                 // If stderr is closed as well, the message has nowhere to go.
-                let _ = writeln!(io::stderr(), "error: {failure}");
+                let _ = writeln!(io::stderr(), "error: {}", safe(&failure.to_string()));
             }
             exit
         }
@@ -197,7 +198,12 @@ fn address(text: &str) -> Result<SocketAddr, String> {
 
 /// Prints a note to stderr, beside the result.
 fn note(text: &str) {
-    let _ = writeln!(io::stderr(), "note: {text}");
+    let _ = writeln!(io::stderr(), "note: {}", safe(text));
+}
+
+/// Returns a text that may repeat what a user or a file said, so that it does nothing to the terminal.
+fn safe(text: &str) -> String {
+    text.lines().map(printable).collect::<Vec<_>>().join("\n")
 }
 
 #[cfg(test)]

@@ -3,10 +3,11 @@
 use super::data_dir::StoreArgs;
 use super::import::{could_not_read, files, log_of};
 use super::output::{self, Format, FormatArg};
+use super::parse::{self, LogFiles};
 use super::run::block_on;
 use super::scenario::ScenarioArgs;
 use super::stored::by_id;
-use super::{Failure, note, parse};
+use super::{Failure, note};
 use crate::journal::{Journal, PendingUpload};
 use crate::store::Store;
 use crate::upload::{RawLog, Remote, Sent, UploadError, remote, send_due, send_stored, settle, unencrypted};
@@ -64,7 +65,7 @@ pub(super) struct Args {
     /// With --pending: remove the waiting results from the queue, unsent. You can still send each by its id
     #[arg(long, requires = "pending")]
     forget: bool,
-    /// Raw log, plain or compressed with zstd, to send with the result; requires exactly one RESULT
+    /// Raw log, plain or compressed, to send with the result; requires exactly one RESULT
     #[arg(long, value_name = "FILE", conflicts_with = "no_log")]
     log: Option<PathBuf>,
     /// Don't send raw logs
@@ -161,7 +162,7 @@ impl SendOutcome {
 /// Something to send.
 enum UploadItem {
     File {
-        path: PathBuf,
+        log: LogFiles,
         /// Whether the user named the file, not only its folder.
         is_named: bool,
     },
@@ -222,7 +223,7 @@ impl Args {
         let mut rows: Vec<SentRow> = Vec::new();
         for item in &items {
             let (name, id) = match item {
-                UploadItem::File { path, .. } => (path.display().to_string(), None),
+                UploadItem::File { log, .. } => (log.path().display().to_string(), None),
                 UploadItem::Stored { name, id, .. } => (name.clone(), Some(*id)),
             };
             // An unreachable server, or one that denies access, is not tried again for every result.
@@ -233,8 +234,8 @@ impl Args {
                     let sent = send_stored(&remote, store, *id, !self.no_log).await;
                     outcome(Some(*id), sent)
                 }
-                (None, UploadItem::File { path, is_named }) => {
-                    self.send_file(&remote, path, *is_named, &view).await
+                (None, UploadItem::File { log, is_named }) => {
+                    self.send_file(&remote, log, *is_named, &view).await
                 }
             };
             let (id, outcome, log, reason) = row;
@@ -252,10 +253,10 @@ impl Args {
             if path.exists() {
                 let found = match files(path) {
                     results if results.is_empty() => parse::logs(path)?,
-                    results => results,
+                    results => results.into_iter().map(LogFiles::single).collect(),
                 };
                 let is_named = !path.is_dir();
-                items.extend(found.into_iter().map(|path| UploadItem::File { path, is_named }));
+                items.extend(found.into_iter().map(|log| UploadItem::File { log, is_named }));
                 continue;
             }
             let store = match &store {
@@ -271,9 +272,10 @@ impl Args {
         Ok(items)
     }
 
-    async fn send_file(&self, remote: &Remote, path: &Path, is_named: bool, view: &View) -> SendReport {
+    async fn send_file(&self, remote: &Remote, files: &LogFiles, is_named: bool, view: &View) -> SendReport {
+        let path = files.path();
         let unreadable = |why| (None, SendOutcome::Unreadable, None, Some(why));
-        let (bytes, run) = match read(path, view) {
+        let (bytes, run) = match read(files, view) {
             Ok(read) => read,
             Err(ReadFailure::NoRun(why)) if !is_named => return (None, SendOutcome::NoRun, None, Some(why)),
             Err(ReadFailure::NoRun(why) | ReadFailure::Broken(why)) => return unreadable(why),
@@ -322,9 +324,14 @@ impl Args {
     /// Finds the log of a result file: beside it, as `export` writes it, or the file that it was made from,
     /// if unchanged.
     async fn found_log(&self, path: &Path, run: &RunResult) -> Option<RawLog> {
-        let source = Some(PathBuf::from(&run.source.path)).filter(|source| source.is_file());
-        for log in log_of(path).into_iter().chain(source) {
-            let log = RawLog::of_file(&log);
+        let source = Path::new(&run.source.path);
+        let parts: Vec<PathBuf> = match run.job.parts.as_slice() {
+            [] => vec![source.into()],
+            parts => parts.iter().map(|part| source.with_file_name(&part.name)).collect(),
+        };
+        let source = Some(parts).filter(|parts| parts.iter().all(|part| part.is_file()));
+        for log in log_of(path).into_iter().map(|log| vec![log]).chain(source) {
+            let log = RawLog::of_files(log);
             if log.sha256().await.is_ok_and(|sha256| sha256 == run.source.sha256) {
                 return Some(log);
             }
@@ -385,7 +392,8 @@ enum ReadFailure {
 }
 
 /// Reads a result file, or makes one of a log; returns the result and its file.
-fn read(path: &Path, view: &View) -> Result<(Vec<u8>, RunResult), ReadFailure> {
+fn read(log: &LogFiles, view: &View) -> Result<(Vec<u8>, RunResult), ReadFailure> {
+    let path = log.path();
     let broken = |why| ReadFailure::Broken(why);
     if path.to_string_lossy().ends_with(FILE_ENDING) {
         let bytes = fs::read(path).map_err(|error| broken(could_not_read(&error)))?;
@@ -393,7 +401,7 @@ fn read(path: &Path, view: &View) -> Result<(Vec<u8>, RunResult), ReadFailure> {
         return Ok((bytes, run));
     }
     let report = |report: &Report| report.reason.clone().unwrap_or_else(|| "It contains no run.".into());
-    match parse::log(path, view) {
+    match parse::log(log, view) {
         Ok(run) => {
             let file = result::write(&run).map_err(|error| broken(error.to_string()))?;
             Ok((file.into_bytes(), run))

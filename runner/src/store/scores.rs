@@ -124,7 +124,7 @@ impl Store {
 
 /// Returns a new result of the same log, with the facts that are not in the log.
 fn with_known_facts(run: &RunResult, read: RunResult) -> RunResult {
-    let read = RunResult { source: run.source.clone(), ..read };
+    let read = RunResult { source: run.source.clone(), job: run.job.clone(), ..read };
     let Some(carried) = run.carried.clone() else { return RunResult { id: run.id, ..read } };
     let mut new = read.of_run(run.id, carried);
     // What the runner observed of the run itself stays true.

@@ -1,11 +1,11 @@
 //! A raw log, read in pieces so that only one is in memory.
 
 use super::LEVEL;
+use crate::log_file;
 use crate::store::{LogHash, Store, StoreError, hex};
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
-use std::fs::File;
-use std::io::{self, BufRead as _, BufReader, Read, Seek as _, Write as _};
+use std::io::{self, BufRead as _, BufReader, Read, Write as _};
 use std::path::{Path, PathBuf};
 use zstd::stream::write::Encoder;
 
@@ -21,8 +21,8 @@ pub(crate) struct RawLog {
 }
 
 enum Source {
-    /// A file, plain or compressed with zstd.
-    File(PathBuf),
+    /// Files, plain or compressed, which are one log, one after the other.
+    Files(Vec<PathBuf>),
     /// A log of the store.
     Stored(Store, LogHash),
 }
@@ -38,9 +38,14 @@ pub(super) struct Piece {
 }
 
 impl RawLog {
-    /// Returns the log in a file, plain or compressed with zstd.
+    /// Returns the log in a file, plain or compressed.
     pub(crate) fn of_file(path: &Path) -> RawLog {
-        RawLog::of(Source::File(path.to_path_buf()))
+        RawLog::of_files(vec![path.to_path_buf()])
+    }
+
+    /// Returns the log in files, one after the other.
+    pub(crate) fn of_files(paths: Vec<PathBuf>) -> RawLog {
+        RawLog::of(Source::Files(paths))
     }
 
     /// Returns a log of the store.
@@ -99,20 +104,11 @@ impl RawLog {
 
 async fn open(source: &Source) -> io::Result<Reader> {
     let reader: Box<dyn Read + Send> = match source {
-        Source::File(path) => open_file(path)?,
+        Source::Files(paths) => log_file::open_all(paths)?,
         Source::Stored(store, log) => {
             let log = store.read_log(log).await.map_err(|error: StoreError| io::Error::other(error))?;
             Box::new(log.raw()?)
         }
     };
     Ok(BufReader::with_capacity(1 << 18, reader))
-}
-
-fn open_file(path: &Path) -> io::Result<Box<dyn Read + Send>> {
-    const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
-    let mut file = File::open(path)?;
-    let mut begin = Vec::new();
-    (&mut file).take(4).read_to_end(&mut begin)?;
-    file.rewind()?;
-    Ok(if begin == ZSTD { Box::new(zstd::Decoder::new(file)?) } else { Box::new(file) })
 }

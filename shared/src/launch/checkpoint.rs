@@ -4,6 +4,7 @@ use super::offers;
 use super::plan::LaunchPlan;
 use super::word::ShellWord;
 use crate::field::Field;
+use crate::log::Format;
 use crate::message;
 use crate::message::{Message, Setting};
 use crate::problem::Problem;
@@ -29,6 +30,14 @@ fn save(plan: &mut LaunchPlan) {
     }
     if plan.rules().experiment == ExperimentName::Bridge {
         plan.need("CHECKPOINT_DIR", "the directory to save the checkpoint in");
+    }
+    // NeMo's recipe of the 340B overlaps the gathering of parameters with the optimizer's step, but not if it saves.
+    let rules = plan.rules();
+    if rules.log == Format::Nemo2 && rules.family == "nemotron4" && plan.scenario.layout.vp() > 1 {
+        plan.incomparable.push(
+            "saving a checkpoint switches off the overlap of the optimizer's step with gathering parameters"
+                .into(),
+        );
     }
     let (gpus, limits) = (plan.gpus(), plan.target.limits);
     let outside =
@@ -94,6 +103,7 @@ fn check_path(plan: &mut LaunchPlan, path: &ShellWord) {
         plan.refuse(Problem::new(Field::LoadCheckpoint, path, message).suggest([parent]));
     }
     if !plan.rules().mounts_top_directory_only {
+        plan.problems.extend(not_mountable(Field::LoadCheckpoint, path, ","));
         return;
     }
     let variable = format!("${}", plan.script().root);
@@ -117,6 +127,16 @@ fn check_path(plan: &mut LaunchPlan, path: &ShellWord) {
             format!("Make sure that the checkpoint is below {variable}."),
         ),
     }
+}
+
+/// Returns the problem of a path that is mounted in a container, in a list that `separators` divide.
+pub(super) fn not_mountable(field: Field, path: &ShellWord, separators: &str) -> Option<Problem> {
+    let separator = path.to_string().chars().find(|c| separators.contains(*c))?;
+    let separator = if separator == ',' { "a comma" } else { "a colon" };
+    let message = format!(
+        " \"{path}\" contains {separator}, which divides the list of mounts. Use another path, or a link to it."
+    );
+    Some(Problem::new(field, path, message![field, message]))
 }
 
 fn unsupported(plan: &LaunchPlan, field: Field) -> Problem {

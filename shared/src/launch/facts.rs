@@ -164,6 +164,12 @@ impl Variable {
         self.name == name && matches!(self.usage, VariableUse::Changes | VariableUse::Moves)
     }
 
+    /// Returns whether some script does something with a variable of this name.
+    pub(super) fn is_of_another_script(name: &str) -> bool {
+        let acts = |usage| matches!(usage, VariableUse::Option | VariableUse::Changes | VariableUse::Moves);
+        facts().variables.iter().any(|variable| variable.name == name && acts(variable.usage))
+    }
+
     /// Returns whether it is a flag of the script, not a variable.
     pub(super) fn is_flag(&self) -> bool {
         self.name.starts_with('-')

@@ -4,7 +4,9 @@ use super::choice::Style;
 use super::offers;
 use super::plan::{LaunchPlan, given_fields};
 use super::release::reference;
+use super::values::TimeLimit;
 use super::word::ShellWord;
+use crate::estimate::Estimate;
 use crate::field::Field;
 use crate::message;
 use crate::message::{Message, Setting};
@@ -31,19 +33,32 @@ pub(super) fn check_time(plan: &mut LaunchPlan) {
     let strong = plan.target.recipe.id.strong;
     let usual = plan.target.limits.time_limit.or_else(|| plan.script().time_limit(strong));
     let limit = plan.options.time_limit.or(usual);
-    let (Some(limit), Some(reference)) = (limit, reference(plan)) else { return };
-    let needed = f64::from(plan.steps) * reference.baseline.step_time_s;
-    if needed > f64::from(limit.seconds()) && plan.on_slurm() {
-        let steps = plan.steps;
-        let minutes = libm::ceil(needed / 60.0);
-        plan.warn(
-            format!(
-                "At the published step time, {steps} steps take {minutes} minutes, longer than the time \
-                 limit of {limit}."
-            ),
-            message!["Raise ", Field::TimeLimit, ", and add time for the start of the job."],
-        );
+    let Some(limit) = limit else { return };
+    let (step_time_s, source) = match reference(plan) {
+        Some(reference) => (reference.baseline.step_time_s, "published"),
+        None => (Estimate::from_embedded(&plan.scenario.inputs()).step_time_s.mid, "estimated"),
+    };
+    if let Some((text, fix)) = short_limit(limit, plan.steps, step_time_s, source).filter(|_| plan.on_slurm())
+    {
+        plan.warn(text, fix);
     }
+}
+
+/// Returns the warning of a time limit that is shorter than the steps; `source` says whose step time it is.
+pub(super) fn short_limit(
+    limit: TimeLimit,
+    steps: u32,
+    step_time_s: f64,
+    source: &str,
+) -> Option<(String, Message)> {
+    let needed = f64::from(steps) * step_time_s;
+    let minutes = libm::ceil(needed / 60.0);
+    (needed > f64::from(limit.seconds())).then(|| {
+        let text = format!(
+            "At the {source} step time, {steps} steps take {minutes} minutes, longer than the time limit of {limit}."
+        );
+        (text, message!["Raise ", Field::TimeLimit, ", and add time for the start of the job."])
+    })
 }
 
 fn steps(plan: &mut LaunchPlan) {

@@ -42,6 +42,7 @@ pub use values::{EnvOverrides, Gres, SlurmParam, SlurmParams, TimeLimit};
 pub use word::ShellWord;
 
 use crate::catalog::{RecipeId, ReferenceClass, Release};
+use crate::field::Field;
 use crate::problem::Problem;
 use crate::scenario::Scenario;
 use plan::LaunchPlan;
@@ -166,7 +167,9 @@ fn assemble(scenario: &Scenario, options: &LaunchOptions) -> Result<Launch, Vec<
 fn root(plan: &mut LaunchPlan) {
     let name = &plan.script().root;
     match &plan.options.install_path {
-        Some(path) => plan.export(name, path.clone()),
+        Some(path) => {
+            plan.set(Field::InstallPath, path.clone());
+        }
         None => plan.need(
             name,
             match plan.style {

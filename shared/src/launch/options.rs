@@ -5,7 +5,6 @@ use super::values::{self, EnvOverrides, Gres, SlurmParams, TimeLimit};
 use super::word::ShellWord;
 use crate::catalog::Release;
 use crate::field::Field;
-use crate::message;
 use crate::problem::Problem;
 use crate::spec::Spec;
 use std::str::FromStr;
@@ -77,9 +76,9 @@ impl LaunchOptions {
             partition: reader.plain(Field::Partition, ShellWord::value),
             gpus_per_node: reader.whole(Field::GpusPerNode),
             gres: reader.parsed(Field::Gres),
-            install_path: reader.plain(Field::InstallPath, ShellWord::path),
-            recipe_dir: reader.plain(Field::RecipeDir, ShellWord::path),
-            venv: reader.plain(Field::Venv, ShellWord::path),
+            install_path: reader.word(Field::InstallPath, ShellWord::path),
+            recipe_dir: reader.word(Field::RecipeDir, ShellWord::path),
+            venv: reader.word(Field::Venv, ShellWord::path),
             max_steps: reader.whole(Field::MaxSteps),
             time_limit: reader.parsed(Field::TimeLimit),
             profile: reader.switch(Field::Profile),
@@ -88,10 +87,10 @@ impl LaunchOptions {
             gpu_metrics: reader.switch(Field::GpuMetrics),
             nccl_trace: reader.switch(Field::NcclTrace),
             save_checkpoint: reader.switch(Field::SaveCheckpoint),
-            load_checkpoint: reader.plain(Field::LoadCheckpoint, ShellWord::path),
+            load_checkpoint: reader.word(Field::LoadCheckpoint, ShellWord::path),
             slurm_params: reader.parsed(Field::SlurmParams).unwrap_or_default(),
-            mounts: reader.plain(Field::Mounts, ShellWord::with_references),
-            container_image: reader.plain(Field::ContainerImage, ShellWord::with_references),
+            mounts: reader.word(Field::Mounts, ShellWord::with_references),
+            container_image: reader.word(Field::ContainerImage, ShellWord::with_references),
             env: reader.parsed(Field::Env).unwrap_or_default(),
         };
         if reader.problems.is_empty() { Ok(options) } else { Err(reader.problems) }
@@ -120,8 +119,17 @@ impl FieldReader<'_> {
         self.keep(on).unwrap_or_default()
     }
 
-    /// Reads a word that a script can expand without quotes, as every release's scripts do with accounts and
-    /// paths.
+    /// Reads a word. Where a release's script expands it without quotes, it is checked when the plan takes it.
+    fn word(
+        &mut self,
+        field: Field,
+        read: impl Fn(Field, &str) -> Result<ShellWord, Problem>,
+    ) -> Option<ShellWord> {
+        let word = self.spec.get(field).map(|text| read(field, text)).transpose();
+        self.keep(word)
+    }
+
+    /// Reads a name of Slurm's, which contains nothing that a shell would split or replace.
     fn plain(
         &mut self,
         field: Field,
@@ -129,12 +137,9 @@ impl FieldReader<'_> {
     ) -> Option<ShellWord> {
         let word = self.spec.get(field).map(|text| {
             let word = read(field, text)?;
-            match word.unquoted_fault() {
+            match word.unquoted_problem(field) {
                 None => Ok(word),
-                Some(fault) => {
-                    let message = message![field, format!(" \"{word}\" {fault}.")];
-                    Err(Problem::new(field, word, message))
-                }
+                Some(problem) => Err(problem),
             }
         });
         self.keep(word.transpose())

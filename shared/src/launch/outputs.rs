@@ -43,16 +43,26 @@ impl Outputs {
 
     /// The outputs of a job script: one directory for each precision, size and GPU count.
     fn of_job_script(plan: &LaunchPlan) -> Outputs {
-        let (dtype, size, gpus) = (plan.scenario.dtype, plan.size(), plan.gpus());
+        let (dtype, size) = (plan.scenario.dtype, plan.size());
         let family = plan.rules().family;
-        let results = plan.root().then(format!("/results/{}/{dtype}/{size}/{gpus}", plan.release()));
-        let log = results.clone().then(format!("/log-nemo_{family}_{size}_{gpus}_")).then_any().then(".out");
+        // The script names directory and log by this variable, if it is set.
+        let gpus = plan.options.env.get("SBATCH_GPUS").cloned().unwrap_or_else(|| ShellWord::of(plan.gpus()));
+        let results = plan.root().then(format!("/results/{}/{dtype}/{size}/", plan.release())).join(&gpus);
+        let log = results
+            .clone()
+            .then(format!("/log-nemo_{family}_{size}_"))
+            .join(&gpus)
+            .then("_")
+            .then_any()
+            .then(".out");
         // Slurm replaces %j by the job's number.
         let log = plan.options.env.get("SRUN_OUTPUT").map_or(log, |chosen| chosen.with_any_for("%j"));
         let profile = || {
             results
                 .clone()
-                .then(format!("/nsys/{family}-{size}-{dtype}_{gpus}g_"))
+                .then(format!("/nsys/{family}-{size}-{dtype}_"))
+                .join(&gpus)
+                .then("g_")
                 .then_any()
                 .then(".nsys-rep")
         };

@@ -48,6 +48,8 @@ pub(super) fn apply(plan: &mut LaunchPlan) {
             if let Some(fault) = value.unquoted_fault().filter(|_| variable.unquoted()) {
                 refuse(plan, format!("The value of {name} {fault}.").into());
             }
+        } else if Variable::is_of_another_script(name) {
+            plan.warn(format!("The script of release {release} doesn't read {name}."), "Remove it.");
         }
         plan.export(name, value.clone());
     }

@@ -173,6 +173,7 @@ impl<'a> LaunchPlan<'a> {
     pub(super) fn set(&mut self, field: Field, value: ShellWord) -> bool {
         let variable = self.script().variable_of(field);
         if let Some(variable) = variable {
+            self.problems.extend(value.unquoted_problem(field).filter(|_| variable.unquoted()));
             self.export(&variable.name, value);
         }
         variable.is_some()

@@ -195,7 +195,11 @@ fn bridge_checkout(plan: &LaunchPlan) -> Instruction {
 fn setup_runai(plan: &LaunchPlan) -> Instruction {
     Instruction::new(
         "Set the recipe up for Run:ai",
-        ["export CLUSTER_TYPE=runai".to_string(), "./setup.sh".to_string()],
+        [
+            "export CLUSTER_TYPE=runai".to_string(),
+            format!("export GPU_TYPE={}", plan.scenario.gpu.id),
+            "./setup.sh".to_string(),
+        ],
         format!(
             "In the directory {} of the release, with the Python environment active. Ignore an error about \
              tritonclient and urllib3.",

@@ -24,6 +24,22 @@ pub(super) fn apply(plan: &mut LaunchPlan) {
         plan.refuse(offers::elsewhere(plan.scenario, problem));
         return;
     }
+    if plan.options.recipe_dir.is_none() {
+        let message = message![
+            format!(
+                "The scripts of release {} don't work on Run:ai: the version of NeMo that they install refuses to start \
+                 without an account, which Run:ai doesn't have. Launch on Slurm, or repair a copy of the scripts and set ",
+                plan.release()
+            ),
+            Field::RecipeDir,
+            " to it."
+        ];
+        plan.refuse(Problem::new(Field::ClusterType, "runai", message).suggest(["slurm"]));
+    }
+    plan.warn(
+        "On Run:ai, NeMo-Run writes no log-*.out files, whatever the release's document says.",
+        "Read the logs with the Run:ai command-line tool, and save them in files to score them.",
+    );
     for (name, what) in NEEDS {
         let by_option = name == "RUN_CONF_MOUNTS" && plan.options.mounts.is_some();
         if !by_option && plan.options.env.get(name).is_none() {

@@ -184,6 +184,12 @@ impl ShellWord {
         if shell.is_empty() { "''".into() } else { shell }
     }
 
+    /// Returns the problem of a field's value that a release's script, which expands it without quotes, would change.
+    pub(super) fn unquoted_problem(&self, field: Field) -> Option<Problem> {
+        let fault = self.unquoted_fault()?;
+        Some(Problem::new(field, self, message![field, format!(" \"{self}\" {fault}.")]))
+    }
+
     /// Returns why a release's script, which expands the word without quotes, would change it: a clause.
     /// `None` if it would not.
     pub(super) fn unquoted_fault(&self) -> Option<String> {

@@ -36,6 +36,9 @@ pub struct Failure {
     pub text: String,
     /// Whether the log reports it after the last step, when it ended the run or only disturbed the shutdown.
     pub after_last_step: bool,
+    /// The name of the file, if it is not the log but one beside it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
 }
 
 /// The kinds of failure. Causes come before their consequences.
@@ -199,6 +202,7 @@ impl Failures {
                 // A long line is shown from shortly before the words.
                 text: excerpt(&text[at.saturating_sub(MOST_TEXT / 2)..], MOST_TEXT),
                 after_last_step: false,
+                file: None,
             });
         }
         for known in self.noted.iter_mut().filter(|known| known.kind == kind) {

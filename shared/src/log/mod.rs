@@ -42,7 +42,7 @@ pub use arguments::Arguments;
 pub use checkpoint::{Checkpoint, CheckpointAction};
 pub use content::Content;
 pub use failure::{Failure, FailureKind};
-pub use name::{LogName, Role};
+pub use name::{LogName, Role, uncompressed_name};
 pub use parser::{Parser, parse};
 pub use score::{Score, Stat, Status, StdKind, score};
 pub use series::{Figure, NotFinite};
@@ -51,7 +51,7 @@ pub use window::{Window, WindowError};
 
 /// The version of the parser and the score. It increases with every change of their results, so that stored scores can
 /// be recognised as outdated and made again.
-pub const PARSER_VERSION: u32 = 2;
+pub const PARSER_VERSION: u32 = 3;
 
 /// The contents of a log.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

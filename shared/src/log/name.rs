@@ -93,6 +93,7 @@ impl LogName {
     }
 
     fn of_part(part: &str) -> Self {
+        let part = uncompressed_name(part);
         let stem = [".out", ".err", ".log", ".txt"].iter().find_map(|ending| part.strip_suffix(ending));
         let stem = stem.unwrap_or(part);
         let (role, stem) = if let Some(rest) = stem.strip_prefix("log-") {
@@ -110,7 +111,7 @@ impl LogName {
         name.take_job(&mut words, opening);
         name.experiment = words.join("_");
         let skipped = usize::from(!opening.is_empty());
-        name.take_words(words.get(skipped..).unwrap_or_default());
+        name.take_words(words.get(skipped..).unwrap_or_default(), !opening.is_empty());
         name
     }
 
@@ -136,14 +137,15 @@ impl LogName {
     }
 
     /// Reads the words of an experiment's name: the model comes first, then what is known by its form.
-    fn take_words(&mut self, words: &[&str]) {
+    /// A number alone is the number of GPUs only in the name of an experiment: `mbridge_2.log` is the second of some logs.
+    fn take_words(&mut self, words: &[&str], is_of_experiment: bool) {
         let mut model = Vec::new();
         let mut before = "";
-        let gpus_are_named = words.iter().any(|word| gpus(word).is_some());
+        let numbers_are_gpus = is_of_experiment && !words.iter().any(|word| gpus(word).is_some());
         for word in words {
-            // A number before the first known part belongs to the model: nemotron_3_nano.
-            let is_of_model = before.is_empty() && gpus_are_named && number::<u32>(word).is_some();
-            if !is_of_model && self.take(word, before) {
+            // Another number before the first known part belongs to the model: nemotron_3_nano.
+            let is_known = numbers_are_gpus || number::<u32>(word).is_none();
+            if is_known && self.take(word, before) {
                 before = word;
             } else if before.is_empty() {
                 model.push(*word);
@@ -200,6 +202,12 @@ impl LogName {
             None => false,
         }
     }
+}
+
+/// Returns a log's name without the ending of its compression.
+#[must_use]
+pub fn uncompressed_name(name: &str) -> &str {
+    [".gz", ".zst"].iter().find_map(|ending| name.strip_suffix(ending)).unwrap_or(name)
 }
 
 /// A number of GPUs that says so: `gpus128` or `128gpus`.

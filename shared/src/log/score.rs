@@ -53,6 +53,8 @@ choices! {
         Invalid "invalid",
         /// The log ends before the window ends, or lacks most of its steps.
         Incomplete "incomplete",
+        /// It was scored, but what it is said to be contradicts the log, or is impossible at this speed.
+        Implausible "implausible",
         /// A failure ended the run before the end of the window.
         Failed "failed",
         /// The log has no step.
@@ -222,7 +224,8 @@ fn cause(log: &Log) -> String {
         1 => ", 1 rank".to_owned(),
         ranks => format!(", {ranks} ranks"),
     };
-    format!("{} (line {}{ranks}). {}", failure.kind.what(), failure.line, failure.kind.advice())
+    let file = failure.file.iter().map(|file| format!(" of {file}")).collect::<String>();
+    format!("{} (line {}{file}{ranks}). {}", failure.kind.what(), failure.line, failure.kind.advice())
 }
 
 /// Returns what to know about the measurement.

@@ -23,7 +23,7 @@ pub(super) const CONTRACT: ReleaseContract = ReleaseContract {
     llmb_run: Some("submit"),
     one_job_at_a_time: false,
     logs_count_restarts: true,
-    profiled_ranks: "By the document, ranks 0 to 8 write one each.",
+    profiled_ranks: "Every rank writes one, although the document says ranks 0 to 8.",
     moved: "",
     setup: &[SetupStep::Installer { or_by_hand: false }],
     runai_setup: &[SetupStep::PythonEnvironment, SetupStep::RunaiSetup, SetupStep::RunaiLogin],

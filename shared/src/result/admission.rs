@@ -84,6 +84,18 @@ pub const MAXIMA: &[Maximum] = maxima! {
     "log.failures[].text": LONGEST_SENTENCE, "bytes", |run| {
         longest(run.log.failures.iter().map(|failure| &failure.text))
     };
+    "job.parts": 1000, "items", |run| run.job.parts.len();
+    "job.parts[].name": LONGEST_NAME, "bytes", |run| longest(run.job.parts.iter().map(|part| &part.name));
+    "job.failures": 1000, "items", |run| run.job.failures.len();
+    "job.failures[].ranks": 1000, "items", |run| {
+        run.job.failures.iter().map(|failure| failure.ranks.len()).max().unwrap_or_default()
+    };
+    "job.failures[].text": LONGEST_SENTENCE, "bytes", |run| {
+        longest(run.job.failures.iter().map(|failure| &failure.text))
+    };
+    "job.failures[].file": LONGEST_NAME, "bytes", |run| {
+        longest(run.job.failures.iter().filter_map(|failure| failure.file.as_ref()))
+    };
     "log.arguments": 2000, "items", |run| run.log.arguments.iter().count();
     "log.arguments (names)": LONGEST_NAME, "bytes", |run| {
         longest(run.log.arguments.iter().map(|(name, _)| name))

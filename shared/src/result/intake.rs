@@ -1,6 +1,6 @@
 //! Reads a log: parsed and hashed in one pass.
 
-use super::{Comparability, Identity, Provenance, RunResult, Source, VERSION};
+use super::{Comparability, Identity, JobFiles, Provenance, RunResult, Source, VERSION};
 use crate::log::{LogName, Parser};
 use crate::spec::Spec;
 use sha2::{Digest, Sha256};
@@ -33,8 +33,14 @@ impl Intake {
 
     /// Reads the next bytes.
     pub fn feed(&mut self, bytes: &[u8]) {
-        self.parser.feed(bytes);
+        self.feed_hashed_elsewhere(bytes);
         self.hash.update(bytes);
+    }
+
+    /// Reads the next bytes without hashing them. The caller hashes them and gives the hash to
+    /// [`finish_with`](Self::finish_with).
+    pub fn feed_hashed_elsewhere(&mut self, bytes: &[u8]) {
+        self.parser.feed(bytes);
     }
 
     /// Returns the result of the bytes so far.
@@ -46,7 +52,13 @@ impl Intake {
     /// Returns the result.
     #[must_use]
     pub fn finish(self) -> RunResult {
-        let hash: [u8; 32] = self.hash.finalize().into();
+        let hash = self.hash.clone().finalize().into();
+        self.finish_with(hash)
+    }
+
+    /// Returns the result of a log with this SHA-256.
+    #[must_use]
+    pub fn finish_with(self, hash: [u8; 32]) -> RunResult {
         let (name, log) = (LogName::of(&self.path), self.parser.finish());
         RunResult {
             version: VERSION,
@@ -60,6 +72,7 @@ impl Intake {
             },
             name,
             log,
+            job: JobFiles::default(),
             provenance: Provenance::here(),
             carried: None,
         }

@@ -26,6 +26,7 @@ mod fields;
 mod file;
 mod identity;
 mod intake;
+mod job_files;
 mod log_files;
 mod report;
 mod scoring;
@@ -37,6 +38,7 @@ pub use carried::{CampaignRun, LaunchRecord, PredictionRecord, SlurmJob};
 pub use file::{FileError, VERSION, read, write};
 pub use identity::Identity;
 pub use intake::Intake;
+pub use job_files::{JobFiles, LogPart};
 pub use log_files::{is_log_name, is_told_elsewhere};
 pub(crate) use report::NOT_SCORED;
 pub(crate) use report::ViewedRun;
@@ -68,6 +70,9 @@ pub struct RunResult {
     pub comparable: Comparability,
     /// The parsed log.
     pub log: Log,
+    /// What the files beside the log say about its job.
+    #[serde(default, skip_serializing_if = "JobFiles::is_empty")]
+    pub job: JobFiles,
     /// The program that read the log.
     pub provenance: Provenance,
     /// The campaign's record of the run; none if no campaign launched it.
@@ -91,7 +96,7 @@ impl RunResult {
     }
 
     /// Returns whether this result contains everything that another result of the same log does. The log's path, name and
-    /// time may differ. A result whose identity has doubts contains less.
+    /// time may differ, and so may the files beside it. A result whose identity has doubts contains less.
     #[must_use]
     pub fn covers(&self, other: &Self) -> bool {
         let is_doubtful = !other.identity.doubts.is_empty();

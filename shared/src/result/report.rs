@@ -255,7 +255,10 @@ impl<'a> ViewedRun<'a> {
             None => Cow::Borrowed(&run.identity),
         };
         let known = KnownScenario::of(&identity, view.convention);
-        let log = known.with_step_times(&run.log);
+        let mut log = known.with_step_times(&run.log);
+        if !run.job.failures.is_empty() && !log.is_complete() {
+            run.job.complete(log.to_mut());
+        }
         let window = Scoring::of(view.window, identity.release).window;
         let score = score(&log, window, log.format.map_or(StdKind::Sample, Format::std_kind));
 
@@ -276,7 +279,7 @@ impl<'a> ViewedRun<'a> {
             recipe: known.recipe.map(|recipe| recipe.id.to_string()),
             comparable: Comparability::unless(reasons),
             failures: log.failures.clone(),
-            failure_line: log.cause().map(|failure| failure.line),
+            failure_line: log.cause().filter(|failure| failure.file.is_none()).map(|failure| failure.line),
             publication: known.publication.clone(),
             checkpoint: Checkpoints::of(&log),
             memory: MemoryPeaks {
@@ -292,16 +295,16 @@ impl<'a> ViewedRun<'a> {
             scenario: identity.scenario.clone(),
             ..Report::without(&run.source.path, score.status, None)
         };
-        // With arguments that contradict the scenario, its tokens and FLOPs would be another run's.
-        let is_other_run = !log.arguments.is_empty() && !identity.conflicts.is_empty();
-        report.measure(&score, &known, is_other_run);
+        report.measure(&score, &known, &identity.conflicts);
         let of_release = Scoring::of(None, identity.release).window;
         if window != of_release {
             report.notes.push(format!("Scored by window {window}; its release scores {of_release}."));
         }
+        report.notes.extend(run.job.note(&log));
         report.compare(known.baseline);
         report.warn_of_few_steps(&log);
         report.warn_of_outliers(&log);
+        report.warn_of_period(&log);
         Self { report, scenario: known.scenario, log, identity }
     }
 }
@@ -343,7 +346,7 @@ impl Report {
     }
 
     /// Computes tokens per second and MFU from the step time, as far as the scenario is known.
-    fn measure(&mut self, score: &Score, known: &KnownScenario, is_other_run: bool) {
+    fn measure(&mut self, score: &Score, known: &KnownScenario, conflicts: &[String]) {
         let per_gpu = score.tokens_per_s_per_gpu.map(|stat| stat.mean);
         if self.step_time_s.is_none() && per_gpu.is_none() {
             return;
@@ -355,19 +358,17 @@ impl Report {
                     .into(),
             );
         }
-        if is_other_run {
-            return;
-        }
         let whole = |field| known.spec.whole(field, 1).ok().flatten();
         let step_time_s = self.step_time_s.map(|stat| stat.mean);
-        if let (Some(scenario), Some(step_time_s)) = (&known.scenario, step_time_s) {
-            let metrics = Metrics::new(scenario, step_time_s, DEFAULT_TOKENS);
-            if let Some(impossible) = metrics.warning() {
-                self.comparable.yes = false;
-                self.comparable
-                    .reasons
-                    .push(format!("The log can't be a run of this scenario. {impossible}"));
-            }
+        let metrics = known
+            .scenario
+            .as_ref()
+            .zip(step_time_s)
+            .map(|(scenario, step_time_s)| Metrics::new(scenario, step_time_s, DEFAULT_TOKENS));
+        let impossible = metrics.as_ref().and_then(Metrics::warning);
+        if !conflicts.is_empty() || impossible.is_some() {
+            self.call_implausible(conflicts, impossible);
+        } else if let Some(metrics) = metrics {
             self.tokens_per_s = Some(metrics.tokens_per_s);
             self.mfu = metrics.mfu;
             self.convention = metrics.convention;
@@ -381,6 +382,21 @@ impl Report {
         } else if let (Some(per_gpu), Some(gpus)) = (per_gpu, whole(Field::Gpus)) {
             self.tokens_per_s = Some(per_gpu * f64::from(gpus));
         }
+    }
+
+    /// Marks a measurement as that of another run: what it is said to be contradicts the log, or no GPU is that fast. Its
+    /// tokens per second and FLOPs would be wrong, so it has none.
+    fn call_implausible(&mut self, conflicts: &[String], impossible: Option<String>) {
+        if let Some(impossible) = &impossible {
+            self.comparable = Comparability::unless(
+                [self.comparable.reasons.as_slice(), std::slice::from_ref(impossible)].concat(),
+            );
+        }
+        self.status = Status::Implausible;
+        let advice = "Correct the recipe and the fields that you set, or the file's name.".to_owned();
+        let contradictions = conflicts.iter().cloned().chain(impossible);
+        let reasons: Vec<String> = contradictions.chain([advice]).chain(self.reason.take()).collect();
+        self.reason = Some(reasons.join(" "));
     }
 
     /// Warns if the step time is the mean of few steps.
@@ -425,6 +441,38 @@ impl Report {
             "Of {} scored steps, {steps} took more than {FACTOR} times the median of {} s. The mean includes such steps.",
             times.len(),
             significant(*median, 3)
+        ));
+    }
+
+    /// Names slow steps that come at regular intervals, and what is done then.
+    fn warn_of_period(&mut self, log: &Log) {
+        /// How often the median is the time of a slow step.
+        const FACTOR: f64 = 1.2;
+        let steps = &log.steps;
+        let mut times: Vec<f64> = steps.step_time_s.values(0..steps.len()).collect();
+        times.sort_by(f64::total_cmp);
+        let Some(median) = times.get(times.len() / 2).filter(|_| self.step_time_s.is_some()) else { return };
+        // The first step is slow for reasons of its own.
+        let is_slow = |row: &usize| steps.step_time_s.get(*row).is_some_and(|time| time > FACTOR * median);
+        let slow: Vec<u64> = (1..steps.len()).filter(is_slow).map(|row| steps.label[row]).collect();
+        let [first, second, third, ..] = *slow else { return };
+        let period = second - first;
+        if period < 2 || slow.windows(2).any(|two| two[1] - two[0] != period) {
+            return;
+        }
+        // A log that counts from 0 names a step by one less than its checkpoint.
+        let saves = |step: &&u64| {
+            log.checkpoints.iter().any(|checkpoint| {
+                checkpoint.action == CheckpointAction::Save
+                    && checkpoint.iteration.is_some_and(|iteration| iteration.abs_diff(**step) <= 1)
+            })
+        };
+        let cause = match slow.iter().filter(saves).count() * 2 > slow.len() {
+            true => "A checkpoint is saved then",
+            false => "Evaluation, garbage collection and logging have such intervals",
+        };
+        self.notes.push(format!(
+            "Every {period} steps ({first}, {second}, {third}, …) one takes more than {FACTOR} times the median. {cause}."
         ));
     }
 

@@ -57,9 +57,14 @@ fn flags(launch: &Launch) -> (String, BTreeMap<String, Vec<String>>) {
     let mut last = String::new();
     for arg in &args[program + 1..] {
         if arg.starts_with("--") {
-            assert!(flags.insert(arg.clone(), Vec::new()).is_none(), "{arg} is there twice");
-            last.clone_from(arg);
+            let (flag, value) =
+                arg.split_once('=').map_or((arg.as_str(), None), |(flag, value)| (flag, Some(value)));
+            let values = value.map(String::from).into_iter().collect();
+            assert!(flags.insert(flag.to_owned(), values).is_none(), "{flag} is there twice");
+            last = flag.to_owned();
         } else {
+            // Python's argparse takes it for a flag.
+            assert!(!arg.starts_with('-'), "{last} {arg}");
             flags.get_mut(&last).unwrap().push(arg.clone());
         }
     }
@@ -285,6 +290,8 @@ fn kinds_of_layers_are_counted() {
     let count = |letter: char| pattern.matches(letter).count();
     assert_eq!((count('M'), count('-'), count('*'), pattern.len()), (54, 54, 10, 118));
     assert!(warns(&hybrid, "spread evenly") && warns(&hybrid, "--hybrid-layer-pattern"));
+    let dense = of("model=nemotron-h-47b gpu=h100 gpus=64 gbs=64 tp=8");
+    assert!(value(&dense, "--hybrid-override-pattern").unwrap().starts_with('-'));
     let routed = of("model=deepseek-v3 gpu=h100 gpus=256 gbs=256 ep=64");
     assert_eq!(value(&routed, "--moe-layer-freq"), Some("[0]*3+[1]*58".into()));
     assert_eq!(value(&routed, "--mtp-num-layers"), Some("1".into()));
@@ -292,6 +299,27 @@ fn kinds_of_layers_are_counted() {
     let windowed = of("model=gpt-oss-120b gpu=h100 gpus=64 gbs=64 ep=64");
     assert_eq!(value(&windowed, "--window-size"), Some("127,0".into()));
     assert_eq!(value(&windowed, "--window-attn-skip-freq"), Some("([1]*1+[0]*1)*18".into()));
+}
+
+#[test]
+fn every_version_trains_the_same_vocabulary() {
+    let number = |launch: &Launch, flag: &str| value(launch, flag).unwrap().parse::<u32>().unwrap();
+    for model in Catalog::embedded().models().iter().filter(|model| model.architecture.mamba.is_none()) {
+        for tp in [1, 2, 4] {
+            let Ok(launch) =
+                try_launch(&fields(&format!("model={} gpu=h100 gpus=128 gbs=128 tp={tp}", model.id)))
+            else {
+                continue;
+            };
+            let multiple = number(&launch, "--make-vocab-size-divisible-by") * tp;
+            // Megatron-Core 0.18 and later count no further token for the end of a document.
+            let tokens = number(&launch, "--vocab-size");
+            for tokens in [tokens, tokens + 1] {
+                let wanted = model.architecture.vocab.next_multiple_of(tp);
+                assert_eq!(tokens.next_multiple_of(multiple), wanted, "{} TP {tp}", model.id);
+            }
+        }
+    }
 }
 
 #[test]
@@ -737,7 +765,9 @@ proptest! {
         root in COMPONENT, image in UNSPLIT, checkpoint in COMPONENT, mount in COMPONENT, value in ANYTHING,
     ) {
         prop_assume!(!image.contains('$') && (!value.starts_with('$') || value[1..].starts_with(['(', '\'', '"', ' '])));
-        let (root, checkpoint, mount) = (format!("/{root}"), format!("/{checkpoint}"), format!("/{mount}"));
+        // These divide a list of mounts.
+        let mounted = |path: &str| format!("/{}", path.replace([',', ':'], "_"));
+        let (root, checkpoint, mount) = (mounted(&root), mounted(&checkpoint), format!("/{mount}"));
         let line = format!("V={value}");
         // Typed into a field of its own, white space at the ends is not part of a value.
         let last = format!("{line}\nLAST=1");

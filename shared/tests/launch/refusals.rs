@@ -157,6 +157,12 @@ fn options_that_a_release_does_not_support_are_refused() {
         (hybrid, Field::SaveCheckpoint, "yes"),
         (hybrid, Field::LoadCheckpoint, "/c"),
         (newest, Field::NcclTrace, "yes"),
+        // NeMo refuses to start without an account.
+        (newest, Field::ClusterType, "runai"),
+        // The list of mounts would be divided.
+        (newest, Field::LoadCheckpoint, "/a,b"),
+        // 18 micro batches for 8 interleaved stages.
+        (newest, Field::Gbs, "72"),
     ] {
         let problem = refused(recipe, &[(field, value)]);
         assert_eq!(problem.field, field, "{recipe}: {problem}");

@@ -6,6 +6,7 @@ mod shelf;
 mod walk;
 
 pub(super) use shelf::SaveError;
+pub(super) use walk::LogFiles;
 
 use super::output::{self, Format, FormatArg, printable};
 use super::scenario::ScenarioArgs;
@@ -21,14 +22,15 @@ use trainplan_shared::tables::LogColumn;
 ///
 /// Reads logs of NeMo, Megatron-Bridge, Megatron-LM, torchtitan, MaxText and paxml. The log's name identifies the recipe;
 /// if it doesn't, use scenario flags. Folders are searched for *.out, *.log, *.txt and *.result.json. Logs that can't be
-/// scored are listed with the reason.
+/// scored are listed with the reason. Logs may be compressed with gzip or zstd. In a folder, the logs of a job that Slurm started again
+/// (_0.out, _1.out) are joined, and the output of its batch script (sbatch_*.out, slurm-*.out) says why it ended.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   trainplan parse experiments/
   trainplan parse log-acct.pretrain_llama3.1_70b_fp8_256_12345_0.out --window 35-44
   trainplan parse train.log --recipe llama3.1-70b/h100/fp8/256 --format json
-  zcat old.log.gz | trainplan parse - --save results/
+  trainplan parse old.log.gz --save results/
 
 Exit codes:
   0 at least one log was scored
@@ -67,11 +69,11 @@ pub(super) fn runs(path: &Path, view: &View) -> Vec<Result<RunResult, Box<Report
 ///
 /// # Errors
 /// The folder has no log.
-pub(super) fn logs(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
+pub(super) fn logs(folder: &Path) -> Result<Vec<LogFiles>, Failure> {
     let (mut logs, mut what) = (Vec::new(), "no log in this folder".to_owned());
     for found in walk::find(&[folder.to_path_buf()]) {
         match found {
-            walk::Found::File(path) => logs.push(path),
+            walk::Found::File(log) => logs.push(log),
             walk::Found::Nothing { reason, .. } => what = reason.to_string(),
             walk::Found::Stdin => {}
         }
@@ -86,8 +88,8 @@ pub(super) fn logs(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
 ///
 /// # Errors
 /// Returns the report that says why the log has no result.
-pub(super) fn log(path: &Path, view: &View) -> Result<RunResult, Box<Report>> {
-    let run = read::run_of(&walk::Found::File(path.to_path_buf()), view)?;
+pub(super) fn log(log: &LogFiles, view: &View) -> Result<RunResult, Box<Report>> {
+    let run = read::run_of(&walk::Found::File(log.clone()), view)?;
     let report = Report::of(&run, view);
     if report.id.is_some() { Ok(run) } else { Err(Box::new(report)) }
 }

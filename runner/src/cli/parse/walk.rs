@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use trainplan_shared::log::{LogName, Status};
+use trainplan_shared::log::{LogName, Role, Status, uncompressed_name};
 use trainplan_shared::result::{FILE_ENDING, is_log_name, is_told_elsewhere};
 
 /// A path to read or to list.
@@ -15,8 +15,8 @@ use trainplan_shared::result::{FILE_ENDING, is_log_name, is_told_elsewhere};
 pub(super) enum Found {
     /// Standard input.
     Stdin,
-    /// A file to read.
-    File(PathBuf),
+    /// A log or a saved result to read.
+    File(LogFiles),
     /// A path without a readable log.
     Nothing {
         /// The path.
@@ -26,10 +26,31 @@ pub(super) enum Found {
     },
 }
 
+/// The files of a run's log.
+#[derive(Debug, Clone)]
+pub(in crate::cli) struct LogFiles {
+    /// The logs of the job's starts, in order.
+    pub(in crate::cli) parts: Vec<PathBuf>,
+    /// What the job's batch script printed: it knows why the job ended.
+    pub(super) batch: Vec<PathBuf>,
+}
+
+impl LogFiles {
+    /// Returns the log in a file, whatever is beside it.
+    pub(in crate::cli) fn single(path: PathBuf) -> LogFiles {
+        LogFiles { parts: vec![path], batch: Vec::new() }
+    }
+
+    /// Returns the path that the log is known by: that of the last start.
+    pub(in crate::cli) fn path(&self) -> &Path {
+        self.parts.last().map_or(Path::new(""), PathBuf::as_path)
+    }
+}
+
 impl Found {
     /// Whether it is a saved result rather than a log.
     pub(super) fn is_saved(&self) -> bool {
-        matches!(self, Found::File(path) if path.to_string_lossy().ends_with(FILE_ENDING))
+        matches!(self, Found::File(log) if log.path().to_string_lossy().ends_with(FILE_ENDING))
     }
 }
 
@@ -102,7 +123,7 @@ impl Walk {
         match fs::metadata(path) {
             Ok(metadata) if metadata.is_dir() => self.tree(path),
             // A named pipe may be what a shell makes of `<(...)`.
-            Ok(_) => self.file(path.into()),
+            Ok(_) => self.file(LogFiles { batch: batch_beside(path), ..LogFiles::single(path.into()) }),
             Err(error) => self.nothing(path, missing(path, error)),
         }
     }
@@ -140,7 +161,11 @@ impl Walk {
                 Ok(metadata) if metadata.is_dir() && is_link => self.links.push(path.clone()),
                 Ok(metadata) if metadata.is_dir() => self.folder(path),
                 _ if !is_log(path) || is_told_elsewhere(name, &names) => {}
-                Ok(metadata) if metadata.is_file() => self.file(path.clone()),
+                Ok(metadata) if metadata.is_file() => {
+                    if let Some(log) = log_of(path, name, &paths, &names) {
+                        self.file(log);
+                    }
+                }
                 Ok(_) => self.nothing(path, Why::Special),
                 Err(error) => self.nothing(path, missing(path, error)),
             }
@@ -159,15 +184,57 @@ impl Walk {
         fs::canonicalize(folder).is_ok_and(|real| self.seen.contains(&real))
     }
 
-    fn file(&mut self, path: PathBuf) {
-        if self.seen.insert(path.clone()) {
-            self.found.push(Found::File(path));
+    fn file(&mut self, log: LogFiles) {
+        if self.seen.insert(log.path().into()) {
+            self.found.push(Found::File(log));
         }
     }
 
     fn nothing(&mut self, path: &Path, reason: Why) {
         self.found.push(Found::Nothing { path: path.into(), reason });
     }
+}
+
+/// Returns the log that a file of a folder is the last part of; none if it is an earlier part.
+fn log_of(path: &Path, name: &LogName, paths: &[PathBuf], names: &[LogName]) -> Option<LogFiles> {
+    let is_readable = |path: &Path| fs::metadata(path).is_ok_and(|metadata| metadata.is_file());
+    let of_job = |role: Role| {
+        let all = paths
+            .iter()
+            .zip(names)
+            .filter(move |(_, other)| other.role == role && other.job_id == name.job_id);
+        all.filter(move |(path, _)| is_log(path) && is_readable(path))
+    };
+    if name.role != Role::Training || name.job_id.is_none() {
+        return Some(LogFiles::single(path.into()));
+    }
+    let is_part = |other: &LogName| other.restart.is_some() && other.experiment == name.experiment;
+    let mut parts: Vec<(&PathBuf, &LogName)> =
+        of_job(Role::Training).filter(|(_, other)| is_part(other)).collect();
+    // A copy of the same part, such as a compressed one, is another log.
+    parts.sort_by_key(|(_, other)| other.restart);
+    let is_ambiguous = parts.windows(2).any(|two| two[0].1.restart == two[1].1.restart);
+    let batch = of_job(Role::Batch).map(|(path, _)| path.clone()).collect();
+    if name.restart.is_none() || is_ambiguous {
+        return Some(LogFiles { parts: vec![path.into()], batch });
+    }
+    let parts: Vec<PathBuf> = parts.into_iter().map(|(path, _)| path.clone()).collect();
+    (parts.last().map(PathBuf::as_path) == Some(path)).then_some(LogFiles { parts, batch })
+}
+
+/// Returns the output of the batch script beside a training log that the user names.
+fn batch_beside(path: &Path) -> Vec<PathBuf> {
+    let name = LogName::of(&text_of_name(path));
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let entries = fs::read_dir(folder).ok().filter(|_| name.role == Role::Training && name.job_id.is_some());
+    let is_batch = |path: &PathBuf| {
+        let other = LogName::of(&text_of_name(path));
+        other.role == Role::Batch && other.job_id == name.job_id && is_log(path) && path.is_file()
+    };
+    let mut batch: Vec<PathBuf> =
+        entries.into_iter().flatten().flatten().map(|entry| entry.path()).filter(is_batch).collect();
+    batch.sort_unstable();
+    batch
 }
 
 fn missing(path: &Path, error: io::Error) -> Why {
@@ -182,9 +249,7 @@ fn text_of_name(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// Returns whether a file looks like a log. A compressed log does, so that it is listed with what to do.
+/// Returns whether a file looks like a log, which may be compressed.
 fn is_log(path: &Path) -> bool {
-    let name = text_of_name(path);
-    let plain = [".gz", ".zst"].iter().find_map(|ending| name.strip_suffix(ending)).unwrap_or(&name);
-    is_log_name(plain)
+    is_log_name(uncompressed_name(&text_of_name(path)))
 }

@@ -102,6 +102,13 @@ impl<'a> MegatronJob<'a> {
         self.words(flag, vec![ShellWord::of(value)]);
     }
 
+    /// Adds a flag with a value that may begin with `-`, which the program would take for a flag if it were a word of its own.
+    pub(super) fn set_joined(&mut self, flag: &'static str, value: impl Display) {
+        if let Some(group) = self.groups.last_mut() {
+            group.flags.push(vec![ShellWord::of(format!("{flag}={value}"))]);
+        }
+    }
+
     /// Adds a flag with any number of values.
     pub(super) fn words(&mut self, flag: &'static str, values: Vec<ShellWord>) {
         let words = std::iter::once(ShellWord::of(flag)).chain(values).collect();

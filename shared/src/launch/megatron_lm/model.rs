@@ -127,12 +127,15 @@ fn attention(job: &mut MegatronJob, attention: &Attention) {
     }
 }
 
-/// The null tokenizer needs no file, and adds one token to the given number. The catalog's vocabularies are
-/// padded.
+/// The null tokenizer needs no file. Before Megatron-Core 0.18 it adds one token to the given number. Either number is
+/// padded to a single multiple as large as the model's vocabulary, so that every version trains the same model. The
+/// catalog's vocabularies are padded.
 fn vocabulary(job: &mut MegatronJob, vocab: u32) {
+    let tp = job.scenario.layout.tp();
     job.set("--tokenizer-type", "NullTokenizer");
     job.set("--vocab-size", vocab.saturating_sub(1));
-    job.set("--make-vocab-size-divisible-by", 1);
+    // Megatron-LM pads to a multiple of this number times TP.
+    job.set("--make-vocab-size-divisible-by", vocab.div_ceil(tp));
     // Versions of 2025 use tokens up to there, whatever the vocabulary.
     if vocab <= MOCK_TOKENS {
         job.warn(
@@ -142,7 +145,6 @@ fn vocabulary(job: &mut MegatronJob, vocab: u32) {
             "Use Megatron-LM of 2026 or later, or real data.",
         );
     }
-    let tp = job.scenario.layout.tp();
     if !vocab.is_multiple_of(tp) {
         let padded = vocab.next_multiple_of(tp);
         job.warn(
@@ -252,7 +254,7 @@ fn hybrid(job: &mut MegatronJob, mamba: &Mamba, architecture: &Architecture) {
         ('E', architecture.moe.as_ref().map_or(0, |moe| moe.layers)),
         ('*', architecture.attention.layers),
     ];
-    job.set("--hybrid-override-pattern", interleave(&counts).into_iter().collect::<String>());
+    job.set_joined("--hybrid-override-pattern", interleave(&counts).into_iter().collect::<String>());
     job.set("--mamba-num-heads", mamba.heads);
     job.set("--mamba-head-dim", mamba.head_dim);
     job.set("--mamba-state-dim", mamba.state);

@@ -1,8 +1,11 @@
 //! The job's Slurm options: the lines that sbatch reads from the script.
 
 use super::job::MegatronJob;
+use crate::estimate::Estimate;
 use crate::field::Field;
+use crate::launch::checkpoint::not_mountable;
 use crate::launch::environment::relative_mount;
+use crate::launch::measuring::short_limit;
 use crate::launch::slurm::swallowed;
 use crate::launch::target::partial_nodes;
 use crate::launch::values::Gres;
@@ -38,6 +41,18 @@ pub(super) fn check(job: &mut MegatronJob) {
     let relative = shown.split(',').find(|mount| !mount.is_empty() && !mount.starts_with(['/', '$']));
     if let Some(mount) = relative.filter(|_| options.container_image.is_some()) {
         job.refuse(relative_mount(mount));
+    }
+    if options.container_image.is_some() {
+        let paths =
+            [(Field::InstallPath, &options.install_path), (Field::LoadCheckpoint, &options.load_checkpoint)];
+        let paths = paths.into_iter().filter_map(|(field, path)| Some((field, path.as_ref()?)));
+        job.problems.extend(paths.filter_map(|(field, path)| not_mountable(field, path, ",:")));
+    }
+    if let Some(limit) = options.time_limit {
+        let step_time_s = Estimate::from_embedded(&job.scenario.inputs()).step_time_s.mid;
+        if let Some((text, fix)) = short_limit(limit, job.steps, step_time_s, "estimated") {
+            job.warn(text, fix);
+        }
     }
     for param in options.slurm_params.iter() {
         if let Some(other) = param.swallowed() {

@@ -41,6 +41,7 @@ pub(in crate::launch) fn apply(plan: &mut LaunchPlan) -> Invocation {
     command.extend(SRUN.map(|argument| ShellWord::of(format!("--srun-arg={argument}"))));
     environment::activate(plan);
     environment::layout(plan);
+    environment::schedule(plan);
     slurm::apply(plan);
     if plan.options.profile {
         let message = "train.sh doesn't run Nsight Systems. Profile with the recipe of another release.";

@@ -181,11 +181,15 @@ fn release_25_12_on_runai() {
     ];
     let typed = "cd $LLMB_INSTALL/llmb_repo/nemotron4-340b/\nJOB_TOTAL_GPUS=256 GPU_TYPE=h100 CLUSTER_TYPE=runai ./launch.sh\n";
     let typed = place.run("bash", typed, &setting);
-    let by_environment = launched("nemotron4-340b/h100/fp8/256@25.12", &[(Field::ClusterType, "runai")]);
+    // The release's own scripts don't work on Run:ai.
+    let repaired = place.text("llmb/llmb_repo/nemotron4-340b");
+    let runai = [(Field::ClusterType, "runai"), (Field::RecipeDir, repaired.as_str())];
+    let by_environment = launched("nemotron4-340b/h100/fp8/256@25.12", &runai);
     let by_options = launched(
         "nemotron4-340b/h100/fp8/256@25.12",
         &[
-            (Field::ClusterType, "runai"),
+            runai[0],
+            runai[1],
             (Field::Mounts, "workspace:/nemo2-workspace:nemo2-workspace-project-hprdj"),
             (
                 Field::Env,
