@@ -214,6 +214,9 @@ struct PlanOutput<'a> {
     /// Expected days, with failures.
     days: f64,
     days_range: ValueRange,
+    /// Expected days with the software with which the model was measured, if nobody measured the plan's and that one is slower.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    days_as_measured: Option<f64>,
     /// Expected cost; null without a price.
     cost: Option<f64>,
     cost_range: Option<ValueRange>,
@@ -386,6 +389,7 @@ impl<'a> PlanOutput<'a> {
             confidence: run.layout.confidence,
             days: run.days,
             days_range: run.time.days(),
+            days_as_measured: run.days_as_measured,
             cost: run.expected_cost,
             cost_range: run.cost.map(|cost| cost.total),
             mwh: run.energy.mwh,
