@@ -87,7 +87,7 @@ impl Spec {
         let bandwidth = keep(&mut problems, self.count(Field::CheckpointBandwidth));
         let overhead = keep(&mut problems, self.percent(Field::Overhead, 1000.0));
         let spare_share = keep(&mut problems, self.percent(Field::SpareNodes, 100.0));
-        // Whoever names the GPUs has these and no others. The question reports what is wrong with the text.
+        // A user who names the GPUs has these and no others. The question reports what is wrong with the text.
         let are_named = matches!(self.parse(Field::GpuRange), Ok(Some(GpuCounts::Only(_))));
         let usual_spare_share = if are_named { 0.0 } else { assumed.spare_share };
         let save = match (save_s, bandwidth) {

@@ -9,9 +9,6 @@ use crate::sorting::{ascending, sorted};
 use crate::stack::Stack;
 use std::borrow::Cow;
 
-/// Layouts that an answer lists, unless more or fewer are wanted.
-pub(super) const LISTED_LAYOUTS: usize = 10;
-
 /// How many times the lowest cost is worth fewer days.
 const LITTLE_WASTE: f64 = 1.25;
 

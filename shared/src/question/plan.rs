@@ -1,6 +1,5 @@
 //! A layout on a number of GPUs, with what the whole run takes.
 
-use super::answer::LISTED_LAYOUTS;
 use super::{Chance, Goal, GpuOffer, Question};
 use crate::cost::{Power, RunCost, RunEnergy};
 use crate::estimate::MUCH_BY_SOFTWARE;
@@ -11,6 +10,9 @@ use crate::search::{LayoutSearch, RankedLayout, SearchSpace};
 use crate::spec::Spec;
 use crate::stack::Stack;
 use crate::units::TERA;
+
+/// Layouts that an answer lists, unless more or fewer are wanted.
+pub(super) const LISTED_LAYOUTS: usize = 10;
 
 /// A layout on a number of GPUs, with the time, the cost and the energy of the whole run.
 #[derive(Debug, Clone, PartialEq)]

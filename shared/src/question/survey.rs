@@ -1,6 +1,7 @@
 //! The search of one GPU type, count by count.
 
-use super::answer::{LISTED_LAYOUTS, Tried};
+use super::answer::Tried;
+use super::plan::LISTED_LAYOUTS;
 use super::{Goal, GpuAnswer, GpuOffer, Objective, PlannedRun, Question};
 use crate::precision::Dtype;
 use crate::search::{LayoutSearch, SearchSpace};

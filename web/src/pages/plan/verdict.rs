@@ -1,8 +1,9 @@
 //! The answer in a sentence: which GPU type needs fewer GPUs, and which costs less.
 
-use super::bar::gpu_name;
 use super::findings::{Findings, OfferFindings};
+use super::question::value_title;
 use crate::message::search::{AskedGoal, AskedGpu, FoundAnswer, FoundPlan, FoundUnmet, Spread};
+use trainplan_shared::field::Field;
 use trainplan_shared::problem::one_of;
 use trainplan_shared::question::{Chance, Objective};
 use trainplan_shared::units::{
@@ -384,7 +385,7 @@ fn unreached(findings: &Findings, currency: &str) -> Verdict {
     Verdict { lead, rest: unpriced(findings) }
 }
 
-/// Returns the GPU types of which no price is known although one is needed, as a sentence.
+/// Returns the GPU types that need a price but have none, as a sentence.
 fn unpriced(findings: &Findings) -> String {
     of_types(findings, &|unmet, _| matches!(unmet, FoundUnmet::NoPrice), "No price is known for {}.")
 }
@@ -450,7 +451,7 @@ pub(super) fn price_text(gpu: &AskedGpu, currency: &str) -> Option<String> {
     let from = gpu
         .price_from
         .as_ref()
-        .map_or(String::new(), |from| format!(", estimated from the {}", gpu_name(from)));
+        .map_or(String::new(), |from| format!(", estimated from the {}", value_title(Field::Gpu, from)));
     Some(format!("{}{range} per GPU-hour{purchase}{from}", currency_sign(currency)))
 }
 
