@@ -105,7 +105,7 @@ test("the evidence lists the nearest measured runs with their similarity and err
   await expect(table.getByRole("columnheader")).toHaveText(["Run", "Layout", "Measured by", "Similarity", "Prediction error"]);
   const nearest = table.locator("tbody tr").first();
   await expect(nearest.getByRole("rowheader")).toContainText("405B on 512 H100");
-  await expect(nearest.locator('[data-label="Similarity"]')).toHaveText("100 % same layout");
+  await expect(nearest.locator('[data-label="Similarity"]')).toHaveText("100 % · same layout");
   await expect(nearest.locator('[data-label="Prediction error"]')).toHaveText(/^[+−]\d+\.\d %/);
   await expectAccessible(page);
 });

@@ -115,13 +115,13 @@ fn ModelBox() -> impl IntoView {
     });
     let choices: Vec<Choice> = choices.collect();
     let choose = Callback::new(move |model: String| plan.state.ask(&[(Field::Model, &model)]));
-    // Titles of the catalog say how many are active.
-    let own_active = move || {
+    // Titles of the catalog say how large the model is.
+    let own_size = move || {
         plan.question.with(|question| {
             let text = question.raw(Field::Model);
             let is_known = Catalog::embedded().model(text).is_ok();
             let model = Catalog::embedded().model_or_own(text).ok().filter(|_| !is_known)?;
-            active(&model)
+            size(&model)
         })
     };
     let file = NodeRef::<Input>::new();
@@ -134,7 +134,7 @@ fn ModelBox() -> impl IntoView {
     view! {
         <Combobox id="ask-model" label="Model" title choices=Signal::stored(choices) choose last is_wrong=Signal::derive(move || plan.problem(Field::Model).is_some()) />
         <ImportInput node=file />
-        {move || own_active().map(|active| view! { <small class="model-size">{active}</small> })}
+        {move || own_size().map(|size| view! { <small class="model-size">{size}</small> })}
         <SlotProblem field=Field::Model />
     }
 }
@@ -146,9 +146,13 @@ fn parameters(count: f64) -> String {
     }
 }
 
-/// Returns the active parameters of a mixture of experts: `22.2B active`.
-fn active(model: &Model) -> Option<String> {
-    (model.active_b < model.params_b).then(|| format!("{} active", parameters(model.active_b * 1e9)))
+/// Returns the parameters of a model that its title doesn't say: `8.03B`, or `235B, 22.2B active` for a mixture of experts.
+fn size(model: &Model) -> Option<String> {
+    let all = Some(parameters(model.params_b * 1e9)).filter(|all| !model.title.contains(all));
+    let is_mixture = model.active_b < model.params_b;
+    let active = is_mixture.then(|| format!("{} active", parameters(model.active_b * 1e9)));
+    let parts: Vec<String> = all.into_iter().chain(active).collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
 }
 
 /// How the GPUs without a price of the user's own are paid for.
