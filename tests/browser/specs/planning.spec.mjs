@@ -174,7 +174,7 @@ test("a plan that doesn't fit says so in the headline", async ({ page }) => {
 
 test("the headline describes a plan that no search found", async ({ page }) => {
   await page.goto("/?v=1&m=llama3.1-70b&gpu=b200&n=256&d=mxfp8&tp=2&pp=4&vp=5&gbs=1024&t=10T&gs=b200&by=60d");
-  await expect(verdict(page)).toHaveText(/^256 × B200 finish in about \d+ days, for \$/);
+  await expect(verdict(page)).toHaveText(/^256 × B200 finish in about \d+ days, for a \$/);
   await expect(page.locator(".verdict-line > p").first()).toContainText("It misses the deadline of 60 days.");
   const days = (await page.locator('[data-figure="days"]').textContent()).match(/^\d+/)[0];
   await expect(verdict(page)).toContainText(`about ${days} days`);
