@@ -520,7 +520,7 @@ mod tests {
     fn equal_values_are_not_compared_in_percent() {
         let findings =
             answered(&[("H100", Some(plan(500, 40.0, 3e6))), ("B200", Some(plan(500, 40.0, 3e6)))]);
-        assert!(lead(&findings).1.starts_with("H100 needs as many GPUs as B200 and costs as much."));
+        assert!(lead(&findings).1.starts_with("H100 takes as long as B200 and costs as much."));
     }
 
     #[test]
