@@ -90,7 +90,7 @@ fn faults_show_in_the_log() {
     let faults = [
         ("oom", "failed"),
         ("watchdog", "failed"),
-        ("exit", "incomplete"),
+        ("exit", "failed"),
         ("nan", "invalid"),
         ("noise", "scored"),
         ("truncate", "scored"),
