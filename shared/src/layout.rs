@@ -64,6 +64,7 @@ impl Layout {
             return Err(problems);
         }
         problems.extend(tp_problem(tp, architecture));
+        problems.extend(cp_problem(degrees.cp, architecture));
         problems.extend(expert_problems(degrees, architecture));
         if vp > 1 && pp == 1 {
             let message =
@@ -340,6 +341,18 @@ fn zeros(degrees: &Degrees) -> Vec<Problem> {
     .filter(|(_, degree)| *degree == 0)
     .map(|(field, degree)| Problem::new(field, degree, message![field, " must be at least 1."]).suggest([1]))
     .collect()
+}
+
+/// Returns the problem of context parallelism with linear attention. `__post_init__` of transformer_config.py in Megatron-Core 0.16
+/// asserts that a model with `gated_delta_net` has none.
+pub(crate) fn cp_problem(cp: u32, architecture: &Architecture) -> Option<Problem> {
+    (cp > 1 && architecture.linear.is_some()).then(|| {
+        let message = message![
+            Setting::new(Field::Cp, cp),
+            " is not supported: the model's linear attention needs whole sequences on a GPU."
+        ];
+        Problem::new(Field::Cp, cp, message).suggest([1])
+    })
 }
 
 pub(crate) fn tp_problem(tp: u32, architecture: &Architecture) -> Option<Problem> {

@@ -35,6 +35,22 @@ impl Architecture {
                 return Err(format!("has {} experts, but a token visits {}", moe.experts, moe.top_k));
             }
         }
+        if let Some(linear) = &self.linear {
+            within("layers of linear attention", linear.layers, 1, MOST_LAYERS)?;
+            within("key heads of linear attention", linear.key_heads, 1, MOST_WIDTH)?;
+            within("value heads of linear attention", linear.value_heads, 1, MOST_WIDTH)?;
+            within("width of a key head of linear attention", linear.key_dim, 1, MOST_WIDTH)?;
+            within("width of a value head of linear attention", linear.value_dim, 1, MOST_WIDTH)?;
+            if !linear.value_heads.is_multiple_of(linear.key_heads) {
+                return Err(format!(
+                    "has {} value heads of linear attention, which can't be divided among {} key heads",
+                    linear.value_heads, linear.key_heads
+                ));
+            }
+            if self.mamba.is_some() {
+                return Err("has linear attention and Mamba layers, which Trainplan can't combine".into());
+            }
+        }
         if let Some(mamba) = &self.mamba {
             within("Mamba layers", mamba.layers, 1, MOST_LAYERS)?;
             within("Mamba heads", mamba.heads, 1, MOST_WIDTH)?;
@@ -57,15 +73,19 @@ impl Architecture {
         let attention = self.attention.layers;
         let mlp = self.mlp.as_ref().map_or(0, |mlp| mlp.layers);
         let moe = self.moe.as_ref().map_or(0, |moe| moe.layers);
+        let linear = self.linear.as_ref().map_or(0, |linear| linear.layers);
         let layers = self.layers;
         match &self.mamba {
             Some(mamba) if attention + mlp + moe + mamba.layers != layers => Err(format!(
                 "has {layers} layers, but {attention} of attention, {mlp} of dense MLP, {moe} routed and {} of Mamba",
                 mamba.layers
             )),
-            None if attention != layers => {
-                Err(format!("has {layers} layers, but {attention} of attention and no Mamba layers"))
-            }
+            None if attention + linear != layers => Err(match &self.linear {
+                Some(_) => format!(
+                    "has {layers} layers, but {attention} of attention and {linear} of linear attention"
+                ),
+                None => format!("has {layers} layers, but {attention} of attention and no Mamba layers"),
+            }),
             None if mlp + moe != layers => {
                 Err(format!("has {layers} layers, but {mlp} of dense MLP and {moe} routed"))
             }

@@ -4,6 +4,7 @@ mod check;
 mod parameters;
 
 pub(crate) use check::MOST_LAYERS;
+pub(crate) use parameters::CONVOLUTION;
 
 use crate::field::Field;
 use crate::message;
@@ -11,10 +12,11 @@ use crate::problem::Problem;
 use crate::units::{greatest_common_divisor, nearest_multiples};
 use serde::Serialize;
 
-/// A decoder-only model: attention, dense MLP, routed MLP and Mamba-2 blocks between an embedding and a head.
+/// A decoder-only model: attention, linear attention, dense MLP, routed MLP and Mamba-2 blocks between an embedding and a
+/// head.
 ///
-/// Blocks are counted by kind. In a transformer every layer holds one attention and one MLP block; in a hybrid
-/// each layer holds one block of any kind.
+/// Blocks are counted by kind. In a transformer every layer holds one block of attention, full or linear, and one MLP block;
+/// in a hybrid with Mamba-2 each layer holds one block of any kind.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Architecture {
     /// Layers that a pipeline splits.
@@ -27,6 +29,8 @@ pub struct Architecture {
     pub tied_embeddings: bool,
     /// Attention blocks.
     pub attention: Attention,
+    /// Linear-attention blocks, which replace attention in some layers of a transformer, if any.
+    pub linear: Option<LinearAttention>,
     /// Dense MLP blocks, if any.
     pub mlp: Option<Mlp>,
     /// Routed MLP blocks, if any.
@@ -48,6 +52,8 @@ pub struct Attention {
     pub kind: AttentionKind,
     /// Blocks that see only a sliding window.
     pub window: Option<SlidingWindow>,
+    /// Whether a gate for every number of its output is computed from its input.
+    pub output_gate: bool,
     /// Whether each head has a learned sink in the softmax, which older fused kernels do not support.
     pub sinks: bool,
 }
@@ -92,6 +98,21 @@ impl SlidingWindow {
     pub(crate) fn mean_context(tokens: f64, seq_len: f64) -> f64 {
         tokens * (1.0 - (tokens - 1.0) / (2.0 * seq_len))
     }
+}
+
+/// Linear-attention blocks: gated delta rule (arXiv:2412.06464), as in Qwen3-Next and Qwen3.5.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LinearAttention {
+    /// How many blocks.
+    pub layers: u32,
+    /// Heads of queries and keys.
+    pub key_heads: u32,
+    /// Heads of values: each key head serves as many of them.
+    pub value_heads: u32,
+    /// Width of a query's or key's head.
+    pub key_dim: u32,
+    /// Width of a value's head.
+    pub value_dim: u32,
 }
 
 /// Dense MLP blocks.
@@ -168,7 +189,7 @@ impl Architecture {
         match &self.mamba {
             Some(_) => proxy.scale_hybrid(self.layers)?,
             None => {
-                proxy.attention.layers = layers;
+                proxy.scale_mixers(self.layers)?;
                 if let (Some(moe), dense) = (&mut proxy.moe, &mut proxy.mlp) {
                     let dense_layers = dense.as_ref().map_or(0, |mlp| mlp.layers).min(layers);
                     moe.layers = layers - dense_layers;
@@ -185,6 +206,25 @@ impl Architecture {
             }
         }
         Ok(proxy)
+    }
+
+    /// Scales full and linear attention of a transformer from `from` layers to `self.layers`.
+    fn scale_mixers(&mut self, from: u32) -> Result<(), Problem> {
+        let to = self.layers;
+        let Some(linear) = &mut self.linear else {
+            self.attention.layers = to;
+            return Ok(());
+        };
+        let unit = from / greatest_common_divisor(from, self.attention.layers);
+        if !to.is_multiple_of(unit) {
+            let message = format!(
+                "{to} layers break the ratio of full and linear attention, which repeats every {unit} layers."
+            );
+            return Err(Problem::new(Field::Layers, to, message).suggest(nearest_multiples(to, unit)));
+        }
+        self.attention.layers = (u64::from(self.attention.layers) * u64::from(to) / u64::from(from)) as u32;
+        linear.layers = to - self.attention.layers;
+        Ok(())
     }
 
     /// Scales the blocks of a hybrid from `from` layers to `self.layers`.
@@ -215,6 +255,12 @@ impl Architecture {
         let mut widths = vec![("attention heads", self.attention.heads), ("hidden width", self.hidden)];
         if let Some(mlp) = &self.mlp {
             widths.push(("FFN width", mlp.ffn));
+        }
+        if let Some(linear) = &self.linear {
+            widths.extend([
+                ("key heads of linear attention", linear.key_heads),
+                ("value heads of linear attention", linear.value_heads),
+            ]);
         }
         if let Some(mamba) = &self.mamba {
             widths.extend([("Mamba heads", mamba.heads), ("Mamba groups", mamba.groups)]);
@@ -248,5 +294,16 @@ mod tests {
             (5, 27, 27)
         );
         assert_eq!(model.with_layers(60).unwrap_err().suggestions, ["59", "118"]);
+    }
+
+    #[test]
+    fn a_proxy_with_linear_attention_keeps_its_ratio() {
+        let model = &Catalog::embedded().model("qwen3-next-80b-a3b").unwrap().architecture;
+        let proxy = model.with_layers(8).unwrap();
+        assert_eq!(
+            (proxy.attention.layers, proxy.linear.unwrap().layers, proxy.moe.unwrap().layers),
+            (2, 6, 8)
+        );
+        assert_eq!(model.with_layers(10).unwrap_err().suggestions, ["8", "12"]);
     }
 }

@@ -1,9 +1,9 @@
 //! How many weights an architecture has.
 
-use super::{Architecture, Attention, AttentionKind, Mamba, Mlp, Moe};
+use super::{Architecture, Attention, AttentionKind, LinearAttention, Mamba, Mlp, Moe};
 
-/// Tokens that a Mamba-2 block's convolution spans, in every published model.
-const MAMBA_CONVOLUTION: f64 = 4.0;
+/// Tokens that the convolution of a Mamba-2 or linear-attention block spans, in every published model.
+pub(crate) const CONVOLUTION: f64 = 4.0;
 
 impl Architecture {
     /// Weights in all. Norms and biases are left out, which no count of billions shows, and so are layers of
@@ -24,9 +24,13 @@ impl Architecture {
             .moe
             .as_ref()
             .map_or(0.0, |moe| f64::from(moe.layers) * f64::from(experts(moe)) * moe.expert_weights(hidden));
-        let convolutions =
+        let mamba =
             self.mamba.as_ref().map_or(0.0, |mamba| f64::from(mamba.layers) * mamba.convolution_weights());
-        embeddings + self.projection_weights() + routed + convolutions
+        let linear = self
+            .linear
+            .as_ref()
+            .map_or(0.0, |linear| f64::from(linear.layers) * linear.convolution_weights());
+        embeddings + self.projection_weights() + routed + (mamba + linear)
     }
 
     /// Returns the weights of all matrices in the layers without routed experts.
@@ -39,27 +43,81 @@ impl Architecture {
             .mamba
             .as_ref()
             .map_or(0.0, |mamba| f64::from(mamba.layers) * mamba.projection_weights(hidden));
-        attention + mlp + moe + mamba
+        let linear = self
+            .linear
+            .as_ref()
+            .map_or(0.0, |linear| f64::from(linear.layers) * linear.projection_weights(hidden));
+        attention + mlp + moe + mamba + linear
     }
 }
 
 impl Attention {
-    /// Returns the weights of queries, keys, values and output in one block.
+    /// Returns the weights of queries, keys, values, output and the output's gate in one block.
     pub(crate) fn weights(&self, hidden: f64) -> f64 {
         let heads = f64::from(self.heads);
-        match self.kind {
-            AttentionKind::Gqa { kv_heads, head_dim } => {
-                2.0 * hidden * f64::from(head_dim) * (heads + f64::from(kv_heads))
+        hidden * self.gate_width()
+            + match self.kind {
+                AttentionKind::Gqa { kv_heads, head_dim } => {
+                    2.0 * hidden * f64::from(head_dim) * (heads + f64::from(kv_heads))
+                }
+                AttentionKind::Mla { q_lora, kv_lora, qk_nope, qk_rope, v_head } => {
+                    let [q, kv, nope, rope, value] =
+                        [q_lora, kv_lora, qk_nope, qk_rope, v_head].map(f64::from);
+                    let queries = match q_lora {
+                        0 => hidden * heads * (nope + rope),
+                        _ => q * (hidden + heads * (nope + rope)),
+                    };
+                    queries + kv * (hidden + heads * (nope + value)) + hidden * rope + heads * value * hidden
+                }
             }
-            AttentionKind::Mla { q_lora, kv_lora, qk_nope, qk_rope, v_head } => {
-                let [q, kv, nope, rope, value] = [q_lora, kv_lora, qk_nope, qk_rope, v_head].map(f64::from);
-                let queries = match q_lora {
-                    0 => hidden * heads * (nope + rope),
-                    _ => q * (hidden + heads * (nope + rope)),
-                };
-                queries + kv * (hidden + heads * (nope + value)) + hidden * rope + heads * value * hidden
-            }
-        }
+    }
+}
+
+impl Attention {
+    /// Returns the width of the output's gate; 0 without one.
+    pub(crate) fn gate_width(&self) -> f64 {
+        let head = match self.kind {
+            AttentionKind::Gqa { head_dim, .. } => head_dim,
+            AttentionKind::Mla { v_head, .. } => v_head,
+        };
+        if self.output_gate { f64::from(self.heads) * f64::from(head) } else { 0.0 }
+    }
+}
+
+impl LinearAttention {
+    /// Returns the width of all queries, or of all keys.
+    pub(crate) fn key_width(&self) -> f64 {
+        f64::from(self.key_heads) * f64::from(self.key_dim)
+    }
+
+    /// Returns the width of all values.
+    pub(crate) fn value_width(&self) -> f64 {
+        f64::from(self.value_heads) * f64::from(self.value_dim)
+    }
+
+    /// Returns the width of queries and keys after each key head was repeated for its value heads.
+    pub(crate) fn repeated_key_width(&self) -> f64 {
+        f64::from(self.value_heads) * f64::from(self.key_dim)
+    }
+
+    /// Returns the width of the convolution in one block: queries, keys and values.
+    pub(crate) fn convolved_width(&self) -> f64 {
+        2.0 * self.key_width() + self.value_width()
+    }
+
+    /// Returns the width of the first projection: queries, keys, values, the output's gate, and two numbers for each value head.
+    pub(crate) fn projected_width(&self) -> f64 {
+        self.convolved_width() + self.value_width() + 2.0 * f64::from(self.value_heads)
+    }
+
+    /// Returns the weights of the two projections of one block.
+    fn projection_weights(&self, hidden: f64) -> f64 {
+        hidden * (self.projected_width() + self.value_width())
+    }
+
+    /// Returns the weights of the convolution of one block, and the two numbers of each value head.
+    fn convolution_weights(&self) -> f64 {
+        CONVOLUTION * self.convolved_width() + 2.0 * f64::from(self.value_heads)
     }
 }
 
@@ -104,7 +162,7 @@ impl Mamba {
 
     /// Returns the weights of the convolution of one block, and the three numbers of each head.
     fn convolution_weights(&self) -> f64 {
-        MAMBA_CONVOLUTION * self.convolved_width() + 3.0 * f64::from(self.heads)
+        CONVOLUTION * self.convolved_width() + 3.0 * f64::from(self.heads)
     }
 }
 

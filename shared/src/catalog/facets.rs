@@ -148,7 +148,7 @@ mod tests {
             choices.into_iter().map(|choice| choice.value).collect::<Vec<_>>()
         };
         let from = "llama3.1-405b/h100/fp8/512@25.04";
-        assert_eq!(values(from, Facet::Model).len(), 14);
+        assert_eq!(values(from, Facet::Model).len(), 15);
         assert_eq!(values(from, Facet::Gpus), ["32", "64", "128", "512", "1024", "2048"]);
         assert_eq!(catalog.choices(&id(from), Facet::Gpus)[0].title, "32 (proxy, 8 layers)");
         assert_eq!(values("nemotron4-340b/h100/fp8/256@25.04", Facet::Release), ["25.12", "25.04", "24.11"]);

@@ -1,6 +1,8 @@
 //! Models.
 
-use crate::architecture::{Architecture, Attention, AttentionKind, Mamba, Mlp, Moe, SlidingWindow};
+use crate::architecture::{
+    Architecture, Attention, AttentionKind, LinearAttention, Mamba, Mlp, Moe, SlidingWindow,
+};
 use crate::data_file::{DataError, FromRow, Row};
 use crate::units::rounded_count;
 use serde::Serialize;
@@ -96,7 +98,7 @@ impl Model {
 impl FromRow for Model {
     fn from_row(row: &Row<'_>) -> Result<Model, DataError> {
         let layers = row.value("layers")?;
-        let (moe, mamba) = (moe(row)?, mamba(row)?);
+        let (moe, mamba, linear) = (moe(row)?, mamba(row)?, linear_attention(row)?);
         // Each layer of a transformer has an MLP, dense or routed. A hybrid lists its MLP layers separately.
         let mlp_layers = match (&moe, &mamba) {
             (_, Some(_)) => row.optional("mlp_layers")?.unwrap_or(0),
@@ -112,7 +114,11 @@ impl FromRow for Model {
             hidden: row.value("hidden")?,
             vocab: row.value("vocab")?,
             tied_embeddings: row.value::<u8>("tied_embeddings")? == 1,
-            attention: attention(row, layers)?,
+            attention: attention(
+                row,
+                layers - linear.as_ref().map_or(0, |linear| linear.layers.min(layers)),
+            )?,
+            linear,
             mlp,
             moe,
             mamba,
@@ -154,8 +160,20 @@ fn attention(row: &Row<'_>, layers: u32) -> Result<Attention, DataError> {
         heads: row.value("heads")?,
         kind,
         window: window.map(|(tokens, layers)| SlidingWindow { tokens, layers }),
+        output_gate: row.optional::<u8>("attn_gate")? == Some(1),
         sinks: row.optional::<u8>("sinks")? == Some(1),
     })
+}
+
+fn linear_attention(row: &Row<'_>) -> Result<Option<LinearAttention>, DataError> {
+    let Some(layers) = row.optional("linear_layers")? else { return Ok(None) };
+    Ok(Some(LinearAttention {
+        layers,
+        key_heads: row.value("linear_key_heads")?,
+        value_heads: row.value("linear_value_heads")?,
+        key_dim: row.value("linear_key_dim")?,
+        value_dim: row.value("linear_value_dim")?,
+    }))
 }
 
 fn moe(row: &Row<'_>) -> Result<Option<Moe>, DataError> {

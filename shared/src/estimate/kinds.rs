@@ -13,6 +13,8 @@ pub(super) struct PerKind<T> {
     pub(super) moe: T,
     /// Mamba-2.
     pub(super) mamba: T,
+    /// Linear attention.
+    pub(super) linear: T,
 }
 
 impl PerKind<f64> {
@@ -23,14 +25,15 @@ impl PerKind<f64> {
             mlp: architecture.mlp.as_ref().map_or(0.0, |mlp| f64::from(mlp.layers)),
             moe: architecture.moe.as_ref().map_or(0.0, |moe| f64::from(moe.layers)),
             mamba: architecture.mamba.as_ref().map_or(0.0, |mamba| f64::from(mamba.layers)),
+            linear: architecture.linear.as_ref().map_or(0.0, |linear| f64::from(linear.layers)),
         }
     }
 }
 
 impl<T> PerKind<T> {
-    /// Returns the values in order: attention, dense MLP, routed MLP, Mamba-2.
-    pub(super) fn all(&self) -> [&T; 4] {
-        [&self.attention, &self.mlp, &self.moe, &self.mamba]
+    /// Returns the values in order: attention, dense MLP, routed MLP, Mamba-2, linear attention.
+    pub(super) fn all(&self) -> [&T; 5] {
+        [&self.attention, &self.mlp, &self.moe, &self.mamba, &self.linear]
     }
 
     /// Returns the values of the blocks that follow attention in a layer, in order: dense MLP, routed MLP, Mamba-2.
@@ -40,6 +43,12 @@ impl<T> PerKind<T> {
 
     /// Applies `f` to each value.
     pub(super) fn map<U>(&self, f: impl Fn(&T) -> U) -> PerKind<U> {
-        PerKind { attention: f(&self.attention), mlp: f(&self.mlp), moe: f(&self.moe), mamba: f(&self.mamba) }
+        PerKind {
+            attention: f(&self.attention),
+            mlp: f(&self.mlp),
+            moe: f(&self.moe),
+            mamba: f(&self.mamba),
+            linear: f(&self.linear),
+        }
     }
 }

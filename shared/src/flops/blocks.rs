@@ -4,7 +4,9 @@
 //! Megatron-LM's `num_floating_point_operations`, Megatron-Bridge's `flop_utils`, PaLM (arXiv:2204.02311) app. B.
 
 use super::{Convention, ModelFlops};
-use crate::architecture::{Architecture, AttentionKind, Mamba, Mlp, Moe, SlidingWindow};
+use crate::architecture::{
+    Architecture, AttentionKind, CONVOLUTION, LinearAttention, Mamba, Mlp, Moe, SlidingWindow,
+};
 use crate::explain::Line;
 use crate::units::{group_digits, significant};
 
@@ -22,8 +24,11 @@ pub(super) fn count(architecture: &Architecture, seq_len: u32, causal: bool) -> 
         mlp += routed_mlp(architecture, moe, &mut lines);
     }
     let mamba = architecture.mamba.as_ref().map(|mamba| mamba_blocks(architecture, mamba, &mut lines));
+    let linear =
+        architecture.linear.as_ref().map(|linear| linear_attention(architecture, linear, &mut lines));
     let embedding = head(architecture, &mut lines);
     let (attention, mlp, mtp_projection) = with_mtp(architecture, attention, mlp, &mut lines);
+    let attention = attention + linear.unwrap_or(0.0);
     let per_token = attention + mlp + mamba.unwrap_or(0.0) + embedding + mtp_projection;
     let per_sequence = f64::from(seq_len) * per_token;
     lines.push(Line::new(
@@ -55,11 +60,13 @@ fn attention(architecture: &Architecture, seq_len: u32, causal: bool, lines: &mu
     let (projections, core_width, projection_line) = match attention.kind {
         AttentionKind::Gqa { kv_heads, head_dim } => {
             let (groups, width) = (f64::from(kv_heads), f64::from(head_dim));
-            let projections = TRAINING * layers * 2.0 * hidden * width * (2.0 * heads + 2.0 * groups);
+            // The output's gate is as wide as the queries.
+            let as_queries = if attention.output_gate { 3.0 } else { 2.0 };
+            let projections = TRAINING * layers * 2.0 * hidden * width * (as_queries * heads + 2.0 * groups);
             let line = Line::new(
                 "attention projections",
-                "3 · L · 2·h·d·(2H + 2K)",
-                format!("3 · {layers} · 2·{hidden}·{head_dim}·(2·{heads} + 2·{kv_heads})"),
+                format!("3 · L · 2·h·d·({as_queries}H + 2K)"),
+                format!("3 · {layers} · 2·{hidden}·{head_dim}·({as_queries}·{heads} + 2·{kv_heads})"),
                 projections,
                 "FLOPs/token",
             );
@@ -210,6 +217,30 @@ fn mamba_blocks(architecture: &Architecture, mamba: &Mamba, lines: &mut Vec<Line
     value
 }
 
+/// Returns the FLOPs of linear attention as Megatron-LM counts them, which don't depend on the sequence.
+fn linear_attention(architecture: &Architecture, linear: &LinearAttention, lines: &mut Vec<Line>) -> f64 {
+    let hidden = f64::from(architecture.hidden);
+    let (layers, heads, head) =
+        (f64::from(linear.layers), f64::from(linear.value_heads), f64::from(linear.value_dim));
+    let (keys, values) = (linear.key_width(), linear.value_width());
+    let projections = hidden * (linear.projected_width() + values);
+    let rule = 4.0 * heads * head * head;
+    let value = TRAINING * layers * 2.0 * (projections + CONVOLUTION * linear.convolved_width() + rule);
+    lines.push(
+        Line::new(
+            "linear attention",
+            "3 · L · 2·[h(2k + 3v + 2Hv) + 4(2k + v) + 4·Hv·dv²]",
+            format!(
+                "3 · {layers} · 2·[{hidden}·(2·{keys} + 3·{values} + 2·{heads}) + 4·(2·{keys} + {values}) + 4·{heads}·{head}²]"
+            ),
+            value,
+            "FLOPs/token",
+        )
+        .note("k and v: width of all keys, and of all values"),
+    );
+    value
+}
+
 fn head(architecture: &Architecture, lines: &mut Vec<Line>) -> f64 {
     let heads = 1 + architecture.mtp_layers;
     let value =
@@ -290,7 +321,14 @@ mod tests {
     fn a_routed_model_computes_what_its_active_parameters_say() {
         // Away from attention over context, training takes 6 FLOPs per active parameter and token; the
         // input embedding holds parameters that cost nothing, and DeepSeek-V3's MTP layer comes on top.
-        for id in ["mixtral-8x7b", "qwen3-235b-a22b", "llama4-maverick", "deepseek-v2", "kimi-k2"] {
+        for id in [
+            "mixtral-8x7b",
+            "qwen3-235b-a22b",
+            "llama4-maverick",
+            "deepseek-v2",
+            "kimi-k2",
+            "qwen3.5-397b-a17b",
+        ] {
             let model = Catalog::embedded().model(id).unwrap();
             let flops = count(&model.architecture, 1, true);
             let embedding = f64::from(model.architecture.vocab) * f64::from(model.architecture.hidden);
@@ -307,6 +345,21 @@ mod tests {
         assert_eq!(full.per_sequence, count(&open, 128, true).per_sequence);
         assert!(per_sequence("gpt-oss-20b", 8192, true) < count(&open, 8192, true).per_sequence);
         assert_eq!(window_context(4096, 1), 2.0);
+    }
+
+    #[test]
+    fn linear_attention_costs_as_much_for_every_sequence() {
+        let model = &Catalog::embedded().model("qwen3-next-80b-a3b").unwrap().architecture;
+        let linear = model.linear.as_ref().unwrap();
+        let cost = linear_attention(model, linear, &mut Vec::new());
+        // Megatron-LM's num_floating_point_operations: a block's projections, convolution and delta rule.
+        let block =
+            2048 * (2 * 2048 + 2 * 4096 + 64) + 4 * (2 * 2048 + 4096) + 32 * 128 * 128 * 4 + 2048 * 4096;
+        assert_eq!(cost, f64::from(3 * 2 * block) * 36.0);
+        // The share of full attention's scores grows with the sequence; the rest doesn't.
+        let of = |seq_len| per_sequence("qwen3-next-80b-a3b", seq_len, false) / f64::from(seq_len);
+        let scores = 3.0 * 12.0 * 2.0 * 16.0 * 512.0 * 4096.0;
+        close(of(8192) - of(4096), scores, 1e-9);
     }
 
     #[test]

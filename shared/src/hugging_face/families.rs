@@ -3,7 +3,7 @@
 use super::fields::ConfigFields;
 use super::vectors::VectorRule;
 use super::{Architecture, ConfigError};
-use crate::architecture::{Attention, AttentionKind, MOST_LAYERS, Mlp, Moe, SlidingWindow};
+use crate::architecture::{Attention, AttentionKind, LinearAttention, MOST_LAYERS, Mlp, Moe, SlidingWindow};
 
 /// The rules by which a family's fields define its shape.
 pub(super) struct Family {
@@ -26,6 +26,8 @@ pub(super) struct Family {
     /// Default FFN width, as a multiple of the hidden width.
     pub(super) ffn_times: Option<u32>,
     pub(super) windows: WindowRule,
+    /// Whether most layers have linear attention, and full attention has an output gate.
+    pub(super) linear_attention: bool,
     pub(super) experts: ExpertRule,
 }
 
@@ -100,11 +102,13 @@ impl Family {
         let hidden = fields.needed(&["hidden_size", "n_embd", "d_model", "n_embed"])?;
         let heads = fields.or_default(HEADS, self.heads)?;
         note_other_widths(fields, hidden, heads)?;
+        let linear = if self.linear_attention { Some(linear_attention(fields, layers)?) } else { None };
         let attention = Attention {
-            layers,
+            layers: layers - linear.as_ref().map_or(0, |linear| linear.layers),
             heads,
             kind: self.attention_kind(fields, hidden, heads)?,
-            window: self.window(fields, layers)?,
+            window: if self.linear_attention { None } else { self.window(fields, layers)? },
+            output_gate: self.linear_attention && fields.flag("attn_output_gate")?.unwrap_or(true),
             sinks: self.vectors.sinks,
         };
         let moe = self.moe(fields, layers)?;
@@ -116,6 +120,7 @@ impl Family {
             vocab: fields.or_default(&["vocab_size"], self.vocab)?,
             tied_embeddings,
             attention,
+            linear: linear.filter(|linear| linear.layers > 0),
             mlp: (dense > 0).then_some(Mlp { layers: dense, ffn, gated: self.gated }),
             moe,
             mamba: None,
@@ -128,6 +133,7 @@ impl Family {
         match self.experts {
             // `transformers` omits these layers by default, in families that have them.
             ExpertRule::DeepSeek { first: 1.., .. } => fields.or_default(NAMES, Some(0)),
+            _ if self.linear_attention => Ok(fields.whole(&["mtp_num_hidden_layers"])?.unwrap_or(0)),
             _ => Ok(fields.whole(NAMES)?.unwrap_or(0)),
         }
     }
@@ -445,6 +451,48 @@ pub(super) fn layers(fields: &mut ConfigFields<'_>) -> Result<u32, ConfigError> 
             wanted: format!("a number from 1 to {MOST_LAYERS}"),
         }),
     }
+}
+
+/// Returns the blocks of linear attention, by `layer_types` or `full_attention_interval`. The defaults are those of
+/// `Qwen3NextConfig`, `Qwen3_5TextConfig` and `Qwen3_5MoeTextConfig`.
+fn linear_attention(fields: &mut ConfigFields<'_>, layers: u32) -> Result<LinearAttention, ConfigError> {
+    const TYPES: &str = "layer_types";
+    let interval = fields.whole(&["full_attention_interval"])?;
+    let types = fields.texts(TYPES)?;
+    let wrong =
+        |found: String, wanted: String| ConfigError::Wrong { field: TYPES.to_string(), found, wanted };
+    let linear = match (&types, interval) {
+        (Some(types), _) if types.len() != layers as usize => {
+            let found = format!("a list of {}", types.len());
+            return Err(wrong(found, format!("a list with one entry for each of {layers} layers")));
+        }
+        (Some(types), _) => {
+            let is_known = |kind: &&&str| !matches!(**kind, "full_attention" | "linear_attention");
+            if let Some(other) = types.iter().find(is_known) {
+                let wanted = "full_attention or linear_attention for each layer".to_string();
+                return Err(wrong(super::shown_type(other), wanted));
+            }
+            types.iter().filter(|kind| **kind == "linear_attention").count() as u32
+        }
+        (None, Some(0)) => return Err(zero("full_attention_interval")),
+        (None, interval) => layers - layers / interval.unwrap_or(4),
+    };
+    if types.is_none() && interval.is_none() {
+        let why = fields.default_reason();
+        fields.note(format!(
+            "Full attention assumed in every 4th layer, linear attention in the others ({why})."
+        ));
+    }
+    if fields.whole(&["linear_conv_kernel_dim"])?.is_some_and(|tokens| tokens != 4) {
+        fields.note_partly_read("linear_conv_kernel_dim (read as 4)".to_string());
+    }
+    Ok(LinearAttention {
+        layers: linear,
+        key_heads: fields.or_default(&["linear_num_key_heads"], Some(16))?,
+        value_heads: fields.or_default(&["linear_num_value_heads"], Some(32))?,
+        key_dim: fields.or_default(&["linear_key_head_dim"], Some(128))?,
+        value_dim: fields.or_default(&["linear_value_head_dim"], Some(128))?,
+    })
 }
 
 fn latent(fields: &mut ConfigFields<'_>) -> Result<AttentionKind, ConfigError> {

@@ -39,6 +39,7 @@ pub(super) fn architecture(
             head_dim: fields.or_default(&["head_dim", "attention_head_dim"], Some(128))?,
         },
         window: None,
+        output_gate: false,
         sinks: false,
     };
     // Files without dense MLPs can have the field too.
@@ -54,6 +55,7 @@ pub(super) fn architecture(
         vocab: fields.needed(&["vocab_size"])?,
         tied_embeddings,
         attention,
+        linear: None,
         mlp,
         moe: moe(fields, blocks.moe)?,
         mamba: mamba(fields, blocks.mamba)?,

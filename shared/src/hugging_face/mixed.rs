@@ -48,6 +48,7 @@ impl Family {
                 head_dim: fields.or_default(&["head_dim"], hidden.checked_div(heads))?,
             },
             window: None,
+            output_gate: false,
             sinks: false,
         };
         let mamba = mamba(fields, hidden, mamba_layers)?;
@@ -61,6 +62,7 @@ impl Family {
             vocab: fields.needed(&["vocab_size"])?,
             tied_embeddings,
             attention,
+            linear: None,
             mlp: moe.is_none().then_some(Mlp { layers, ffn, gated: self.gated }),
             moe,
             mamba: Some(mamba),

@@ -29,6 +29,7 @@ pub(super) const LLAMA: Family = Family {
     vocab: None,
     ffn_times: None,
     windows: WindowRule::None,
+    linear_attention: false,
     experts: ExpertRule::None,
 };
 
@@ -113,6 +114,37 @@ const FAMILIES: &[Family] = &[
         attention: KvRule::Default(4),
         windows: WindowRule::Switched,
         experts: ExpertRule::Sparse(None),
+        ..LLAMA
+    },
+    Family {
+        types: &["qwen3_5", "qwen3_5_text"],
+        vectors: QK_PER_HEAD,
+        attention: KvRule::Default(4),
+        heads: Some(16),
+        head_dim: Some(256),
+        vocab: Some(248_320),
+        linear_attention: true,
+        ..LLAMA
+    },
+    Family {
+        types: &["qwen3_next"],
+        vectors: VectorRule { expert_bias: ExpertBias::SharedGate, ..QK_PER_HEAD },
+        attention: KvRule::Default(2),
+        heads: Some(16),
+        head_dim: Some(256),
+        linear_attention: true,
+        experts: ExpertRule::Sparse(Some(512)),
+        ..LLAMA
+    },
+    Family {
+        types: &["qwen3_5_moe", "qwen3_5_moe_text"],
+        vectors: VectorRule { expert_bias: ExpertBias::SharedGate, ..QK_PER_HEAD },
+        attention: KvRule::Default(2),
+        heads: Some(16),
+        head_dim: Some(256),
+        vocab: Some(248_320),
+        linear_attention: true,
+        experts: ExpertRule::Sparse(Some(512)),
         ..LLAMA
     },
     Family {

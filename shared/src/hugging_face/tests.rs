@@ -429,11 +429,49 @@ fn an_unknown_family_is_read_like_llama_only_if_it_resembles_it() {
 }
 
 #[test]
+fn layers_with_linear_attention_are_counted() {
+    let file = |more: &str| {
+        format!(
+            r#"{{"model_type": "qwen3_5_moe", "text_config": {{"model_type": "qwen3_5_moe_text", "num_hidden_layers": 40,
+            "hidden_size": 2048, "num_experts": 256, "num_experts_per_tok": 8, "moe_intermediate_size": 512{more}}}}}"#
+        )
+    };
+    let linear = |more: &str| read(&file(more)).map(|read| read.model.architecture.linear);
+    let read_by_default = read(&file("")).unwrap();
+    assert_eq!(
+        read_by_default.model.architecture,
+        Architecture {
+            mtp_layers: 0,
+            ..Catalog::embedded().model("qwen3.5-35b-a3b").unwrap().architecture.clone()
+        }
+    );
+    assert!(
+        read_by_default
+            .notes
+            .iter()
+            .any(|note| note.starts_with("Full attention assumed in every 4th layer"))
+    );
+    let layers = |more: &str| linear(more).unwrap().map(|linear| linear.layers);
+    assert_eq!(layers(r#", "full_attention_interval": 8"#), Some(35));
+    assert_eq!(layers(r#", "full_attention_interval": 1"#), None);
+    let typed = |first: &str, times: usize| {
+        let types = vec![first; times].into_iter().chain(vec!["full_attention"; 40 - times]);
+        format!(r#", "layer_types": {:?}"#, types.collect::<Vec<_>>())
+    };
+    assert_eq!(layers(&typed("linear_attention", 24)), Some(24));
+    let refused = |more: &str| linear(more).unwrap_err().to_string();
+    assert!(refused(&typed("sliding_attention", 1)).contains("full_attention or linear_attention"));
+    assert!(refused(r#", "full_attention_interval": 0"#).contains("must be 1 or more"));
+    assert!(refused(&typed("linear_attention", 40)).contains("attention layers"));
+    assert!(refused(r#", "linear_num_key_heads": 12"#).contains("can't be divided among 12 key heads"));
+}
+
+#[test]
 fn a_family_beyond_an_architecture_is_refused_by_name() {
-    let nested = r#"{"model_type": "qwen3_5", "text_config": {"model_type": "qwen3_5_text"}}"#;
+    let nested = r#"{"model_type": "qwen4_exp", "text_config": {"model_type": "qwen4_exp_text"}}"#;
     for (file, model_type, reason) in [
-        (r#"{"model_type": "qwen3_next"}"#, "qwen3_next", "linear attention"),
-        (nested, "qwen3_5_text", "linear attention"),
+        (r#"{"model_type": "kimi_linear"}"#, "kimi_linear", "linear attention"),
+        (nested, "qwen4_exp_text", "linear attention"),
         (r#"{"model_type": "jamba"}"#, "jamba", "Mamba-1"),
         (r#"{"model_type": "t5"}"#, "t5", "decoder-only"),
     ] {

@@ -3,13 +3,8 @@
 /// Reasons, as clauses about the model, with the values of `model_type` to which they apply.
 const UNSUPPORTED: &[(&str, &[&str])] = &[
     (
-        "most of its layers use linear attention, whose FLOPs and memory Trainplan can't count",
+        "most of its layers use a kind of linear attention whose FLOPs and memory Trainplan can't count",
         &[
-            "qwen3_next",
-            "qwen3_5",
-            "qwen3_5_text",
-            "qwen3_5_moe",
-            "qwen3_5_moe_text",
             "qwen4_exp",
             "qwen4_exp_text",
             "olmo_hybrid",

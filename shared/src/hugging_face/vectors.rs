@@ -166,6 +166,10 @@ impl VectorRule {
             let norm = if gated_norm { mamba.inner_width() } else { 0.0 };
             all += f64::from(mamba.layers) * (convolution + norm);
         }
+        if let Some(linear) = &architecture.linear {
+            // The norm of a head's output.
+            all += f64::from(linear.layers) * f64::from(linear.value_dim);
+        }
         let (experts, visited) = self.expert_biases(architecture);
         Ok(VectorWeights { all: all + experts, active: all + visited })
     }

@@ -9,7 +9,7 @@ use crate::options::TrainingOptions;
 use crate::planning::RunSettings;
 use crate::precision::Dtype;
 use crate::range::ValueRange;
-use crate::search::Locks;
+use crate::search::{Locks, StackRules};
 use crate::sorting::sorted;
 use crate::spec::Spec;
 use std::borrow::Cow;
@@ -49,6 +49,34 @@ pub struct Question {
     pub headroom_bytes: f64,
     /// Failures, saves, prices and power.
     pub settings: RunSettings,
+}
+
+/// A precision that a question could permit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PrecisionChoice {
+    /// The precision.
+    pub dtype: Dtype,
+    /// Whether the search uses it on any GPU type.
+    pub is_permitted: bool,
+}
+
+impl Question {
+    /// Returns the precisions in which the software can compute on any of the GPU types. `Fp8`, which leaves the scaling open, is among
+    /// them only if it is permitted.
+    pub fn precision_choices(&self) -> Vec<PrecisionChoice> {
+        let computes = |dtype: Dtype| {
+            let can = |offer: &GpuOffer| {
+                StackRules::of(offer.options.software.base()).computes_in(dtype, &offer.gpu)
+            };
+            self.offers.iter().any(can)
+        };
+        let choice = |dtype: Dtype| PrecisionChoice {
+            dtype,
+            is_permitted: self.offers.iter().any(|offer| offer.dtypes.contains(&dtype)),
+        };
+        let choices = Dtype::ALL.into_iter().filter(|dtype| computes(*dtype)).map(choice);
+        choices.filter(|choice| choice.is_permitted || choice.dtype != Dtype::Fp8).collect()
+    }
 }
 
 /// A GPU type with what it costs and runs.

@@ -15,7 +15,7 @@ mod survey;
 mod unmet;
 
 pub use answer::GpuAnswer;
-pub use ask::{Chance, Contender, Goal, GpuOffer, Objective, Question};
+pub use ask::{Chance, Contender, Goal, GpuOffer, Objective, PrecisionChoice, Question};
 pub use batches::GlobalBatches;
 pub use judge::{PlanFacts, chance_text, in_time_of_ten};
 pub use plan::PlannedRun;

@@ -38,6 +38,24 @@ fn precisions_are_named_or_excluded() {
 }
 
 #[test]
+fn precisions_can_be_chosen_that_any_gpu_type_computes_in() {
+    let choices = |types: &str, text: &str| {
+        let question =
+            ask(&[(Field::Model, "llama3.1-8b"), (Field::GpuTypes, types), (Field::Precisions, text)]);
+        let title = |choice: PrecisionChoice| {
+            format!("{}{}", if choice.is_permitted { "+" } else { "-" }, choice.dtype.id())
+        };
+        question.precision_choices().into_iter().map(title).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(choices("a100", ""), "+bf16");
+    assert_eq!(choices("h100", ""), "+bf16 +fp8-current -fp8-delayed -fp8-block");
+    assert_eq!(
+        choices("h100,b200", "bf16,mxfp8"),
+        "+bf16 -fp8-current -fp8-delayed -fp8-block +mxfp8 -nvfp4"
+    );
+}
+
+#[test]
 fn given_gpus_have_no_spare_nodes_beside_them() {
     let paid = |fields: &[(Field, &str)]| {
         let best = answer(&small(fields)).best().unwrap().clone();

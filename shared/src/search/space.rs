@@ -7,7 +7,7 @@ use crate::batch::Batch;
 use crate::catalog::Gpu;
 use crate::estimate::Inputs;
 use crate::field::Field;
-use crate::layout::{Degrees, Layout, PipelineSplit, tp_problem};
+use crate::layout::{Degrees, Layout, PipelineSplit, cp_problem, tp_problem};
 use crate::options::{Recompute, TrainingOptions};
 use crate::precision::Dtype;
 use crate::sorting::ascending;
@@ -143,7 +143,7 @@ impl<'a> SearchSpace<'a> {
                 .collect(),
             cp: (1..=longest_cp.max(1))
                 .filter(|cp| *cp == 1 || self.seq_len.is_multiple_of(2 * cp))
-                .filter(|cp| permit(Field::Cp, *cp))
+                .filter(|cp| permit(Field::Cp, *cp) && cp_problem(*cp, self.architecture).is_none())
                 .collect(),
             experts: experts
                 .into_iter()

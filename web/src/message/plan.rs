@@ -164,6 +164,10 @@ pub(crate) struct Launched {
     /// release.
     pub(crate) refusals: Vec<Refusal>,
     pub(crate) launch: Option<Launch>,
+    /// The ids of the styles that launch the scenario by the chosen release, or by any if none is chosen.
+    pub(crate) styles: Vec<String>,
+    /// The ids of the releases that launch it in the chosen style, or in any.
+    pub(crate) releases: Vec<String>,
 }
 
 /// A [`Problem`] found by the worker, in the words of a page.

@@ -15,7 +15,7 @@ use std::fmt::Write as _;
 pub(super) const PREFIX: &str = "own:";
 
 /// The columns of models.csv that describe a model, in the order of the text.
-const COLUMNS: [&str; 39] = [
+const COLUMNS: [&str; 45] = [
     "title",
     "layers",
     "hidden",
@@ -47,9 +47,15 @@ const COLUMNS: [&str; 39] = [
     "mamba_state",
     "mamba_groups",
     "mamba_chunk",
+    "linear_layers",
+    "linear_key_heads",
+    "linear_value_heads",
+    "linear_key_dim",
+    "linear_value_dim",
     "moe_latent",
     "window",
     "window_layers",
+    "attn_gate",
     "sinks",
     "qk_norm",
     "rope_base",
@@ -228,10 +234,16 @@ impl Model {
             cells.extend([("mamba_state", mamba.state), ("mamba_groups", mamba.groups)]);
             cells.extend(mamba.chunk.map(|chunk| ("mamba_chunk", chunk)));
         }
+        if let Some(linear) = &it.linear {
+            cells.extend([("linear_layers", linear.layers), ("linear_key_heads", linear.key_heads)]);
+            cells.extend([("linear_value_heads", linear.value_heads), ("linear_key_dim", linear.key_dim)]);
+            cells.push(("linear_value_dim", linear.value_dim));
+        }
         cells.extend(it.moe.as_ref().and_then(|moe| moe.latent).map(|latent| ("moe_latent", latent)));
         if let Some(window) = &it.attention.window {
             cells.extend([("window", window.tokens), ("window_layers", window.layers)]);
         }
+        cells.extend(it.attention.output_gate.then_some(("attn_gate", 1)));
         cells.extend(it.attention.sinks.then_some(("sinks", 1)));
         cells.extend(self.qk_norm.then_some(("qk_norm", 1)));
         cells.extend(self.rope_base.map(|base| ("rope_base", base)));
@@ -283,7 +295,7 @@ fn checked_title(title: &str) -> Result<String, Problem> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::architecture::{Attention, Mamba, Mlp, Moe, SlidingWindow};
+    use crate::architecture::{Attention, LinearAttention, Mamba, Mlp, Moe, SlidingWindow};
     use crate::catalog::Catalog;
     use proptest::prelude::*;
 
@@ -366,6 +378,7 @@ mod tests {
         /// Any model that can be, with blocks of any kinds.
         fn models()(
             counts in (1u32..50, 0u32..50, 0u32..50, 0u32..50),
+            linear_layers in 0u32..50,
             (hidden, vocab, kv_heads, shares, head_dim) in (1u32..9999, 1u32..9999, 1u32..9, 1u32..9, 1u32..99),
             (q_lora, kv_lora) in (0u32..9, proptest::option::of(1u32..9)),
             (experts, latent, shared_ffn) in (1u32..99, proptest::option::of(1u32..99), 0u32..99),
@@ -379,7 +392,8 @@ mod tests {
             // In a transformer attention stands in every layer, beside an MLP.
             let mlp = if hybrid || mlp + moe > 0 { mlp } else { attention };
             let layers = if hybrid { attention + mlp + moe + mamba } else { mlp + moe };
-            let attention = if hybrid { attention } else { layers };
+            let linear = if hybrid { 0 } else { linear_layers.min(layers - 1) };
+            let attention = if hybrid { attention } else { layers - linear };
             let kind = match kv_lora {
                 None => AttentionKind::Gqa { kv_heads, head_dim },
                 Some(kv_lora) => AttentionKind::Mla { q_lora, kv_lora, qk_nope: 7, qk_rope: 3, v_head: 5 },
@@ -394,8 +408,12 @@ mod tests {
                     heads: kv_heads * shares,
                     kind,
                     window: window.map(|tokens| SlidingWindow { tokens, layers: attention.div_ceil(2) }),
+                    output_gate: tied_embeddings,
                     sinks: gated,
                 },
+                linear: (linear > 0).then_some(LinearAttention {
+                    layers: linear, key_heads: kv_heads, value_heads: kv_heads * shares, key_dim: head_dim, value_dim: 7,
+                }),
                 mlp: (mlp > 0).then_some(Mlp { layers: mlp, ffn: 4 * hidden, gated }),
                 moe: (moe > 0).then_some(Moe {
                     layers: moe, experts, top_k: experts.div_ceil(4), ffn: hidden, shared_ffn, latent, gated,

@@ -257,7 +257,12 @@ fn shape(architecture: &Architecture) -> u32 {
     let mamba =
         architecture.mamba.as_ref().map_or([0; 3], |mamba| [mamba.heads, mamba.head_dim, mamba.state]);
     let rest = [architecture.hidden, architecture.vocab, architecture.attention.heads];
-    hash(rest.into_iter().chain(attention).chain(mlp).chain(moe).chain(mamba))
+    let linear = architecture
+        .linear
+        .as_ref()
+        .map(|linear| [linear.key_heads, linear.value_heads, linear.key_dim, linear.value_dim]);
+    let linear = linear.into_iter().flatten();
+    hash(rest.into_iter().chain(attention).chain(mlp).chain(moe).chain(mamba).chain(linear))
 }
 
 /// Returns the oldest software that trains a model like `stack` does. Megatron-Bridge 26.06 changed how experts and attention sinks

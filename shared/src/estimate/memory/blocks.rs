@@ -5,16 +5,18 @@
 use super::activations::{MicroBatch, SavedOutputs};
 use super::schedule::StageBlocks;
 use super::{BF16, FP32};
-use crate::architecture::{Architecture, Attention, AttentionKind, Mamba, Mlp, Moe};
+use crate::architecture::{
+    Architecture, Attention, AttentionKind, CONVOLUTION, LinearAttention, Mamba, Mlp, Moe,
+};
 use crate::estimate::Inputs;
 use crate::estimate::kinds::PerKind;
 use crate::layout::Layout;
 use crate::options::{Modules, Recompute};
 
-/// Tokens that a Mamba-2 block's convolution spans.
-const CONVOLUTION: f64 = 4.0;
 /// Tokens that a Mamba-2 scan processes at once, unless the model's chunk size is published.
 const CHUNK: f64 = 128.0;
+/// Tokens that linear attention processes at once in the kernels of flash-linear-attention, which every framework uses.
+const LINEAR_CHUNK: f64 = 64.0;
 
 /// The sizes of one block on one rank.
 #[derive(Debug, Clone, Copy, Default)]
@@ -44,13 +46,14 @@ pub(super) struct BlockSizes {
 
 impl BlockSizes {
     pub(super) fn of(inputs: &Inputs<'_>, run: &MicroBatch) -> BlockSizes {
-        let Architecture { attention, mlp, moe, mamba, .. } = inputs.architecture;
+        let Architecture { attention, linear, mlp, moe, mamba, .. } = inputs.architecture;
         let modules = inputs.options.modules;
         let mut kinds = PerKind {
             attention: attention_block(attention, run, modules),
             mlp: mlp.as_ref().map_or(BlockSize::default(), |mlp| mlp_block(mlp, run, modules)),
             moe: moe.as_ref().map_or(BlockSize::default(), |moe| moe_block(moe, run, modules, inputs.layout)),
             mamba: mamba.as_ref().map_or(BlockSize::default(), |mamba| mamba_block(mamba, run)),
+            linear: linear.as_ref().map_or(BlockSize::default(), |linear| linear_block(linear, run)),
         };
         let hybrid = mamba.is_some();
         if run.recompute == Recompute::Full {
@@ -90,20 +93,25 @@ impl BlockSizes {
                 largest = largest.max(*weights);
             }
         }
-        if self.hybrid { largest.max(weights.attention) } else { largest + weights.attention }
+        if self.hybrid {
+            return largest.max(weights.attention);
+        }
+        let linear = if stage.blocks.linear > 0.0 { weights.linear } else { 0.0 };
+        largest + weights.attention.max(linear)
     }
 
     /// Returns the peak bytes that the backward pass of the last layer adds.
     ///
     /// It runs through the MLP first; the MLP's saved activations are free when attention begins.
     pub(super) fn backward(&self, stage: &StageBlocks) -> f64 {
-        let attention = &self.kinds.attention;
         let of = |block: &BlockSize| block.again + block.gradients;
+        let linear = if stage.blocks.linear > 0.0 { of(&self.kinds.linear) } else { 0.0 };
+        let mixer = of(&self.kinds.attention).max(linear);
         let mut most = 0.0_f64;
         for (count, mlp) in stage.blocks.after_attention().into_iter().zip(self.kinds.after_attention()) {
             if *count > 0.0 {
                 let freed = if self.hybrid { 0.0 } else { mlp.saved };
-                most = most.max(of(mlp)).max(of(attention) - freed);
+                most = most.max(of(mlp)).max(mixer - freed);
             }
         }
         most
@@ -123,14 +131,16 @@ impl BlockSizes {
 
 /// Applies full recomputation: each layer saves only its input, and recomputes the rest in the backward pass.
 fn recompute_layers(kinds: &mut PerKind<BlockSize>, input: f64, hybrid: bool) {
-    let PerKind { attention, mlp, moe, mamba } = kinds;
-    let layer = if hybrid { 0.0 } else { attention.saved };
+    let PerKind { attention, mlp, moe, mamba, linear } = kinds;
+    let layer = if hybrid { 0.0 } else { attention.saved.max(linear.saved) };
     for block in [mlp, moe, mamba] {
         block.again = (block.saved + layer - input).max(0.0);
         block.saved = if hybrid { input } else { 0.0 };
     }
-    attention.again = attention.saved - input;
-    attention.saved = input;
+    for mixer in [attention, linear] {
+        mixer.again = (mixer.saved - input).max(0.0);
+        mixer.saved = mixer.saved.min(input);
+    }
 }
 
 /// Attention with its norm and projections.
@@ -144,7 +154,7 @@ fn attention_block(attention: &Attention, run: &MicroBatch, modules: Modules) ->
             let groups = f64::from(kv_heads).max(run.tp);
             let width = f64::from(head_dim);
             let matrices = [
-                (run.hidden, (heads + 2.0 * groups) * width / run.tp),
+                (run.hidden, ((heads + 2.0 * groups) * width + attention.gate_width()) / run.tp),
                 (heads * width / run.tp, run.hidden),
                 (0.0, 0.0),
                 (0.0, 0.0),
@@ -179,7 +189,9 @@ fn attention_block(attention: &Attention, run: &MicroBatch, modules: Modules) ->
     let expanded = BF16 * (queries_and_keys + value);
     // The rotary embedding saves queries and keys before and after.
     let rotated = if run.eager { BF16 * queries_and_keys } else { 0.0 };
-    let core = expanded + rotated + BF16 * output + lse + scores + own_copy + both_sides;
+    // The gate, and the output before it.
+    let gate = 2.0 * BF16 * attention.gate_width();
+    let core = expanded + rotated + BF16 * output + lse + scores + own_copy + both_sides + gate;
     let stream = (stream + run.mask * run.hidden) * run.shared_tokens + run.saved_gathered;
     let all = stream + core * run.cut_tokens;
     // Gradients of the stream and of the output, FP32 sums for queries and keys, and BF16 gradients of all
@@ -320,6 +332,34 @@ fn mamba_block(mamba: &Mamba, run: &MicroBatch) -> BlockSize {
     BlockSize {
         dense: matrices.iter().map(|(rows, columns)| rows * columns).sum::<f64>()
             + (CONVOLUTION * convolved + 3.0 * heads) / run.tp,
+        routed: 0.0,
+        shapes: distinct(&matrices),
+        saved,
+        again: 0.0,
+        gradients,
+    }
+}
+
+/// A block of linear attention with its norm.
+fn linear_block(linear: &LinearAttention, run: &MicroBatch) -> BlockSize {
+    let (projected, convolved) = (linear.projected_width(), linear.convolved_width());
+    let (keys, values, heads) =
+        (linear.repeated_key_width(), linear.value_width(), f64::from(linear.value_heads));
+    let matrices = [(run.hidden, projected / run.tp), (values / run.tp, run.hidden)];
+    let input = BF16 * run.hidden * run.shared_tokens;
+    // The convolution saves its input; the scan saves queries, keys, values and a square matrix of each chunk; the gated norm
+    // saves its input, and the projection its operand.
+    let scanned = 2.0 * keys + values;
+    let saved = input
+        + run.operand * run.hidden * run.shared_tokens
+        + (BF16 * (projected + scanned + LINEAR_CHUNK * heads + values) + run.operand * values)
+            * run.cut_tokens;
+    // It computes the states between chunks again, and writes the gradients of all its inputs.
+    let states = FP32 * keys * f64::from(linear.value_dim) / LINEAR_CHUNK;
+    let gradients = input + (BF16 * (scanned + convolved + projected) + states) * run.cut_tokens;
+    BlockSize {
+        dense: matrices.iter().map(|(rows, columns)| rows * columns).sum::<f64>()
+            + (CONVOLUTION * convolved + 2.0 * heads) / run.tp,
         routed: 0.0,
         shapes: distinct(&matrices),
         saved,

@@ -102,9 +102,18 @@ mod tests {
         let blocks = with("deepseek-v3", &degrees, 64, |inputs| {
             stages(inputs).map(|stage| stage.blocks.all().map(|count| *count)).collect::<Vec<_>>()
         });
-        assert_eq!(blocks[0], [16.0, 3.0, 13.0, 0.0]);
+        assert_eq!(blocks[0], [16.0, 3.0, 13.0, 0.0, 0.0]);
         // With its layer of multi-token prediction.
-        assert_eq!(blocks[3], [16.0, 0.0, 16.0, 0.0]);
+        assert_eq!(blocks[3], [16.0, 0.0, 16.0, 0.0, 0.0]);
+    }
+
+    #[test]
+    fn full_and_linear_attention_are_spread_evenly() {
+        let degrees = Degrees { gpus: 4, pp: 4, ..Degrees::default() };
+        let blocks = with("qwen3-next-80b-a3b", &degrees, 64, |inputs| {
+            stages(inputs).map(|stage| stage.blocks.all().map(|count| *count)).collect::<Vec<_>>()
+        });
+        assert_eq!(blocks, [[3.0, 0.0, 12.0, 0.0, 9.0]; 4]);
     }
 
     #[test]
@@ -113,6 +122,6 @@ mod tests {
         let blocks = with("nemotron-h-56b", &degrees, 64, |inputs| {
             stages(inputs).map(|stage| stage.blocks.all().map(|count| *count)).collect::<Vec<_>>()
         });
-        assert_eq!(blocks, [[5.0, 27.0, 0.0, 27.0]; 2]);
+        assert_eq!(blocks, [[5.0, 27.0, 0.0, 27.0, 0.0]; 2]);
     }
 }

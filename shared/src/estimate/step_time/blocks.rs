@@ -3,7 +3,7 @@
 use super::constants::Constants;
 use super::links::Links;
 use super::speed::Speed;
-use crate::architecture::{AttentionKind, Mlp, Moe, SlidingWindow};
+use crate::architecture::{AttentionKind, LinearAttention, Mlp, Moe, SlidingWindow};
 use crate::catalog::Generation;
 use crate::cluster_factors::ClusterFactor;
 use crate::estimate::Inputs;
@@ -136,7 +136,7 @@ impl<'a> BlockCosts<'a> {
                 let d = f64::from(head_dim);
                 // Groups are replicated if there are fewer than ranks.
                 let groups = (f64::from(kv_heads) / self.tp).max(1.0);
-                let qkv = (heads + 2.0 * groups) * d;
+                let qkv = (heads + 2.0 * groups) * d + attention.gate_width() / self.tp;
                 let (up, down) = (self.linear(self.hidden, qkv), self.linear(heads * d, self.hidden));
                 (up.0 + down.0, up.1 + down.1, qkv + heads * d, d, d, 2.0 * BF16 * groups * d)
             }
@@ -348,6 +348,24 @@ impl<'a> BlockCosts<'a> {
         BlockCost {
             matmul: training + again * forward,
             memory: self.passes(wide + inner, again) + self.speed.memory_s(scan) * (1.0 + again / 3.0),
+            tp: self.tensor_parallel(again),
+            host: self.host(1.5),
+            ..BlockCost::default()
+        }
+    }
+
+    /// Returns the cost of a block of linear attention. Its scan of keys and values in chunks is that of Mamba-2, which works on
+    /// the same principle (arXiv:2412.06464, section 3.3).
+    pub(super) fn linear_attention(&self, linear: &LinearAttention) -> BlockCost {
+        let of_rank = |width: f64| width / self.tp;
+        let (wide, values) = (of_rank(linear.projected_width()), of_rank(linear.value_width()));
+        let scanned = 2.0 * of_rank(linear.repeated_key_width()) + values;
+        let again = self.again();
+        let (forward, training) = sum([self.linear(self.hidden, wide), self.linear(values, self.hidden)]);
+        let scan = self.tokens * BF16 * scanned * self.constants.passes_scan;
+        BlockCost {
+            matmul: training + again * forward,
+            memory: self.passes(wide + values, again) + self.speed.memory_s(scan) * (1.0 + again / 3.0),
             tp: self.tensor_parallel(again),
             host: self.host(1.5),
             ..BlockCost::default()

@@ -174,6 +174,8 @@ impl StageTime {
 #[derive(Clone, Copy)]
 struct LayerCosts {
     attention: BlockCost,
+    /// The mean of full and linear attention over the layers of a transformer.
+    mixer: BlockCost,
     mlp: BlockCost,
     moe: BlockCost,
     mamba: BlockCost,
@@ -190,13 +192,20 @@ impl LayerCosts {
     fn new(inputs: &Inputs<'_>, blocks: &BlockCosts<'_>) -> LayerCosts {
         let architecture = inputs.architecture;
         let none = BlockCost::default;
+        let counts = PerKind::counts(architecture);
+        let attention = blocks.attention();
+        let mixer = architecture.linear.as_ref().map_or(attention, |linear| {
+            let share = counts.linear / (counts.attention + counts.linear);
+            attention * (1.0 - share) + blocks.linear_attention(linear) * share
+        });
         LayerCosts {
-            attention: blocks.attention(),
+            attention,
+            mixer,
             mlp: architecture.mlp.as_ref().map_or_else(none, |mlp| blocks.mlp(mlp)),
             moe: architecture.moe.as_ref().map_or_else(none, |moe| blocks.moe(moe)),
             mamba: architecture.mamba.as_ref().map_or_else(none, |mamba| blocks.mamba(mamba)),
             head: blocks.head(),
-            counts: PerKind::counts(architecture),
+            counts,
             layers: f64::from(architecture.layers),
             hybrid: architecture.mamba.is_some(),
             mtp_layers: f64::from(architecture.mtp_layers),
@@ -214,7 +223,7 @@ impl LayerCosts {
                 + self.mamba * (self.counts.mamba * share)
         } else {
             let dense = (self.counts.mlp - first).clamp(0.0, layers);
-            self.attention * layers + self.mlp * dense + self.moe * (layers - dense)
+            self.mixer * layers + self.mlp * dense + self.moe * (layers - dense)
         };
         if last {
             cost = cost + self.head * (1.0 + self.mtp_layers);

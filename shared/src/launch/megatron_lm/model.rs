@@ -3,7 +3,9 @@
 use super::experts;
 use super::job::MegatronJob;
 use super::pattern::{interleave, list};
-use crate::architecture::{Architecture, Attention, AttentionKind, Mamba, Mlp, Moe};
+use crate::architecture::{
+    Architecture, Attention, AttentionKind, CONVOLUTION, LinearAttention, Mamba, Mlp, Moe,
+};
 use crate::catalog::RouterScore;
 use crate::field::Field;
 use crate::launch::word::ShellWord;
@@ -21,6 +23,9 @@ pub(super) fn apply(job: &mut MegatronJob) {
     job.set("--hidden-size", architecture.hidden);
     feed_forward(job, architecture);
     attention(job, &architecture.attention);
+    if let Some(linear) = &architecture.linear {
+        linear_attention(job, linear, architecture.layers);
+    }
     let seq_len = job.scenario.batch.seq_len();
     job.set("--seq-length", seq_len);
     job.set("--max-position-embeddings", seq_len);
@@ -109,6 +114,9 @@ fn attention(job: &mut MegatronJob, attention: &Attention) {
     if job.scenario.model.qk_norm {
         job.flag("--qk-layernorm");
     }
+    if attention.output_gate {
+        job.flag("--attention-output-gate");
+    }
     let Some(window) = &attention.window else { return };
     // The flag counts the tokens before and after a query; the window includes the query.
     job.set("--window-size", format!("{},0", window.tokens.saturating_sub(1)));
@@ -125,6 +133,22 @@ fn attention(job: &mut MegatronJob, attention: &Attention) {
             "If the model's order differs, change --window-attn-skip-freq in the script.",
         );
     }
+}
+
+/// Linear attention in most layers. The last of each group of layers has full attention, as in Qwen3-Next.
+fn linear_attention(job: &mut MegatronJob, linear: &LinearAttention, layers: u32) {
+    job.set("--experimental-attention-variant", "gated_delta_net");
+    let full = layers.saturating_sub(linear.layers);
+    job.set("--linear-attention-freq", list(&interleave(&[(true, linear.layers), (false, full)])));
+    job.set("--linear-conv-kernel-dim", CONVOLUTION as u32);
+    job.set("--linear-num-key-heads", linear.key_heads);
+    job.set("--linear-num-value-heads", linear.value_heads);
+    job.set("--linear-key-head-dim", linear.key_dim);
+    job.set("--linear-value-head-dim", linear.value_dim);
+    job.warn(
+        "Linear attention needs Megatron-Core 0.16 or later, and the Python package flash-linear-attention.",
+        "Update the checkout, and install the package.",
+    );
 }
 
 /// The null tokenizer needs no file. Before Megatron-Core 0.18 it adds one token to the given number. Either number is

@@ -28,6 +28,7 @@ pub(super) fn can_overlap_tp(scenario: &Scenario, per_node: u32) -> bool {
     let architecture = &scenario.architecture;
     let is_plain = matches!(architecture.attention.kind, AttentionKind::Gqa { .. })
         && architecture.moe.is_none()
+        && architecture.linear.is_none()
         && architecture.mamba.is_none();
     let format = match format(scenario) {
         Dtype::Bf16 | Dtype::Fp8Delayed | Dtype::Fp8Current => true,
@@ -110,7 +111,7 @@ pub(super) const ALLOCATOR: &str = "PYTORCH_CUDA_ALLOC_CONF";
 /// - FSDP: graphs need gradients at fixed addresses, which Megatron-FSDP does not keep (Megatron-LM pull request 4663).
 /// - Overlapped tensor parallelism: Transformer Engine's test of it turns graphs off for whole layers
 ///   (run_layer_with_overlap.py).
-/// - Context parallelism, hybrids and block scaling: no recipe or test of NVIDIA that we know combines them with these graphs.
+/// - Context parallelism, hybrids, linear attention and block scaling: no recipe or test of NVIDIA that we know combines them with these graphs.
 /// - Expandable segments: arguments.py of 0.15 asserts that they are off.
 pub(super) fn graph_obstacle(
     scenario: &Scenario,
@@ -130,6 +131,7 @@ pub(super) fn graph_obstacle(
         ),
         (layout.cp() > 1, "context parallelism is not tested with them"),
         (scenario.architecture.mamba.is_some(), "hybrids are not tested with them"),
+        (scenario.architecture.linear.is_some(), "linear attention is not tested with them"),
         (format(scenario) == Dtype::Fp8Block, "block scaling is not tested with them"),
         (expands_segments(options), "PYTORCH_CUDA_ALLOC_CONF turns on expandable segments"),
     ]

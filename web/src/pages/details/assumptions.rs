@@ -3,7 +3,7 @@
 use super::Plan;
 use leptos::prelude::*;
 use trainplan_shared::assumption::Assumption;
-use trainplan_shared::catalog::Catalog;
+use trainplan_shared::catalog::{Catalog, Release};
 use trainplan_shared::cost::PriceSource;
 use trainplan_shared::field::Field;
 use trainplan_shared::goodput::{Disruptions, FailureRate, FailureStudy, SaveTime};
@@ -19,7 +19,15 @@ pub(super) fn Assumptions() -> impl IntoView {
         let lines = plan.question.with(assumptions).into_iter();
         lines.map(|line| view! { <p>{line}</p> }).collect_view()
     };
-    view! { <div class="printed assumptions"><h2>"Assumptions"</h2>{lines}</div> }
+    let script = move || {
+        let launched = plan.calculator.launch.latest()?;
+        let launch = launched.launch.as_ref()?;
+        // Megatron-LM itself is launched without a release.
+        let is_of_release = Release::ALL.iter().any(|release| release.id() == launch.release);
+        let release = if is_of_release { format!(", release {}", launch.release) } else { String::new() };
+        Some(view! { <p>{format!("Launch script: {}{release}. {}", launch.style, launch.runs)}</p> })
+    };
+    view! { <div class="printed assumptions"><h2>"Assumptions"</h2>{lines}{script}</div> }
 }
 
 /// Returns what the plans assume, as lines.

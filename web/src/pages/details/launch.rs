@@ -4,7 +4,7 @@ use super::Plan;
 use super::estimate::launch_misfit;
 use crate::components::copy::{CopyButton, DownloadButton};
 use crate::components::field::{ChoiceField, FormField, ProblemText};
-use crate::message::{Launch, Refusal, Step, Warning};
+use crate::message::{Launch, Launched, Refusal, Step, Warning};
 use leptos::prelude::*;
 use trainplan_shared::catalog::Release;
 use trainplan_shared::field::{Field, FieldGroup};
@@ -83,14 +83,24 @@ fn LaunchField(field: Field) -> impl IntoView {
             launch.map_or("default".into(), |launch| format!("{} (default)", value(launch)))
         })
     };
+    // Those that launch the scenario, or all if none does.
+    let usable = move |value: fn(&Launched) -> &[String], all: Vec<(String, String)>| {
+        Signal::derive(move || {
+            let launched = plan.calculator.launch.latest();
+            let usable = launched.as_ref().map(|launched| ids(value(launched)));
+            usable.filter(|usable| !usable.is_empty()).unwrap_or_else(|| all.clone())
+        })
+    };
     match field {
         Field::Style => {
             let default = chosen(|launch| &launch.style);
-            view! { <ChoiceField field options=ids(&Style::ALL.map(Style::id)) default /> }.into_any()
+            let options = usable(|launched| &launched.styles, ids(&Style::ALL.map(Style::id)));
+            view! { <ChoiceField field options default /> }.into_any()
         }
         Field::Release => {
             let default = chosen(|launch| &launch.release);
-            view! { <ChoiceField field options=ids(&Release::ALL.map(Release::id)) default /> }.into_any()
+            let options = usable(|launched| &launched.releases, ids(&Release::ALL.map(Release::id)));
+            view! { <ChoiceField field options default /> }.into_any()
         }
         Field::ClusterType => {
             let options = ids(&ClusterType::ALL.map(ClusterType::id));
@@ -111,8 +121,8 @@ fn LaunchField(field: Field) -> impl IntoView {
     }
 }
 
-fn ids(ids: &[&str]) -> Vec<(String, String)> {
-    ids.iter().map(|id| (id.to_string(), id.to_string())).collect()
+fn ids<T: AsRef<str>>(ids: &[T]) -> Vec<(String, String)> {
+    ids.iter().map(|id| (id.as_ref().to_string(), id.as_ref().to_string())).collect()
 }
 
 /// Returns the grey text of an empty field, and the note below it.

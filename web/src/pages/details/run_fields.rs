@@ -7,7 +7,9 @@ use trainplan_shared::assumption::Assumption;
 use trainplan_shared::cost::{Currency, PurchaseForm};
 use trainplan_shared::field::{Field, FieldGroup};
 use trainplan_shared::goodput::FailureRate;
-use trainplan_shared::question::Objective;
+use trainplan_shared::precision::Dtype;
+use trainplan_shared::question::{Objective, PrecisionChoice};
+use trainplan_shared::spec::Spec;
 use trainplan_shared::units::{readable, significant};
 
 /// The fields of the search and of the whole run that are set elsewhere: in the question bar, in a tab or by a lock.
@@ -64,8 +66,50 @@ fn RunField(field: Field) -> impl IntoView {
                 PurchaseForm::ALL.map(|each| (each.id().to_string(), each.title().to_string())).into();
             view! { <ChoiceField field options default="Reserved (default)" help /> }.into_any()
         }
+        Field::Precisions => view! { <PrecisionsField /> }.into_any(),
         _ => view! { <FormField field default=default_of(field) help /> }.into_any(),
     }
+}
+
+/// The precisions that the search may use: as text, and a switch for each.
+#[component]
+fn PrecisionsField() -> impl IntoView {
+    let plan = Plan::of_page();
+    let field = Field::Precisions;
+    // While the question has a problem, the choices stay.
+    let choices = Memo::new(move |before: Option<&Vec<PrecisionChoice>>| {
+        let asked = plan.question.with(Spec::question);
+        asked.map_or_else(|_| before.cloned().unwrap_or_default(), |asked| asked.precision_choices())
+    });
+    let switches = move || {
+        let choices = choices.get();
+        let is_only = choices.iter().filter(|choice| choice.is_permitted).count() == 1;
+        let switch = |PrecisionChoice { dtype, is_permitted }: PrecisionChoice| {
+            let text = switched(&choices, dtype);
+            view! {
+                <button
+                    type="button"
+                    class="chip"
+                    aria-pressed=is_permitted.to_string()
+                    disabled=is_only && is_permitted
+                    on:click=move |_| plan.state.ask(&[(field, &text)])
+                >{dtype.title()}</button>
+            }
+        };
+        choices.iter().copied().map(switch).collect_view()
+    };
+    view! {
+        <div>
+            <FormField field default=default_of(field) help=field.hint() />
+            <div class="chips" role="group" aria-label=field.label()>{switches}</div>
+        </div>
+    }
+}
+
+/// Returns the text of the permitted precisions after one was switched on or off.
+fn switched(choices: &[PrecisionChoice], dtype: Dtype) -> String {
+    let permitted = choices.iter().filter(|choice| choice.is_permitted != (choice.dtype == dtype));
+    permitted.map(|choice| choice.dtype.id()).collect::<Vec<_>>().join(",")
 }
 
 /// Returns the value that applies while a field is empty.
@@ -91,6 +135,15 @@ fn default_of(field: Field) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_precision_is_switched_on_and_off() {
+        let choice = |dtype, is_permitted| PrecisionChoice { dtype, is_permitted };
+        let choices =
+            [choice(Dtype::Bf16, true), choice(Dtype::Fp8Current, false), choice(Dtype::Mxfp8, true)];
+        assert_eq!(switched(&choices, Dtype::Mxfp8), "bf16");
+        assert_eq!(switched(&choices, Dtype::Fp8Current), "bf16,fp8-current,mxfp8");
+    }
 
     #[test]
     fn every_text_field_shows_its_default() {

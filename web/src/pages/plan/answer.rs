@@ -69,7 +69,8 @@ pub(super) fn Answer() -> impl IntoView {
     };
     let back = move || {
         let best = move |_| plan.state.ask(&[]);
-        is_other.get().then(|| {
+        let has_best = findings.with(|findings| findings.best_plan().is_some());
+        (is_other.get() && has_best).then(|| {
             view! {
                 <button type="button" class="link" on:click=best>"Show the best plan"</button>
             }

@@ -158,6 +158,8 @@ pub(super) fn Layouts() -> impl IntoView {
             offer.as_ref().map_or(Vec::new(), |offer| rows(offer, column.get(), deadline.get()))
         })
     });
+    let is_answered =
+        Memo::new(move |_| offer.with(|offer| offer.as_ref().is_some_and(|offer| offer.answer.is_some())));
     let precision = Memo::new(move |_| rows.with(|rows| common_precision(rows)));
     let title = move || {
         offer.with(|offer| {
@@ -237,11 +239,13 @@ pub(super) fn Layouts() -> impl IntoView {
                     <tbody>
                         // Without keys: a price changes a row's figures, but not its plan.
                         {move || rows.get().into_iter().map(|row| view! { <Row row precision currency /> }).collect_view()}
-                        <Show when=move || rows.with(Vec::is_empty)>
-                            {(0..8).map(|_| view! {
+                        {move || match (rows.with(Vec::is_empty), is_answered.get()) {
+                            (false, _) => ().into_any(),
+                            (true, true) => view! { <tr><td colspan="7">"No layout works. The card above says why."</td></tr> }.into_any(),
+                            (true, false) => (0..8).map(|_| view! {
                                 <tr aria-hidden="true"><td colspan="7"><span class="bone wide"></span></td></tr>
-                            }).collect_view()}
-                        </Show>
+                            }).collect_view().into_any(),
+                        }}
                     </tbody>
                 </table>
             </div>

@@ -3,6 +3,7 @@
 use super::campaign::campaign;
 use crate::message::{Launch as Shown, Launched, Refusal, Step as ShownStep, Warning as ShownWarning};
 use trainplan_shared::catalog::Release;
+use trainplan_shared::field::Field;
 use trainplan_shared::launch::{
     BridgeCommand, Instruction, Launch, LaunchComparability, LaunchOptions, LaunchWarning, Style,
     launch as release,
@@ -25,7 +26,18 @@ pub(super) fn launch(query: &str) -> Option<Launched> {
             campaign: campaign(&spec, &scenario, &launch).unwrap_or_default(),
             ..shown(&launch)
         }),
+        styles: values_that_launch(&spec, &scenario, Field::Style, &Style::ALL.map(Style::id)),
+        releases: values_that_launch(&spec, &scenario, Field::Release, &Release::ALL.map(Release::id)),
     })
+}
+
+/// Returns the values of a field with which the scenario can be launched.
+fn values_that_launch(spec: &Spec, scenario: &Scenario, field: Field, values: &[&str]) -> Vec<String> {
+    let launches = |value: &&&str| {
+        let options = LaunchOptions::from_spec(&spec.clone().with(field, **value));
+        options.is_ok_and(|options| release(scenario, &options).is_ok())
+    };
+    values.iter().filter(launches).map(|value| value.to_string()).collect()
 }
 
 fn launched(spec: &Spec, scenario: &Scenario) -> (Vec<Problem>, Option<Launch>) {
