@@ -17,3 +17,9 @@ pub fn markdown(text: &str) -> String {
     }
     escaped
 }
+
+/// Returns the text with its first letter as a capital.
+pub fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().into_iter().flat_map(char::to_uppercase).chain(letters).collect()
+}
