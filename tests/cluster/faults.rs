@@ -752,7 +752,7 @@ fn logs_are_printed_and_a_command_runs_once_at_the_end_of_each_run() {
         fs::read_to_string(laptop.path("seen")).unwrap().lines().map(String::from).collect();
     seen.sort();
     assert_eq!(seen, ["bad", "good"]);
-    // Its output doesn't mix with the events, and its failure is told.
+    // Its output doesn't mix with the events, and a note reports its failure.
     let errors = laptop.errors();
     assert!(
         errors.contains("printed") && errors.contains("The command of --on-end failed for good"),

@@ -1,4 +1,4 @@
-//! What a person asked for besides watching: the lines of the logs, and a command at the end of each run.
+//! What a person asked for when following a round: the lines of the logs, and a command at the end of each run.
 
 use super::note;
 use crate::conduct::{LiveRun, Observer, RunOutcome};

@@ -1,7 +1,7 @@
 //! Mappings: runs with the same settings are repeats, and are pooled.
 
 use super::configuration::{ConfigurationGroup, ConfigurationRow};
-use super::difference::Verdict;
+use super::verdict::Verdict;
 use super::workload::Workload;
 use super::{ComparisonOptions, RunFigures};
 use crate::result::RunResult;

@@ -29,13 +29,15 @@ mod curves;
 mod difference;
 mod item;
 mod mapping;
+mod verdict;
 mod workload;
 
 pub use configuration::{ConfigurationGroup, ConfigurationRow};
 pub use curves::{Curve, Curves, ReferenceLevel, ReferenceLevelKind};
-pub use difference::{Difference, RunComparison, RunToRun, Verdict};
+pub use difference::{Difference, RunComparison, RunToRun};
 pub use item::{RunFigures, SteadySteps};
 pub use mapping::{PooledDifference, PooledRuns};
+pub use verdict::Verdict;
 pub use workload::WorkloadDifference;
 
 use crate::result::{RunResult, View, ViewedRun};

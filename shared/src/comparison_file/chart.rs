@@ -1,7 +1,7 @@
 //! Line charts as inline SVG, in the colours of the page.
 
-use super::html::escaped;
 use crate::compare::{Curve, ReferenceLevel, ReferenceLevelKind};
+use crate::text::html as escaped;
 use crate::units::significant;
 use std::fmt::Write as _;
 

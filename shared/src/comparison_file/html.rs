@@ -3,7 +3,7 @@
 use super::chart::CurveChart;
 use super::{ComparisonDocument, MADE_BY};
 use crate::compare::{ConfigurationRow, Curve};
-use crate::text::{capital, printable};
+use crate::text::{capital, html as escaped};
 use crate::units::significant;
 use std::collections::BTreeMap;
 
@@ -166,20 +166,4 @@ fn folded(summary: &str, content: String) -> String {
 
 fn or_dash(text: &str) -> &str {
     if text.is_empty() { "–" } else { text }
-}
-
-/// Returns a text as HTML that shows it, in an element or in a quoted attribute.
-pub(super) fn escaped(text: &str) -> String {
-    let mut html = String::with_capacity(text.len());
-    for c in printable(text).chars() {
-        match c {
-            '&' => html += "&amp;",
-            '<' => html += "&lt;",
-            '>' => html += "&gt;",
-            '"' => html += "&quot;",
-            '\'' => html += "&#39;",
-            other => html.push(other),
-        }
-    }
-    html
 }

@@ -20,7 +20,7 @@ pub fn is_told_elsewhere(name: &LogName, beside: &[LogName]) -> bool {
 }
 
 /// Returns the places of the logs that are read as one with the one at `place`: those of the starts of its job, in order.
-/// None if it is the log of an earlier start. A log that isn't `usable` is no part.
+/// None if it is the log of an earlier start. A log that isn't `usable` is left out.
 #[must_use]
 pub fn parts_of(place: usize, names: &[LogName], usable: impl Fn(usize) -> bool) -> Option<Vec<usize>> {
     let own = names.get(place)?;

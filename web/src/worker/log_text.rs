@@ -111,7 +111,7 @@ impl LogText {
     }
 }
 
-/// Returns the text of a log as a blob, for its upload. A plain log is returned as it is.
+/// Returns the text of a log as a blob, for its upload. A plain log is returned unchanged.
 pub(super) async fn unpacked(blob: &Blob) -> Result<Blob, String> {
     let Some(compression) = Compression::of(&slice(blob, 0.0, 4.0).await?) else { return Ok(blob.clone()) };
     let text = Response::new_with_opt_readable_stream(Some(&compression.open(blob)?));
