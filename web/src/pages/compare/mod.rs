@@ -16,6 +16,7 @@ use crate::pages::results::{Drop, ViewFields, provide_problems};
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 use std::sync::Arc;
+use std::time::Duration;
 use trainplan_shared::link;
 use trainplan_shared::tables::{ComparisonColumn, StoredRunColumn};
 
@@ -211,6 +212,12 @@ fn Export(shown: Shown) -> impl IntoView {
                     matches!(answer, Ok(Answer::File(file)) if to_clipboard(&file.text).await.is_ok());
                 // `try_set`: the page may have been left meanwhile.
                 copied.try_set(if is_copied { "Copied" } else { "Copying failed" });
+                set_timeout(
+                    move || {
+                        copied.try_set("Copy Markdown");
+                    },
+                    Duration::from_secs(2),
+                );
             });
         });
     };
