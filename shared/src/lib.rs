@@ -13,6 +13,7 @@ pub mod catalog;
 mod choices;
 pub mod cluster_factors;
 pub mod compare;
+pub mod comparison_file;
 pub mod convention;
 pub mod cost;
 mod data_file;

@@ -180,6 +180,80 @@ fn repeats_tell_how_sure_a_difference_between_runs_is() {
     assert_eq!(labels, ["nightly/a#1", "nightly/b#1", "nightly/a#2", "nightly/a#3"]);
 }
 
+/// A run of the same recipe with another tensor-parallel size, as its reader says.
+fn with_tp(tp: &str, job: u32, mean: f64) -> RunResult {
+    let said = Spec::default().with(Field::Recipe, "llama3.1-8b/h100/fp8/8@25.04").with(Field::Tp, tp);
+    run(LLAMA_8B, job, &times(mean)).identified(&said)
+}
+
+#[test]
+fn runs_with_the_same_settings_are_pooled_as_repeats() {
+    let (old, new) = ([10.0, 10.1, 9.95], [10.6, 10.5, 10.7]);
+    let old: Vec<RunResult> = old.iter().zip(1..).map(|(mean, job)| with_tp("1", job, *mean)).collect();
+    let new: Vec<RunResult> = new.iter().zip(11..).map(|(mean, job)| with_tp("2", job, *mean)).collect();
+    let all: Vec<&RunResult> = old.iter().chain(&new).collect();
+    let comparison = compare(&all);
+    let [first, second] = comparison.pooled.as_slice() else { panic!("{:?}", comparison.pooled) };
+    assert_eq!((first.items.as_slice(), second.items.as_slice()), (&[0, 1, 2][..], &[3, 4, 5][..]));
+    assert_eq!(second.label, format!("{LLAMA_8B} (job 11) with 2 repeats"));
+    assert!(first.against.is_none() && first.low_s < first.mean_s && first.mean_s < first.high_s);
+    // Standard deviations of the logarithms: 0.763 % and 0.943 %; each from three runs.
+    let run_to_run = comparison.difference.run_to_run.unwrap();
+    assert_eq!((run_to_run.runs, run_to_run.freedom), (6, 4.0));
+    assert!((run_to_run.percent - 0.858).abs() < 0.005, "{run_to_run:?}");
+    assert!((first.run_to_run_percent.unwrap() - 0.763).abs() < 0.005, "{first:?}");
+    let against = second.against.as_ref().unwrap();
+    let change = against.step_time.unwrap();
+    // exp(0.05682 ± 2.776 · 0.00858 · √(2/3)).
+    assert!((change.percent - 5.83).abs() < 0.05 && (change.low.unwrap() - 3.80).abs() < 0.05, "{change:?}");
+    assert_eq!((against.verdict, comparison.verdict), (Verdict::Slower, Some(Verdict::Slower)));
+    assert!(
+        comparison.difference.method.contains("Run-to-run variation of 0.86 %, from 6 runs, is included.")
+    );
+
+    // The order of the runs of a mapping doesn't matter, and a run listed twice counts once.
+    let again: Vec<&RunResult> = [&old[0], &new[2], &old[2], &new[0], &old[1], &new[1], &new[1]].into();
+    let again = compare(&again);
+    assert_eq!(again.pooled[1].items, [1, 3, 5, 6]);
+    let percent =
+        |comparison: &Comparison| comparison.pooled[1].against.as_ref().unwrap().step_time.unwrap().percent;
+    assert!((percent(&again) - percent(&comparison)).abs() < 1e-9);
+}
+
+#[test]
+fn two_runs_alike_are_compared_and_three_show_their_spread() {
+    let runs: Vec<RunResult> =
+        [10.0, 10.4, 10.1].iter().zip(1..).map(|(mean, job)| with_tp("1", job, *mean)).collect();
+    let two = compare(&[&runs[0], &runs[1]]);
+    assert_eq!((two.verdict, two.pooled.len(), two.difference.run_to_run), (Some(Verdict::Slower), 0, None));
+    let three = compare(&[&runs[0], &runs[1], &runs[2]]);
+    assert_eq!(three.pooled.len(), 1);
+    assert!(three.pooled[0].against.is_none() && !three.difference.includes_run_to_run);
+    assert_eq!(three.difference.each[0].verdict, Verdict::Slower);
+    assert!(three.difference.method.contains("vary by 2.04 %"), "{}", three.difference.method);
+}
+
+#[test]
+fn the_reader_may_say_which_runs_are_repeats() {
+    let mean = |job: u32, mean: f64| run(LLAMA_8B, job, &times(mean));
+    let runs = [mean(1, 10.0), mean(2, 10.1), mean(3, 11.0), mean(4, 11.1)];
+    let all: Vec<&RunResult> = runs.iter().collect();
+    let sides = |second_side| {
+        Comparison::of(&all, &ComparisonOptions { second_side, ..ComparisonOptions::default() })
+    };
+    let [first, second] = &sides(Some(2)).pooled[..] else { panic!("two sides") };
+    assert_eq!((first.items.as_slice(), second.items.as_slice()), (&[0, 1][..], &[2, 3][..]));
+    assert_eq!(second.against.as_ref().unwrap().verdict, Verdict::Slower);
+    assert_eq!(sides(None).pooled.len(), 1, "their settings are the same");
+    // Another workload is of no side's mean.
+    let other = run("pretrain_llama3.1_8b_fp8_16", 9, &times(10.0));
+    let with_other = [&runs[0], &runs[1], &runs[2], &runs[3], &other];
+    let options = ComparisonOptions { second_side: Some(2), ..ComparisonOptions::default() };
+    let comparison = Comparison::of(&with_other, &options);
+    assert_eq!(comparison.pooled[1].items, [2, 3]);
+    assert_eq!(comparison.verdict, Some(Verdict::Mixed));
+}
+
 #[test]
 fn what_the_file_tells_of_its_launch_is_configuration() {
     let one = carried(run(LLAMA_8B, 1, &times(10.0)), 1, "a", 1);

@@ -64,6 +64,48 @@ fn two_logs_beside_each_other() {
 }
 
 #[test]
+fn repeats_on_either_side_are_pooled() {
+    let place = Place::new();
+    let repeat = |job: u32, ms: u32| {
+        let path = place.log(8, job);
+        fs::write(&path, log(128, ms)).unwrap();
+        path
+    };
+    let [old, new] = [[(11, 9400), (12, 9450), (13, 9380)], [(21, 9800), (22, 9850), (23, 9790)]]
+        .map(|side| side.map(|(job, ms)| repeat(job, ms)));
+    let names = [&old[0], &old[1], &old[2], "--against", &new[0], &new[1], &new[2]];
+    let arguments: Vec<&str> = std::iter::once("compare").chain(names).collect();
+    let comparison = json(&arguments);
+    assert_eq!(
+        (&comparison["verdict"], &comparison["difference"]["run_to_run"]["runs"]),
+        (&"slower".into(), &6.into())
+    );
+    assert_eq!(comparison["pooled"][1]["items"], serde_json::json!([3, 4, 5]));
+    let table = trainplan(arguments.iter().chain(&["--format", "table"])).stdout;
+    for words in
+        ["repeats pooled", "(job 21) with 2 repeats: slower: step time +4.", "Run-to-run variation of 0."]
+    {
+        assert!(table.contains(words), "{words}: {table}");
+    }
+    assert!(!table.contains("(job 22): slower"), "a repeat has no verdict of its own: {table}");
+}
+
+#[test]
+fn a_comparison_is_written_for_a_pull_request_and_as_one_file() {
+    let place = Place::new();
+    let hostile = place.path("<b>`x`|_1_0.out");
+    fs::write(&hostile, log(128, 9870)).unwrap();
+    let written =
+        |format: &str| trainplan(["compare", &place.log(8, 1), &hostile, "--format", format]).stdout;
+    let (markdown, html) = (written("markdown"), written("html"));
+    assert!(markdown.starts_with("### Runs compared with pretrain\\_llama3.1"), "{markdown}");
+    assert!(markdown.contains(r"| \<b>\`x\`\|"), "{markdown}");
+    assert!(html.starts_with("<!DOCTYPE html>") && html.ends_with("</html>\n"), "{html}");
+    assert!(html.contains("&lt;b&gt;`x`|") && !html.contains("<b>`"), "{html}");
+    assert_eq!(html.matches("<svg viewBox=\"0 0 760 300\"").count(), 2, "step time and loss: {html}");
+}
+
+#[test]
 fn unlike_runs_say_what_differs() {
     let place = Place::new();
     let comparison = json(&["compare", &place.log(8, 1), &place.log(16, 3)]);
@@ -160,8 +202,9 @@ fn runs_of_campaigns_go_by_their_names() {
         comparison["items"].as_array().unwrap().iter().map(|item| item["label"].as_str().unwrap()).collect();
     assert_eq!(labels, ["nightly/llama-8b#2", "nightly/llama-8b#1", "nightly/llama-8b#1 (2)"]);
     assert_eq!(comparison["items"][0]["plan"]["within"], true);
-    // Two of them are of the same repeat, and so of different rounds.
-    assert_eq!(comparison["difference"]["run_to_run"], Value::Null);
+    // One of them is named twice, and counts once.
+    assert_eq!(comparison["difference"]["run_to_run"]["runs"], 2);
+    assert_eq!(comparison["pooled"][0]["label"], "nightly/llama-8b#2 with 1 repeat");
     let configuration = comparison["configuration"].as_array().unwrap();
     assert!(configuration.iter().any(|setting| setting["key"] == "jobs.1.nodes"));
     let table = trainplan(["compare", "llama-8b", "--data-dir", &data, "--format", "table"]).stdout;

@@ -722,6 +722,44 @@ fn jobs_go_on_after_detaching() {
     assert_submitted_once(&cluster, 1);
 }
 
+#[test]
+#[ignore = "needs root and Slurm"]
+fn logs_are_printed_and_a_command_runs_once_at_the_end_of_each_run() {
+    let cluster = Cluster::start(&SMALL);
+    let site = Site::install(&cluster, &[("WORKLOAD_PACE", "0.2")]);
+    let laptop = Laptop::new(&cluster, &site);
+    let oom = "env = { WORKLOAD_FAULT = \"oom\" }";
+    laptop.campaign("two", &[("good", EIGHT), ("bad", &format!("{EIGHT}{oom}"))]);
+    let command = "echo \"$TRAINPLAN_CAMPAIGN $TRAINPLAN_CLUSTER $TRAINPLAN_RUN $TRAINPLAN_OUTCOME ${TRAINPLAN_STEP_TIME_S:+timed} \
+                   $TRAINPLAN_WHY\" >>ends; echo printed; exit 3";
+    let mut runner = laptop.start("two", &["--log", "--on-end", command]);
+    runner.wait_for("found", |_| true);
+    // It watches, and prints both logs from their last lines on.
+    let watching = laptop.run(&["jobs", "follow", "--log", "--on-end", "echo \"$TRAINPLAN_RUN\" >>seen"]);
+    assert!(watching.stdout.contains("\"event\":\"log\""), "{}{}", watching.stdout, watching.stderr);
+    let (code, events) = runner.end();
+    assert_eq!(code, Some(4), "{}", laptop.errors());
+    let steps =
+        of(&events, "log").iter().filter(|line| line["line"].as_str().unwrap().contains("iteration")).count();
+    assert!(steps > 20, "{steps} lines with steps: {events:?}");
+    let mut ends: Vec<String> =
+        fs::read_to_string(laptop.path("ends")).unwrap().lines().map(String::from).collect();
+    ends.sort();
+    assert_eq!(ends.len(), 2, "{ends:?}");
+    assert!(ends[0].starts_with("two@1 loop bad failed") && ends[0].contains("memory"), "{ends:?}");
+    assert!(ends[1].starts_with("two@1 loop good scored timed"), "{ends:?}");
+    let mut seen: Vec<String> =
+        fs::read_to_string(laptop.path("seen")).unwrap().lines().map(String::from).collect();
+    seen.sort();
+    assert_eq!(seen, ["bad", "good"]);
+    // Its output doesn't mix with the events, and a note reports its failure.
+    let errors = laptop.errors();
+    assert!(
+        errors.contains("printed") && errors.contains("The command of --on-end failed for good"),
+        "{errors}"
+    );
+}
+
 /// A file system of a few megabytes, mounted over a folder.
 struct Tight<'a>(&'a Path);
 

@@ -1,6 +1,7 @@
 //! The worker of the pages of results: one for all pages, so that dropped and fetched runs stay while another page is
 //! open. It answers questions, and reports changes on the server.
 
+use crate::files::FoundFile;
 use crate::message::results::{ForPage, ForWorker};
 use crate::message::{Answer, Question, RequestError, Scope, ServerChange};
 use crate::reader::{PageWorker, WORKER};
@@ -8,7 +9,6 @@ use crate::storage::Kept;
 use leptos::ev::storage;
 use leptos::prelude::*;
 use leptos::wasm_bindgen::JsValue;
-use leptos::web_sys::File;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -186,9 +186,9 @@ impl Desk {
     }
 
     /// Hands a file over; false if the browser can't.
-    pub(crate) fn hand_over(self, number: u32, path: &str, file: &File) -> bool {
+    pub(crate) fn hand_over(self, number: u32, found: &FoundFile) -> bool {
         self.reader.with_value(|reader| {
-            reader.as_ref().is_some_and(|reader| reader.send_file(number, path, file).is_ok())
+            reader.as_ref().is_some_and(|reader| reader.send_file(number, found).is_ok())
         })
     }
 

@@ -1,13 +1,14 @@
 //! The dropped or chosen files, including those in folders, with their paths.
 
+use crate::message::results::LogSection;
 use leptos::wasm_bindgen::{JsCast, JsValue};
 use leptos::web_sys::js_sys::{Array, Function, Promise, Reflect};
 use leptos::web_sys::{
-    DataTransfer, File, FileList, FileSystemDirectoryEntry, FileSystemDirectoryReader, FileSystemEntry,
-    FileSystemFileEntry,
+    DataTransfer, File, FileList, FilePropertyBag, FileSystemDirectoryEntry, FileSystemDirectoryReader,
+    FileSystemEntry, FileSystemFileEntry,
 };
-use trainplan_shared::log::LogName;
-use trainplan_shared::result::{is_log_name, is_told_elsewhere};
+use trainplan_shared::log::{LogName, uncompressed_name};
+use trainplan_shared::result::{is_log_name, is_told_elsewhere, parts_of};
 use wasm_bindgen_futures::JsFuture;
 
 /// A file with its path; the browser gives the path within a chosen or dropped folder only.
@@ -15,6 +16,28 @@ use wasm_bindgen_futures::JsFuture;
 pub(crate) struct FoundFile {
     pub(crate) path: String,
     pub(crate) file: File,
+    /// The logs of a job's starts that the file is joined from; empty for a single log.
+    pub(crate) parts: Vec<LogSection>,
+}
+
+impl FoundFile {
+    fn single(path: String, file: File) -> FoundFile {
+        FoundFile { path, file, parts: Vec::new() }
+    }
+
+    /// Joins the logs of a job's starts. The browser keeps references to the files, not copies.
+    fn joined(all: &[FoundFile]) -> Option<FoundFile> {
+        let last = all.last()?;
+        if all.len() == 1 {
+            return Some(last.clone());
+        }
+        let section = |found: &FoundFile| LogSection { name: found.file.name(), bytes: found.file.size() };
+        let options = FilePropertyBag::new();
+        options.set_last_modified(last.file.last_modified());
+        let files: Array = all.iter().map(|found| found.file.clone()).collect();
+        let file = File::new_with_blob_sequence_and_options(&files, &last.file.name(), &options).ok()?;
+        Some(FoundFile { path: last.path.clone(), file, parts: all.iter().map(section).collect() })
+    }
 }
 
 /// Returns the files of a file input. From a chosen folder it takes only files with the name of a log.
@@ -27,10 +50,36 @@ pub(crate) fn chosen(list: Option<FileList>) -> Vec<FoundFile> {
                 .and_then(|path| path.as_string())
                 .unwrap_or_default();
             let path = if inside.is_empty() { file.name() } else { inside.clone() };
-            (inside.is_empty() || is_log_name(&path)).then_some(FoundFile { path, file })
+            (inside.is_empty() || is_log(&path)).then_some(FoundFile::single(path, file))
         })
         .collect();
-    without_batch_output(found)
+    joined(without_batch_output(found))
+}
+
+/// Returns whether a file of a folder looks like a log, which may be compressed.
+fn is_log(path: &str) -> bool {
+    is_log_name(uncompressed_name(path))
+}
+
+/// Joins the logs of each job's starts in a folder.
+fn joined(found: Vec<FoundFile>) -> Vec<FoundFile> {
+    let paths: Vec<&str> = found.iter().map(|found| found.path.as_str()).collect();
+    let of = |parts: Vec<usize>| {
+        let parts: Vec<FoundFile> = parts.into_iter().filter_map(|place| found.get(place).cloned()).collect();
+        FoundFile::joined(&parts)
+    };
+    all_parts(&paths).into_iter().filter_map(of).collect()
+}
+
+/// Returns for each log the places of its parts. A file without a folder was chosen by itself and is alone.
+fn all_parts(paths: &[&str]) -> Vec<Vec<usize>> {
+    let folder = |place: usize| paths.get(place)?.rsplit_once('/').map(|(folder, _)| folder);
+    let names: Vec<LogName> = paths.iter().map(|path| LogName::of(path)).collect();
+    let parts = |place: usize| match folder(place) {
+        None => Some(vec![place]),
+        own => parts_of(place, &names, |other| folder(other) == own),
+    };
+    (0..paths.len()).filter_map(parts).collect()
 }
 
 /// Removes the output of batch scripts if the training log of the same job is in the same folder.
@@ -80,7 +129,7 @@ pub(crate) async fn walk(dropped: Vec<DroppedItem>) -> Result<Vec<FoundFile>, Js
     for dropped in dropped {
         match dropped {
             DroppedItem::Entry(entry) => open.push((entry, true)),
-            DroppedItem::Loose(file) => found.push(FoundFile { path: file.name(), file }),
+            DroppedItem::Loose(file) => found.push(FoundFile::single(file.name(), file)),
         }
     }
     while let Some((entry, named)) = open.pop() {
@@ -88,12 +137,12 @@ pub(crate) async fn walk(dropped: Vec<DroppedItem>) -> Result<Vec<FoundFile>, Js
         if entry.is_directory() {
             let reader = entry.unchecked_into::<FileSystemDirectoryEntry>().create_reader();
             open.extend(list(&reader).await?.into_iter().map(|entry| (entry, false)));
-        } else if named || is_log_name(&path) {
+        } else if named || is_log(&path) {
             let file = file(&entry.unchecked_into()).await?;
-            found.push(FoundFile { path, file });
+            found.push(FoundFile::single(path, file));
         }
     }
-    Ok(without_batch_output(found))
+    Ok(joined(without_batch_output(found)))
 }
 
 /// Returns all entries of a folder. The browser returns a hundred at a time, and an empty list at the end.
@@ -124,6 +173,17 @@ async fn called_back(call: impl Fn(&Function, &Function)) -> Result<JsValue, JsV
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_logs_of_a_jobs_starts_are_joined_within_their_folder() {
+        let log = |folder: &str, restart: u32| {
+            format!("{folder}log-acct.pretrain_llama3.1_8b_fp8_8_71_{restart}.out")
+        };
+        let paths = [log("a/", 1), log("a/", 0), log("b/", 0), log("", 0), log("", 1)];
+        let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
+        assert_eq!(all_parts(&paths), [vec![1, 0], vec![2], vec![3], vec![4]]);
+        assert!(is_log("run/log-x_1_0.out.gz") && !is_log("run/model.bin.gz"));
+    }
 
     #[test]
     fn batch_output_is_left_out_beside_the_training_log_of_its_job_only() {

@@ -1,12 +1,13 @@
 //! A page's connection to its worker, which reads logs, predicts and writes launch scripts without blocking
 //! the page.
 
+use crate::files::FoundFile;
 use crate::message::WorkerMessage;
 use crate::message::results::ForWorker;
 use leptos::prelude::document;
 use leptos::wasm_bindgen::closure::Closure;
 use leptos::wasm_bindgen::{JsCast, JsValue};
-use leptos::web_sys::{File, MessageEvent, Worker, WorkerOptions, WorkerType};
+use leptos::web_sys::{MessageEvent, Worker, WorkerOptions, WorkerType};
 
 /// The name of the element with the address of the worker for predictions, launches and results.
 pub(crate) const WORKER: &str = "worker-src";
@@ -61,9 +62,10 @@ impl PageWorker {
     ///
     /// # Errors
     /// The file can't be posted.
-    pub(crate) fn send_file(&self, number: u32, path: &str, file: &File) -> Result<(), JsValue> {
-        self.send(&ForWorker::Take { number, path: path.to_string() })?;
-        self.worker.post_message(file)
+    pub(crate) fn send_file(&self, number: u32, found: &FoundFile) -> Result<(), JsValue> {
+        let FoundFile { path, file, parts } = found.clone();
+        self.send(&ForWorker::Take { number, path, parts })?;
+        self.worker.post_message(&file)
     }
 }
 

@@ -14,6 +14,7 @@ mod export;
 mod failure;
 mod fields;
 mod flops;
+mod follow;
 mod import;
 mod jobs;
 mod launch;

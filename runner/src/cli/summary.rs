@@ -89,6 +89,33 @@ impl ListedState {
     }
 }
 
+impl ListedState {
+    /// All states, in the order of a run's life.
+    const ALL: [(ListedState, &'static str); 8] = [
+        (ListedState::Planned, "planned"),
+        (ListedState::Submitting, "submitting"),
+        (ListedState::Waiting, "waiting"),
+        (ListedState::Running, "running"),
+        (ListedState::Unknown, "unknown"),
+        (ListedState::Ended, "ended"),
+        (ListedState::Scored, "scored"),
+        (ListedState::Failed, "failed"),
+    ];
+}
+
+/// Returns how many runs are in each state, and the GPU-hours of their jobs, in a sentence.
+pub(super) fn counts(runs: &[Summary<'_>]) -> String {
+    let of = |(state, name): (ListedState, &str)| {
+        let count = runs.iter().filter(|run| run.listed == state).count();
+        (count > 0).then(|| format!("{count} {name}"))
+    };
+    let states: Vec<String> = ListedState::ALL.into_iter().filter_map(of).collect();
+    let noun = if runs.len() == 1 { "run" } else { "runs" };
+    let hours: f64 = runs.iter().filter_map(|run| run.gpu_hours).sum();
+    let hours = if hours > 0.0 { format!("; {} GPU-hours", readable(hours)) } else { String::new() };
+    format!("{} {noun}: {}{hours}.", runs.len(), states.join(", "))
+}
+
 /// How far a result is on its way.
 #[derive(Debug, Serialize)]
 struct Upload<'a> {

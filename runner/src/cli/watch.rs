@@ -1,7 +1,8 @@
 //! Shows a round while it is carried out: live lines for people, JSON lines for programs.
 
+use super::output::printable;
 use crate::conduct::{LiveRun, Observer, RunOutcome};
-use crate::journal::{Event, Phase, Run};
+use crate::journal::{Event, Phase, Run, now_ms};
 use crate::slurm::{End, Launcher, State};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use jiff::{Timestamp, tz::TimeZone};
@@ -56,6 +57,15 @@ impl Observer for JsonLines {
     }
 
     fn tick(&mut self, _runs: &[LiveRun]) {}
+
+    fn log_line(&mut self, run: &Run, line: &str) {
+        let line = serde_json::json!({
+            "at": time(now_ms()), "campaign": self.campaign, "run": run.plan.name, "repeat": run.plan.repeat, "id": run.id,
+            "event": "log", "line": line,
+        });
+        let mut out = io::stdout().lock();
+        let _ = writeln!(out, "{line}").and_then(|()| out.flush());
+    }
 
     fn note(&mut self, text: &str) {
         super::note(text);
@@ -206,6 +216,10 @@ impl Observer for LiveScreen {
         ));
     }
 
+    fn log_line(&mut self, run: &Run, line: &str) {
+        self.print(&printable(&format!("{} | {line}", run.plan.title())));
+    }
+
     fn note(&mut self, text: &str) {
         self.print(&format!("note: {text}"));
     }
@@ -219,7 +233,12 @@ pub(super) fn state_of(live: &LiveRun) -> String {
         let all = u64::from(run.plan.launched.steps);
         parts.push(format!("step {} of {all}", progress.steps));
         if let Some(step) = progress.step_time_s {
-            parts.push(format!("{} s per step", super::estimate::rounded(step)));
+            let planned = run.plan.predicted.step_time_s.mid;
+            parts.push(format!(
+                "{} s per step ({:+.1} % from the plan)",
+                super::estimate::rounded(step),
+                100.0 * (step / planned - 1.0)
+            ));
             let left = all.saturating_sub(progress.steps) as f64 * step;
             if left > 0.0 {
                 parts.push(format!("{} left", duration(left)));

@@ -42,6 +42,8 @@ pub(crate) trait Observer {
     fn event(&mut self, run: &Run, at_ms: i64, event: &Event);
     /// Updates what is shown of the runs; called at least every half second.
     fn tick(&mut self, runs: &[LiveRun]);
+    /// Shows a line of a run's log.
+    fn log_line(&mut self, run: &Run, line: &str);
     /// Shows a note.
     fn note(&mut self, text: &str);
 }

@@ -8,7 +8,7 @@ use crate::secrets::SecretError;
 use crate::slurm::{
     ClusterView, End, LogChunk, LogSearch, LogTail, PollRequest, Sighting, State, StateSource,
 };
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use trainplan_shared::api::{RunProgress, RunState};
 use trainplan_shared::campaign::Upload;
@@ -125,6 +125,11 @@ impl LiveRun {
         }
         live.update_progress();
         Ok(live)
+    }
+
+    /// Returns the compressed copy of its log, and how much of it the journal lists.
+    pub(crate) fn log_copy(&self) -> Option<(&Path, u64)> {
+        self.copy.as_ref().map(|copy| (copy.file(), copy.copied.kept))
     }
 
     /// Returns the progress report that is due, with the server and the run's id.

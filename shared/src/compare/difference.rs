@@ -1,15 +1,14 @@
 //! The difference of each run from the reference: the change of the step time, its interval, and the verdict.
 
+use super::mapping::Mapping;
+use super::verdict::Verdict;
 use super::workload::{Workload, WorkloadDifference};
 use super::{ComparisonOptions, RunFigures};
-use crate::choices::choices;
 use crate::field::Field;
 use crate::log::Status;
 use crate::result::NOT_SCORED;
-use crate::statistics::{LEVEL, MeanDifference, Sample, Variance, deviation};
-use crate::units;
+use crate::statistics::{LEVEL, MeanDifference, RepeatSpread, RunMean, Sample};
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
 
 /// The differences of runs from the reference.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -23,8 +22,12 @@ pub struct Difference {
     pub level: f64,
     /// The smallest difference of the step time that matters, in percent.
     pub margin_percent: f64,
-    /// The variation between repeats, which every interval includes; null if the comparison has too few repeats.
+    /// The variation between repeats; null if the comparison has none.
     pub run_to_run: Option<RunToRun>,
+    /// Whether the intervals include that variation. They don't if all runs have one mapping and aren't named as repeats of
+    /// each other, because a difference between them would then count as variation.
+    #[serde(default)]
+    pub includes_run_to_run: bool,
     /// The other runs, in the order of the items.
     pub each: Vec<RunComparison>,
 }
@@ -72,23 +75,6 @@ pub struct RunComparison {
     pub notes: Vec<String>,
 }
 
-choices! {
-    /// The verdict on a run compared with the reference.
-    #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-    Verdict {
-        /// Its steps take less time.
-        Faster "faster",
-        /// Its steps take longer.
-        Slower "slower",
-        /// No significant difference that matters.
-        NoDifference "no_difference" "no difference",
-        /// The two runs are not comparable.
-        NotComparable "not_comparable" "not comparable",
-        /// Several runs have different verdicts.
-        Mixed "mixed",
-    }
-}
-
 impl RunComparison {
     /// Returns the workload fields that are unknown for one of the two runs. Setting them may make the runs comparable.
     #[must_use]
@@ -99,84 +85,64 @@ impl RunComparison {
 }
 
 impl Difference {
-    pub(super) fn of(items: &[RunFigures], workloads: &[Workload], options: &ComparisonOptions) -> Self {
-        let run_to_run = RunToRun::of(items);
+    pub(super) fn of(
+        items: &[RunFigures],
+        workloads: &[Workload],
+        mappings: &[Mapping],
+        options: &ComparisonOptions,
+    ) -> Self {
+        let spread = RepeatSpread::of(mappings.iter().map(|mapping| mapping.means.as_slice()));
+        let run_to_run = spread.map(|spread| RunToRun::of(spread, mappings));
+        let included =
+            spread.filter(|_| mappings.len() > 1 || mappings.iter().all(|mapping| mapping.is_named));
         let mut each = Vec::new();
         if let (Some(reference), Some(workload)) = (items.first(), workloads.first()) {
             for (place, (item, other)) in items.iter().zip(workloads).enumerate().skip(1) {
                 let unlike = workload.unlike(other);
-                let pair = RunPair { reference, item, run_to_run, options };
+                let pair = RunPair { reference, item, spread: included, options };
                 each.push(pair.against(place, unlike));
             }
         }
-        let steps = match options.view.window {
-            Some(window) => format!("steps {window}"),
-            None => format!("all steps after a warm-up of {} (at most half)", options.warm_up_steps),
-        };
-        let repeats = match run_to_run {
-            Some(run_to_run) => {
-                format!("Run-to-run variation of {:.2} % is included.", run_to_run.percent)
-            }
-            None => "Run-to-run variation is unknown (no repeats) and not included.".to_owned(),
-        };
         Self {
             reference: 0,
-            method: format!(
-                "Welch's {:.0} % confidence interval over {steps}, corrected for autocorrelation. {repeats}",
-                100.0 * LEVEL
-            ),
+            method: method(options, run_to_run, included.is_some()),
             level: LEVEL,
             margin_percent: options.margin_percent,
             run_to_run,
+            includes_run_to_run: included.is_some(),
             each,
         }
     }
+}
 
-    /// Returns the verdict on all other runs; none if there are none.
-    pub(super) fn verdict(&self) -> Option<Verdict> {
-        let first = self.each.first()?.verdict;
-        let same = self.each.iter().all(|against| against.verdict == first);
-        Some(if same { first } else { Verdict::Mixed })
+/// Returns how the intervals are computed.
+fn method(options: &ComparisonOptions, run_to_run: Option<RunToRun>, is_included: bool) -> String {
+    let steps = match options.view.window {
+        Some(window) => format!("steps {window}"),
+        None => format!("all steps after a warm-up of {} (at most half)", options.warm_up_steps),
+    };
+    let level = 100.0 * LEVEL;
+    match run_to_run {
+        Some(RunToRun { percent, runs, freedom }) if is_included => format!(
+            "{level:.0} % confidence interval over {steps}, from the means of repeats (random effects, Student's t with \
+             {freedom:.0} degrees of freedom). Run-to-run variation of {percent:.2} %, from {runs} runs, is included."
+        ),
+        Some(RunToRun { percent, .. }) => format!(
+            "Welch's {level:.0} % confidence interval over {steps}, corrected for autocorrelation. The means of these runs \
+             vary by {percent:.2} %. That is not included, because all of them have the same settings: differences between \
+             them would count as variation."
+        ),
+        None => format!(
+            "Welch's {level:.0} % confidence interval over {steps}, corrected for autocorrelation. Run-to-run variation is \
+             unknown (no repeats) and not included."
+        ),
     }
 }
 
-/// The fewest degrees of freedom: with one, an interval is too wide for any difference.
-const LEAST_FREEDOM: f64 = 2.0;
-
 impl RunToRun {
-    /// Returns the pooled variance of the logarithms of the repeats' mean step times. Two runs with the same repeat number
-    /// come from different rounds, between which more may have changed: such groups are left out.
-    fn of(items: &[RunFigures]) -> Option<Self> {
-        let mut repeats: BTreeMap<_, BTreeMap<&str, (Option<u32>, f64)>> = BTreeMap::new();
-        for item in items.iter().filter(|item| item.comparable.yes) {
-            let (Some(campaign), Some(run), Some(steady)) = (&item.campaign, &item.run, item.steady) else {
-                continue;
-            };
-            let logarithm = libm::log(steady.step_time_s.mean);
-            let group = repeats.entry((campaign, run, &item.cluster)).or_default();
-            group.insert(&item.id, (item.repeat, logarithm));
-        }
-        let (mut squares, mut freedom, mut runs) = (0.0, 0.0, 0);
-        for group in repeats.into_values() {
-            let numbers: BTreeSet<Option<u32>> = group.values().map(|(repeat, _)| *repeat).collect();
-            if numbers.len() < group.len() {
-                continue;
-            }
-            let means: Vec<f64> = group.into_values().map(|(_, mean)| mean).collect();
-            if let Some(deviation) = deviation(&means).filter(|deviation| deviation.is_finite()) {
-                squares += deviation * deviation * (means.len() - 1) as f64;
-                freedom += (means.len() - 1) as f64;
-                runs += means.len();
-            }
-        }
-        let percent = 100.0 * (squares / freedom).sqrt();
-        (freedom >= LEAST_FREEDOM).then_some(Self { percent, runs, freedom })
-    }
-
-    /// Returns the variance that it adds to the logarithm of the ratio of two runs.
-    fn variance(self) -> Variance {
-        let deviation = self.percent / 100.0;
-        Variance { variance: 2.0 * deviation * deviation, freedom: self.freedom }
+    fn of(spread: RepeatSpread, mappings: &[Mapping]) -> Self {
+        let runs = mappings.iter().map(|mapping| mapping.runs.len()).filter(|runs| *runs > 1).sum();
+        Self { percent: 100.0 * spread.deviation, runs, freedom: spread.freedom }
     }
 }
 
@@ -184,17 +150,15 @@ impl RunToRun {
 struct RunPair<'a> {
     reference: &'a RunFigures,
     item: &'a RunFigures,
-    run_to_run: Option<RunToRun>,
+    spread: Option<RepeatSpread>,
     options: &'a ComparisonOptions,
 }
 
 impl RunPair<'_> {
     fn against(&self, place: usize, unlike: Vec<WorkloadDifference>) -> RunComparison {
-        let Self { reference, item, .. } = *self;
+        let Self { reference, item, options, .. } = *self;
         let samples = self.samples();
-        let step_time = samples.and_then(|(from, to)| {
-            MeanDifference::between(from, to, self.run_to_run.map(RunToRun::variance))
-        });
+        let step_time = samples.and_then(|(from, to)| self.difference(from, to));
         let mut reasons = WorkloadDifference::sentences(&unlike);
         let (own, of_reference) = (&item.comparable.reasons, &reference.comparable.reasons);
         reasons.extend(own.iter().map(|reason| match of_reference.contains(reason) {
@@ -210,11 +174,11 @@ impl RunPair<'_> {
         if reasons.is_empty() && step_time.is_none_or(|change| change.low.is_none()) {
             reasons.push("One step is not enough for a confidence interval. Log every step.".to_owned());
         }
-        let verdict = self.verdict(step_time, !reasons.is_empty());
+        let verdict = Verdict::of(step_time, !reasons.is_empty(), options.margin_percent);
         RunComparison {
             item: place,
             verdict,
-            text: self.text(verdict, step_time, &reasons),
+            text: verdict.text(step_time, &reasons, options.margin_percent),
             comparable: reasons.is_empty(),
             reasons,
             unlike,
@@ -235,49 +199,18 @@ impl RunPair<'_> {
         Some((&from.step_time_s, &to.step_time_s))
     }
 
+    fn difference(&self, from: &Sample, to: &Sample) -> Option<MeanDifference> {
+        let means = RunMean::of(from).zip(RunMean::of(to));
+        match self.spread.zip(means) {
+            Some((spread, (from, to))) => spread.difference(&[from], &[to]),
+            None => MeanDifference::between(from, to),
+        }
+    }
+
     /// Returns the change of the tokens per second per GPU, over the same steps as the step times.
     fn tokens_percent(&self, samples: Option<(&Sample, &Sample)>) -> Option<f64> {
         let (from, to) = samples?;
         percent(self.reference.tokens_per_gpu()? / from.mean, self.item.tokens_per_gpu()? / to.mean)
-    }
-
-    fn verdict(&self, step_time: Option<MeanDifference>, has_obstacle: bool) -> Verdict {
-        let Some(MeanDifference { percent, low: Some(low), high: Some(high), .. }) = step_time else {
-            return Verdict::NotComparable;
-        };
-        let matters = percent.abs() >= self.options.margin_percent;
-        match () {
-            () if has_obstacle => Verdict::NotComparable,
-            () if matters && low > 0.0 => Verdict::Slower,
-            () if matters && high < 0.0 => Verdict::Faster,
-            () => Verdict::NoDifference,
-        }
-    }
-
-    fn text(&self, verdict: Verdict, step_time: Option<MeanDifference>, reasons: &[String]) -> String {
-        let figures = step_time.map(|change| match (change.low, change.high) {
-            (Some(low), Some(high)) => {
-                format!("step time {} % ({} to {} %)", signed(change.percent), signed(low), signed(high))
-            }
-            _ => format!("step time {} %", signed(change.percent)),
-        });
-        let words = match verdict {
-            Verdict::NoDifference => match step_time.and_then(|change| change.p) {
-                Some(p) if p < 1.0 - LEVEL => {
-                    format!("no difference of {} % or more", self.options.margin_percent)
-                }
-                _ => "no significant difference".to_owned(),
-            },
-            other => other.title().to_owned(),
-        };
-        let text = match figures {
-            Some(figures) => format!("{words}: {figures}"),
-            None => words,
-        };
-        match reasons {
-            [] => text,
-            reasons => format!("{text}. {}", reasons.join(" ")),
-        }
     }
 
     fn notes(&self) -> Vec<String> {
@@ -304,11 +237,6 @@ impl RunPair<'_> {
         }
         notes
     }
-}
-
-/// Returns percent with a sign. What rounds to 0 has no minus.
-fn signed(percent: f64) -> String {
-    units::signed(if percent.abs() < 0.005 { 0.0 } else { percent }, 2)
 }
 
 /// Returns by how much `to` exceeds `from`, in percent.

@@ -28,15 +28,21 @@ mod configuration;
 mod curves;
 mod difference;
 mod item;
+mod mapping;
+mod verdict;
 mod workload;
 
 pub use configuration::{ConfigurationGroup, ConfigurationRow};
 pub use curves::{Curve, Curves, ReferenceLevel, ReferenceLevelKind};
-pub use difference::{Difference, RunComparison, RunToRun, Verdict};
+pub use difference::{Difference, RunComparison, RunToRun};
 pub use item::{RunFigures, SteadySteps};
+pub use mapping::{PooledDifference, PooledRuns};
+pub use verdict::Verdict;
 pub use workload::WorkloadDifference;
 
 use crate::result::{RunResult, View, ViewedRun};
+use crate::statistics::MeanDifference;
+use mapping::Mapping;
 use serde::{Deserialize, Serialize};
 
 /// How runs are compared.
@@ -51,6 +57,9 @@ pub struct ComparisonOptions {
     pub margin_percent: f64,
     /// The most points of a curve.
     pub points: usize,
+    /// The index of the first run of the second side, if the reader says which runs are repeats: those before it are
+    /// pooled, and so are the others. Without it, runs with the same settings are pooled.
+    pub second_side: Option<usize>,
 }
 
 impl ComparisonOptions {
@@ -71,6 +80,7 @@ impl Default for ComparisonOptions {
             warm_up_steps: Self::WARM_UP_STEPS,
             margin_percent: Self::MARGIN_PERCENT,
             points: Self::POINTS,
+            second_side: None,
         }
     }
 }
@@ -83,7 +93,10 @@ pub struct Comparison {
     pub items: Vec<RunFigures>,
     /// The differences of the other runs from the reference.
     pub difference: Difference,
-    /// The verdict on all other runs; null for a single run.
+    /// The mappings, with their runs pooled; empty if no mapping has repeats.
+    #[serde(default)]
+    pub pooled: Vec<PooledRuns>,
+    /// The verdict on all other runs, or mappings if there are several with repeats; null for a single run.
     pub verdict: Option<Verdict>,
     /// Whether all runs are comparable with the reference.
     pub comparable: bool,
@@ -103,21 +116,82 @@ impl Comparison {
             runs.iter().map(|run| (*run, ViewedRun::of(run, &options.view))).collect();
         let items = item::all(&seen, options);
         let workloads: Vec<_> = seen.iter().map(|(_, seen)| workload::Workload::of(seen)).collect();
-        let difference = Difference::of(&items, &workloads, options);
+        let configuration = configuration::all(&seen);
+        let mappings = Mapping::all(runs, &items, &workloads, &configuration, options);
+        let difference = Difference::of(&items, &workloads, &mappings, options);
+        let pooled = PooledRuns::all(&mappings, &items, options.margin_percent);
         let reasons = reasons(&items, &difference);
         Self {
-            verdict: difference.verdict(),
+            verdict: Verdict::of_all(verdicts(&items, &pooled, &difference).iter().map(|one| one.verdict)),
             comparable: !items.is_empty() && reasons.is_empty(),
             reason: match items.is_empty() {
                 true => Some("No runs to compare.".to_owned()),
                 false => Some(reasons.join(" ")).filter(|reason| !reason.is_empty()),
             },
-            configuration: configuration::all(&seen),
+            configuration,
             curves: Curves::of(&seen, &items, options),
             items,
+            pooled,
             difference,
         }
     }
+}
+
+/// What a comparison says of a mapping with repeats, or of a run without.
+#[derive(Debug, Clone, Copy)]
+pub struct LabelledVerdict<'a> {
+    /// The label of the mapping or run.
+    pub label: &'a str,
+    /// The verdict.
+    pub verdict: Verdict,
+    /// The verdict with its numbers, in words.
+    pub text: &'a str,
+    /// The change of the mean step time.
+    pub step_time: Option<MeanDifference>,
+    /// The run's own comparison; none for a mapping.
+    pub run: Option<&'a RunComparison>,
+}
+
+impl Comparison {
+    /// Returns what the others are compared with: the first mapping, if any other is compared with it, or the first run.
+    #[must_use]
+    pub fn reference_label(&self) -> &str {
+        match self.pooled.as_slice() {
+            [first, _, ..] => &first.label,
+            _ => self.items.first().map_or("", |item| &item.label),
+        }
+    }
+
+    /// Returns the verdicts: on each mapping, and on each run of none. If only one mapping, or none, has repeats, on each
+    /// run.
+    #[must_use]
+    pub fn verdicts(&self) -> Vec<LabelledVerdict<'_>> {
+        verdicts(&self.items, &self.pooled, &self.difference)
+    }
+}
+
+fn verdicts<'a>(
+    items: &'a [RunFigures],
+    pooled: &'a [PooledRuns],
+    difference: &'a Difference,
+) -> Vec<LabelledVerdict<'a>> {
+    let of_mapping = |pooled: &'a PooledRuns| {
+        let PooledDifference { verdict, text, step_time } = pooled.against.as_ref()?;
+        let (verdict, step_time) = (*verdict, *step_time);
+        Some(LabelledVerdict { label: &pooled.label, verdict, text, step_time, run: None })
+    };
+    let of_run = |run: &'a RunComparison| LabelledVerdict {
+        label: items.get(run.item).map_or("", |item| &item.label),
+        verdict: run.verdict,
+        text: &run.text,
+        step_time: run.step_time,
+        run: Some(run),
+    };
+    let mappings: Vec<LabelledVerdict<'a>> = pooled.iter().filter_map(of_mapping).collect();
+    let is_pooled = |item: usize| !mappings.is_empty() && pooled.iter().any(|one| one.items.contains(&item));
+    let runs: Vec<LabelledVerdict<'a>> =
+        difference.each.iter().filter(|run| !is_pooled(run.item)).map(of_run).collect();
+    mappings.into_iter().chain(runs).collect()
 }
 
 /// Returns why runs are not comparable with the reference, or why a single run is not comparable with others.

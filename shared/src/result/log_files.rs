@@ -18,3 +18,51 @@ pub fn is_told_elsewhere(name: &LogName, beside: &[LogName]) -> bool {
     let of_same_job = |other: &LogName| other.role == Role::Training && other.job_id == name.job_id;
     name.role == Role::Batch && beside.iter().any(of_same_job)
 }
+
+/// Returns the places of the logs that are read as one with the one at `place`: those of the starts of its job, in order.
+/// None if it is the log of an earlier start. A log that isn't `usable` is left out.
+#[must_use]
+pub fn parts_of(place: usize, names: &[LogName], usable: impl Fn(usize) -> bool) -> Option<Vec<usize>> {
+    let own = names.get(place)?;
+    let alone = Some(vec![place]);
+    if own.role != Role::Training || own.job_id.is_none() || own.restart.is_none() {
+        return alone;
+    }
+    let is_part = |other: &LogName| {
+        let of_same_job = other.role == Role::Training && other.job_id == own.job_id;
+        of_same_job && other.restart.is_some() && other.experiment == own.experiment
+    };
+    let parts = names.iter().enumerate().filter(|(place, other)| is_part(other) && usable(*place));
+    let mut parts: Vec<(Option<u32>, usize)> = parts.map(|(place, other)| (other.restart, place)).collect();
+    parts.sort_unstable();
+    // A copy of the same part, such as a compressed one, is another log.
+    if parts.windows(2).any(|two| two[0].0 == two[1].0) {
+        return alone;
+    }
+    let parts: Vec<usize> = parts.into_iter().map(|(_, place)| place).collect();
+    (parts.last() == Some(&place)).then_some(parts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_logs_of_a_jobs_starts_are_read_as_one() {
+        let paths = [
+            "log-acct.pretrain_llama3.1_8b_fp8_8_71_1.out.gz",
+            "log-acct.pretrain_llama3.1_8b_fp8_8_71_0.out",
+            "log-acct.pretrain_llama3.1_8b_fp8_8_72_0.out",
+            "before.log",
+        ];
+        let names = paths.map(LogName::of);
+        let parts = |place| parts_of(place, &names, |_| true);
+        assert_eq!(parts(0), Some(vec![1, 0]));
+        assert_eq!(parts(1), None, "it is read with the later start");
+        assert_eq!((parts(2), parts(3), parts(4)), (Some(vec![2]), Some(vec![3]), None));
+        assert_eq!(parts_of(0, &names, |place| place != 1), Some(vec![0]));
+        // Two copies of the first start.
+        let twice = [names[0].clone(), names[1].clone(), names[1].clone()];
+        assert_eq!(parts_of(0, &twice, |_| true), Some(vec![0]));
+    }
+}

@@ -39,7 +39,7 @@ pub use file::{FileError, VERSION, read, write};
 pub use identity::Identity;
 pub use intake::Intake;
 pub use job_files::{JobFiles, LogPart};
-pub use log_files::{is_log_name, is_told_elsewhere};
+pub use log_files::{is_log_name, is_told_elsewhere, parts_of};
 pub(crate) use report::NOT_SCORED;
 pub(crate) use report::ViewedRun;
 pub use report::{

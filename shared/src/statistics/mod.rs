@@ -4,9 +4,11 @@
 //! Nothing is random: the same series gives the same interval.
 
 mod poisson;
+mod repeats;
 mod student;
 
 pub use poisson::poisson_interval;
+pub use repeats::{RepeatSpread, RunMean};
 pub use student::{t_quantile, two_sided_p};
 
 use serde::{Deserialize, Serialize};
@@ -169,11 +171,10 @@ pub fn quantile(values: &[f64], share: f64) -> f64 {
 
 /// A variance with its degrees of freedom.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Variance {
-    /// The variance.
-    pub variance: f64,
-    /// Degrees of freedom, above 0.
-    pub freedom: f64,
+struct Variance {
+    variance: f64,
+    /// Above 0.
+    freedom: f64,
 }
 
 /// The difference between two means, in percent of the first.
@@ -194,39 +195,47 @@ impl MeanDifference {
     /// Compares the mean of `to` with the mean of `from`; `None` if a mean is not above 0.
     ///
     /// The interval is Welch's for the logarithm of the ratio, with effective numbers of values and
-    /// Satterthwaite's degrees of freedom. `additional` is a further variance of that logarithm, such as
-    /// between repeated runs.
+    /// Satterthwaite's degrees of freedom. It holds for these two series. [`RepeatSpread`] compares what
+    /// they are examples of.
     #[must_use]
-    pub fn between(from: &Sample, to: &Sample, additional: Option<Variance>) -> Option<Self> {
+    pub fn between(from: &Sample, to: &Sample) -> Option<Self> {
         if from.mean <= 0.0 || to.mean <= 0.0 {
             return None;
         }
         let ratio = libm::log(to.mean / from.mean);
-        let percent = |ratio: f64| 100.0 * libm::expm1(ratio);
-        let alone = Self { percent: percent(ratio), low: None, high: None, p: None };
-        if !alone.percent.is_finite() {
+        if !percent(ratio).is_finite() {
             return None;
         }
         let (Some(one), Some(other)) = (from.relative_variance(), to.relative_variance()) else {
-            return Some(alone);
+            return Some(Self { percent: percent(ratio), low: None, high: None, p: None });
         };
-        let parts = [Some(one), Some(other), additional];
-        let total: f64 = parts.iter().flatten().map(|part| part.variance).sum();
-        let shares = parts.iter().flatten().map(|part| part.variance * part.variance / part.freedom);
-        let shares: f64 = shares.sum();
-        if !(total > 0.0 && shares > 0.0 && total.is_finite()) {
+        let total = one.variance + other.variance;
+        let shares = [one, other].map(|part| part.variance * part.variance / part.freedom);
+        Some(Self::of(ratio, total, total * total / (shares[0] + shares[1])))
+    }
+
+    /// Returns the difference for the logarithm of a ratio with this variance. Without a variance, the interval has no
+    /// width.
+    fn of(ratio: f64, variance: f64, freedom: f64) -> Self {
+        let alone = percent(ratio);
+        if !(variance > 0.0 && variance.is_finite() && freedom > 0.0) {
             let p = if ratio == 0.0 { 1.0 } else { 0.0 };
-            return Some(Self { low: Some(alone.percent), high: Some(alone.percent), p: Some(p), ..alone });
+            return Self { percent: alone, low: Some(alone), high: Some(alone), p: Some(p) };
         }
-        let (freedom, error) = (total * total / shares, total.sqrt());
+        let error = variance.sqrt();
         let reach = t_quantile(freedom) * error;
-        Some(Self {
+        Self {
+            percent: alone,
             low: Some(percent(ratio - reach)),
             high: Some(percent(ratio + reach)),
             p: Some(two_sided_p(ratio / error, freedom)),
-            ..alone
-        })
+        }
     }
+}
+
+/// Returns a ratio's difference from 1, in percent.
+fn percent(logarithm: f64) -> f64 {
+    100.0 * libm::expm1(logarithm)
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! The tables of the pages, of the command line and of CSV files: one definition for each view.
 //!
 //! A view is an enum of columns, made by `columns!` in its own file: [`LogColumn`], [`StoredRunColumn`],
-//! [`ComparisonColumn`], [`RecipeColumn`], [`CheckColumn`], [`PlanColumn`], [`LayoutColumn`] and [`BenchmarkColumn`]. An entry says how its column appears on a page, on a terminal and in a CSV
+//! [`ComparisonColumn`], [`RecipeColumn`], [`CheckColumn`], [`PlanColumn`], [`PooledColumn`],
+//! [`LayoutColumn`] and [`BenchmarkColumn`]. An entry says how its column appears on a page, on a terminal and in a CSV
 //! file, if it does. Pages and terminals show the columns in the order of their entries. The order of a CSV file is part
 //! of its format, so each entry gives its place there, and a new one takes the next.
 
@@ -13,6 +14,7 @@ mod checks;
 mod comparison;
 mod logs;
 mod plans;
+mod pooled;
 mod recipes;
 mod runs;
 
@@ -21,6 +23,7 @@ pub use checks::{CheckColumn, CheckedTimeLine};
 pub use comparison::{ComparedRun, ComparisonColumn};
 pub use logs::LogColumn;
 pub use plans::{LayoutColumn, PlanColumn, PlanRow};
+pub use pooled::PooledColumn;
 pub use recipes::RecipeColumn;
 pub use runs::StoredRunColumn;
 
@@ -281,6 +284,7 @@ mod tests {
             CheckColumn,
             PlanColumn,
             LayoutColumn,
+            PooledColumn,
             BenchmarkColumn
         );
     }

@@ -104,6 +104,33 @@ test("runs are added, removed and saved, and a single run is compared with its p
   await expect(page).toHaveURL(`/compare?v=1&ids=${ids[0]},${ids[2]}`);
 });
 
+test("repeats are pooled, and the comparison is copied as Markdown and saved as one file", async ({ page, server, context }) => {
+  const ids = [];
+  for (const [name, repeat, seconds] of [["a", 1, 12.2], ["a", 2, 12.3], ["a", 3, 12.25], ["b", 1, 12.9], ["b", 2, 13.0]]) {
+    ids.push(await server.put(seconds, { carried: carried(name, repeat) }));
+  }
+  await page.goto(`/compare?v=1&ids=${ids.join(",")}`);
+  await expect(headline(page)).toContainText(/nightly\/b#1 with 1 repeat takes 5\.\d\d % longer per step than nightly\/a#1 with 2 repeats \(/);
+  const repeats = page.getByRole("region", { name: "Repeats" });
+  await expect(repeats.getByRole("row", { name: /^nightly\/b#1 with 1 repeat .+ slower$/ })).toBeVisible();
+  await expect(page.getByText(/Run-to-run variation of 0\.\d\d %, from 5 runs, is included\./)).toBeVisible();
+  await expectAccessible(page);
+
+  await page.getByRole("button", { name: "Copy Markdown" }).click();
+  await expect(page.getByRole("button", { name: "Copied" })).toBeVisible();
+  expect(await page.evaluate(() => navigator.clipboard.readText())).toContain("### Runs compared with nightly/a#1 with 2 repeats");
+  const download = page.waitForEvent("download");
+  await page.getByRole("button", { name: "Save as HTML" }).click();
+  const file = await context.newPage();
+  const complaints = [];
+  file.on("console", (message) => complaints.push(message.text()));
+  await file.setContent(readFileSync(await (await download).path(), "utf8"));
+  await expect(file.getByRole("heading", { name: "Runs compared with nightly/a#1 with 2 repeats" })).toBeVisible();
+  await expect(file.getByRole("img", { name: "Step time, s by step" })).toBeVisible();
+  await expectAccessible(file);
+  expect(complaints).toEqual([]);
+});
+
 test("runs are chosen on the Results page, dropped ones beside those of the server", async ({ page, server }) => {
   const served = await server.put(12.4, { carried: carried("llama-405b") });
   await page.goto("/results");

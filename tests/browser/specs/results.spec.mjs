@@ -1,7 +1,9 @@
 import { execFileSync } from "node:child_process";
+import { createHash } from "node:crypto";
 import { appendFileSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { gzipSync } from "node:zlib";
 
 import { expect, expectAccessible, test } from "../fixtures.mjs";
 
@@ -77,6 +79,36 @@ test("a folder's batch output is left out beside its training log, and odd names
   await expect(page.getByRole("status").first()).toContainText("Read 3 of 3");
   await expect(row(page, "sbatch_acct")).toHaveCount(1);
   await expect(page.locator(".chart .legendtext").filter({ hasText: `log <b>&amp;"'.out` }).first()).toBeVisible();
+});
+
+test("logs compressed with gzip are the same runs, and the logs of a restarted job are joined", async ({ page }) => {
+  const experiment = "pretrain_llama3.1_405b_fp8_512";
+  const whole = log({});
+  const lines = whole.split("\n");
+  const root = tree({
+    [`whole/log-acct.${experiment}_71_0.out.gz`]: gzipSync(whole),
+    // Slurm started the job again after step 31, which it had reached before it saved step 29.
+    [`parts/log-acct.${experiment}_72_0.out`]: `${lines.slice(0, 34).join("\n")}\n`,
+    [`parts/log-acct.${experiment}_72_1.out.gz`]: gzipSync(lines.slice(32).join("\n")),
+    "cut/train.log.gz": gzipSync(whole).subarray(0, 300),
+    "other/train.log.zst": Buffer.from([0x28, 0xb5, 0x2f, 0xfd, 4, 0, 1, 0, 0]),
+  });
+  await page.goto("/results");
+  await page.locator("[data-folder]").setInputFiles(root);
+  await expect(page.getByRole("status").first()).toContainText("Read 4 of 4");
+  await expect(cell(row(page, "_71_0.out.gz"), "Tokens/s")).toHaveText("169,535");
+  const joined = row(page, "_72_1.out.gz");
+  await expect(cell(joined, "Tokens/s")).toHaveText("169,535");
+  await expect(page.getByText("Joined from 2 logs of a restarted job")).toBeVisible();
+  await expect(row(page, "cut/train.log.gz")).toContainText("The compressed file is damaged or cut off.");
+  await expect(cell(row(page, "other/train.log.zst"), "Status")).toHaveText("unreadable");
+  await expect(row(page, "_72_0.out")).toHaveCount(0);
+
+  // The id is that of the text, as on the command line.
+  const download = page.waitForEvent("download");
+  await page.getByRole("button", { name: "Save result files" }).click();
+  const saved = readFileSync(await (await download).path(), "utf8");
+  expect(saved).toContain(createHash("sha256").update(whole).digest("hex"));
 });
 
 /** A log of Megatron-LM with its arguments, which don't name the GPU type. */

@@ -70,7 +70,8 @@ pub(crate) fn DownloadButton(
     }
 }
 
-async fn to_clipboard(text: &str) -> Result<(), JsValue> {
+/// Copies a text to the clipboard.
+pub(crate) async fn to_clipboard(text: &str) -> Result<(), JsValue> {
     // Browsers allow the clipboard API on https and localhost only; a company's own server may use plain
     // http.
     if window().is_secure_context() {

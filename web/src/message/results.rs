@@ -8,6 +8,15 @@ use trainplan_shared::compare::Verdict;
 use trainplan_shared::log::Status;
 use trainplan_shared::tables::PageCell;
 
+/// One of the logs that a file is joined from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct LogSection {
+    /// The name of its file.
+    pub(crate) name: String,
+    /// Its length in bytes, which may be compressed.
+    pub(crate) bytes: f64,
+}
+
 /// To the worker.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -18,6 +27,8 @@ pub(crate) enum ForWorker {
         number: u32,
         /// The file's path.
         path: String,
+        /// The logs that it is joined from; empty for a single log.
+        parts: Vec<LogSection>,
     },
     /// Stop reading; the current file counts as not read.
     Stop,
@@ -116,7 +127,7 @@ pub(crate) enum Question {
         /// The window, convention and recipe.
         query: String,
         /// The file's format.
-        format: TableFormat,
+        format: ComparisonFormat,
     },
     /// The result file of a run.
     ResultFile {
@@ -211,6 +222,28 @@ impl TableFormat {
         match self {
             TableFormat::Csv => "csv",
             TableFormat::Json => "json",
+        }
+    }
+}
+
+/// The formats of a comparison's file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum ComparisonFormat {
+    Csv,
+    Json,
+    Markdown,
+    Html,
+}
+
+impl ComparisonFormat {
+    /// Returns the extension of the file's name.
+    pub(crate) const fn extension(self) -> &'static str {
+        match self {
+            ComparisonFormat::Csv => "csv",
+            ComparisonFormat::Json => "json",
+            ComparisonFormat::Markdown => "md",
+            ComparisonFormat::Html => "html",
         }
     }
 }
@@ -337,6 +370,8 @@ pub(crate) struct Compared {
     pub(crate) notes: Vec<String>,
     /// How the intervals are computed.
     pub(crate) method: String,
+    /// The mappings with their repeats pooled; without rows if no mapping has repeats.
+    pub(crate) pooled: Table,
     /// Which steps of a run alone were scored, and by whose choice.
     pub(crate) scored: String,
     /// The runs, the reference first.

@@ -3,14 +3,17 @@
 use super::headline::{self, headline, label, not_comparable, notes, outcome};
 use super::{files, runs};
 use crate::message::{
-    Compared, Plot, PlotLevel, PlotLine, RequestError, Row, RowStatus, Saved, Setting, Source, TableFormat,
+    Compared, ComparisonFormat, Plot, PlotLevel, PlotLine, RequestError, Row, RowStatus, Saved, Setting,
+    Source, Table,
 };
 use std::rc::Rc;
 use trainplan_shared::compare::{Comparison, ComparisonOptions, Curve, ReferenceLevelKind, RunFigures};
+use trainplan_shared::comparison_file::ComparisonDocument;
 use trainplan_shared::field::Field;
 use trainplan_shared::log::{Status, Window};
 use trainplan_shared::result::{Report, RunResult, Scoring, View, sentence};
-use trainplan_shared::tables::{ComparedRun, ComparisonColumn};
+use trainplan_shared::tables::{ComparedRun, ComparisonColumn, PooledColumn};
+use trainplan_shared::text::capital;
 use trainplan_shared::units::minute;
 
 /// The number of recent runs that are searched for the newest comparison.
@@ -33,6 +36,7 @@ pub(super) async fn compare(ids: Vec<String>, view: View) -> Result<Compared, Re
         unlike: not_comparable(&comparison),
         notes: notes(&comparison),
         method: comparison.difference.method.clone(),
+        pooled: pooled(&comparison),
         step_time: Plot { levels: levels(&comparison), ..plot(&comparison, &comparison.curves.step_time_s) },
         loss: plot(&comparison, &comparison.curves.loss),
         settings: comparison.configuration.iter().map(setting).collect(),
@@ -69,16 +73,24 @@ fn source(runs: &[Rc<RunResult>], comparison: &Comparison) -> Source {
 }
 
 /// Returns the comparison as a file.
-pub(super) async fn file(ids: Vec<String>, view: View, format: TableFormat) -> Result<Saved, RequestError> {
+pub(super) async fn file(
+    ids: Vec<String>,
+    view: View,
+    format: ComparisonFormat,
+) -> Result<Saved, RequestError> {
     let asked = view.window;
     let comparison = comparison(&FoundRuns::of(ids).await?.runs, view);
     let failed = |error: &dyn std::fmt::Display| RequestError::Other(error.to_string());
     let text = match format {
-        TableFormat::Csv => {
+        ComparisonFormat::Csv => {
             let csv = ComparisonColumn::csv(&ComparedRun::all(&comparison, asked)).to_csv();
             csv.map_err(|error| failed(&error))?
         }
-        TableFormat::Json => serde_json::to_string_pretty(&comparison).map_err(|error| failed(&error))?,
+        ComparisonFormat::Json => {
+            serde_json::to_string_pretty(&comparison).map_err(|error| failed(&error))?
+        }
+        ComparisonFormat::Markdown => ComparisonDocument::new(&comparison, asked).to_markdown(),
+        ComparisonFormat::Html => ComparisonDocument::new(&comparison, asked).to_html(),
     };
     Ok(Saved { name: format!("trainplan-comparison.{}", format.extension()), text })
 }
@@ -169,6 +181,17 @@ fn row(run: &ComparedRun<'_>) -> Row {
         campaign: item.campaign.clone(),
         cluster: item.cluster.clone(),
         cells: ComparisonColumn::page_cells(run),
+    }
+}
+
+/// Returns the mappings with their repeats pooled.
+fn pooled(comparison: &Comparison) -> Table {
+    let table = PooledColumn::terminal(&comparison.pooled).without_empty_columns();
+    let cell = |cell: &Option<String>| cell.clone().unwrap_or_else(|| "–".into());
+    Table {
+        caption: "Repeats".into(),
+        head: table.titles.iter().map(|title| capital(title)).collect(),
+        rows: table.rows.iter().map(|row| row.iter().map(cell).collect()).collect(),
     }
 }
 

@@ -1,24 +1,20 @@
 //! Dropped files: logs and result files, read one at a time and kept while the page is open.
 
+use super::log_text::{LogText, slice, unpacked};
 use super::post;
-use crate::message::results::ForPage;
+use crate::message::results::{ForPage, LogSection};
 use crate::message::{LogCurve, Refusal, Row, RowStatus, Saved, TableFormat};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 use trainplan_shared::log::{Column, Status};
 use trainplan_shared::result::{
-    FILE_ENDING, Intake, Report, RunResult, SlurmJob, View, read, sentence, write,
+    FILE_ENDING, Intake, LogPart, Report, RunResult, SlurmJob, View, read, sentence, write,
 };
 use trainplan_shared::spec::Spec;
 use trainplan_shared::tables::{LogColumn, cells};
-use wasm_bindgen::JsValue;
-use wasm_bindgen_futures::JsFuture;
-use web_sys::File;
-use web_sys::js_sys::{Date, Reflect, Uint8Array};
-
-/// The bytes that are read at a time: enough to be fast, few enough for frequent progress.
-const CHUNK: f64 = 4.0 * 1024.0 * 1024.0;
+use web_sys::js_sys::{Array, Date};
+use web_sys::{Blob, File};
 
 /// A dropped file that was read.
 struct Taken {
@@ -27,9 +23,47 @@ struct Taken {
     /// The result, or why the file can't be read.
     run: Result<Rc<RunResult>, String>,
     /// The file, if it is a log.
-    log: Option<File>,
+    log: Option<DroppedLog>,
     /// Whether it was uploaded.
     is_on_server: bool,
+}
+
+/// A dropped log, perhaps joined from the logs of a job's starts.
+#[derive(Debug, Clone)]
+pub(super) struct DroppedLog {
+    file: File,
+    parts: Vec<LogSection>,
+}
+
+impl DroppedLog {
+    /// Returns the bytes of the dropped files.
+    pub(super) fn size(&self) -> f64 {
+        self.file.size()
+    }
+
+    /// Returns the logs that it is joined from, each as it was dropped.
+    fn sections(&self) -> Result<Vec<Blob>, String> {
+        if self.parts.is_empty() {
+            return Ok(vec![self.file.clone().into()]);
+        }
+        let mut from = 0.0;
+        let sections = self.parts.iter().map(|part| {
+            let begin = from;
+            from += part.bytes;
+            self.file.slice_with_f64_and_f64(begin, from)
+        });
+        sections.collect::<Result<_, _>>().map_err(|_| "the browser could not read it".to_string())
+    }
+
+    /// Returns the text of the log, decompressed, as the command line uploads it.
+    pub(super) async fn text(&self) -> Result<Blob, String> {
+        let texts = Array::new();
+        for section in self.sections()? {
+            let text = unpacked(&section).await?;
+            texts.push(&text);
+        }
+        Blob::new_with_blob_sequence(&texts).map_err(|_| "the browser could not read it".to_string())
+    }
 }
 
 /// The files that were read, and the page's view.
@@ -37,8 +71,8 @@ struct Taken {
 struct DroppedFiles {
     taken: Vec<Taken>,
     view: View,
-    /// The number and the path of the next file.
-    next: (u32, String),
+    /// The number, the path and the parts of the next file.
+    next: (u32, String, Vec<LogSection>),
     /// How often reading was stopped. Files that were started before the last stop are dropped.
     stops: u32,
 }
@@ -54,8 +88,8 @@ thread_local! {
 }
 
 /// Sets the next file.
-pub(super) fn expect(number: u32, path: String) {
-    DESK.with_borrow_mut(|desk| desk.next = (number, path));
+pub(super) fn expect(number: u32, path: String, parts: Vec<LogSection>) {
+    DESK.with_borrow_mut(|desk| desk.next = (number, path, parts));
 }
 
 /// Drops the file that is being read.
@@ -77,7 +111,7 @@ pub(super) fn run(id: &str) -> Option<(Rc<RunResult>, bool)> {
 }
 
 /// Returns the results worth keeping, each once, with its log if that was dropped.
-pub(super) fn worth_keeping() -> Vec<(Rc<RunResult>, Option<File>)> {
+pub(super) fn worth_keeping() -> Vec<(Rc<RunResult>, Option<DroppedLog>)> {
     DESK.with_borrow(|desk| worth(&desk.taken).map(|(run, taken)| (run.clone(), taken.log.clone())).collect())
 }
 
@@ -126,12 +160,13 @@ pub(super) fn look(view: View) {
 
 /// Reads a file and posts its row.
 pub(super) async fn take(file: File) {
-    let ((number, path), stops) = DESK.with_borrow(|desk| (desk.next.clone(), desk.stops));
+    let ((number, path, parts), stops) = DESK.with_borrow(|desk| (desk.next.clone(), desk.stops));
     let is_stopped = || DESK.with_borrow(|desk| desk.stops != stops);
     let is_log = !path.ends_with(FILE_ENDING);
-    let run = if is_log { log(&file, &path, is_stopped).await } else { saved(&file).await };
+    let dropped = DroppedLog { file, parts };
+    let run = if is_log { log(&dropped, &path, is_stopped).await } else { saved(&dropped.file).await };
     if !is_stopped() {
-        let log = is_log.then_some(file);
+        let log = is_log.then_some(dropped);
         settle(Taken { number, path, run: run.map(Rc::new), log, is_on_server: false });
     }
 }
@@ -147,15 +182,23 @@ fn settle(taken: Taken) {
     }
 }
 
-async fn log(file: &File, path: &str, is_stopped: impl Fn() -> bool) -> Result<RunResult, String> {
-    let mut intake = Intake::new(path, &Spec::default()).written_at(written_at(file));
-    let mut done = 0.0;
-    while done < file.size() && !is_stopped() {
-        intake.feed(&piece(file, done).await?);
-        done = (done + CHUNK).min(file.size());
-        post(&ForPage::Progress(done));
+async fn log(dropped: &DroppedLog, path: &str, is_stopped: impl Fn() -> bool) -> Result<RunResult, String> {
+    let mut intake = Intake::new(path, &Spec::default()).written_at(written_at(&dropped.file));
+    let mut before = 0.0;
+    for part in dropped.sections()? {
+        let mut text = LogText::open(&part).await?;
+        while let Some(piece) = text.next().await?
+            && !is_stopped()
+        {
+            intake.feed(&piece);
+            post(&ForPage::Progress(before + text.done()));
+        }
+        before += part.size();
     }
-    Ok(intake.finish())
+    let mut run = intake.finish();
+    let part = |part: &LogSection| LogPart { name: part.name.clone(), idle_s: None };
+    run.job.parts = dropped.parts.iter().map(part).collect();
+    Ok(run)
 }
 
 /// Returns when a file was last written, if known.
@@ -166,22 +209,8 @@ fn written_at(file: &File) -> Option<String> {
 
 /// Reads a saved result.
 async fn saved(file: &File) -> Result<RunResult, String> {
-    let mut bytes = Vec::new();
-    while (bytes.len() as f64) < file.size() {
-        bytes.extend(piece(file, bytes.len() as f64).await?);
-    }
+    let bytes = slice(file, 0.0, file.size()).await?;
     read(&bytes).map_err(|error| error.to_string())
-}
-
-async fn piece(file: &File, from: f64) -> Result<Vec<u8>, String> {
-    let broken = |error: JsValue| {
-        let message = Reflect::get(&error, &"message".into()).ok().and_then(|message| message.as_string());
-        let message = message.unwrap_or_else(|| "it may have moved, or lacks permission".into());
-        format!("the browser could not read it: {message}")
-    };
-    let piece = file.slice_with_f64_and_f64(from, (from + CHUNK).min(file.size())).map_err(broken)?;
-    let bytes = JsFuture::from(piece.array_buffer()).await.map_err(broken)?;
-    Ok(Uint8Array::new(&bytes).to_vec())
 }
 
 /// Returns the table to save; none if it can't be written.

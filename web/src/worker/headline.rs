@@ -1,7 +1,7 @@
 //! The sentences of a comparison on a page. Nothing here needs a browser.
 
 use crate::message::Outcome;
-use trainplan_shared::compare::{Comparison, RunComparison, RunFigures, Verdict};
+use trainplan_shared::compare::{Comparison, LabelledVerdict, RunComparison, RunFigures, Verdict};
 use trainplan_shared::field::Field;
 use trainplan_shared::log::Status;
 use trainplan_shared::result::{Publication, sentence};
@@ -27,11 +27,11 @@ pub(super) fn outcome(comparison: &Comparison) -> Outcome {
 
 /// Returns the result of a comparison in a sentence or two.
 pub(super) fn headline(comparison: &Comparison) -> String {
-    let reference = label(comparison, 0);
-    let between = match comparison.difference.each.as_slice() {
+    let reference = comparison.reference_label();
+    let between = match comparison.verdicts().as_slice() {
         [] => None,
-        [one] => Some(of_pair(reference, label(comparison, one.item), one)),
-        several => Some(of_several(comparison, reference, several)),
+        [one] => Some(of_pair(reference, one)),
+        several => Some(of_several(reference, several)),
     };
     let last = comparison.items.last();
     let achieved = last.and_then(achieved).or_else(|| match comparison.items.as_slice() {
@@ -77,8 +77,8 @@ pub(super) fn why_alone(run: &RunFigures) -> Option<String> {
 }
 
 /// Returns which of two runs is faster, by how much, and the interval.
-fn of_pair(reference: &str, other: &str, against: &RunComparison) -> String {
-    let change = against.step_time;
+fn of_pair(reference: &str, against: &LabelledVerdict<'_>) -> String {
+    let (other, change) = (against.label, against.step_time);
     let interval = change.and_then(|change| Some((change.low?, change.high?)));
     match (against.verdict, change, interval) {
         (verdict @ (Verdict::Faster | Verdict::Slower), Some(change), Some((low, high))) => {
@@ -93,18 +93,20 @@ fn of_pair(reference: &str, other: &str, against: &RunComparison) -> String {
         }
         // The reasons are listed below the headline.
         (Verdict::NotComparable, ..) => format!("{other} is not comparable with {reference}."),
-        _ => format!("{other} compared with {reference}: {}", sentence_end(&against.text)),
+        _ => format!("{other} compared with {reference}: {}", sentence_end(against.text)),
     }
 }
 
-fn of_several(comparison: &Comparison, reference: &str, several: &[RunComparison]) -> String {
-    let words = |one: &RunComparison| {
-        let percent = one.step_time.map(|change| change.percent).filter(|_| one.comparable);
+fn of_several(reference: &str, several: &[LabelledVerdict<'_>]) -> String {
+    let is_comparable = |one: &LabelledVerdict<'_>| one.run.is_none_or(|run| run.comparable);
+    let words = |one: &LabelledVerdict<'_>| {
+        let percent = one.step_time.map(|change| change.percent).filter(|_| is_comparable(one));
         let percent =
             percent.map_or(String::new(), |percent| format!(" ({} % per step)", signed(percent, 1)));
-        format!("{} {}{percent}", label(comparison, one.item), one.verdict.title())
+        format!("{} {}{percent}", one.label, one.verdict.title())
     };
-    let (comparable, other): (Vec<&RunComparison>, _) = several.iter().partition(|one| one.comparable);
+    let (comparable, other): (Vec<&LabelledVerdict<'_>>, _) =
+        several.iter().partition(|one| is_comparable(one));
     let mut parts: Vec<String> = comparable.into_iter().map(words).collect();
     match other.len() {
         0..=MOST_NAMED => parts.extend(other.into_iter().map(words)),
@@ -172,6 +174,23 @@ mod tests {
             "{headline}"
         );
         assert!(headline.ends_with("% of the published speed."), "{headline}");
+    }
+
+    #[test]
+    fn mappings_with_repeats_are_compared_by_their_pooled_means() {
+        let of = |tp: &str, job: u32, ms: u32| {
+            let said =
+                Spec::default().with(Field::Recipe, "llama3.1-8b/h100/fp8/8@25.04").with(Field::Tp, tp);
+            run(LLAMA, job, ms).identified(&said)
+        };
+        let runs = [of("1", 1, 12_000), of("1", 2, 12_060), of("2", 3, 13_000), of("2", 4, 13_050)];
+        let headline = headline(&compare(&runs.iter().collect::<Vec<_>>()));
+        let start = "pretrain_llama3.1_8b_fp8_8 (job 3) with 1 repeat takes 8.";
+        assert!(headline.starts_with(start), "{headline}");
+        assert!(
+            headline.contains(" % longer per step than pretrain_llama3.1_8b_fp8_8 (job 1) with 1 repeat ("),
+            "{headline}"
+        );
     }
 
     #[test]

@@ -10,6 +10,7 @@ mod files;
 mod headline;
 mod history;
 mod live;
+mod log_text;
 mod plan;
 mod runs;
 mod server;
@@ -50,7 +51,7 @@ pub(crate) fn start() {
 
 fn hear(message: ForWorker) {
     match message {
-        ForWorker::Take { number, path } => files::expect(number, path),
+        ForWorker::Take { number, path, parts } => files::expect(number, path, parts),
         ForWorker::Stop => files::stop(),
         ForWorker::Clear => files::clear(),
         ForWorker::View { query } => files::look(view(&query)),

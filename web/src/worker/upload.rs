@@ -1,5 +1,6 @@
 //! Uploads dropped files: each result, then its raw log, as the command line does.
 
+use super::files::DroppedLog;
 use super::{files, post, scope, server};
 use crate::message::results::ForPage;
 use crate::message::{RequestError, UploadProgress, UploadSummary};
@@ -7,7 +8,7 @@ use sha2::{Digest, Sha256};
 use trainplan_shared::api::{LogProgress, UploadOutcome, UploadedRun};
 use trainplan_shared::result::{RunResult, write};
 use wasm_bindgen_futures::JsFuture;
-use web_sys::File;
+use web_sys::Blob;
 use web_sys::js_sys::Promise;
 
 /// The size of a piece of a log, in bytes. Pieces that arrived are kept if the connection is lost.
@@ -20,7 +21,7 @@ const PAUSES: [i32; 3] = [1_000, 2_000, 4_000];
 pub(super) async fn upload() -> Result<UploadSummary, RequestError> {
     let mut uploaded = UploadSummary::default();
     let runs = files::worth_keeping();
-    let size = |log: &Option<File>| log.as_ref().map_or(0.0, |log| log.size());
+    let size = |log: &Option<DroppedLog>| log.as_ref().map_or(0.0, DroppedLog::size);
     let bytes = runs.iter().map(|(_, log)| size(log)).sum();
     let mut progress = UploadMeter { file: 0, files: runs.len(), bytes, before: 0.0, there: 0.0 };
     for (run, log) in runs {
@@ -68,7 +69,7 @@ impl UploadMeter {
 
     fn post(&self, is_broken: bool) {
         // Results alone are as good as nothing beside logs.
-        let percent = (self.before + self.there) / self.bytes.max(1.0) * 100.0;
+        let percent = ((self.before + self.there) / self.bytes.max(1.0) * 100.0).min(100.0);
         let UploadMeter { file, files, .. } = *self;
         post(&ForPage::UploadProgress(UploadProgress { file, files, percent: percent as u32, is_broken }));
     }
@@ -76,12 +77,20 @@ impl UploadMeter {
 
 /// Uploads a result and its log, and returns whether any of it was new. Retries after a lost connection, until nothing
 /// more arrives.
-async fn send(run: &RunResult, log: Option<&File>, progress: &mut UploadMeter) -> Result<bool, RequestError> {
+async fn send(
+    run: &RunResult,
+    log: Option<&DroppedLog>,
+    progress: &mut UploadMeter,
+) -> Result<bool, RequestError> {
+    let log = match log {
+        Some(log) => Some(log.text().await.map_err(RequestError::Other)?),
+        None => None,
+    };
     let mut is_new = false;
     let mut pauses = PAUSES.iter();
     loop {
         let before = progress.there;
-        match send_rest(run, log, progress, &mut is_new).await {
+        match send_rest(run, log.as_ref(), progress, &mut is_new).await {
             Err(RequestError::NoNetwork) => {
                 if progress.there > before {
                     pauses = PAUSES.iter();
@@ -98,7 +107,7 @@ async fn send(run: &RunResult, log: Option<&File>, progress: &mut UploadMeter) -
 /// Uploads what the server lacks, until the connection is lost.
 async fn send_rest(
     run: &RunResult,
-    log: Option<&File>,
+    log: Option<&Blob>,
     progress: &mut UploadMeter,
     is_new: &mut bool,
 ) -> Result<(), RequestError> {

@@ -2,8 +2,8 @@
 
 use super::super::Failure;
 use super::super::output::{self, printable};
-use trainplan_shared::compare::{Comparison, RunComparison};
-use trainplan_shared::tables::{ComparedRun, ComparisonColumn};
+use trainplan_shared::compare::{Comparison, LabelledVerdict, RunComparison};
+use trainplan_shared::tables::{ComparedRun, ComparisonColumn, PooledColumn};
 
 /// The longest value of the table, in characters.
 const WIDEST: usize = 44;
@@ -29,21 +29,11 @@ pub(super) fn table(comparison: &Comparison) -> Result<(), Failure> {
         });
         output::wide_table(&header("differences"), &[], rows)?;
     }
-    if let Some(reference) = items.first().filter(|_| items.len() > 1) {
-        output::text_line(&format!("\nCompared with {}:", printable(&reference.label)))?;
+    if !comparison.pooled.is_empty() {
+        output::text_line("")?;
+        output::text_table(&PooledColumn::terminal(&comparison.pooled).without_empty_columns())?;
     }
-    for against in &comparison.difference.each {
-        let label = items.get(against.item).map_or("", |item| &item.label);
-        output::text_line(&printable(&format!("  {label}: {}", against.text)))?;
-        for remark in remarks(against) {
-            output::text_line(&printable(&format!("    {remark}")))?;
-        }
-        let flags: Vec<String> =
-            against.unknown_fields().iter().map(|field| format!("--{}", field.flag())).collect();
-        if !flags.is_empty() {
-            output::text_line(&format!("    To compare them, set {}.", flags.join(", ")))?;
-        }
-    }
+    verdicts(comparison)?;
     for item in items {
         let reasons = item.reason.iter().chain(&item.comparable.reasons).chain(&item.notes);
         for remark in reasons {
@@ -54,6 +44,26 @@ pub(super) fn table(comparison: &Comparison) -> Result<(), Failure> {
         0 | 1 => Ok(()),
         _ => output::text_line(&format!("  {}", comparison.difference.method)),
     }
+}
+
+/// Prints the verdicts, with what to know about each run.
+fn verdicts(comparison: &Comparison) -> Result<(), Failure> {
+    let verdicts = comparison.verdicts();
+    if !verdicts.is_empty() {
+        output::text_line(&format!("\nCompared with {}:", printable(comparison.reference_label())))?;
+    }
+    for LabelledVerdict { label, text, run, .. } in verdicts {
+        output::text_line(&printable(&format!("  {label}: {text}")))?;
+        for remark in run.map(remarks).unwrap_or_default() {
+            output::text_line(&printable(&format!("    {remark}")))?;
+        }
+        let unknown = run.map(RunComparison::unknown_fields).unwrap_or_default();
+        let flags: Vec<String> = unknown.iter().map(|field| format!("--{}", field.flag())).collect();
+        if !flags.is_empty() {
+            output::text_line(&format!("    To compare them, set {}.", flags.join(", ")))?;
+        }
+    }
+    Ok(())
 }
 
 /// Returns a row: a title and a value for each run, cut to [`WIDEST`].

@@ -3,12 +3,13 @@
 mod failures;
 
 use super::data_dir::DataDirArg;
+use super::follow::{FollowArgs, Follower};
 use super::output::{self, Format, FormatArg};
 use super::run::{CarryArgs, are_scored, block_on, carry};
-use super::summary::{ListedState, Summary, csv, table};
+use super::summary::{ListedState, Summary, counts, csv, table};
 use super::watch::{self, JsonLines, LiveScreen};
 use super::{Failure, note};
-use crate::conduct::Observer as _;
+use crate::conduct::Observer;
 use crate::data::DataDir;
 use crate::fetch::{self, FetchRequest};
 use crate::journal::{Event, Journal, JournalError, Phase, Round, Run};
@@ -33,7 +34,8 @@ use uuid::Uuid;
 Examples:
   trainplan jobs list
   trainplan jobs show llama-405b
-  trainplan jobs follow
+  trainplan jobs follow --log
+  trainplan jobs follow nightly --on-end 'echo \"$TRAINPLAN_RUN $TRAINPLAN_OUTCOME\" | mail -s Trainplan me'
   trainplan jobs cancel llama-405b#2
   trainplan jobs fetch llama-405b --to results/
   trainplan jobs failures --cluster alpha
@@ -232,7 +234,7 @@ async fn list(data: &DataDir, all: bool, filter: &RunFilter, format: Format) -> 
             watch::clock(round.begun_ms)
         ))?;
         table(runs)?;
-        output::text_line("")?;
+        output::text_line(&format!("{}\n", counts(runs)))?;
     }
     Ok(())
 }
@@ -332,7 +334,7 @@ async fn follow(campaign: Option<&str>, args: &CarryArgs, format: Format) -> Res
                 "Watching process {holder}, which carries out {}. Ctrl-C stops watching only.",
                 round.campaign
             ));
-            watch_journal(&journal, &round, &[], format).await
+            watch_journal(&journal, &round, &[], &args.follow, format).await
         }
         Err(error) => Err(error.into()),
     }
@@ -343,10 +345,15 @@ async fn watch_journal(
     journal: &Journal,
     round: &Round,
     only: &[String],
+    args: &FollowArgs,
     format: Format,
 ) -> Result<(), Failure> {
-    let mut lines = JsonLines::new(&round.campaign);
-    let mut screen = LiveScreen::new(false);
+    let mut observer: Box<dyn Observer> = match format {
+        Format::Json => Box::new(JsonLines::new(&round.campaign)),
+        Format::Table | Format::Csv => Box::new(LiveScreen::new(false)),
+    };
+    let mut follower = Follower::new(args, round, &mut *observer);
+    let mut is_past = true;
     let counts = |run: &&Run| only.is_empty() || only.contains(&run.id);
     let mut shown: BTreeMap<String, i64> = BTreeMap::new();
     loop {
@@ -359,13 +366,23 @@ async fn watch_journal(
         }
         news.sort_by_key(|(number, ..)| *number);
         for (number, at_ms, run, event) in news {
-            match format {
-                Format::Json => lines.event(run, at_ms, &event),
-                _ => screen.event(run, at_ms, &event),
+            match is_past {
+                true => follower.past_event(run, at_ms, &event),
+                false => follower.event(run, at_ms, &event),
             }
             shown.insert(run.id.clone(), number);
         }
+        is_past = false;
+        if follower.wants_log() {
+            for run in runs.iter().filter(counts).filter(|run| !run.status.is_over()) {
+                for copied in journal.copied(&run.id).await? {
+                    let file = journal.logs().join(&run.id).join(format!("{}.log.zst", copied.job));
+                    follower.show_log(run, &file, copied.kept);
+                }
+            }
+        }
         if runs.iter().filter(counts).all(|run| run.status.is_over()) {
+            follower.finish();
             return if only.is_empty() && !are_scored(&runs) { Err(Failure::RunFailed) } else { Ok(()) };
         }
         if journal.carried_out_by(round).is_none() {
@@ -393,7 +410,9 @@ async fn cancel(names: &[String], args: &CarryArgs, format: Format) -> Result<()
         }
         match journal.lock_round(&round) {
             Ok(_lock) => super::run::carry_until(&data, &journal, round, args, format, ids).await?,
-            Err(JournalError::Busy { .. }) => watch_journal(&journal, &round, &ids, format).await?,
+            Err(JournalError::Busy { .. }) => {
+                watch_journal(&journal, &round, &ids, &args.follow, format).await?
+            }
             Err(error) => return Err(error.into()),
         }
     }

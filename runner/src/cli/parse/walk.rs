@@ -8,7 +8,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use trainplan_shared::log::{LogName, Role, Status, uncompressed_name};
-use trainplan_shared::result::{FILE_ENDING, is_log_name, is_told_elsewhere};
+use trainplan_shared::result::{FILE_ENDING, is_log_name, is_told_elsewhere, parts_of};
 
 /// A path to read or to list.
 #[derive(Debug)]
@@ -155,14 +155,14 @@ impl Walk {
         };
         paths.sort_unstable();
         let names: Vec<LogName> = paths.iter().map(|path| LogName::of(&text_of_name(path))).collect();
-        for (path, name) in paths.iter().zip(&names) {
+        for (place, (path, name)) in paths.iter().zip(&names).enumerate() {
             let is_link = path.is_symlink();
             match fs::metadata(path) {
                 Ok(metadata) if metadata.is_dir() && is_link => self.links.push(path.clone()),
                 Ok(metadata) if metadata.is_dir() => self.folder(path),
                 _ if !is_log(path) || is_told_elsewhere(name, &names) => {}
                 Ok(metadata) if metadata.is_file() => {
-                    if let Some(log) = log_of(path, name, &paths, &names) {
+                    if let Some(log) = log_of(place, &paths, &names) {
                         self.file(log);
                     }
                 }
@@ -196,30 +196,20 @@ impl Walk {
 }
 
 /// Returns the log that a file of a folder is the last part of; none if it is an earlier part.
-fn log_of(path: &Path, name: &LogName, paths: &[PathBuf], names: &[LogName]) -> Option<LogFiles> {
-    let is_readable = |path: &Path| fs::metadata(path).is_ok_and(|metadata| metadata.is_file());
-    let of_job = |role: Role| {
-        let all = paths
-            .iter()
-            .zip(names)
-            .filter(move |(_, other)| other.role == role && other.job_id == name.job_id);
-        all.filter(move |(path, _)| is_log(path) && is_readable(path))
+fn log_of(place: usize, paths: &[PathBuf], names: &[LogName]) -> Option<LogFiles> {
+    let is_usable = |place: usize| {
+        let is_file = |path: &PathBuf| fs::metadata(path).is_ok_and(|metadata| metadata.is_file());
+        paths.get(place).is_some_and(|path| is_log(path) && is_file(path))
     };
-    if name.role != Role::Training || name.job_id.is_none() {
-        return Some(LogFiles::single(path.into()));
-    }
-    let is_part = |other: &LogName| other.restart.is_some() && other.experiment == name.experiment;
-    let mut parts: Vec<(&PathBuf, &LogName)> =
-        of_job(Role::Training).filter(|(_, other)| is_part(other)).collect();
-    // A copy of the same part, such as a compressed one, is another log.
-    parts.sort_by_key(|(_, other)| other.restart);
-    let is_ambiguous = parts.windows(2).any(|two| two[0].1.restart == two[1].1.restart);
-    let batch = of_job(Role::Batch).map(|(path, _)| path.clone()).collect();
-    if name.restart.is_none() || is_ambiguous {
-        return Some(LogFiles { parts: vec![path.into()], batch });
-    }
-    let parts: Vec<PathBuf> = parts.into_iter().map(|(path, _)| path.clone()).collect();
-    (parts.last().map(PathBuf::as_path) == Some(path)).then_some(LogFiles { parts, batch })
+    let path = |place: usize| paths.get(place).cloned();
+    let parts: Vec<PathBuf> = parts_of(place, names, is_usable)?.into_iter().filter_map(path).collect();
+    let own = names.get(place).filter(|own| own.role == Role::Training && own.job_id.is_some());
+    let is_batch = |(_, other): &(usize, &LogName)| {
+        other.role == Role::Batch && own.is_some_and(|own| own.job_id == other.job_id)
+    };
+    let batch = names.iter().enumerate().filter(is_batch).map(|(place, _)| place);
+    let batch = batch.filter(|place| is_usable(*place)).filter_map(path).collect();
+    Some(LogFiles { parts, batch })
 }
 
 /// Returns the output of the batch script beside a training log that the user names.

@@ -1,6 +1,7 @@
 //! Starts or continues a round of a campaign, and prints its outcome.
 
 use super::super::data_dir::DataDirArg;
+use super::super::follow::{FollowArgs, Follower};
 use super::super::output::{self, Format};
 use super::super::summary::{self, Summary};
 use super::super::watch::{self, JsonLines, LiveScreen, Pause};
@@ -48,6 +49,8 @@ pub(in crate::cli) struct CarryArgs {
     /// limit on a terminal, else 60]
     #[arg(long, value_name = "MINUTES", value_parser = seconds)]
     patience: Option<f64>,
+    #[command(flatten)]
+    pub(in crate::cli) follow: FollowArgs,
 }
 
 fn seconds(text: &str) -> Result<f64, String> {
@@ -244,10 +247,12 @@ pub(in crate::cli) async fn carry_until(
     let signals = tokio::spawn(send_orders(orders, pause));
     let mut conductor =
         Conductor::take_up(journal, &store, link.clone(), round.clone(), args.options()).await?.until(only);
-    let ended = conductor.conduct(reporter.observer(), &mut received).await;
+    let mut follower = Follower::new(&args.follow, &round, reporter.observer());
+    let ended = conductor.conduct(&mut follower, &mut received).await;
     if let Ok(Ending::Over) = ended {
-        conductor.finish_uploads(reporter.observer(), &mut received).await;
+        conductor.finish_uploads(&mut follower, &mut received).await;
     }
+    follower.finish();
     signals.abort();
     reporter.finish();
     let figures = conductor.figures();

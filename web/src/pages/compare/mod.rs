@@ -1,19 +1,22 @@
 //! The Compare page: runs compared with each other, with their plans and with published numbers.
 
 use crate::address::{Address, name_page};
-use crate::components::copy::{CopyButton, as_file};
+use crate::components::copy::{CopyButton, as_file, to_clipboard};
 use crate::components::field::AddressProblems;
+use crate::components::numbers::Numbers;
 use crate::components::plots::{Plots, SCALE};
 use crate::components::run_table::{RunTable, compare_href, view_of};
 use crate::components::settings::Settings;
 use crate::components::share::ShareLinks;
 use crate::components::trouble::RequestErrorNote;
 use crate::desk::{Asked, Desk};
-use crate::message::{Answer, Compared, Question, Row, Runs, TableFormat};
+use crate::message::{Answer, Compared, ComparisonFormat, Question, Row, Runs};
 use crate::pages::results::intake::Entries;
 use crate::pages::results::{Drop, ViewFields, provide_problems};
 use leptos::prelude::*;
+use leptos::task::spawn_local;
 use std::sync::Arc;
+use std::time::Duration;
 use trainplan_shared::link;
 use trainplan_shared::tables::{ComparisonColumn, StoredRunColumn};
 
@@ -98,6 +101,7 @@ pub(crate) fn ComparePage() -> impl IntoView {
                     <Verdict compared />
                     <Export shown />
                     <ViewFields />
+                    <Repeats compared />
                     <Members shown />
                     <AddRun shown />
                     <Plots compared />
@@ -196,11 +200,30 @@ fn few_or_folded(lines: &[String], class: &'static str, summary: String) -> AnyV
 fn Export(shown: Shown) -> impl IntoView {
     let desk = Desk::of_app();
     let failed = RwSignal::new(false);
-    let save = move |format: TableFormat| {
+    let question = move |format: ComparisonFormat| {
+        let query = link::write(&view_of(shown.address));
+        Question::ComparisonFile { ids: shown.ids(), query, format }
+    };
+    let copied = RwSignal::new("Copy Markdown");
+    let copy = move |_| {
+        desk.ask(question(ComparisonFormat::Markdown), move |answer| {
+            spawn_local(async move {
+                let is_copied =
+                    matches!(answer, Ok(Answer::File(file)) if to_clipboard(&file.text).await.is_ok());
+                // `try_set`: the page may have been left meanwhile.
+                copied.try_set(if is_copied { "Copied" } else { "Copying failed" });
+                set_timeout(
+                    move || {
+                        copied.try_set("Copy Markdown");
+                    },
+                    Duration::from_secs(2),
+                );
+            });
+        });
+    };
+    let save = move |format: ComparisonFormat| {
         move |_| {
-            let query = link::write(&view_of(shown.address));
-            let question = Question::ComparisonFile { ids: shown.ids(), query, format };
-            desk.ask(question, move |answer| {
+            desk.ask(question(format), move |answer| {
                 failed.set(
                     !matches!(answer, Ok(Answer::File(file)) if as_file(&file.text, &file.name).is_ok()),
                 );
@@ -222,8 +245,10 @@ fn Export(shown: Shown) -> impl IntoView {
     view! {
         <div class="buttons">
             <CopyButton text=to label="Copy link" disabled=is_of_none />
-            <button type="button" class="action" on:click=save(TableFormat::Csv)>"Save as CSV"</button>
-            <button type="button" class="action" on:click=save(TableFormat::Json)>"Save as JSON"</button>
+            <button type="button" class="action" on:click=copy><span aria-live="polite">{copied}</span></button>
+            <button type="button" class="action" on:click=save(ComparisonFormat::Html)>"Save as HTML"</button>
+            <button type="button" class="action" on:click=save(ComparisonFormat::Csv)>"Save as CSV"</button>
+            <button type="button" class="action" on:click=save(ComparisonFormat::Json)>"Save as JSON"</button>
             {move || failed.get().then(|| view! { <span class="error" role="status">"Couldn't save the file."</span> })}
         </div>
         <Show when=move || !only_here.with(Vec::is_empty)>
@@ -234,6 +259,17 @@ fn Export(shown: Shown) -> impl IntoView {
         </Show>
         <Show when=move || !is_of_none.get() && desk.shared().is_none()>
             <ShareLinks ids=on_server to=to />
+        </Show>
+    }
+}
+
+/// The table of the mappings, with their repeats pooled.
+#[component]
+fn Repeats(compared: Memo<Arc<Compared>>) -> impl IntoView {
+    let table = Signal::derive(move || compared.with(|compared| compared.pooled.clone()));
+    view! {
+        <Show when=move || compared.with(|compared| !compared.pooled.rows.is_empty())>
+            <Numbers table />
         </Show>
     }
 }

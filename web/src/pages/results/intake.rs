@@ -198,7 +198,7 @@ impl Entries {
         }
         let Some((number, found)) = self.queue.try_update_value(|queue| queue.remove(0)) else { return };
         self.set_state(number, State::Reading(0.0));
-        if !self.desk.hand_over(number, &found.path, &found.file) {
+        if !self.desk.hand_over(number, &found) {
             self.set_state(
                 number,
                 unread(number, &found.path, UNREADABLE, "The browser couldn't pass it to the worker."),

@@ -1,0 +1,252 @@
+//! What a person asked for when following a round: the lines of the logs, and a command at the end of each run.
+
+use super::note;
+use crate::conduct::{LiveRun, Observer, RunOutcome};
+use crate::journal::{Event, Round, Run};
+use std::collections::{BTreeMap, VecDeque};
+use std::fs::File;
+use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// The flags of commands that follow a round.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(super) struct FollowArgs {
+    /// Print the last lines of each run's log, and then the new ones
+    #[arg(long)]
+    pub(super) log: bool,
+    /// Run this shell command whenever a run ends. TRAINPLAN_OUTCOME is scored or failed; TRAINPLAN_CAMPAIGN, _CLUSTER,
+    /// _RUN, _RUN_ID, _WHY, _STEP_TIME_S, _MFU and _RESULT say more
+    #[arg(long, value_name = "COMMAND")]
+    on_end: Option<String>,
+}
+
+/// An observer that also prints the logs, and runs a command at the end of each run.
+pub(super) struct Follower<'a> {
+    observer: &'a mut dyn Observer,
+    log: Option<LogLines>,
+    end: Option<EndCommand>,
+}
+
+impl<'a> Follower<'a> {
+    pub(super) fn new(args: &FollowArgs, round: &Round, observer: &'a mut dyn Observer) -> Follower<'a> {
+        let end = args.on_end.as_ref().map(|command| EndCommand {
+            command: command.clone(),
+            campaign: round.title(),
+            cluster: round.cluster.clone(),
+            running: Vec::new(),
+        });
+        Follower { observer, log: args.log.then(LogLines::default), end }
+    }
+
+    /// Shows an event that happened before this process followed the round.
+    pub(super) fn past_event(&mut self, run: &Run, at_ms: i64, event: &Event) {
+        self.observer.event(run, at_ms, event);
+    }
+
+    /// Whether the lines of logs are wanted.
+    pub(super) fn wants_log(&self) -> bool {
+        self.log.is_some()
+    }
+
+    /// Prints what is new in the copy of a run's log.
+    pub(super) fn show_log(&mut self, run: &Run, file: &Path, length: u64) {
+        let Some(log) = &mut self.log else { return };
+        // The copy moves to the store at the end of its run.
+        for line in log.news(&run.id, file, length).unwrap_or_default() {
+            self.observer.log_line(run, &line);
+        }
+    }
+
+    /// Waits for the commands that still run, a minute at most.
+    pub(super) fn finish(&mut self) {
+        if let Some(end) = &mut self.end {
+            end.finish();
+        }
+    }
+}
+
+impl Observer for Follower<'_> {
+    fn event(&mut self, run: &Run, at_ms: i64, event: &Event) {
+        self.observer.event(run, at_ms, event);
+        if let (Some(end), Event::Stored { .. } | Event::Failed { .. }) = (&mut self.end, event) {
+            end.start(run, event);
+        }
+    }
+
+    fn tick(&mut self, runs: &[LiveRun]) {
+        if self.wants_log() {
+            for live in runs {
+                if let Some((file, length)) = live.log_copy() {
+                    self.show_log(&live.run, file, length);
+                }
+            }
+        }
+        self.observer.tick(runs);
+    }
+
+    fn log_line(&mut self, run: &Run, line: &str) {
+        self.observer.log_line(run, line);
+    }
+
+    fn note(&mut self, text: &str) {
+        self.observer.note(text);
+    }
+}
+
+/// How many lines of a log are printed at first.
+const FIRST_LINES: usize = 10;
+
+/// How far each run's log is printed.
+#[derive(Default)]
+struct LogLines {
+    shown: BTreeMap<String, ShownLog>,
+}
+
+/// How far a log is printed.
+#[derive(Default)]
+struct ShownLog {
+    /// The length of the compressed copy that is read.
+    length: u64,
+    /// The start of a line whose end is not there yet.
+    begun: Vec<u8>,
+}
+
+impl LogLines {
+    /// Returns the lines of a compressed copy up to this length that were not returned before; of a log that is new, its
+    /// last lines. Each extension of a copy is a zstd frame of its own.
+    fn news(&mut self, run: &str, file: &Path, length: u64) -> io::Result<Vec<String>> {
+        let is_new = !self.shown.contains_key(run);
+        let shown = self.shown.entry(run.to_string()).or_default();
+        if length < shown.length {
+            // The copy was started again.
+            *shown = ShownLog::default();
+        }
+        if length == shown.length {
+            return Ok(Vec::new());
+        }
+        let mut packed = File::open(file)?;
+        packed.seek(SeekFrom::Start(shown.length))?;
+        let text = zstd::Decoder::new(packed.take(length - shown.length))?;
+        let mut text = BufReader::new(io::Cursor::new(std::mem::take(&mut shown.begun)).chain(text));
+        let (mut lines, most) = (VecDeque::new(), if is_new { FIRST_LINES } else { usize::MAX });
+        loop {
+            let mut line = Vec::new();
+            text.read_until(b'\n', &mut line)?;
+            if line.pop_if(|last| *last == b'\n').is_none() {
+                shown.begun = line;
+                break;
+            }
+            if lines.len() == most {
+                lines.pop_front();
+            }
+            lines.push_back(String::from_utf8_lossy(&line).trim_end_matches('\r').to_string());
+        }
+        shown.length = length;
+        Ok(lines.into())
+    }
+}
+
+/// How long a command may run on after the round.
+const LONGEST: Duration = Duration::from_secs(60);
+
+/// A command that runs once for each run that ends.
+struct EndCommand {
+    command: String,
+    campaign: String,
+    cluster: String,
+    running: Vec<(String, Child)>,
+}
+
+impl EndCommand {
+    /// Starts the command for a run that is over. Its variables hold texts from logs, which no shell reads as code.
+    fn start(&mut self, run: &Run, event: &Event) {
+        let outcome = match RunOutcome::of(run) {
+            RunOutcome::Scored => "scored",
+            RunOutcome::Failed | RunOutcome::Open => "failed",
+        };
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", &self.command]).stdin(Stdio::null()).stdout(io::stderr());
+        let mut set = |name: &str, value: &str| {
+            command.env(format!("TRAINPLAN_{name}"), value.replace('\0', ""));
+        };
+        set("CAMPAIGN", &self.campaign);
+        set("CLUSTER", &self.cluster);
+        set("RUN", &run.plan.title());
+        set("RUN_ID", &run.id);
+        set("OUTCOME", outcome);
+        let (mut why, mut step_time, mut mfu, mut result) = (None, None, None, None);
+        if let Some(Event::Parsed { reason, step_time_s, mfu: of_log, .. }) = &run.status.parsed {
+            (why, step_time, mfu) = (reason.clone(), *step_time_s, *of_log);
+        }
+        match event {
+            Event::Failed { why: failed } => why = Some(failed.clone()),
+            Event::Stored { result: stored } => result = Some(stored.clone()),
+            _ => {}
+        }
+        let number = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
+        set("WHY", &why.unwrap_or_default());
+        set("STEP_TIME_S", &number(step_time));
+        set("MFU", &number(mfu));
+        set("RESULT", &result.unwrap_or_default());
+        match command.spawn() {
+            Ok(child) => self.running.push((run.plan.title(), child)),
+            Err(error) => {
+                note(&format!("The command of --on-end didn't start for {}: {error}", run.plan.title()))
+            }
+        }
+    }
+
+    fn finish(&mut self) {
+        let begun = Instant::now();
+        for (run, mut child) in std::mem::take(&mut self.running) {
+            loop {
+                match child.try_wait() {
+                    Ok(None) if begun.elapsed() < LONGEST => std::thread::sleep(Duration::from_millis(50)),
+                    Ok(None) => {
+                        note(&format!("The command of --on-end still runs for {run}. It goes on."));
+                        break;
+                    }
+                    Ok(Some(status)) if status.success() => break,
+                    Ok(Some(status)) => {
+                        note(&format!("The command of --on-end failed for {run}: {status}."));
+                        break;
+                    }
+                    Err(_) => break,
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write as _;
+
+    #[test]
+    fn new_lines_of_a_growing_log_are_returned_once_and_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("7.log.zst");
+        let append = |text: &str| {
+            let mut stream = File::options().create(true).append(true).open(&file).unwrap();
+            stream.write_all(&zstd::encode_all(text.as_bytes(), 3).unwrap()).unwrap();
+            stream.metadata().unwrap().len()
+        };
+        let mut log = LogLines::default();
+        let all: String = (0..50).map(|step| format!("step {step}\n")).collect();
+        let length = append(&(all + "ste"));
+        let first = log.news("a", &file, length).unwrap();
+        assert_eq!((first.len(), first[0].as_str(), first[9].as_str()), (10, "step 40", "step 49"));
+        assert_eq!(log.news("a", &file, length).unwrap(), [""; 0]);
+        let many: String = (51..80).map(|step| format!("step {step}\r\n")).collect();
+        let length = append(&format!("p 50\n{many}"));
+        let news = log.news("a", &file, length).unwrap();
+        assert_eq!((news.len(), news[0].as_str(), news[29].as_str()), (30, "step 50", "step 79"));
+        // Bytes that the journal does not list yet are left.
+        append("step 80\n");
+        assert_eq!(log.news("a", &file, length).unwrap(), [""; 0]);
+        assert!(log.news("b", &folder.path().join("none"), 9).is_err());
+    }
+}

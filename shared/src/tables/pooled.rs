@@ -1,0 +1,35 @@
+//! The mappings of a comparison, each with its repeats pooled: the Compare page, `trainplan compare` and its files.
+
+use super::cells;
+use crate::compare::PooledRuns;
+use crate::units::signed;
+
+columns! {
+    /// The columns of a table of pooled runs.
+    PooledColumn of PooledRuns;
+
+    Runs "runs" {
+        terminal "repeats pooled" => |pooled| Some(pooled.label.clone());
+    }
+    Mean "mean" {
+        terminal "mean s" [number] => |pooled| Some(cells::seconds(pooled.mean_s));
+    }
+    Interval "interval" {
+        terminal "95 % interval s" => |pooled| {
+            Some(format!("{} to {}", cells::seconds(pooled.low_s), cells::seconds(pooled.high_s)))
+        };
+    }
+    RunToRun "run_to_run" {
+        terminal "run to run %" [number] => |pooled| {
+            pooled.run_to_run_percent.map(|percent| format!("{percent:.2}"))
+        };
+    }
+    Change "change" {
+        terminal "change %" [number] => |pooled| {
+            Some(signed(pooled.against.as_ref()?.step_time?.percent, 2))
+        };
+    }
+    Verdict "verdict" {
+        terminal "verdict" => |pooled| Some(pooled.against.as_ref()?.verdict.title().to_owned());
+    }
+}
