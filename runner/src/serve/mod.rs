@@ -9,6 +9,7 @@ mod limits;
 mod linger;
 mod listen;
 mod meter;
+mod pace;
 mod problem;
 mod quota;
 mod rates;
@@ -128,6 +129,8 @@ struct ServerState {
     room: Room,
     /// Limits the number of concurrent requests with much work.
     turns: Semaphore,
+    /// Limits the number of lists that are read at a time.
+    lists: Semaphore,
     /// Wakes the judge when a run was received.
     received: Notify,
     /// True when the server shuts down.
@@ -177,6 +180,7 @@ impl Server {
             webhooks: webhooks.map_err(ServeError::Webhook)?,
             room: Room::new(),
             turns: Semaphore::new(8),
+            lists: Semaphore::new(8),
             received: Notify::new(),
             ends,
         })))
@@ -276,6 +280,7 @@ async fn clean_up(server: Server, retain_days: Option<u32>) {
         server.rates.forget();
         let done = async {
             server.store.tidy().await?;
+            webhooks::forget_removed(&server).await?;
             if round == 0 {
                 server.store.sweep().await?;
             }
