@@ -55,7 +55,7 @@ fn a_deleted_run_comes_back_only_after_it_is_restored(kind: Kind) {
     owner.put_all(&made);
     assert_eq!(owner.get(&format!("{path}/log")).body, made.log);
 
-    // The progress of a run that is not over is no result.
+    // Deleting the progress of an unfinished run does not refuse its result.
     let live = carried(11.0, "eos");
     let path = format!("/runs/{}", live.run.id);
     assert_eq!(owner.post(&format!("{path}/progress"), &progress(3)).status, 204);

@@ -105,7 +105,8 @@ fn a_run_that_was_deleted_is_skipped_until_it_is_restored() {
     let server = place.path("server");
     let results = |command: &str| {
         let server = server.to_str().unwrap();
-        let run = trainplan(["results", command, &place.id()[..13], "--data-dir", server, "--format", "json"]);
+        let run =
+            trainplan(["results", command, &place.id()[..13], "--data-dir", server, "--format", "json"]);
         assert!(run.code != Some(0) || run.stdout.contains(&place.id()), "{}", run.stdout);
         run
     };

@@ -88,7 +88,7 @@ async fn judge_one(server: &Server, run: Uuid) -> Result<(), StoreError> {
         };
         if persists || is_old { untold.push(message) } else { told.push(message) }
     }
-    // A run is told in one message, with the first alert. That one is stored last, after all that the message names.
+    // One message tells of a run, with the first alert. That one is stored last, after all that the message names.
     let texts: Vec<&str> = told.iter().map(|alert| alert.text.as_str()).collect();
     let text = texts.join("\n");
     for alert in untold.iter().chain(told.iter().skip(1)) {
