@@ -580,6 +580,7 @@ fn broken_deep_or_huge_json() {
                 assert_eq!(owner.get(&format!("/compare?ids={}", run.id)).status, 200);
                 assert_eq!(owner.all(""), [run.id.to_string()]);
                 assert_eq!(owner.delete(&path).status, 204);
+                assert_eq!(owner.ask("POST", &format!("{path}/restore"), &[], Some(b"")).status, 204);
             }
             status => prop_assert_eq!(status, 422, "{}", answer.text()),
         }

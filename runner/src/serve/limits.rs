@@ -27,7 +27,7 @@ const WHOLE_BODY: Duration = Duration::from_secs(5 * 60);
 const SLOWEST: u64 = 64 << 10;
 
 /// A compressed body may have this many times its size when decompressed, and in any case [`FREE`] bytes.
-const EXPANSION: usize = 256;
+pub(super) const EXPANSION: usize = 256;
 const FREE: usize = 4 << 20;
 
 /// The memory that a result takes while it is read, as a multiple of its file's size.
@@ -52,6 +52,12 @@ pub(super) struct HeldRoom {
 impl Room {
     pub(super) fn new() -> Room {
         Room(Arc::new(Semaphore::new(ROOM)))
+    }
+
+    /// Returns the room for what is decompressed while it is sent. Slow readers hold it for long, so it is a room of its
+    /// own.
+    pub(super) fn of_streams() -> Room {
+        Room(Arc::new(Semaphore::new(ROOM / 2)))
     }
 
     /// Takes room for some bytes.

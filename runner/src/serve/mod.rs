@@ -127,6 +127,8 @@ struct ServerState {
     webhooks: Webhooks,
     /// The memory for bodies, results and answers.
     room: Room,
+    /// The memory for what is decompressed while it is sent.
+    streams: Room,
     /// Limits the number of concurrent requests with much work.
     turns: Semaphore,
     /// Limits the number of lists that are read at a time.
@@ -179,6 +181,7 @@ impl Server {
             watch: Watch::new(),
             webhooks: webhooks.map_err(ServeError::Webhook)?,
             room: Room::new(),
+            streams: Room::of_streams(),
             turns: Semaphore::new(8),
             lists: Semaphore::new(8),
             received: Notify::new(),

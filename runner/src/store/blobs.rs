@@ -202,12 +202,14 @@ impl Blobs {
 
     /// Returns the log, compressed with zstd; none if it is missing.
     pub(super) async fn read(&self, sha256: &LogHash) -> Result<Option<Log>, BlobError> {
-        let pieces = match self.objects.get(&sha256.key()).await {
-            Ok(found) => found.into_stream().map_err(io::Error::from).boxed(),
+        let found = match self.objects.get(&sha256.key()).await {
+            Ok(found) => found,
             Err(object_store::Error::NotFound { .. }) => return Ok(None),
             Err(error) => return Err(self.failed(error)),
         };
-        Ok(Some(Log { sha256: sha256.clone(), pieces }))
+        let size = usize::try_from(found.meta.size).unwrap_or(usize::MAX);
+        let pieces = found.into_stream().map_err(io::Error::from).boxed();
+        Ok(Some(Log { sha256: sha256.clone(), size, pieces }))
     }
 
     /// Deletes the log, if it is stored.
@@ -249,6 +251,8 @@ impl Blobs {
 /// A raw log, read as a stream and compressed with zstd.
 pub(crate) struct Log {
     sha256: LogHash,
+    /// The number of its compressed bytes.
+    pub(crate) size: usize,
     /// Its compressed bytes.
     pub(crate) pieces: BoxStream<'static, io::Result<Bytes>>,
 }

@@ -1,7 +1,7 @@
 //! Raw logs: uploaded in pieces, downloaded whole or read by lines.
 
 use super::super::guard::Caller;
-use super::super::limits::{TimedBody, held_json, is_compressed, too_large};
+use super::super::limits::{EXPANSION, TimedBody, held_json, is_compressed, too_large};
 use super::super::problem::Problem;
 use super::super::{Server, quota};
 use super::runs::{STREAMED, stream};
@@ -269,7 +269,6 @@ pub(super) async fn download(
     let turn = server.turns.acquire().await;
     server.store.check_log(&sha256).await?;
     drop(turn);
-    let held = server.room.take(STREAMED)?;
     let log = server.store.read_log(&sha256).await?;
     // As an attachment: no browser should interpret what a cluster wrote.
     let kind = [
@@ -280,7 +279,9 @@ pub(super) async fn download(
         let coding = [(header::CONTENT_ENCODING, "zstd")];
         return Ok((NEVER_KEPT, kind, coding, Body::from_stream(log.pieces)).into_response());
     }
-    Ok((NEVER_KEPT, kind, stream(log.raw().map_err(Problem::broken)?, held)).into_response())
+    // A small log needs no more than it contains, even if it is compressed well.
+    let window = server.streams.take(STREAMED.min(log.size.saturating_mul(EXPANSION)))?;
+    Ok((NEVER_KEPT, kind, stream(log.raw().map_err(Problem::broken)?, window)).into_response())
 }
 
 /// A body of this size may be larger than the largest log, because of its frames.

@@ -3,7 +3,7 @@
 use super::super::assets::accepts;
 use super::super::guard::Caller;
 use super::super::limits::{
-    HeldRoom, check_digest, decompress, grow_for_reading, held_body, held_json, is_compressed, read_body,
+    check_digest, decompress, grow_for_reading, held_body, held_json, is_compressed, read_body,
 };
 use super::super::problem::Problem;
 use super::super::{Server, quota};
@@ -158,7 +158,7 @@ pub(super) async fn result(
     let sizes = server.store.file_sizes(id).await?;
     let size = if as_uploaded { sizes.last() } else { sizes.first() };
     let size = size.ok_or_else(|| no_run(&path))?;
-    let held = server.room.take(size.packed.saturating_add(size.raw.min(STREAMED)))?;
+    let held = server.room.take(size.packed)?;
     let file = match as_uploaded {
         true => server.store.file(id).await?,
         false => server.store.newest_file(id).await?,
@@ -169,8 +169,9 @@ pub(super) async fn result(
         let coding = [(header::CONTENT_ENCODING, "zstd")];
         return Ok((NEVER_KEPT, json, coding, held_body(file.into(), held)).into_response());
     }
+    let window = server.streams.take(size.raw.min(STREAMED))?;
     let raw = zstd::Decoder::new(io::Cursor::new(file)).map_err(Problem::broken)?;
-    Ok((NEVER_KEPT, json, stream(raw, held)).into_response())
+    Ok((NEVER_KEPT, json, stream(raw, (held, window))).into_response())
 }
 
 /// Read a run's row in the list
@@ -328,7 +329,7 @@ async fn expected_log(server: &Server, run: &RunResult) -> Result<ExpectedLog, P
 
 /// Streams a reader as a body, and holds room until its end. It is read on the blocking pool, and only as fast as
 /// the client reads: a slow client occupies no thread.
-pub(super) fn stream(reader: impl Read + Send + 'static, held: HeldRoom) -> Body {
+pub(super) fn stream(reader: impl Read + Send + 'static, held: impl Send + 'static) -> Body {
     Body::from_stream(try_unfold((reader, held), async |(mut reader, held)| {
         let read = tokio::task::spawn_blocking(move || {
             let mut piece = vec![0; PIECE];
