@@ -85,6 +85,12 @@ export class Server {
     return result.id;
   }
 
+  /** Returns the file of the only stored log. */
+  blob() {
+    const name = readdirSync(join(this.data, "blobs"), { recursive: true }).find((name) => name.endsWith(".zst"));
+    return join(this.data, "blobs", name);
+  }
+
   /** Uploads files with `trainplan upload`. */
   upload(...files) {
     const env = { ...process.env, TRAINPLAN_TOKEN: this.token, TRAINPLAN_DATA_DIR: mkdtempSync(join(tmpdir(), "trainplan-")) };

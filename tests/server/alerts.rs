@@ -3,6 +3,7 @@
 use crate::harness::{
     Client, Kind, Options, Place, SOON, Server, carried, encoded, made, on_every_store, read_head, wait_for,
 };
+use crate::services::change;
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use ring::hmac;
 use serde_json::Value;
@@ -16,6 +17,8 @@ on_every_store! {
     a_regression_is_delivered_once_signed_and_with_a_link
     a_killed_server_judges_after_its_restart
     redirects_are_failures_and_slow_hooks_delay_no_other
+    alerts_for_removed_webhooks_are_dropped
+    alerts_are_acknowledged_with_a_reason
     thresholds_are_configurable
     corrected_runs_are_judged_again
 }
@@ -101,9 +104,8 @@ fn a_regression_is_delivered_once_signed_and_with_a_link(kind: Kind) {
     // As slow as the run before it: an alert, but no delivery.
     let second = put(&owner, "alpha", &[10.5]);
     let other = put(&owner, "beta", &[9.4, 9.4, 9.4, 9.4, 9.4, 9.4, 10.5]);
-    let kinds = ["baseline", "previous", "sigma"];
-    let of_run = |run: &String| kinds.map(|kind| (run.clone(), kind.to_owned()));
-    let expected: BTreeSet<_> = [&first, &other].into_iter().flat_map(of_run).collect();
+    // One message for the three thresholds that a run exceeded.
+    let expected: BTreeSet<_> = [&first, &other].into_iter().cloned().collect();
 
     let mut told = BTreeSet::new();
     let mut ids = BTreeSet::new();
@@ -117,6 +119,8 @@ fn a_regression_is_delivered_once_signed_and_with_a_link(kind: Kind) {
         let cluster = if run == other { "beta" } else { "alpha" };
         let begins = format!("llama3.1-8b/h100/fp8/8@25.04 on {cluster}: 10.5 s");
         assert!(word("text").starts_with(&begins) && word("text").ends_with(&link), "{body}");
+        // A line for each threshold, and the link.
+        assert_eq!(word("text").lines().count(), 4, "{body}");
         assert_eq!(body["measured_s"], 10.5);
 
         let [id, at, signed] =
@@ -125,7 +129,7 @@ fn a_regression_is_delivered_once_signed_and_with_a_link(kind: Kind) {
         let tag = BASE64_STANDARD.decode(signed.strip_prefix("v1,").unwrap()).unwrap();
         hmac::verify(&secret, format!("{id}.{at}.{}", one.body).as_bytes(), &tag).unwrap();
         assert!(one.head.starts_with("POST /hook?key=s3cret "), "{}", one.head);
-        assert!(told.insert((run, word("kind"))) && ids.insert(id.to_owned()), "told twice: {body}");
+        assert!(told.insert(run) && ids.insert(id.to_owned()), "told twice: {body}");
     }
     assert_eq!(told, expected);
     wait_for_alert(&owner, &second);
@@ -147,10 +151,10 @@ fn redirects_are_failures_and_slow_hooks_delay_no_other(kind: Kind) {
     for cluster in ["a", "b", "c", "d"] {
         put(&owner, cluster, &[9.4, 9.4, 9.4, 9.4, 9.4, 9.4, 10.5]);
     }
-    // Four clusters with three alerts each. The refused one is repeated, while the slow hook gets its first.
-    let told: Vec<Told> = (0..13).map(|_| ear.next()).collect();
+    // A message for each of four clusters. The refused one is repeated, while the slow hook gets its first.
+    let told: Vec<Told> = (0..5).map(|_| ear.next()).collect();
     let ids: BTreeSet<_> = told.iter().map(|told| told.header("webhook-id")).collect();
-    assert_eq!(ids.len(), 12);
+    assert_eq!(ids.len(), 4);
     let output = server.output();
     assert!(output.contains("(attempt 1): it answered 302 Found; redirects are not followed"), "{output}");
 }
@@ -185,6 +189,65 @@ fn corrected_runs_are_judged_again(kind: Kind) {
         wait_for("judgement", SOON, || (unjudged() == 0).then_some(()));
         assert_eq!(alerts().len(), expected, "{recipe}");
     }
+}
+
+fn alerts_for_removed_webhooks_are_dropped(kind: Kind) {
+    // Nobody listens at either address.
+    let [gone, kept] = ["http://127.0.0.1:9/gone?key=s3cret", "http://127.0.0.1:9/kept"];
+    let with = |place: &Place, hooks: &[&str]| {
+        let mut arguments = vec!["--webhook-allow-private"];
+        arguments.extend(hooks.iter().flat_map(|hook| ["--webhook", hook]));
+        Server::with(place, &Options { arguments: &arguments, ..Options::default() })
+    };
+    let server = with(&Place::new(kind), &[gone, kept]);
+    let run = put(&server.owner(), "alpha", &[9.4, 9.4, 9.4, 9.4, 9.4, 9.4, 10.5]);
+    wait_for_alert(&server.owner(), &run);
+    let waiting = |place: &Place, url: &str| {
+        place.number(&format!("SELECT count(*) FROM deliveries WHERE url = '{url}'"))
+    };
+    wait_for("delivery", SOON, || (waiting(&server.place, kept) == 1).then_some(()));
+    let place = server.kill();
+    // Another server may still have the webhook.
+    let server = with(&place, &[kept]);
+    assert_eq!(server.owner().get("/me").status, 200);
+    assert_eq!(waiting(&place, gone), 1);
+    drop(server);
+    for url in [gone, kept] {
+        let old = "UPDATE deliveries SET due = '2026-01-01T00:00:00.000000Z' WHERE url = ";
+        change(&place.address(), &format!("{old} '{url}'"));
+    }
+    let server = with(&place, &[kept]);
+    wait_for("end of the delivery", SOON, || (waiting(&place, gone) == 0).then_some(()));
+    assert_eq!(waiting(&place, kept), 1);
+    let said = || Some(server.output()).filter(|output| output.contains("was dropped"));
+    let output = wait_for("note", SOON, said);
+    assert!(output.contains("127.0.0.1") && !output.contains("s3cret"), "{output}");
+}
+
+fn alerts_are_acknowledged_with_a_reason(kind: Kind) {
+    let server = Server::at(&Place::new(kind));
+    let owner = server.owner();
+    let run = put(&owner, "alpha", &[9.4, 9.4, 9.4, 9.4, 9.4, 9.4, 10.5]);
+    wait_for_alert(&owner, &run);
+    let path = format!("/runs/{run}/acknowledgement");
+    let acknowledge = |reason: &str| {
+        owner.ask("PUT", &path, &[], Some(serde_json::json!({ "reason": reason }).to_string().as_bytes()))
+    };
+    let acknowledged = || owner.json("/alerts")["items"][0]["acknowledged"].clone();
+    assert_eq!(acknowledged(), Value::Null);
+    for wrong in ["", " ", &"x".repeat(1001)] {
+        acknowledge(wrong).problem(422);
+    }
+    assert_eq!(acknowledge("A switch was broken.").status, 204);
+    let known = acknowledged();
+    assert_eq!((&known["by"], &known["reason"]), (&"owner".into(), &"A switch was broken.".into()));
+    assert!(known["at"].as_str().unwrap().starts_with("20"));
+    assert_eq!(owner.delete(&path).status, 204);
+    assert_eq!(acknowledged(), Value::Null);
+    let reader = server.by(&server.place.token("read", &[]));
+    reader.delete(&path).problem(403);
+    let other = put(&owner, "beta", &[9.4]);
+    owner.delete(&format!("/runs/{other}/acknowledgement")).problem(404);
 }
 
 fn thresholds_are_configurable(kind: Kind) {

@@ -1,8 +1,11 @@
 //! Texts and lists beyond their maxima, and figures that make no sense, are refused with the field's name.
 
-use crate::harness::{Answer, Client, Kind, Place, Server, carried, digest, file_of, ids, on_every_store};
+use crate::harness::{
+    Answer, Client, Kind, Place, SOON, Server, carried, digest, file_of, ids, on_every_store, progress,
+    wait_for,
+};
 use serde_json::{Value, json};
-use std::io::Write;
+use std::io::{Read, Write};
 use std::thread;
 use std::time::{Duration, Instant};
 use trainplan_shared::result::RunResult;
@@ -11,6 +14,7 @@ on_every_store! {
     long_texts_and_lists_in_results_are_refused
     impossible_figures_are_refused
     long_query_parameters_are_refused
+    long_texts_in_progress_are_refused
     attacks_on_memory_stay_below_512_mb
 }
 
@@ -89,6 +93,19 @@ fn long_query_parameters_are_refused(kind: Kind) {
     assert_eq!(recipe["schema"]["maxLength"], 200);
 }
 
+fn long_texts_in_progress_are_refused(kind: Kind) {
+    let server = Server::at(&Place::new(kind));
+    let owner = server.owner();
+    let path = format!("/runs/{}/progress", carried(12.0, "eos").run.id);
+    for (pointer, field) in [("/campaign", "campaign"), ("/recipe", "recipe"), ("/jobs/0", "jobs[]")] {
+        let mut report = progress(1);
+        *report.pointer_mut(pointer).unwrap() = json!("x".repeat(201));
+        let detail = owner.post(&path, &report).problem(422);
+        assert!(detail.starts_with(&format!("{field} has 201 bytes; at most 200")), "{detail}");
+    }
+    assert_eq!(owner.json("/progress")["items"], json!([]));
+}
+
 /// A valid result of this size, with blanks between its fields.
 fn padded(run: &RunResult, bytes: usize) -> Vec<u8> {
     let mut file = file_of(run);
@@ -129,11 +146,72 @@ fn attacks_on_memory_stay_below_512_mb(kind: Kind) {
     let detail = owner.get(&format!("/compare?ids={}", all.join(","))).problem(413);
     assert!(detail.contains("Name fewer runs"), "{detail}");
     assert_eq!(owner.get(&format!("/compare?ids={}", all[0])).status, 200);
-    // Many lists of long paths, which nobody reads.
-    let mut lists: Vec<_> = (0..100).map(|_| server.wire()).collect();
-    for wire in &mut lists {
-        write!(wire, "GET /api/v1/runs?limit=1000 HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+    // A smaller result under the id of a large one is compared with it.
+    let other = carried(13.0, "eos").run.of_run(runs[0].id, runs[0].carried.clone().unwrap());
+    thread::scope(|scope| {
+        for _ in 0..16 {
+            scope.spawn(|| {
+                let answer = owner.try_put(&other).unwrap();
+                assert!([409, 503].contains(&answer.status), "{}", answer.text());
+            });
+        }
+    });
+    // Many lists of paths that are long as JSON, results and scores. Half of the readers read nothing, the others a little.
+    let listed: Vec<_> = (0..300).map(|_| carried(12.0, "eos").run).collect();
+    for mut run in listed.iter().cloned() {
+        run.source.path = "\u{1}".repeat(4096);
+        assert_eq!(owner.put(&run).status, 201);
     }
-    assert_eq!(owner.all("").len(), runs.len());
+    let paths = [
+        "/runs?limit=1000".to_owned(),
+        format!("/runs/{}", runs[0].id),
+        format!("/runs/{}/scores", runs[1].id),
+    ];
+    let mut readers: Vec<_> = (0..300).map(|_| server.wire()).collect();
+    for (wire, path) in readers.iter_mut().zip(paths.iter().cycle()) {
+        write!(wire, "GET /api/v1{path} HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+    }
+    let mut trickling: Vec<_> = readers.iter_mut().step_by(2).collect();
+    for wire in &mut trickling {
+        // Each is answered, if only by 503.
+        assert!(wire.read(&mut [0; 100]).unwrap() > 0);
+        wire.set_nonblocking(true).unwrap();
+    }
+    for _ in 0..20 {
+        for wire in &mut trickling {
+            // A short answer is over by now.
+            let _ = wire.read(&mut [0; 100]);
+        }
+        thread::sleep(Duration::from_millis(100));
+    }
+    drop(readers);
+    wait_for("room for a list", SOON, || {
+        owner.send("GET", "/runs?limit=1", &[], None).is_ok_and(|answer| answer.status == 200).then_some(())
+    });
+    assert_eq!(owner.all("").len(), runs.len() + listed.len());
     assert!(server.peak_memory() < 512 << 20, "{} bytes", server.peak_memory());
+}
+
+/// Readers of large answers are disconnected if they read less than 64 KiB a second, and not only if they read
+/// nothing: each occupies memory.
+#[test]
+fn readers_that_trickle_are_disconnected() {
+    let server = Server::start();
+    let owner = server.owner();
+    let run = carried(12.0, "eos").run;
+    let file = padded(&run, 30 << 20);
+    let headers = [("content-digest", &*digest(&file))];
+    assert_eq!(owner.ask("PUT", &format!("/runs/{}", run.id), &headers, Some(&file)).status, 201);
+    let mut wire = server.wire();
+    write!(wire, "GET /api/v1/runs/{} HTTP/1.1\r\nHost: localhost\r\n\r\n", run.id).unwrap();
+    let begun = Instant::now();
+    let mut read = 0;
+    while let Ok(count @ 1..) = wire.read(&mut [0; 1000]) {
+        read += count;
+        // As soon as the server closes the connection, what is left in it is read quickly.
+        if begun.elapsed() < Duration::from_secs(60) {
+            thread::sleep(Duration::from_millis(100));
+        }
+    }
+    assert!(read < 20 << 20, "{read} bytes");
 }

@@ -1,8 +1,10 @@
 //! Damaged and missing raw logs: found, refused, reported and replaced.
 
-use crate::harness::{Client, Kind, Made, Place, Server, carried, log, made, on_every_store};
+use crate::harness::{Client, Kind, Made, Place, Server, carried, file_of, log, made, on_every_store};
+use crate::services;
 use std::fs;
-use std::path::PathBuf;
+use std::io::Write;
+use std::path::{Path, PathBuf};
 use trainplan_tests::Run;
 
 on_every_store! {
@@ -14,6 +16,10 @@ on_every_store! {
     stored_logs_have_checksums
     exports_contain_everything_that_is_sound
     the_store_is_verified
+    stored_results_are_verified_and_replaced
+    rows_that_disagree_with_their_results_are_computed_again
+    old_results_are_imported_as_far_as_they_are_sound
+    a_log_beside_a_result_has_a_maximum
 }
 
 /// Returns the file of a run's log.
@@ -173,9 +179,9 @@ fn the_store_is_verified(kind: Kind) {
     };
     let (run, rows) = verify(&[]);
     assert_eq!((run.code, rows), (Some(0), serde_json::json!([])));
-    assert!(run.stderr.contains("checked 4 logs"), "{}", run.stderr);
+    assert!(run.stderr.contains("checked 4 results and 4 logs; 0 faults"), "{}", run.stderr);
     // What was just checked is not checked again, as after an interruption.
-    assert!(verify(&[]).0.stderr.contains("checked 0 logs"));
+    assert!(verify(&[]).0.stderr.contains("and 0 logs"));
 
     flip(&server.place, &made[1]);
     fs::remove_file(blob(&server.place, &made[3])).unwrap();
@@ -188,9 +194,166 @@ fn the_store_is_verified(kind: Kind) {
     assert_eq!(found, [(&"damaged".into(), &id(&made[1])), (&"missing".into(), &id(&made[3]))]);
     assert_eq!((metric(&owner, "damaged"), metric(&owner, "missing")), ("1".into(), "1".into()));
     // Faults are checked again each time, until they are gone.
-    assert!(verify(&[]).0.stderr.contains("checked 2 logs; 2 missing or damaged"));
+    assert!(verify(&[]).0.stderr.contains("checked 4 results and 2 logs; 2 faults found"));
     for bad in [&made[1], &made[3]] {
         assert_eq!(owner.put_log(bad.run.id, 0, true, &bad.log).json()["complete"], true);
     }
     assert_eq!(verify(&["--skip-checked", "0"]).0.code, Some(0));
+}
+
+/// Runs `verify-store`; returns the rows of its output, each with its fault and its run.
+fn verified(place: &Place) -> Vec<(String, String, String)> {
+    let run = place.trainplan(&["verify-store", "--format", "json"]);
+    let rows: Vec<serde_json::Value> = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(run.code, Some(i32::from(!rows.is_empty())), "{}", run.stderr);
+    let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+    rows.iter().map(|row| (text(&row["fault"]), text(&row["runs"][0]), text(&row["detail"]))).collect()
+}
+
+fn stored_results_are_verified_and_replaced(kind: Kind) {
+    let server = Server::at(&Place::new(kind));
+    let owner = server.owner();
+    let made: Vec<Made> = (0..4).map(|run| uploaded(&server, 10.0 + f64::from(run))).collect();
+    assert_eq!(verified(&server.place), []);
+    let change = |sql: &str, made: &Made| {
+        services::change(&server.place.address(), &format!("{sql} WHERE id = '{}'", made.run.id));
+    };
+    // Another run's file, one without content, and none.
+    let other = format!("(SELECT file FROM results WHERE id = '{}')", made[0].run.id);
+    change(&format!("UPDATE results SET file = {other}"), &made[1]);
+    change("UPDATE results SET file = substr(file, 1, 20)", &made[2]);
+    change("DELETE FROM results", &made[3]);
+    let mut found = verified(&server.place);
+    found.sort_by_key(|(_, run, _)| made.iter().position(|made| made.run.id.to_string() == *run));
+    let said = ["is not the file that was uploaded", "is damaged", "is missing"];
+    assert_eq!(found.len(), 3, "{found:?}");
+    for (((fault, run, detail), made), said) in found.iter().zip(&made[1..]).zip(said) {
+        assert_eq!((fault.as_str(), run), ("damaged_result", &made.run.id.to_string()));
+        assert!(detail.contains(said), "{detail}");
+    }
+    // The same uploads bring the files back.
+    for made in &made {
+        assert_eq!(owner.put(&made.run).json()["outcome"], "known");
+        assert_eq!(owner.json(&format!("/runs/{}", made.run.id))["id"], made.run.id.to_string());
+    }
+    assert_eq!(verified(&server.place), []);
+}
+
+fn rows_that_disagree_with_their_results_are_computed_again(kind: Kind) {
+    let server = Server::at(&Place::new(kind));
+    let (owner, made) = (server.owner(), uploaded(&server, 9.37));
+    let summary = owner.json(&format!("/runs/{}/summary", made.run.id));
+    services::change(
+        &server.place.address(),
+        "UPDATE runs SET step_time_s = 1.5, campaign = 'other', mfu = NULL",
+    );
+    assert_ne!(owner.json(&format!("/runs/{}/summary", made.run.id)), summary);
+    let found = verified(&server.place);
+    assert_eq!((found.len(), found[0].0.as_str()), (1, "wrong_row"));
+    assert!(found[0].2.contains("campaign, step_time_s, mfu"), "{found:?}");
+    assert_eq!(owner.json(&format!("/runs/{}/summary", made.run.id)), summary);
+    assert_eq!(verified(&server.place), []);
+    // A log of another result is not this one's.
+    let other = format!("UPDATE runs SET log_sha256 = '{}'", "a".repeat(64));
+    services::change(&server.place.address(), &other);
+    assert!(verified(&server.place)[0].2.contains("log_sha256"));
+    assert_eq!(owner.put(&made.run).json()["log"]["complete"], true);
+    assert_eq!(owner.get(&format!("/runs/{}/log", made.run.id)).body, made.log);
+}
+
+/// Writes a result of an older version, which accepted a step time of 0.
+fn write_old(folder: &Path, made: &Made) -> PathBuf {
+    let mut file: serde_json::Value = serde_json::from_slice(&file_of(&made.run)).unwrap();
+    file["log"]["steps"]["step_time_s"][0] = 0.0.into();
+    let path = folder.join(format!("{}.result.json", made.run.id));
+    fs::write(&path, file.to_string()).unwrap();
+    path
+}
+
+fn old_results_are_imported_as_far_as_they_are_sound(kind: Kind) {
+    let (folder, place) = (tempfile::tempdir().unwrap(), Place::new(kind));
+    let folder = folder.path();
+    let write_log = |made: &Made, log: &[u8]| {
+        let path = folder.join(format!("{}.log.zst", made.run.id));
+        fs::write(path, zstd::encode_all(log, 3).unwrap()).unwrap();
+    };
+    let made: Vec<Made> = (0..5).map(|run| carried(10.0 + f64::from(run), "eos")).collect();
+    let [with_log, without_log, other_log, bad_score, sound] = &made[..] else { unreachable!() };
+    for old in [with_log, without_log, other_log] {
+        write_old(folder, old);
+    }
+    write_log(with_log, &with_log.log);
+    write_log(other_log, &log(1.0, 50));
+    for sound in [bad_score, sound] {
+        fs::write(folder.join(sound.run.file_name()), file_of(&sound.run)).unwrap();
+    }
+    fs::copy(write_old(folder, bad_score), folder.join(format!("{}.score.json", bad_score.run.id))).unwrap();
+    fs::write(folder.join(bad_score.run.file_name()), file_of(&bad_score.run)).unwrap();
+    fs::write(folder.join("torn.result.json"), "{").unwrap();
+    let import = || -> (Run, Vec<(String, String, String)>) {
+        let run = place.trainplan(&["import", folder.to_str().unwrap(), "--format", "json"]);
+        let rows: Vec<serde_json::Value> = serde_json::from_str(&run.stdout).unwrap();
+        let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+        let rows = rows.iter().map(|row| (text(&row["id"]), text(&row["outcome"]), text(&row["reason"])));
+        (run, rows.collect())
+    };
+    let (run, rows) = import();
+    assert_eq!((run.code, rows.len()), (Some(1), 6), "{}", run.stderr);
+    assert!(run.stderr.contains("3 of 6 results are in the store"), "{}", run.stderr);
+    for (made, outcome, reason) in [
+        (with_log, "remade", "made again from its log, because log.steps.step_time_s must be"),
+        (without_log, "invalid", "log.steps.step_time_s must be"),
+        (other_log, "invalid", "log.steps.step_time_s must be"),
+        (bad_score, "bad_score", "stored without its later score"),
+        (sound, "new", ""),
+    ] {
+        let (_, is, why) = rows.iter().find(|(id, ..)| *id == made.run.id.to_string()).unwrap();
+        assert!(is == outcome && why.contains(reason), "{outcome}: {is} {why}");
+    }
+    let server = Server::at(&place);
+    let owner = server.owner();
+    let remade = owner.json(&format!("/runs/{}", with_log.run.id));
+    assert_eq!(
+        (&remade["carried"]["campaign"], &remade["log"]["steps"]["step_time_s"][0]),
+        (&"nightly".into(), &10.0.into())
+    );
+    assert_eq!(owner.get(&format!("/runs/{}/log", with_log.run.id)).body, with_log.log);
+    assert_eq!(owner.all("").len(), 3);
+    let again = import().1;
+    let known = again.iter().filter(|(_, outcome, _)| outcome == "known").count();
+    assert_eq!((known, owner.all("").len()), (2, 3), "{again:?}");
+}
+
+fn a_log_beside_a_result_has_a_maximum(kind: Kind) {
+    let (folder, place) = (tempfile::tempdir().unwrap(), Place::new(kind));
+    let made = [carried(10.0, "eos"), carried(11.0, "eos")];
+    let beside = |made: &Made| folder.path().join(format!("{}.log.zst", made.run.id));
+    for made in &made {
+        fs::write(folder.path().join(made.run.file_name()), file_of(&made.run)).unwrap();
+        fs::write(beside(made), zstd::encode_all(&made.log[..], 3).unwrap()).unwrap();
+    }
+    // This frame claims that reading it takes 64 MiB of memory.
+    let mut wide = zstd::stream::write::Encoder::new(Vec::new(), 3).unwrap();
+    wide.window_log(26).unwrap();
+    wide.write_all(&made[1].log).unwrap();
+    fs::write(beside(&made[1]), wide.finish().unwrap()).unwrap();
+    let import = |most: &str| -> Vec<String> {
+        let folder = folder.path().to_str().unwrap();
+        let run = place.trainplan(&["import", folder, "--format", "json", "--max-log-bytes", most]);
+        let rows: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+        rows.as_array()
+            .unwrap()
+            .iter()
+            .map(|row| row["reason"].as_str().unwrap_or_default().to_owned())
+            .collect()
+    };
+    for reason in import("1000") {
+        assert!(reason.contains("more than 1,000 bytes") || reason.contains("memory"), "{reason}");
+    }
+    assert_eq!(place.blobs(), [""; 0]);
+    let reasons: Vec<_> = import("100000").into_iter().filter(|reason| !reason.is_empty()).collect();
+    assert!(reasons.len() == 1 && reasons[0].contains("memory"), "{reasons:?}");
+    assert_eq!(place.blobs().len(), 1);
+    let server = Server::at(&place);
+    assert_eq!((server.owner().all("").len(), server.owner().offset(made[0].run.id)), (2, None));
 }

@@ -11,15 +11,21 @@
     reason = "figures, and what a server said when a test failed"
 )]
 
+mod access;
 mod alerts;
-mod api;
 mod bounds;
+mod deletion;
 mod document;
+mod events;
 mod faults;
 mod harness;
 mod integrity;
+mod lifecycle;
 mod load;
+mod logs;
 mod migrations;
+mod results;
+mod scores;
 mod security;
 mod services;
 mod upload;

@@ -57,6 +57,11 @@ impl Private {
             format!("/runs/{}/progress", Uuid::now_v7()),
             progress(1).to_string().into_bytes(),
         ));
+        let reason = json!({ "reason": "x" }).to_string().into_bytes();
+        all.push(("upload", "PUT", format!("/runs/{id}/acknowledgement"), reason));
+        all.push(("upload", "DELETE", format!("/runs/{id}/acknowledgement"), Vec::new()));
+        all.push(("admin", "POST", format!("/runs/{id}/restore"), Vec::new()));
+        all.push(("admin", "POST", format!("/runs/{id}/scores"), Vec::new()));
         all.push(("admin", "GET", "/tokens".into(), Vec::new()));
         all.push(("admin", "POST", "/tokens".into(), token));
         all.push(("admin", "DELETE", format!("/tokens/{}", Uuid::now_v7()), Vec::new()));
@@ -575,6 +580,7 @@ fn broken_deep_or_huge_json() {
                 assert_eq!(owner.get(&format!("/compare?ids={}", run.id)).status, 200);
                 assert_eq!(owner.all(""), [run.id.to_string()]);
                 assert_eq!(owner.delete(&path).status, 204);
+                assert_eq!(owner.ask("POST", &format!("{path}/restore"), &[], Some(b"")).status, 204);
             }
             status => prop_assert_eq!(status, 422, "{}", answer.text()),
         }

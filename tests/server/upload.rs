@@ -99,6 +99,39 @@ impl Place {
 }
 
 #[test]
+fn a_run_that_was_deleted_is_skipped_until_it_is_restored() {
+    let place = Place::make(0);
+    assert_eq!(place.upload(&["results"]).0.code, Some(0));
+    let server = place.path("server");
+    let results = |command: &str| {
+        let server = server.to_str().unwrap();
+        let run =
+            trainplan(["results", command, &place.id()[..13], "--data-dir", server, "--format", "json"]);
+        assert!(run.code != Some(0) || run.stdout.contains(&place.id()), "{}", run.stdout);
+        run
+    };
+    assert_eq!(results("delete").code, Some(0));
+    let (run, rows) = place.upload(&["results"]);
+    assert_eq!((run.code, &rows[0]["outcome"]), (Some(0), &"deleted".into()), "{}", run.stderr);
+    assert!(rows[0]["reason"].as_str().unwrap().contains("was deleted here on 20"), "{rows}");
+    assert!(run.stderr.contains("Skipped 1 run that was deleted on the server"), "{}", run.stderr);
+    let imported = || {
+        let (file, server) = (place.result().to_string_lossy().into_owned(), server.to_str().unwrap());
+        let run = trainplan(["import", &file, "--data-dir", server, "--format", "csv"]);
+        (run.code, run.stdout)
+    };
+    let (code, rows) = imported();
+    assert!(code == Some(0) && rows.contains("deleted,") && rows.contains("results restore"), "{rows}");
+    assert_eq!(results("restore").code, Some(0));
+    let again = results("restore");
+    assert_eq!(again.code, Some(2));
+    assert!(again.stderr.contains("no deleted run has the id"), "{}", again.stderr);
+    let (run, rows) = place.upload(&["results"]);
+    assert_eq!((run.code, &rows[0]["outcome"], &rows[0]["log"]), (Some(0), &"new".into(), &"sent".into()));
+    place.assert_the_log_is_there();
+}
+
+#[test]
 fn files_folders_and_stored_runs_are_uploaded_once() {
     let place = Place::make(0);
     let (run, rows) = place.upload(&["results", "--no-log"]);

@@ -64,9 +64,12 @@ pub(super) enum Failure {
     /// So many results and logs are damaged in the store; notes name them.
     #[error("{} could not be exported. The notes above say why.", files(*.0))]
     NotExported(usize),
-    /// So many stored logs are missing or damaged; the rows of the result name them.
-    #[error("{} missing or damaged. Upload them again to replace them.", bad_logs(*.0))]
-    BadLogs(usize),
+    /// So many stored results and logs have a fault; the rows of the result name them.
+    #[error(
+        "{} in the store. Each row says which. Uploading a missing or damaged log or result again replaces it.",
+        faults(*.0)
+    )]
+    StoreFaults(usize),
     /// So many of so many results were not uploaded; the rows of the result have the reasons.
     #[error("{0} of {1} results could not be uploaded. Each row says why.")]
     NotUploaded(usize, usize),
@@ -180,7 +183,7 @@ impl Failure {
             | Failure::NotStored(..)
             | Failure::NotUploaded(..)
             | Failure::NotExported(_)
-            | Failure::BadLogs(_)
+            | Failure::StoreFaults(_)
             | Failure::File { .. }
             | Failure::Output(_)
             | Failure::Format(_)
@@ -235,8 +238,8 @@ fn files(count: usize) -> String {
     if count == 1 { "1 result or log".into() } else { format!("{count} results or logs") }
 }
 
-fn bad_logs(count: usize) -> String {
-    if count == 1 { "1 stored log is".into() } else { format!("{count} stored logs are") }
+fn faults(count: usize) -> String {
+    if count == 1 { "1 fault found".into() } else { format!("{count} faults found") }
 }
 
 fn search_lines(problems: &[Problem]) -> String {

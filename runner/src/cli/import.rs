@@ -3,7 +3,7 @@
 use super::data_dir::StoreArgs;
 use super::output::{self, Format, FormatArg};
 use super::{Failure, note};
-use crate::store::{BlobError, Store, StoreError};
+use crate::store::{BlobError, LogFile, Store, StoreError, read_again};
 use jiff::Timestamp;
 use serde::Serialize;
 use std::fs::{self, File};
@@ -11,24 +11,31 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use trainplan_shared::api::{ServerLimits, UploadOutcome};
 use trainplan_shared::result::{self, FILE_ENDING, FileError, RunResult};
+use uuid::Uuid;
 
 /// Import saved results into the store that `trainplan serve` shows
 ///
 /// From a folder, all *.result.json files are imported, as written by `trainplan parse --save` and `trainplan export`.
 /// Beside NAME.result.json, the raw log NAME.log.zst and the score NAME.score.json are imported too. A stored result never
-/// changes: importing it again does nothing, and a different result with the same id is rejected. If the log beside a
-/// result is damaged or belongs to another one, the result is stored without it.
+/// changes: importing it again does nothing, and a different result with the same id is rejected.
+///
+/// What is sound is imported, whatever else is rejected. If the log beside a result is damaged, too large or belongs to another
+/// one, or if its score is not accepted, the result is stored without it. A result of an older version that is not accepted
+/// any more is made again from the log beside it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   trainplan parse experiments/ --save results/
   trainplan import results/
 
-Exit codes: 0 everything is stored; 1 a result or a log was rejected (its row says why); 2 invalid arguments.")]
+Exit codes: 0 everything is stored; 1 a result, a log or a score was rejected (its row says why), or the store failed; 2 invalid arguments.")]
 pub(super) struct Args {
     /// Result files or folders of them
     #[arg(value_name = "RESULT", required = true)]
     paths: Vec<PathBuf>,
+    /// Maximum size of a raw log, in bytes
+    #[arg(long, value_name = "BYTES", default_value_t = ServerLimits::default().max_log_bytes)]
+    max_log_bytes: u64,
     #[command(flatten)]
     store: StoreArgs,
     #[command(flatten)]
@@ -42,7 +49,7 @@ struct Row {
     /// The result's id, if the file could be read.
     id: Option<String>,
     outcome: Outcome,
-    /// Why it was rejected.
+    /// What was rejected, and why.
     reason: Option<String>,
 }
 
@@ -53,12 +60,20 @@ enum Outcome {
     New,
     /// The result was stored before.
     Known,
+    /// The result was not accepted; it was made again from its log and stored.
+    Remade,
+    /// The run was deleted from the store.
+    Deleted,
     /// The store has a different result with the same id.
     Conflict,
-    /// The result is stored, but the raw log beside it is not the result's log.
+    /// The result is stored, but not the raw log beside it.
     BadLog,
+    /// The result is stored, but not the score beside it.
+    BadScore,
     /// A field of the result is too long, or its value is impossible.
     Invalid,
+    /// The store can't take the result.
+    Failed,
     /// The file is not a result.
     Unreadable,
 }
@@ -68,34 +83,59 @@ impl Outcome {
         match self {
             Outcome::New => "new",
             Outcome::Known => "known",
+            Outcome::Remade => "remade",
+            Outcome::Deleted => "deleted",
             Outcome::Conflict => "conflict",
             Outcome::BadLog => "bad_log",
+            Outcome::BadScore => "bad_score",
             Outcome::Invalid => "invalid",
+            Outcome::Failed => "failed",
             Outcome::Unreadable => "unreadable",
         }
+    }
+
+    /// Returns whether the result is in the store.
+    fn is_stored(self) -> bool {
+        self.is_complete() || matches!(self, Outcome::BadLog | Outcome::BadScore)
+    }
+
+    /// Returns whether the store has everything that was to be imported.
+    fn is_complete(self) -> bool {
+        matches!(self, Outcome::New | Outcome::Known | Outcome::Remade)
+    }
+
+    /// Returns whether something was rejected. A run that was deleted is not wanted.
+    fn is_rejected(self) -> bool {
+        !self.is_complete() && self != Outcome::Deleted
     }
 }
 
 impl Args {
     pub(super) fn run(self) -> Result<(), Failure> {
         let paths = all_files(&self.paths)?;
-        let rows = tokio::runtime::Runtime::new()?.block_on(async {
+        let (rows, broken) = tokio::runtime::Runtime::new()?.block_on(async {
             let store = self.store.open().await?;
             let mut rows = Vec::new();
-            for path in paths {
-                rows.push(import(&store, &path).await?);
+            for path in &paths {
+                match import(&store, path, self.max_log_bytes).await {
+                    Ok(row) => rows.push(row),
+                    // The rows so far are reported all the same.
+                    Err(error) => return Ok((rows, Some(error))),
+                }
             }
-            Ok::<_, Failure>(rows)
+            Ok::<_, Failure>((rows, None))
         })?;
         match self.format.choose() {
             Format::Json => output::json(&rows)?,
             Format::Csv => output::csv(HEADER, rows.iter().map(cells))?,
             Format::Table => output::table(HEADER, &[], rows.iter().map(cells))?,
         }
-        let is_stored = |row: &&Row| matches!(row.outcome, Outcome::New | Outcome::Known | Outcome::BadLog);
-        let stored = rows.iter().filter(is_stored).count();
-        note(&format!("{stored} of {} results are in the store", rows.len()));
-        match rows.iter().filter(|row| row.reason.is_some()).count() {
+        let stored = rows.iter().filter(|row| row.outcome.is_stored()).count();
+        note(&format!("{stored} of {} results are in the store", paths.len()));
+        if let Some(error) = broken {
+            return Err(error.into());
+        }
+        match rows.iter().filter(|row| row.outcome.is_rejected()).count() {
             0 => Ok(()),
             rejected => Err(Failure::NotStored(rejected, rows.len())),
         }
@@ -138,48 +178,127 @@ pub(super) fn files(path: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Imports a file. Only an error that ends the whole command is returned as an error.
-async fn import(store: &Store, path: &Path) -> Result<Row, StoreError> {
-    let row = |id: Option<&RunResult>, outcome, reason| Row {
+/// Imports a file with what lies beside it. Only an error that would meet every other file too is returned as an
+/// error.
+async fn import(store: &Store, path: &Path, most: u64) -> Result<Row, StoreError> {
+    let row = |id: Option<Uuid>, outcome, reason| Row {
         path: path.to_string_lossy().into_owned(),
-        id: id.map(|run| run.id.to_string()),
+        id: id.map(|id| id.to_string()),
         outcome,
         reason,
     };
-    let both = || {
-        let (run, file) = read(path)?;
-        let score = beside(path, SCORE_ENDING).map(|score| score_of(&run, &score)).transpose()?;
-        Ok((run, file, score))
-    };
-    let (run, file, score) = match both() {
-        Ok(both) => both,
+    let (run, file) = match read(path) {
+        Ok(read) => read,
         Err(reason) => return Ok(row(None, Outcome::Unreadable, Some(reason))),
     };
     let log = log_of(path);
-    let put = async {
-        let (put, bad_log) = match store.put_imported(&run, &file, log.as_deref()).await {
-            Err(StoreError::Blob(
-                error @ (BlobError::OtherLog { .. } | BlobError::NoHash(_) | BlobError::Read { .. }),
-            )) => (store.put_imported(&run, &file, None).await?, Some(error.to_string())),
-            put => (put?, None),
-        };
-        if let Some(score) = score {
-            store.put_score(&score).await?;
+    let log = log.as_deref().map(|path| LogFile { path, most });
+    let (mut outcome, mut reasons) = match put(store, &run, &file, log).await {
+        Ok(put) => put,
+        Err(error) if is_of_every_file(&error) => return Err(error),
+        Err(error @ StoreError::Deleted { id, .. }) => {
+            let reason = format!("{error} To import it, use `trainplan results restore {id}` before.");
+            return Ok(row(Some(id), Outcome::Deleted, Some(reason)));
         }
-        Ok((put, bad_log))
+        Err(error) => return Ok(row(Some(run.id), rejected(&error), Some(error.to_string()))),
     };
-    match put.await {
-        Ok((_, Some(why))) => {
-            let reason = format!("The result is stored without its log. {why}");
-            Ok(row(Some(&run), Outcome::BadLog, Some(reason)))
+    if let Some(score) = beside(path, SCORE_ENDING)
+        && let Err(why) = put_score(store, &run, &score).await?
+    {
+        if outcome != Outcome::BadLog {
+            outcome = Outcome::BadScore;
         }
-        Ok((UploadOutcome::New, None)) => Ok(row(Some(&run), Outcome::New, None)),
-        Ok((UploadOutcome::Known, None)) => Ok(row(Some(&run), Outcome::Known, None)),
-        Err(error @ StoreError::Invalid(_)) => Ok(row(Some(&run), Outcome::Invalid, Some(error.to_string()))),
-        Err(error @ StoreError::Conflict { .. }) => {
-            Ok(row(Some(&run), Outcome::Conflict, Some(error.to_string())))
+        reasons.push(format!("The result is stored without its later score. {why}"));
+    }
+    Ok(row(Some(run.id), outcome, Some(reasons.join(" ")).filter(|reasons| !reasons.is_empty())))
+}
+
+/// Stores a result and its log, or as much of them as is accepted. Returns what was rejected, as sentences.
+async fn put(
+    store: &Store,
+    run: &RunResult,
+    file: &[u8],
+    log: Option<LogFile<'_>>,
+) -> Result<(Outcome, Vec<String>), StoreError> {
+    let stored = |outcome| match outcome {
+        UploadOutcome::New => Outcome::New,
+        UploadOutcome::Known => Outcome::Known,
+    };
+    match store.put_imported(run, file, log).await {
+        Ok(outcome) => Ok((stored(outcome), Vec::new())),
+        Err(StoreError::Blob(
+            error @ (BlobError::OtherLog { .. } | BlobError::NoHash(_) | BlobError::Read { .. }),
+        )) => {
+            store.put_imported(run, file, None).await?;
+            Ok((Outcome::BadLog, vec![format!("The result is stored without its log. {error}")]))
+        }
+        // An older version of this program accepted it.
+        Err(StoreError::Invalid(_)) if store.has_file(run.id, file).await? => {
+            Ok((Outcome::Known, Vec::new()))
+        }
+        Err(StoreError::Invalid(invalid)) => {
+            let remade = log.and_then(|log| remake(run, log));
+            let Some(remade) = remade else { return Err(StoreError::Invalid(invalid)) };
+            let file = result::write(&remade)?;
+            match store.put_imported(&remade, file.as_bytes(), log).await {
+                Ok(UploadOutcome::New) => Ok((
+                    Outcome::Remade,
+                    vec![format!("The result was made again from its log, because {invalid}")],
+                )),
+                Ok(UploadOutcome::Known) => Ok((Outcome::Known, Vec::new())),
+                // It is not the result's log.
+                Err(StoreError::Blob(BlobError::OtherLog { .. } | BlobError::Read { .. })) => {
+                    Err(StoreError::Invalid(invalid))
+                }
+                Err(error) => Err(error),
+            }
         }
         Err(error) => Err(error),
+    }
+}
+
+/// Makes a result again from its log; none if the log can't be read or the new result is not accepted either.
+fn remake(run: &RunResult, log: LogFile<'_>) -> Option<RunResult> {
+    let raw = zstd::Decoder::new(File::open(log.path).ok()?).ok()?;
+    // A log that is cut here has another hash, so it is not stored.
+    let remade = read_again(run, &run.identity.scenario, raw.take(log.most)).ok()?;
+    result::admit(&remade).is_ok().then_some(remade)
+}
+
+/// Stores the score in a file; returns why it is not accepted.
+async fn put_score(store: &Store, run: &RunResult, path: &Path) -> Result<Result<(), String>, StoreError> {
+    let score = match score_of(run, path) {
+        Ok(score) => score,
+        Err(why) => return Ok(Err(why)),
+    };
+    match store.put_score(&score).await {
+        Ok(_) => Ok(Ok(())),
+        Err(error) if is_of_every_file(&error) => Err(error),
+        Err(error) => Ok(Err(error.to_string())),
+    }
+}
+
+/// Returns whether an error would meet every file, such as a full disk.
+fn is_of_every_file(error: &StoreError) -> bool {
+    use StoreError::{Address, Blob, Emptied, Full, Gone, Locked, Newer};
+    match error {
+        Blob(error) => {
+            !matches!(error, BlobError::OtherLog { .. } | BlobError::NoHash(_) | BlobError::Read { .. })
+        }
+        error => {
+            matches!(
+                error,
+                Newer { .. } | Locked { .. } | Full { .. } | Emptied { .. } | Gone { .. } | Address { .. }
+            )
+        }
+    }
+}
+
+fn rejected(error: &StoreError) -> Outcome {
+    match error {
+        StoreError::Invalid(_) => Outcome::Invalid,
+        StoreError::Conflict { .. } => Outcome::Conflict,
+        _ => Outcome::Failed,
     }
 }
 
@@ -206,12 +325,12 @@ fn bounded(path: &Path) -> io::Result<Vec<u8>> {
 
 /// Returns the score in a file, if it belongs to the run.
 fn score_of(run: &RunResult, path: &Path) -> Result<RunResult, String> {
-    let (score, _) = read(path).map_err(|why| format!("{}: {why}", path.display()))?;
+    let (score, _) = read(path).map_err(|why| format!("{}: {why}.", path.display()))?;
     let is_time = |at: &String| at.parse::<Timestamp>().is_ok();
     match (score.id == run.id, score.provenance.scored_at.as_ref().is_some_and(is_time)) {
         (true, true) => Ok(score),
-        (false, _) => Err(format!("{} belongs to another run, {}; move it away", path.display(), score.id)),
-        (_, false) => Err(format!("{} has no valid time of its score; move it away", path.display())),
+        (false, _) => Err(format!("{} belongs to another run, {}. Move it away.", path.display(), score.id)),
+        (_, false) => Err(format!("{} has no valid time of its score. Move it away.", path.display())),
     }
 }
 

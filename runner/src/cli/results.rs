@@ -1,15 +1,15 @@
-//! `trainplan results`: lists and deletes stored runs.
+//! `trainplan results`: lists, deletes and restores stored runs.
 
 use super::data_dir::StoreArgs;
 use super::output::{self, Format, FormatArg};
-use super::stored::by_id;
+use super::stored::{by_id, deleted_by_id};
 use super::{Failure, note};
 use crate::store::{Query, Sort};
 use serde::Serialize;
 use trainplan_shared::catalog::Catalog;
 use trainplan_shared::tables::StoredRunColumn;
 
-/// List and delete stored runs
+/// List, delete and restore stored runs
 ///
 /// Uses the store that `trainplan serve` shows: by default this machine's, or the one given by --data-dir or
 /// --database-url.
@@ -19,6 +19,7 @@ Examples:
   trainplan results list
   trainplan results list --recipe '*405b*' --limit 20 --format csv
   trainplan results delete 0199a7b2-3c4d
+  trainplan results restore 0199a7b2-3c4d
 
 Exit codes: 0 success; 1 the store failed; 2 unknown run.")]
 pub(super) struct Args {
@@ -30,9 +31,19 @@ pub(super) struct Args {
 enum ResultsCommand {
     /// List runs, the newest first
     List(List),
-    /// Delete runs permanently: results, scores, and raw logs that no other run shares
+    /// Delete runs permanently: results, scores, and raw logs that no other run shares. Uploads don't bring them back
     Delete {
         /// Ids of runs, or at least their first eight digits
+        #[arg(value_name = "ID", required = true)]
+        ids: Vec<String>,
+        #[command(flatten)]
+        store: StoreArgs,
+        #[command(flatten)]
+        format: FormatArg,
+    },
+    /// Let deleted runs be uploaded and imported again. What was deleted does not come back by itself
+    Restore {
+        /// Ids of deleted runs, or at least their first eight digits
         #[arg(value_name = "ID", required = true)]
         ids: Vec<String>,
         #[command(flatten)]
@@ -65,9 +76,9 @@ struct List {
     format: FormatArg,
 }
 
-/// A deleted run.
+/// A run that was deleted or restored.
 #[derive(Debug, Serialize)]
-struct Deleted {
+struct ChangedRun {
     id: String,
 }
 
@@ -77,6 +88,9 @@ impl Args {
         match self.command {
             ResultsCommand::List(list) => runtime.block_on(list.run()),
             ResultsCommand::Delete { ids, store, format } => runtime.block_on(delete(&ids, &store, &format)),
+            ResultsCommand::Restore { ids, store, format } => {
+                runtime.block_on(restore(&ids, &store, &format))
+            }
         }
     }
 }
@@ -123,17 +137,40 @@ async fn delete(ids: &[String], store: &StoreArgs, format: &FormatArg) -> Result
     let mut deleted = Vec::new();
     for id in found {
         if store.delete(id).await? {
-            deleted.push(Deleted { id: id.to_string() });
+            deleted.push(ChangedRun { id: id.to_string() });
         }
     }
-    match format.choose() {
-        Format::Json => output::json(&deleted)?,
-        Format::Csv | Format::Table => output::csv(["id"], deleted.iter().map(|run| [run.id.clone()]))?,
-    }
-    note(&format!(
-        "{} {} deleted permanently",
-        deleted.len(),
-        if deleted.len() == 1 { "run" } else { "runs" }
-    ));
+    print(&deleted, format)?;
+    note(&format!("{} deleted permanently", counted(deleted.len())));
     Ok(())
+}
+
+/// Lets all given runs be stored again, or none if one is unknown.
+async fn restore(ids: &[String], store: &StoreArgs, format: &FormatArg) -> Result<(), Failure> {
+    let store = store.existing().await?;
+    let mut found = Vec::new();
+    for id in ids {
+        found.push(deleted_by_id(&store, id).await?);
+    }
+    let mut restored = Vec::new();
+    for id in found {
+        if store.restore(id).await? {
+            restored.push(ChangedRun { id: id.to_string() });
+        }
+    }
+    print(&restored, format)?;
+    note(&format!("{} can be uploaded and imported again", counted(restored.len())));
+    Ok(())
+}
+
+fn print(runs: &[ChangedRun], format: &FormatArg) -> Result<(), Failure> {
+    match format.choose() {
+        Format::Json => output::json(&runs)?,
+        Format::Csv | Format::Table => output::csv(["id"], runs.iter().map(|run| [run.id.clone()]))?,
+    }
+    Ok(())
+}
+
+fn counted(runs: usize) -> String {
+    if runs == 1 { "1 run".into() } else { format!("{runs} runs") }
 }

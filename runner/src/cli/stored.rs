@@ -14,10 +14,20 @@ const SHORTEST: usize = 8;
 /// Returns the run with this id, or with a unique prefix of one.
 pub(super) async fn by_id(store: &Store, text: &str) -> Result<Uuid, Failure> {
     let found = if text.len() < SHORTEST { Vec::new() } else { store.named(text).await? };
-    match found[..] {
-        [id] => Ok(id),
+    one(&found, text, "stored", "an id from `trainplan results list`")
+}
+
+/// Returns the deleted run with this id, or with a unique prefix of one.
+pub(super) async fn deleted_by_id(store: &Store, text: &str) -> Result<Uuid, Failure> {
+    let found = if text.len() < SHORTEST { Vec::new() } else { store.deleted(text).await? };
+    one(&found, text, "deleted", "the id that `trainplan upload` shows")
+}
+
+fn one(found: &[Uuid], text: &str, what: &str, source: &str) -> Result<Uuid, Failure> {
+    match found {
+        [id] => Ok(*id),
         [] => Err(Failure::NoRun(format!(
-            "no stored run has the id {text}; use at least eight digits of an id from `trainplan results list`"
+            "no {what} run has the id {text}; use at least eight digits of {source}"
         ))),
         _ => Err(Failure::NoRun(format!("{text} matches several runs; use more digits of the id"))),
     }

@@ -82,6 +82,8 @@ pub(super) struct Args {
 /// The attempts before a server counts as unreachable: about ten seconds.
 const ATTEMPTS: u32 = 5;
 
+const RESTORE: &str = "To let one be uploaded again, use `trainplan results restore ID` there.";
+
 /// The age from which a log is complete.
 const SETTLED: Duration = Duration::from_secs(60 * 60);
 
@@ -114,6 +116,8 @@ enum SendOutcome {
     New,
     /// The server had it.
     Known,
+    /// It was deleted on the server.
+    Deleted,
     /// The server has another result under its id.
     Conflict,
     /// The server refused it, or the given log belongs to another result.
@@ -137,6 +141,7 @@ impl SendOutcome {
         match self {
             SendOutcome::New => "new",
             SendOutcome::Known => "known",
+            SendOutcome::Deleted => "deleted",
             SendOutcome::Conflict => "conflict",
             SendOutcome::Refused => "refused",
             SendOutcome::Unreadable => "unreadable",
@@ -148,9 +153,9 @@ impl SendOutcome {
         }
     }
 
-    /// Returns whether the file was skipped.
+    /// Returns whether the result is not wanted on the server.
     fn is_skipped(self) -> bool {
-        matches!(self, SendOutcome::NoRun | SendOutcome::Running)
+        matches!(self, SendOutcome::NoRun | SendOutcome::Running | SendOutcome::Deleted)
     }
 
     /// Returns whether every result for this server would have the same outcome.
@@ -192,6 +197,11 @@ impl Args {
             0 => {}
             1 => note("Skipped 1 log whose run seems to continue."),
             waiting => note(&format!("Skipped {waiting} logs whose runs seem to continue.")),
+        }
+        match rows.iter().filter(|row| row.outcome == SendOutcome::Deleted).count() {
+            0 => {}
+            1 => note(&format!("Skipped 1 run that was deleted on the server. {RESTORE}")),
+            deleted => note(&format!("Skipped {deleted} runs that were deleted on the server. {RESTORE}")),
         }
         let new = rows.iter().filter(|row| row.outcome == SendOutcome::New).count();
         match wanted {
@@ -441,6 +451,7 @@ fn outcome(id: Option<Uuid>, sent: Result<Sent, UploadError>) -> SendReport {
             let outcome = match &error {
                 UploadError::Unreachable { .. } => SendOutcome::Unreachable,
                 UploadError::Conflict(_) => SendOutcome::Conflict,
+                UploadError::Deleted(_) => SendOutcome::Deleted,
                 UploadError::Denied { .. } => SendOutcome::Denied,
                 UploadError::Refused(_) | UploadError::Token(_) => SendOutcome::Refused,
                 UploadError::Log(_) | UploadError::Store(_) => SendOutcome::Unreadable,

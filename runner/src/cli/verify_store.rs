@@ -1,25 +1,26 @@
-//! `trainplan verify-store`: compares stored raw logs with their hashes.
+//! `trainplan verify-store`: compares stored results and raw logs with their hashes.
 
 use super::data_dir::StoreArgs;
 use super::output::{self, Format, FormatArg};
 use super::{Failure, note};
-use crate::store::{LogHash, Store, StoreError, time};
+use crate::store::{LogHash, ResultFault, Store, StoreError, time};
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 use trainplan_shared::api::LogFault;
 
-/// Compare stored raw logs with their hashes
+/// Compare stored results and raw logs with their hashes
 ///
-/// Reads every log whole, names those that are missing or damaged, and marks them for the server. The next upload of
-/// such a log replaces it. An interrupted check continues with the logs that were not checked yet. The server may run
-/// meanwhile.
+/// Reads every result and its scores, names those that are missing or damaged, and computes rows of lists again that
+/// disagree with their results. Then reads every log whole, names those that are missing or damaged, and marks them for
+/// the server. The next upload of such a result or log replaces it. An interrupted check continues with the logs that
+/// were not checked yet. The server may run meanwhile.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   trainplan verify-store
   trainplan verify-store --skip-checked 30
 
-Exit codes: 0 all logs are sound; 1 a log is missing or damaged, or the store failed.")]
+Exit codes: 0 everything is sound; 1 a result or a log has a fault (its row says which), or the store failed.")]
 pub(super) struct Args {
     /// Skip logs that were found sound in the last DAYS days; 0 checks all logs
     #[arg(long, value_name = "DAYS", default_value_t = 1, value_parser = clap::value_parser!(u32).range(..=36500))]
@@ -30,41 +31,105 @@ pub(super) struct Args {
     format: FormatArg,
 }
 
-/// A log with a fault.
+/// Something in the store with a fault.
 #[derive(Debug, Serialize)]
 struct Row {
-    sha256: String,
-    fault: LogFault,
-    /// The ids of the runs that have this log.
+    fault: StoreFault,
+    /// The log's SHA-256; none for a result.
+    sha256: Option<String>,
+    /// The id of the run, or the ids of the runs that have this log.
     runs: Vec<String>,
+    /// What is wrong with a result.
+    detail: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum StoreFault {
+    /// The log is missing.
+    Missing,
+    /// The log is damaged.
+    Damaged,
+    /// The file of a result or score is missing or damaged.
+    DamagedResult,
+    /// The row of a run in lists disagreed with its result, and was computed again.
+    WrongRow,
+}
+
+impl StoreFault {
+    fn id(self) -> &'static str {
+        match self {
+            StoreFault::Missing => "missing",
+            StoreFault::Damaged => "damaged",
+            StoreFault::DamagedResult => "damaged_result",
+            StoreFault::WrongRow => "wrong_row",
+        }
+    }
 }
 
 impl Args {
     pub(super) fn run(self) -> Result<(), Failure> {
         let since = time(Timestamp::now() - SignedDuration::from_hours(24 * i64::from(self.skip_checked)));
-        let (checked, rows) = tokio::runtime::Runtime::new()?.block_on(async {
+        let (results, logs, rows) = tokio::runtime::Runtime::new()?.block_on(async {
             let store = self.store.existing().await?;
-            check(&store, &since).await
+            let (results, mut rows) = check_results(&store).await?;
+            let (logs, bad_logs) = check_logs(&store, &since).await?;
+            rows.extend(bad_logs);
+            Ok::<_, Failure>((results, logs, rows))
         })?;
         match self.format.choose() {
             Format::Json => output::json(&rows)?,
             Format::Csv => output::csv(HEADER, rows.iter().map(cells))?,
             Format::Table => output::table(HEADER, &[], rows.iter().map(cells))?,
         }
-        let logs = if checked == 1 { "log" } else { "logs" };
-        note(&format!("checked {checked} {logs}; {} missing or damaged", rows.len()));
-        if rows.is_empty() { Ok(()) } else { Err(Failure::BadLogs(rows.len())) }
+        let plural = |count: usize| if count == 1 { "" } else { "s" };
+        note(&format!(
+            "checked {results} result{} and {logs} log{}; {} fault{} found",
+            plural(results),
+            plural(logs),
+            rows.len(),
+            plural(rows.len())
+        ));
+        if rows.is_empty() { Ok(()) } else { Err(Failure::StoreFaults(rows.len())) }
     }
 }
 
-const HEADER: [&str; 3] = ["fault", "sha256", "runs"];
+const HEADER: [&str; 4] = ["fault", "sha256", "runs", "detail"];
 
-fn cells(row: &Row) -> [String; 3] {
-    [row.fault.id().into(), row.sha256.clone(), row.runs.join(" ")]
+fn cells(row: &Row) -> [String; 4] {
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    [row.fault.id().into(), text(&row.sha256), row.runs.join(" "), text(&row.detail)]
 }
 
-/// Checks all logs that were not found sound since a time; returns their number, and those with a fault.
-async fn check(store: &Store, since: &str) -> Result<(usize, Vec<Row>), Failure> {
+/// Checks all results; returns their number and the faults.
+async fn check_results(store: &Store) -> Result<(usize, Vec<Row>), Failure> {
+    let (mut checked, mut rows) = (0, Vec::new());
+    let mut after = String::new();
+    loop {
+        let runs = store.runs_after(&after).await?;
+        let Some(last) = runs.last() else { return Ok((checked, rows)) };
+        for run in &runs {
+            checked += 1;
+            rows.extend(store.verify_result(run).await?.into_iter().map(|fault| of_result(run, fault)));
+        }
+        after = last.clone();
+    }
+}
+
+fn of_result(run: &str, fault: ResultFault) -> Row {
+    let (fault, detail) = match fault {
+        ResultFault::File(what) => (StoreFault::DamagedResult, what),
+        ResultFault::Columns(columns) => {
+            let detail =
+                format!("Disagreed with the result, and was computed again: {}.", columns.join(", "));
+            (StoreFault::WrongRow, detail)
+        }
+    };
+    Row { fault, sha256: None, runs: vec![run.to_owned()], detail: Some(detail) }
+}
+
+/// Checks all logs that were not found sound since a time; returns their number and the faults.
+async fn check_logs(store: &Store, since: &str) -> Result<(usize, Vec<Row>), Failure> {
     let (mut checked, mut rows) = (0, Vec::new());
     let mut after: Option<LogHash> = None;
     loop {
@@ -77,7 +142,12 @@ async fn check(store: &Store, since: &str) -> Result<(usize, Vec<Row>), Failure>
             match store.verify_log(log).await {
                 Ok(()) => {}
                 Err(StoreError::BadLog { sha256, fault }) => {
-                    rows.push(Row { sha256, fault, runs: store.runs_of_log(log).await? });
+                    let fault = match fault {
+                        LogFault::Missing => StoreFault::Missing,
+                        LogFault::Damaged => StoreFault::Damaged,
+                    };
+                    let runs = store.runs_of_log(log).await?;
+                    rows.push(Row { fault, sha256: Some(sha256), runs, detail: None });
                 }
                 Err(error) => return Err(error.into()),
             }

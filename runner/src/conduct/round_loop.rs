@@ -100,8 +100,8 @@ impl Conductor<'_> {
             return self.record(index, Event::Failed { why }, observer).await;
         };
         match self.store.put(&result, Some(&log)).await {
-            // An earlier process stored it, perhaps of another version: the first one stays.
-            Ok(_) | Err(StoreError::Conflict { .. }) => {}
+            // An earlier process stored it, perhaps of another version: the first one stays. Or it was deleted since then.
+            Ok(_) | Err(StoreError::Conflict { .. } | StoreError::Deleted { .. }) => {}
             Err(error) => return Err(error.into()),
         }
         self.record(index, Event::Stored { result: result.id.to_string() }, observer).await?;

@@ -69,6 +69,7 @@ async fn judge_one(server: &Server, run: Uuid) -> Result<(), StoreError> {
     };
     let before = line.points.iter().rev().skip(1).find(|point| point.measured_s().is_some());
     let is_old = summary.ran_at < time(Timestamp::now() - NEWS);
+    let (mut told, mut untold) = (Vec::new(), Vec::new());
     for alert in line.alerts.iter().filter(|alert| alert.point == summary.id) {
         let message = AlertMessage {
             run: summary.id.clone(),
@@ -85,9 +86,18 @@ async fn judge_one(server: &Server, run: Uuid) -> Result<(), StoreError> {
             Some(before) => server.store.has_alert(&before.id, alert.kind.id()).await?,
             None => false,
         };
-        let urls = if persists || is_old { &[] } else { server.webhooks.urls() };
-        server.store.alert(run, &message, urls).await?;
-        server.watch.notify();
+        if persists || is_old { untold.push(message) } else { told.push(message) }
     }
+    // One message tells of a run, with the first alert. That one is stored last, after all that the message names.
+    let texts: Vec<&str> = told.iter().map(|alert| alert.text.as_str()).collect();
+    let text = texts.join("\n");
+    for alert in untold.iter().chain(told.iter().skip(1)) {
+        server.store.alert(run, alert, alert, &[]).await?;
+    }
+    if let Some(first) = told.first() {
+        let message = AlertMessage { text, ..first.clone() };
+        server.store.alert(run, first, &message, server.webhooks.urls()).await?;
+    }
+    server.watch.notify();
     Ok(())
 }

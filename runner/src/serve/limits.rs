@@ -1,12 +1,15 @@
 //! Reads bodies of requests within limits of size, memory and time.
 
 use super::problem::Problem;
+use crate::store::{FileSize, WINDOW_LOG};
 use axum::body::{Body, Bytes};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use futures_util::stream::unfold;
 use http_body_util::BodyExt;
+use serde::Serialize;
 use sha2::{Digest, Sha256};
 use std::convert::Infallible;
 use std::io::Read;
@@ -23,11 +26,8 @@ const IDLE: Duration = Duration::from_secs(30);
 const WHOLE_BODY: Duration = Duration::from_secs(5 * 60);
 const SLOWEST: u64 = 64 << 10;
 
-/// The largest zstd window, as a power of two: 8 MiB, which RFC 9659 allows. Frames with larger ones are refused.
-pub(super) const WINDOW_LOG: u32 = 23;
-
 /// A compressed body may have this many times its size when decompressed, and in any case [`FREE`] bytes.
-const EXPANSION: usize = 256;
+pub(super) const EXPANSION: usize = 256;
 const FREE: usize = 4 << 20;
 
 /// The memory that a result takes while it is read, as a multiple of its file's size.
@@ -54,6 +54,12 @@ impl Room {
         Room(Arc::new(Semaphore::new(ROOM)))
     }
 
+    /// Returns the room for what is decompressed while it is sent. Slow readers hold it for long, so it is a room of its
+    /// own.
+    pub(super) fn of_streams() -> Room {
+        Room(Arc::new(Semaphore::new(ROOM / 2)))
+    }
+
     /// Takes room for some bytes.
     ///
     /// # Errors
@@ -69,10 +75,15 @@ impl Room {
         Ok(HeldRoom { room: self.clone(), taken })
     }
 
-    /// Takes room for reading stored results: files of these sizes.
-    pub(super) fn take_for_reading(&self, bytes: usize) -> Result<HeldRoom, Problem> {
-        self.take(bytes.saturating_mul(1 + READING))
+    /// Takes room for reading stored results of these sizes, which stay in memory together.
+    pub(super) fn take_for_reading(&self, sizes: &[FileSize]) -> Result<HeldRoom, Problem> {
+        self.take(sizes.iter().copied().map(for_reading).fold(0, usize::saturating_add))
     }
+}
+
+/// Returns the memory that reading a stored result takes.
+fn for_reading(size: FileSize) -> usize {
+    size.packed.saturating_add(size.raw.saturating_mul(1 + READING))
 }
 
 impl HeldRoom {
@@ -85,6 +96,17 @@ impl HeldRoom {
         }
         Ok(())
     }
+}
+
+/// Returns a value as a JSON answer, which holds room until it is sent.
+pub(super) fn held_json(value: &impl Serialize, room: &Room) -> Result<Response, Problem> {
+    let json = Bytes::from(serde_json::to_vec(value).map_err(Problem::broken)?);
+    let held = room.take(json.len())?;
+    let headers = [
+        (header::CONTENT_TYPE, HeaderValue::from_static("application/json")),
+        (header::CONTENT_LENGTH, HeaderValue::from(json.len())),
+    ];
+    Ok((headers, held_body(json, held)).into_response())
 }
 
 /// Makes a body of bytes that is sent in pieces, and holds room for them until the last one.
@@ -191,9 +213,15 @@ pub(super) fn decompress(packed: &[u8], most: usize, held: &mut HeldRoom) -> Res
     }
 }
 
-/// Takes the room for reading a result of this size, beside the room for its body.
-pub(super) fn grow_for_reading(held: &mut HeldRoom, received: usize, file: usize) -> Result<(), Problem> {
-    held.grow(received.saturating_add(file.saturating_mul(READING)))
+/// Takes the room for reading a result of this size beside the stored ones of its id, and beside its body.
+pub(super) fn grow_for_reading(
+    held: &mut HeldRoom,
+    received: usize,
+    file: usize,
+    stored: &[FileSize],
+) -> Result<(), Problem> {
+    let all = received.saturating_add(file.saturating_mul(READING));
+    held.grow(stored.iter().copied().map(for_reading).fold(all, usize::saturating_add))
 }
 
 fn too_dense(packed: usize, bound: usize) -> Problem {

@@ -1,5 +1,6 @@
 //! Accepts connections within limits, and finishes open requests when the server shuts down.
 
+use super::pace::Paced;
 use axum::Router;
 use axum::extract::ConnectInfo;
 use axum::extract::Request;
@@ -7,7 +8,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
-use rustix::net::sockopt::set_tcp_user_timeout;
+use rustix::net::sockopt::{set_socket_send_buffer_size, set_tcp_user_timeout};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,6 +27,9 @@ const HEADERS: Duration = Duration::from_secs(20);
 
 /// The time after which a client that reads nothing of a response is disconnected.
 const UNREAD: Duration = Duration::from_secs(60);
+
+/// The bytes of a response that the system keeps for a client; it takes twice that.
+const UNREAD_BYTES: usize = 256 << 10;
 
 /// The time that open requests have when the server shuts down.
 const LAST: Duration = Duration::from_secs(20);
@@ -75,6 +79,8 @@ pub(super) async fn serve(listener: TcpListener, router: Router, end: impl Futur
             }
         };
         let _ = set_tcp_user_timeout(&stream, UNREAD.as_millis() as u32);
+        // What a client does not read occupies memory, of the system too.
+        let _ = set_socket_send_buffer_size(&stream, UNREAD_BYTES);
         // Most responses are small: waiting for more data would delay them.
         let _ = stream.set_nodelay(true);
         let router = router.clone();
@@ -86,7 +92,7 @@ pub(super) async fn serve(listener: TcpListener, router: Router, end: impl Futur
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(HEADERS)
-            .serve_connection(TokioIo::new(stream), service);
+            .serve_connection(TokioIo::new(Paced::new(stream)), service);
         let connection = graceful.watch(connection);
         tokio::spawn(async move {
             let _place = place;

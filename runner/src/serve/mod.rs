@@ -9,6 +9,7 @@ mod limits;
 mod linger;
 mod listen;
 mod meter;
+mod pace;
 mod problem;
 mod quota;
 mod rates;
@@ -126,8 +127,12 @@ struct ServerState {
     webhooks: Webhooks,
     /// The memory for bodies, results and answers.
     room: Room,
+    /// The memory for what is decompressed while it is sent.
+    streams: Room,
     /// Limits the number of concurrent requests with much work.
     turns: Semaphore,
+    /// Limits the number of lists that are read at a time.
+    lists: Semaphore,
     /// Wakes the judge when a run was received.
     received: Notify,
     /// True when the server shuts down.
@@ -176,7 +181,9 @@ impl Server {
             watch: Watch::new(),
             webhooks: webhooks.map_err(ServeError::Webhook)?,
             room: Room::new(),
+            streams: Room::of_streams(),
             turns: Semaphore::new(8),
+            lists: Semaphore::new(8),
             received: Notify::new(),
             ends,
         })))
@@ -276,6 +283,7 @@ async fn clean_up(server: Server, retain_days: Option<u32>) {
         server.rates.forget();
         let done = async {
             server.store.tidy().await?;
+            webhooks::forget_removed(&server).await?;
             if round == 0 {
                 server.store.sweep().await?;
             }

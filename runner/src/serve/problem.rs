@@ -65,6 +65,12 @@ impl From<StoreError> for Problem {
             StoreError::Conflict { .. } | StoreError::Carried { .. } => {
                 Problem::new(StatusCode::CONFLICT, error.to_string())
             }
+            StoreError::Deleted { id, .. } => {
+                let how = format!(
+                    "To let it be uploaded again, an administrator sends POST /api/v1/runs/{id}/restore."
+                );
+                Problem::new(StatusCode::GONE, format!("{error} {how}"))
+            }
             StoreError::Invalid(_) | StoreError::Blob(BlobError::OtherLog { .. } | BlobError::NoHash(_)) => {
                 Problem::new(StatusCode::UNPROCESSABLE_ENTITY, error.to_string())
             }

@@ -5,7 +5,7 @@
 //! Requests are signed as standardwebhooks.com specifies, so that receivers can verify their origin.
 
 use super::{ServeOptions, Server};
-use crate::store::Delivery;
+use crate::store::{Delivery, StoreError};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use futures_util::future::join_all;
@@ -79,6 +79,22 @@ pub(super) async fn run(server: Server) {
     join_all(server.webhooks.urls.iter().map(|url| deliver_to(&server, client, url))).await;
 }
 
+/// Drops the alerts for webhooks that no server has any more.
+pub(super) async fn forget_removed(server: &Server) -> Result<(), StoreError> {
+    for url in server.store.forget_deliveries(server.webhooks.urls()).await? {
+        tracing::warn!(
+            "an alert for {} was dropped, because no server has that webhook any more",
+            host(&url)
+        );
+    }
+    Ok(())
+}
+
+/// Returns the host of an address. The rest may contain a secret, so only the host is logged.
+fn host(url: &str) -> String {
+    Url::parse(url).ok().and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default()
+}
+
 async fn deliver_to(server: &Server, client: &Client, url: &str) {
     loop {
         match server.store.due_deliveries(url).await {
@@ -103,9 +119,7 @@ async fn deliver(server: &Server, client: &Client, delivery: &Delivery) {
         asked = asked.header("webhook-signature", signature(secret, &delivery.alert, &now, &body));
     }
     let asked = asked.body(body);
-    // An address may contain a secret: only its host is logged.
-    let host =
-        Url::parse(&delivery.url).ok().and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default();
+    let host = host(&delivery.url);
     let why = match asked.send().await {
         Ok(answer) if answer.status().is_success() => {
             server.meter.delivered("taken");

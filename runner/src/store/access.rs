@@ -206,6 +206,23 @@ impl Store {
         Ok(NewShareLink { secret, share })
     }
 
+    /// Returns the number of active share links of a creator.
+    pub(crate) async fn count_shares(&self, created_by: &str) -> Result<u64, StoreError> {
+        let select = "SELECT count(*) FROM shares WHERE created_by = $1 AND expires_at > $2";
+        let select = sqlx::query_scalar(select).bind(created_by).bind(now());
+        let count: i64 =
+            select.fetch_one(&self.database.readers).await.map_err(|error| self.failed(error))?;
+        Ok(count.unsigned_abs())
+    }
+
+    /// Deletes expired share links.
+    pub(super) async fn forget_shares(&self) -> Result<(), StoreError> {
+        let mut writing = self.database.write().await?;
+        let delete = sqlx::query("DELETE FROM shares WHERE expires_at <= $1").bind(now());
+        delete.execute(&mut *writing).await.map_err(|error| self.failed(error))?;
+        self.commit(writing).await
+    }
+
     /// Returns the active share links, newest first: those that one token created, or all.
     pub(crate) async fn shares(&self, created_by: Option<&str>) -> Result<Vec<ShareLink>, StoreError> {
         let select = "SELECT id, runs, created_by, created_at, expires_at FROM shares WHERE expires_at > $1 \

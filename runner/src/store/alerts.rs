@@ -1,14 +1,19 @@
 //! Alerts about slow runs, and their deliveries to webhooks.
 
-use super::{Store, StoreError, now, time};
+use super::database::Statement;
+use super::{PAGE_BYTES, Store, StoreError, now, time};
 use crate::migrations::Engine;
+use futures_util::TryStreamExt;
 use jiff::{SignedDuration, Timestamp};
-use trainplan_shared::api::{AlertMessage, AlertRecord, EventKind};
+use trainplan_shared::api::{Acknowledgement, AlertMessage, AlertRecord, EventKind};
 use trainplan_shared::history::ThresholdKind;
 use uuid::Uuid;
 
 /// The number of attempts to deliver an alert to one address.
 const ATTEMPTS: i64 = 12;
+
+/// A delivery that is due for this long has no server: a server attempts what is due within seconds.
+const FORGOTTEN: SignedDuration = SignedDuration::from_hours(24);
 
 /// A delivery that is due.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
@@ -19,7 +24,7 @@ pub(crate) struct Delivery {
     pub(crate) url: String,
     /// The number of earlier attempts.
     pub(crate) tries: i64,
-    /// The alert's message, as JSON.
+    /// The message, as JSON.
     pub(crate) body: String,
 }
 
@@ -48,28 +53,31 @@ impl Store {
         self.commit(writing).await
     }
 
-    /// Stores an alert and its deliveries to these addresses, unless the run has an alert of this kind.
+    /// Stores an alert, unless the run has an alert of this kind. Has a message about it delivered to these
+    /// addresses.
     pub(crate) async fn alert(
         &self,
         run: Uuid,
+        alert: &AlertMessage,
         message: &AlertMessage,
         urls: &[String],
     ) -> Result<(), StoreError> {
-        let body = self.json(message)?;
+        let (body, told) = (self.json(alert)?, self.json(message)?);
         let id = Uuid::now_v7().to_string();
         let at = now();
         let mut writing = self.database.write().await?;
         let insert = "INSERT INTO alerts (id, at, run, kind, body) \
             SELECT $1, $2, $3, $4, $5 WHERE EXISTS (SELECT 1 FROM runs WHERE id = $6) ON CONFLICT DO NOTHING";
         let insert =
-            sqlx::query(insert).bind(&id).bind(&at).bind(run.to_string()).bind(message.kind.id()).bind(body);
+            sqlx::query(insert).bind(&id).bind(&at).bind(run.to_string()).bind(alert.kind.id()).bind(body);
         let inserted = insert.bind(run.to_string()).execute(&mut *writing).await;
         if inserted.map_err(|error| self.failed(error))?.rows_affected() == 0 {
             return Ok(());
         }
         for url in urls {
-            let insert = sqlx::query("INSERT INTO deliveries (alert, url, due) VALUES ($1, $2, $3)");
-            let inserted = insert.bind(&id).bind(url).bind(&at).execute(&mut *writing).await;
+            let insert =
+                sqlx::query("INSERT INTO deliveries (alert, url, due, body) VALUES ($1, $2, $3, $4)");
+            let inserted = insert.bind(&id).bind(url).bind(&at).bind(&told).execute(&mut *writing).await;
             inserted.map_err(|error| self.failed(error))?;
         }
         self.change(&mut writing, EventKind::Alert, &run.to_string()).await?;
@@ -87,7 +95,7 @@ impl Store {
         Ok(count > 0)
     }
 
-    /// Returns the newest alerts, newest first.
+    /// Returns the newest alerts, newest first: at most `limit`, with at most [`PAGE_BYTES`].
     pub(crate) async fn alerts(&self, limit: u32) -> Result<Vec<AlertRecord>, StoreError> {
         #[derive(sqlx::FromRow)]
         struct AlertRow {
@@ -96,21 +104,51 @@ impl Store {
             run: String,
             kind: String,
             body: String,
+            acknowledged_at: Option<String>,
+            acknowledged_by: Option<String>,
+            reason: Option<String>,
         }
-        let rows: Vec<AlertRow> =
-            sqlx::query_as("SELECT id, at, run, kind, body FROM alerts ORDER BY at DESC, id DESC LIMIT $1")
-                .bind(i64::from(limit))
-                .fetch_all(&self.database.readers)
-                .await
-                .map_err(|error| self.failed(error))?;
-        let record = |AlertRow { id, at, run, kind, body }| AlertRecord {
-            id,
-            at,
-            run,
-            kind: ThresholdKind::ALL.into_iter().find(|known| known.id() == kind),
-            alert: serde_json::from_str(&body).ok(),
+        let select = "SELECT id, at, run, kind, body, acknowledged_at, acknowledged_by, reason FROM alerts ORDER BY at DESC, id DESC LIMIT $1";
+        let mut rows = sqlx::query_as(select).bind(i64::from(limit)).fetch(&self.database.readers);
+        let record = |row: AlertRow| AlertRecord {
+            id: row.id,
+            at: row.at,
+            run: row.run,
+            kind: ThresholdKind::ALL.into_iter().find(|known| known.id() == row.kind),
+            alert: serde_json::from_str(&row.body).ok(),
+            acknowledged: row.acknowledged_at.map(|at| Acknowledgement {
+                at,
+                by: row.acknowledged_by.unwrap_or_default(),
+                reason: row.reason.unwrap_or_default(),
+            }),
         };
-        Ok(rows.into_iter().map(record).collect())
+        let (mut alerts, mut bytes) = (Vec::new(), 0);
+        while let Some(row) = rows.try_next().await.map_err(|error| self.failed(error))? {
+            let row: AlertRow = row;
+            bytes += row.body.len();
+            if bytes > PAGE_BYTES {
+                break;
+            }
+            alerts.push(record(row));
+        }
+        Ok(alerts)
+    }
+
+    /// Records who acknowledges the alerts of a run and why, or with none that nobody does. Returns whether the run
+    /// has alerts.
+    pub(crate) async fn acknowledge(&self, run: Uuid, by: Option<(&str, &str)>) -> Result<bool, StoreError> {
+        let (by, reason) = by.unzip();
+        let mut writing = self.database.write().await?;
+        let update =
+            "UPDATE alerts SET acknowledged_at = $2, acknowledged_by = $3, reason = $4 WHERE run = $1";
+        let update = sqlx::query(update).bind(run.to_string()).bind(by.map(|_| now())).bind(by).bind(reason);
+        let updated = update.execute(&mut *writing).await.map_err(|error| self.failed(error))?;
+        let has_alerts = updated.rows_affected() > 0;
+        if has_alerts {
+            self.change(&mut writing, EventKind::Alert, &run.to_string()).await?;
+        }
+        self.commit(writing).await?;
+        Ok(has_alerts)
     }
 
     /// Returns the deliveries to an address that are due, oldest first, and postpones each in the same transaction: no other server
@@ -123,7 +161,7 @@ impl Store {
             Engine::Postgres => " FOR UPDATE OF deliveries SKIP LOCKED",
         };
         let select = format!(
-            "SELECT alert, url, tries, body FROM deliveries JOIN alerts ON alerts.id = alert \
+            "SELECT alert, url, tries, coalesce(deliveries.body, alerts.body) AS body FROM deliveries JOIN alerts ON alerts.id = alert \
             WHERE due <= $1 AND url = $2 ORDER BY due, alert LIMIT 20{locked}"
         );
         let due: Vec<Delivery> = sqlx::query_as(&select)
@@ -145,6 +183,22 @@ impl Store {
         }
         self.commit(writing).await?;
         Ok(due)
+    }
+
+    /// Removes the deliveries that no server attempted for a day, except to these addresses: their webhooks were
+    /// removed. Returns their addresses.
+    pub(crate) async fn forget_deliveries(&self, except: &[String]) -> Result<Vec<String>, StoreError> {
+        let mut delete = Statement::new("DELETE FROM deliveries WHERE due < ");
+        delete.bind(time(Timestamp::now() - FORGOTTEN));
+        for url in except {
+            delete.push(" AND url <> ").bind(url);
+        }
+        delete.push(" RETURNING url");
+        let mut writing = self.database.write().await?;
+        let forgotten: Result<Vec<(String,)>, _> = delete.rows().fetch_all(&mut *writing).await;
+        let forgotten = forgotten.map_err(|error| self.failed(error))?;
+        self.commit(writing).await?;
+        Ok(forgotten.into_iter().map(|(url,)| url).collect())
     }
 
     /// Removes a delivery that succeeded.

@@ -23,6 +23,9 @@ const FOLDER: &str = "arriving";
 /// The time after which the pieces of an unfinished upload are deleted.
 const ABANDONED: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
+/// The least bytes that a piece occupies.
+const BLOCK: u64 = 4 << 10;
+
 /// The uploaded pieces of a run's log.
 #[derive(Debug, Clone)]
 pub(crate) struct Arriving {
@@ -69,7 +72,8 @@ impl Arriving {
         let packed = pack(piece).map_err(|error| self.torn(error))?;
         let end = self.offset + piece.len() as u64;
         let key = self.folder().join(format!("{:020}-{end:020}", self.offset));
-        let size = packed.len() as u64;
+        // A file occupies a block of the disk at least, and many small pieces would not count otherwise.
+        let size = (packed.len() as u64).max(BLOCK);
         self.blobs.objects.put(&key, packed.into()).await.map_err(|error| self.blobs.failed(error))?;
         self.offset = end;
         self.stored += size;

@@ -20,12 +20,19 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use tokio::io::AsyncReadExt;
 use tokio_util::io::{StreamReader, SyncIoBridge};
+use trainplan_shared::units::group_digits;
 
 /// Incomplete files that have not changed for this long are leftovers of programs that ended early.
 const ABANDONED: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The size of the pieces in which a blob is written: S3 requires at least 5 MiB.
 pub(super) const PIECE: usize = 8 * 1024 * 1024;
+
+/// The largest zstd window, as a power of two: 8 MiB, which RFC 9659 allows. A decoder needs that much memory.
+pub(crate) const WINDOW_LOG: u32 = 23;
+
+/// A file of this size may be larger than its content.
+const SMALL: u64 = 64 << 10;
 
 /// The place of raw logs.
 #[derive(Debug, Clone)]
@@ -155,12 +162,13 @@ impl Blobs {
         Ok(Blobs { objects: Arc::new(PrefixStore::new(bucket, prefix)), name: url.to_owned() })
     }
 
-    /// Stores a copy of `log`, a file compressed with zstd, after checking its hash; replaces an earlier one.
-    /// It is stored completely or not at all.
-    pub(super) async fn put(&self, sha256: &LogHash, log: &Path) -> Result<(), BlobError> {
+    /// Stores a copy of `log`, a file compressed with zstd, after checking its size and its hash; replaces an
+    /// earlier one. It is stored completely or not at all.
+    pub(super) async fn put(&self, sha256: &LogHash, log: &Path, most: u64) -> Result<(), BlobError> {
         let unread = |error| BlobError::Read { path: log.to_path_buf(), error };
         let path = log.to_path_buf();
-        let hashed = tokio::task::spawn_blocking(move || hash(&path)).await.map_err(io::Error::other);
+        let hashed = tokio::task::spawn_blocking(move || bounded_hash(&path, most)).await;
+        let hashed = hashed.map_err(io::Error::other);
         let is = hashed.and_then(|hash| hash).map_err(unread)?;
         if is != sha256.0 {
             let (name, wanted) = (log.display().to_string(), sha256.0.clone());
@@ -194,12 +202,14 @@ impl Blobs {
 
     /// Returns the log, compressed with zstd; none if it is missing.
     pub(super) async fn read(&self, sha256: &LogHash) -> Result<Option<Log>, BlobError> {
-        let pieces = match self.objects.get(&sha256.key()).await {
-            Ok(found) => found.into_stream().map_err(io::Error::from).boxed(),
+        let found = match self.objects.get(&sha256.key()).await {
+            Ok(found) => found,
             Err(object_store::Error::NotFound { .. }) => return Ok(None),
             Err(error) => return Err(self.failed(error)),
         };
-        Ok(Some(Log { sha256: sha256.clone(), pieces }))
+        let size = usize::try_from(found.meta.size).unwrap_or(usize::MAX);
+        let pieces = found.into_stream().map_err(io::Error::from).boxed();
+        Ok(Some(Log { sha256: sha256.clone(), size, pieces }))
     }
 
     /// Deletes the log, if it is stored.
@@ -241,6 +251,8 @@ impl Blobs {
 /// A raw log, read as a stream and compressed with zstd.
 pub(crate) struct Log {
     sha256: LogHash,
+    /// The number of its compressed bytes.
+    pub(crate) size: usize,
     /// Its compressed bytes.
     pub(crate) pieces: BoxStream<'static, io::Result<Bytes>>,
 }
@@ -347,6 +359,23 @@ fn clear_drafts(folder: &Path) -> io::Result<()> {
 pub(super) fn hash(path: &Path) -> io::Result<String> {
     let mut hash = Sha256::new();
     io::copy(&mut zstd::Decoder::new(File::open(path)?)?, &mut Hasher(&mut hash))?;
+    Ok(hex(&hash.finalize()))
+}
+
+/// Returns the SHA-256 of a compressed file's content.
+///
+/// # Errors
+/// The file or its content has more than `most` bytes, or reading it needs more memory than the server spends.
+fn bounded_hash(path: &Path, most: u64) -> io::Result<String> {
+    let file = File::open(path)?;
+    let mut decoder = zstd::Decoder::new(&file)?;
+    decoder.window_log_max(WINDOW_LOG)?;
+    let mut hash = Sha256::new();
+    let count = io::copy(&mut decoder.take(most.saturating_add(1)), &mut Hasher(&mut hash))?;
+    // Frames without content make the file larger than what it contains.
+    if count > most || file.metadata()?.len() > most.max(SMALL) {
+        return Err(io::Error::other(format!("it has more than {} bytes", group_digits(most as f64))));
+    }
     Ok(hex(&hash.finalize()))
 }
 

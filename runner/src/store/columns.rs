@@ -9,15 +9,27 @@ use trainplan_shared::result::{BaselineComparison, PlanComparison};
 
 /// Declares a row and its columns. The field's name is the column's name.
 macro_rules! columns {
-    ($($(#[$meta:meta])* $name:ident: $type:ty,)+) => {
+    ($($(#[$meta:meta])* $visible:vis $name:ident: $type:ty,)+) => {
         /// A row of the table `runs`.
         #[derive(Debug, Clone, PartialEq, sqlx::FromRow)]
         pub(super) struct RunRow {
-            $($(#[$meta])* $name: $type,)+
+            $($(#[$meta])* $visible $name: $type,)+
         }
 
         impl RunRow {
             const COLUMNS: &[&str] = &[$(stringify!($name)),+];
+
+            /// Returns the columns that follow from the run's result and differ between two rows.
+            pub(super) fn differing(&self, other: &RunRow) -> Vec<&'static str> {
+                let mut differing = Vec::new();
+                $(
+                    let is_derived = !Self::KEPT.contains(&stringify!($name));
+                    if is_derived && self.$name != other.$name {
+                        differing.push(stringify!($name));
+                    }
+                )+
+                differing
+            }
 
             /// Returns the statement that inserts all columns; what to do about an existing row is added to
             /// it.
@@ -33,12 +45,12 @@ macro_rules! columns {
 
 columns! {
     id: String,
-    received_at: String,
+    pub(super) received_at: String,
     ran_at: String,
     /// The SHA-256 of the result's file.
     sha256: String,
     /// The raw log's SHA-256, if the store has that log.
-    log_sha256: Option<String>,
+    pub(super) log_sha256: Option<String>,
     /// The id of what is wrong with that log, as far as is known.
     log_fault: Option<String>,
     path: String,
@@ -70,7 +82,7 @@ columns! {
     parser_version: i64,
     line: Option<String>,
     /// [`SUMMARY_VERSION`] when the row was written.
-    summary_version: i64,
+    pub(super) summary_version: i64,
     /// The id of the token that uploaded the run.
     token: Option<String>,
 }

@@ -41,6 +41,22 @@ impl Store {
         }
     }
 
+    /// Returns a raw log, like [`Store::read_log`], unless a check found a fault: who reads only a part of a log
+    /// does not notice it.
+    ///
+    /// # Errors
+    /// The log is missing, or known to be damaged, or can't be reached.
+    pub(crate) async fn sound_log(&self, sha256: &LogHash) -> Result<Log, StoreError> {
+        match self.known_fault(sha256).await? {
+            // It may be there again.
+            Some(LogFault::Damaged) => {
+                self.check_log(sha256).await?;
+                self.read_log(sha256).await
+            }
+            Some(LogFault::Missing) | None => self.read_log(sha256).await,
+        }
+    }
+
     /// Returns the uploaded pieces of a run's log.
     pub(crate) async fn arriving(&self, id: Uuid) -> Result<Arriving, StoreError> {
         Ok(Arriving::open(self.blobs.clone(), id).await?)

@@ -11,6 +11,8 @@ mod blobs;
 mod changes;
 mod columns;
 mod database;
+mod deletion;
+mod files;
 mod logs;
 mod progress;
 mod query;
@@ -19,14 +21,18 @@ mod scores;
 mod summary;
 #[cfg(test)]
 mod tests;
+mod verification;
 
 pub(crate) use access::{Access, secret};
 pub(crate) use alerts::Delivery;
 pub(crate) use arriving::Arriving;
-pub(crate) use blobs::{BlobError, LogHash, hex};
+pub(crate) use blobs::{BlobError, LogHash, WINDOW_LOG, hex};
 pub(crate) use changes::Change;
+pub(crate) use files::FileSize;
 pub(crate) use query::{Cursor, InvalidCursor, Query, Sort};
 pub(crate) use retention::Retention;
+pub(crate) use scores::read_again;
+pub(crate) use verification::ResultFault;
 
 use crate::data::DataDir;
 use blobs::Blobs;
@@ -44,7 +50,7 @@ use trainplan_shared::api::{EventKind, LogFault, RunPage, RunSummary, UploadOutc
 use trainplan_shared::result::{self, FileError, InvalidResult, Report, RunResult, View};
 use uuid::Uuid;
 
-/// The bytes of paths and scenarios, the long texts of a list, after which a page ends.
+/// The bytes of paths and scenarios, the long texts of a list, after which a page ends: as JSON.
 const PAGE_BYTES: usize = 4 << 20;
 
 /// The compression level of zstd. Higher levels save little and take much longer.
@@ -138,6 +144,14 @@ pub(crate) enum StoreError {
         /// How the stored result differs.
         what: String,
     },
+    /// The run was deleted.
+    #[error("Run {id} was deleted here on {}.", at.get(..10).unwrap_or(at))]
+    Deleted {
+        /// The id.
+        id: Uuid,
+        /// When it was deleted.
+        at: String,
+    },
     /// The run's recipe is known from its campaign.
     #[error("The recipe of run {id} can't be changed, because the campaign {campaign} launched it.")]
     Carried {
@@ -151,7 +165,7 @@ pub(crate) enum StoreError {
     Blob(#[from] BlobError),
     /// The stored log is not what it was.
     #[error(
-        "The stored log {sha256} {}. Upload that log again, for example with `trainplan upload`: this replaces it.",
+        "The stored log {sha256} {}. Upload that log again: this replaces it.",
         match fault { LogFault::Missing => "is missing", LogFault::Damaged => "is damaged" }
     )]
     BadLog {
@@ -170,7 +184,9 @@ pub(crate) enum StoreError {
     #[error("The system provides no random bytes: {0}.")]
     NoRandomness(#[from] getrandom::Error),
     /// A stored result was changed by other means.
-    #[error("The stored result {id} is damaged: {what}. Import its file again, into a new data directory.")]
+    #[error(
+        "The stored result {id} is damaged: {what}. Upload its log or its result file again, or import the file: this replaces it."
+    )]
     Damaged {
         /// The id.
         id: Uuid,
@@ -220,6 +236,7 @@ impl Store {
     /// Another result has its id; the log is not the one that the result was made from; the disk or the database fails. The
     /// store stays unchanged then.
     pub(crate) async fn put(&self, run: &RunResult, log: Option<&Path>) -> Result<UploadOutcome, StoreError> {
+        let log = log.map(|path| LogFile { path, most: u64::MAX });
         self.put_file(run, result::write(run)?.as_bytes(), log, Origin::Launched).await
     }
 
@@ -231,26 +248,35 @@ impl Store {
         &self,
         run: &RunResult,
         file: &[u8],
-        log: Option<&Path>,
+        log: Option<LogFile<'_>>,
     ) -> Result<UploadOutcome, StoreError> {
         self.put_file(run, file, log, Origin::Imported).await
+    }
+
+    /// Returns whether exactly this result file is stored.
+    pub(crate) async fn has_file(&self, id: Uuid, file: &[u8]) -> Result<bool, StoreError> {
+        let select = sqlx::query_scalar("SELECT count(*) FROM runs WHERE id = $1 AND sha256 = $2");
+        let select = select.bind(id.to_string()).bind(hex(&Sha256::digest(file)));
+        let count: i64 =
+            select.fetch_one(&self.database.readers).await.map_err(|error| self.failed(error))?;
+        Ok(count > 0)
     }
 
     async fn put_file(
         &self,
         run: &RunResult,
         file: &[u8],
-        log: Option<&Path>,
+        log: Option<LogFile<'_>>,
         origin: Origin<'_>,
     ) -> Result<UploadOutcome, StoreError> {
         let entry = self.entry(run, file)?;
-        let Some(log) = log else {
+        let Some(LogFile { path, most }) = log else {
             return self.enter(self.database.write().await?, entry, None, origin).await;
         };
         let sha256 = LogHash::parse(&run.source.sha256)?;
         loop {
             if !self.is_sound(&sha256).await? {
-                self.blobs.put(&sha256, log).await?;
+                self.blobs.put(&sha256, path, most).await?;
             }
             if let Some(mut writing) = self.write_with_log(&sha256).await? {
                 self.heal(&mut writing, &sha256).await?;
@@ -305,7 +331,7 @@ impl Store {
                     return Ok(query.page(runs, true));
                 }
                 let run = RunSummary::from(row);
-                bytes += run.path.len() + run.line.as_ref().map_or(0, String::len);
+                bytes += json_size(&run.path) + run.line.as_deref().map_or(0, json_size);
                 runs.push(run);
             }
         }
@@ -323,11 +349,17 @@ impl Store {
     /// Returns the ids that begin with this text, at most two: more than one means that the text is
     /// ambiguous.
     pub(crate) async fn named(&self, beginning: &str) -> Result<Vec<Uuid>, StoreError> {
+        self.ids_of("runs", beginning).await
+    }
+
+    /// Returns the ids in a table that begin with this text, at most two.
+    async fn ids_of(&self, table: &str, beginning: &str) -> Result<Vec<Uuid>, StoreError> {
         let is_beginning = beginning.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
         if !is_beginning {
             return Ok(Vec::new());
         }
-        let ids: Vec<String> = sqlx::query_scalar("SELECT id FROM runs WHERE id LIKE $1 ORDER BY id LIMIT 2")
+        let select = format!("SELECT id FROM {table} WHERE id LIKE $1 ORDER BY id LIMIT 2");
+        let ids: Vec<String> = sqlx::query_scalar(&select)
             .bind(format!("{}%", beginning.to_ascii_lowercase()))
             .fetch_all(&self.database.readers)
             .await
@@ -335,74 +367,12 @@ impl Store {
         Ok(ids.iter().filter_map(|id| id.parse().ok()).collect())
     }
 
-    /// Returns a result, as its newest score has it.
-    pub(crate) async fn get(&self, id: Uuid) -> Result<Option<RunResult>, StoreError> {
-        self.newest_file(id).await?.map(|file| unpack(id, &file)).transpose()
-    }
-
-    /// Returns the size of a result's file, as its newest score has it, without decompressing it.
-    pub(crate) async fn size(&self, id: Uuid) -> Result<Option<usize>, StoreError> {
-        let Some(file) = self.newest_file(id).await? else { return Ok(None) };
-        // Every stored file is one frame that states its size.
-        let size = zstd::zstd_safe::get_frame_content_size(&file).ok().flatten();
-        Ok(Some(size.and_then(|size| usize::try_from(size).ok()).unwrap_or(usize::MAX)))
-    }
-
-    /// Returns an uploaded result's file, compressed with zstd.
-    pub(crate) async fn file(&self, id: Uuid) -> Result<Option<Vec<u8>>, StoreError> {
-        sqlx::query_scalar("SELECT file FROM results WHERE id = $1")
-            .bind(id.to_string())
-            .fetch_optional(&self.database.readers)
-            .await
-            .map_err(|error| self.failed(error))
-    }
-
-    /// Returns the result file of the newest score, compressed with zstd.
-    pub(crate) async fn newest_file(&self, id: Uuid) -> Result<Option<Vec<u8>>, StoreError> {
-        match self.newest_score(id).await? {
-            Some(file) => Ok(Some(file)),
-            None => self.file(id).await,
-        }
-    }
-
-    /// Deletes old changes, and pieces of abandoned uploads.
+    /// Deletes old changes and reports of progress, expired share links, and pieces of abandoned uploads.
     pub(crate) async fn tidy(&self) -> Result<(), StoreError> {
         self.forget_changes().await?;
+        self.forget_progress().await?;
+        self.forget_shares().await?;
         Ok(Arriving::clear_abandoned(&self.blobs).await?)
-    }
-
-    /// Deletes a run with everything that belongs to it, and its log unless another run has the same. Returns
-    /// whether the run was stored.
-    pub(crate) async fn delete(&self, id: Uuid) -> Result<bool, StoreError> {
-        let text = id.to_string();
-        let mut writing = self.database.write().await?;
-        let log: Option<Option<String>> = sqlx::query_scalar("SELECT log_sha256 FROM runs WHERE id = $1")
-            .bind(&text)
-            .fetch_optional(&mut *writing)
-            .await
-            .map_err(|error| self.failed(error))?;
-        let Some(log) = log else {
-            // It may be unfinished, or have ended without a result.
-            let deleted =
-                sqlx::query("DELETE FROM progress WHERE id = $1").bind(&text).execute(&mut *writing);
-            let was_live = deleted.await.map_err(|error| self.failed(error))?.rows_affected() > 0;
-            if was_live {
-                self.change(&mut writing, EventKind::Progress, &text).await?;
-                self.commit(writing).await?;
-            }
-            return Ok(was_live);
-        };
-        // The database also deletes the rows that refer to it.
-        let deleted = sqlx::query("DELETE FROM runs WHERE id = $1").bind(&text).execute(&mut *writing).await;
-        deleted.map_err(|error| self.failed(error))?;
-        self.unshare(&mut writing, &text).await?;
-        self.change(&mut writing, EventKind::Deleted, &text).await?;
-        self.commit(writing).await?;
-        self.arriving(id).await?.clear().await?;
-        if let Some(sha256) = log {
-            self.drop_log(&LogHash::parse(&sha256)?).await?;
-        }
-        Ok(true)
     }
 
     /// Prepares a result, before the transaction that stores it.
@@ -431,6 +401,8 @@ impl Store {
         let failed = |error| self.failed(error);
         let insert = row.insert().query().execute(&mut *writing).await;
         if insert.map_err(failed)?.rows_affected() > 0 {
+            // Only now: the insertion waits for a deletion that goes on.
+            self.check_deletion(&mut writing, run.id).await?;
             let insert = sqlx::query("INSERT INTO results (id, file) VALUES ($1, $2)");
             let insert = insert.bind(&summary.id).bind(packed).execute(&mut *writing).await;
             insert.map_err(failed)?;
@@ -450,20 +422,57 @@ impl Store {
             .fetch_one(&mut *writing)
             .await
             .map_err(failed)?;
-        if known != sha256 {
-            let file = sqlx::query_scalar("SELECT file FROM results WHERE id = $1").bind(&summary.id);
-            let file: Vec<u8> = file.fetch_one(&mut *writing).await.map_err(failed)?;
-            let kept = unpack(run.id, &file)?;
-            // The recipe may have been corrected since then.
-            let newest = self.get(run.id).await?.unwrap_or_else(|| kept.clone());
-            if !kept.covers(run) && !newest.covers(run) {
-                return Err(StoreError::Conflict { id: run.id, what: difference(&newest, run) });
-            }
+        if known == sha256 || self.is_replaced(run).await? {
+            self.restore_file(&mut writing, &summary.id, &sha256, packed).await?;
         }
         let update = sqlx::query("UPDATE runs SET log_sha256 = $2 WHERE id = $1 AND log_sha256 IS NULL");
         update.bind(&summary.id).bind(log).execute(&mut *writing).await.map_err(failed)?;
         self.commit(writing).await?;
         Ok(UploadOutcome::Known)
+    }
+
+    /// Returns whether a stored result is damaged, so that another one of its id replaces it.
+    ///
+    /// # Errors
+    /// The stored one is sound and does not contain everything that the other one does.
+    async fn is_replaced(&self, run: &RunResult) -> Result<bool, StoreError> {
+        let Some(file) = self.file(run.id).await? else { return Ok(true) };
+        let kept = match files::read_apart(run.id, file).await {
+            Ok(kept) => kept,
+            Err(StoreError::Damaged { .. }) => return Ok(true),
+            Err(error) => return Err(error),
+        };
+        if kept.covers(run) {
+            return Ok(false);
+        }
+        // The recipe may have been corrected since then.
+        let newest = match self.newest_score(run.id).await? {
+            Some(score) => files::read_apart(run.id, score).await?,
+            None => kept,
+        };
+        if newest.covers(run) {
+            return Ok(false);
+        }
+        Err(StoreError::Conflict { id: run.id, what: difference(&newest, run) })
+    }
+
+    /// Stores the file of a known run again, unless it is there unchanged.
+    async fn restore_file(
+        &self,
+        writing: &mut Transaction<'static, Any>,
+        id: &str,
+        sha256: &str,
+        packed: Vec<u8>,
+    ) -> Result<(), StoreError> {
+        let restore = "INSERT INTO results (id, file) VALUES ($1, $2) \
+            ON CONFLICT (id) DO UPDATE SET file = excluded.file WHERE results.file <> excluded.file";
+        let restored = sqlx::query(restore).bind(id).bind(packed).execute(&mut **writing).await;
+        if restored.map_err(|error| self.failed(error))?.rows_affected() > 0 {
+            let update = sqlx::query("UPDATE runs SET sha256 = $2 WHERE id = $1").bind(id).bind(sha256);
+            update.execute(&mut **writing).await.map_err(|error| self.failed(error))?;
+            self.change(writing, EventKind::Run, id).await?;
+        }
+        Ok(())
     }
 
     /// Recomputes summaries of older programs, in small transactions: an interrupted program continues later.
@@ -516,6 +525,15 @@ impl Store {
     }
 }
 
+/// A raw log in a file, compressed with zstd.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LogFile<'a> {
+    /// The file.
+    pub(crate) path: &'a Path,
+    /// The most bytes that it may have, compressed or not.
+    pub(crate) most: u64,
+}
+
 /// How a result reached the store.
 #[derive(Debug, Clone, Copy)]
 enum Origin<'a> {
@@ -566,6 +584,16 @@ fn difference(kept: &RunResult, other: &RunResult) -> String {
     } else {
         format!("this log {kept}, not {other},")
     }
+}
+
+/// Returns the bytes of a text as JSON.
+fn json_size(text: &str) -> usize {
+    let size = |byte| match byte {
+        ..0x20 => r"\u0000".len(),
+        b'"' | b'\\' => 2,
+        _ => 1,
+    };
+    text.bytes().map(size).sum()
 }
 
 /// Compresses with zstd, in one frame with a checksum.

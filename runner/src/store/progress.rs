@@ -1,6 +1,7 @@
 //! Unfinished runs, as their runners report them. A result takes their place.
 
-use super::{Store, StoreError, now, time};
+use super::{PAGE_BYTES, Store, StoreError, now, time};
+use futures_util::TryStreamExt;
 use jiff::{SignedDuration, Timestamp};
 use trainplan_shared::api::{EventKind, RunProgress, UnfinishedRun};
 use uuid::Uuid;
@@ -25,19 +26,34 @@ impl Store {
         self.commit(writing).await
     }
 
-    /// Returns the runs without a result, the most recently reported first.
+    /// Deletes the reports that are not listed any more.
+    pub(super) async fn forget_progress(&self) -> Result<(), StoreError> {
+        let mut writing = self.database.write().await?;
+        let delete = sqlx::query("DELETE FROM progress WHERE received_at <= $1");
+        let deleted = delete.bind(time(Timestamp::now() - KEPT)).execute(&mut *writing).await;
+        deleted.map_err(|error| self.failed(error))?;
+        self.commit(writing).await
+    }
+
+    /// Returns the runs without a result, the most recently reported first; at most 1000, with at most
+    /// [`PAGE_BYTES`].
     pub(crate) async fn unfinished(&self) -> Result<Vec<UnfinishedRun>, StoreError> {
-        let rows: Result<Vec<(String, String, String)>, _> = sqlx::query_as(
+        let mut rows = sqlx::query_as::<_, (String, String, String)>(
             "SELECT id, received_at, body FROM progress WHERE received_at > $1 \
              ORDER BY received_at DESC, id DESC LIMIT 1000",
         )
         .bind(time(Timestamp::now() - KEPT))
-        .fetch_all(&self.database.readers)
-        .await;
-        let run = |(id, received_at, body): (String, String, String)| {
-            let progress: RunProgress = serde_json::from_str(&body).ok()?;
-            Some(UnfinishedRun { id, received_at, is_over: progress.state.is_over(), progress })
-        };
-        Ok(rows.map_err(|error| self.failed(error))?.into_iter().filter_map(run).collect())
+        .fetch(&self.database.readers);
+        let (mut runs, mut bytes) = (Vec::new(), 0);
+        while let Some((id, received_at, body)) = rows.try_next().await.map_err(|error| self.failed(error))? {
+            bytes += body.len();
+            if bytes > PAGE_BYTES {
+                break;
+            }
+            if let Ok(progress) = serde_json::from_str::<RunProgress>(&body) {
+                runs.push(UnfinishedRun { id, received_at, is_over: progress.state.is_over(), progress });
+            }
+        }
+        Ok(runs)
     }
 }

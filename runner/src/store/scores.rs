@@ -1,7 +1,8 @@
 //! Later scores of raw logs, by a newer parser or for a corrected recipe. The uploaded result stays; the
 //! newest score counts.
 
-use super::{RunRow, Store, StoreError, now, pack, summary, unpack};
+use super::{RunRow, Store, StoreError, files, now, pack, summary, unpack};
+use std::io::{self, Read};
 use trainplan_shared::api::{EventKind, ScoreVersion};
 use trainplan_shared::result::{self, Intake, Report, RunResult, View};
 use trainplan_shared::spec::Spec;
@@ -10,22 +11,42 @@ use uuid::Uuid;
 const NEWEST: &str = "SELECT file FROM scores WHERE id = $1 ORDER BY parser_version DESC LIMIT 1";
 
 impl Store {
-    /// Returns all scores of a run, newest first, the uploaded result last; empty if the run is not stored.
+    /// Returns all scores of a run, newest first, the uploaded result last; empty if the run is not stored. Reads
+    /// one result file at a time.
     pub(crate) async fn scores(&self, id: Uuid) -> Result<Vec<ScoreVersion>, StoreError> {
-        let rows: Vec<(String, Vec<u8>)> =
-            sqlx::query_as("SELECT scored_at, file FROM scores WHERE id = $1 ORDER BY parser_version DESC")
-                .bind(id.to_string())
-                .fetch_all(&self.database.readers)
-                .await
-                .map_err(|error| self.failed(error))?;
-        let mut files: Vec<_> = rows.into_iter().map(|(at, file)| (Some(at), file)).collect();
-        files.extend(self.file(id).await?.map(|file| (None, file)));
-        let score = |(scored_at, file): (Option<String>, Vec<u8>)| {
-            let run = unpack(id, &file)?;
-            let parser_version = run.provenance.parser_version;
-            Ok(ScoreVersion { parser_version, scored_at, report: Report::of(&run, &View::default()) })
-        };
-        files.into_iter().map(score).collect()
+        let mut scores = Vec::new();
+        for (parser_version, scored_at) in self.scored_by(id).await? {
+            // It may have been deleted meanwhile.
+            if let Some(file) = self.score_file(id, parser_version).await? {
+                scores.push(version(files::read_apart(id, file).await?, Some(scored_at)));
+            }
+        }
+        if let Some(file) = self.file(id).await? {
+            scores.push(version(files::read_apart(id, file).await?, None));
+        }
+        Ok(scores)
+    }
+
+    /// Returns the parser versions that scored a run, newest first, each with the time of its score.
+    pub(super) async fn scored_by(&self, id: Uuid) -> Result<Vec<(i64, String)>, StoreError> {
+        let select =
+            "SELECT parser_version, scored_at FROM scores WHERE id = $1 ORDER BY parser_version DESC";
+        let select = sqlx::query_as(select).bind(id.to_string());
+        select.fetch_all(&self.database.readers).await.map_err(|error| self.failed(error))
+    }
+
+    /// Returns the result file of the score by a parser version, compressed with zstd.
+    pub(super) async fn score_file(
+        &self,
+        id: Uuid,
+        parser_version: i64,
+    ) -> Result<Option<Vec<u8>>, StoreError> {
+        sqlx::query_scalar("SELECT file FROM scores WHERE id = $1 AND parser_version = $2")
+            .bind(id.to_string())
+            .bind(parser_version)
+            .fetch_optional(&self.database.readers)
+            .await
+            .map_err(|error| self.failed(error))
     }
 
     /// Scores a run's raw log again, as a run of `scenario` or of what it was before. Returns none if the
@@ -39,25 +60,14 @@ impl Store {
             return Err(StoreError::Carried { id, campaign: carried.campaign.clone() });
         }
         let log = self.read_log(&sha256).await?;
-        let path = run.source.path.clone();
         let is_corrected = scenario.is_some();
         let scenario = scenario.unwrap_or_else(|| run.identity.scenario.clone());
-        let read = tokio::task::spawn_blocking(move || {
-            let mut intake = Intake::new(&path, &scenario);
-            let mut raw = log.raw()?;
-            let mut piece = vec![0; 1 << 18];
-            loop {
-                match std::io::Read::read(&mut raw, &mut piece)? {
-                    0 => return Ok::<_, std::io::Error>(intake.finish()),
-                    count => intake.feed(&piece[..count]),
-                }
-            }
-        });
-        let read = match read.await.map_err(std::io::Error::other).and_then(|read| read) {
-            Ok(read) => read,
+        let known = run.clone();
+        let read = tokio::task::spawn_blocking(move || read_again(&known, &scenario, log.raw()?));
+        let mut new = match read.await.map_err(io::Error::other).and_then(|read| read) {
+            Ok(new) => new,
             Err(error) => return Err(self.log_error(&sha256, error).await),
         };
-        let mut new = with_known_facts(&run, read);
         new.provenance.scored_at = run.provenance.scored_at.clone();
         if new == run {
             return Ok(Some(false));
@@ -120,6 +130,23 @@ impl Store {
             .await
             .map_err(|error| self.failed(error))
     }
+}
+
+/// Reads the log of a result again, as a run of this scenario; returns the new result of the same run.
+pub(crate) fn read_again(run: &RunResult, scenario: &Spec, mut raw: impl Read) -> io::Result<RunResult> {
+    let mut intake = Intake::new(&run.source.path, scenario);
+    let mut piece = vec![0; 1 << 18];
+    loop {
+        match raw.read(&mut piece)? {
+            0 => return Ok(with_known_facts(run, intake.finish())),
+            count => intake.feed(&piece[..count]),
+        }
+    }
+}
+
+fn version(run: RunResult, scored_at: Option<String>) -> ScoreVersion {
+    let parser_version = run.provenance.parser_version;
+    ScoreVersion { parser_version, scored_at, report: Report::of(&run, &View::default()) }
 }
 
 /// Returns a new result of the same log, with the facts that are not in the log.

@@ -78,6 +78,9 @@ pub(crate) enum UploadError {
     /// The server has another result under the id.
     #[error("{0}")]
     Conflict(String),
+    /// The run was deleted on the server.
+    #[error("{0}")]
+    Deleted(String),
     /// The server will never accept this.
     #[error("{0}")]
     Refused(String),
@@ -90,6 +93,13 @@ pub(crate) enum UploadError {
     /// The token can't be found.
     #[error(transparent)]
     Token(#[from] SecretError),
+}
+
+impl UploadError {
+    /// Returns whether the same upload would always fail in this way.
+    fn is_final(&self) -> bool {
+        matches!(self, UploadError::Conflict(_) | UploadError::Deleted(_) | UploadError::Refused(_))
+    }
 }
 
 /// A results server with a token for it. It has no Debug, because it contains the secret.
@@ -292,6 +302,7 @@ impl Remote {
             }
             _ if !is_known => self.denied(why),
             StatusCode::CONFLICT => UploadError::Conflict(why),
+            StatusCode::GONE => UploadError::Deleted(why),
             _ => UploadError::Refused(why),
         })
     }

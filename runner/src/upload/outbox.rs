@@ -152,7 +152,7 @@ impl Sender {
             };
             match &sent {
                 Ok(_) => drop(self.pauses.remove(to)),
-                Err(UploadError::Conflict(_) | UploadError::Refused(_)) => {}
+                Err(error) if error.is_final() => {}
                 Err(error) => {
                     let (_, tries) = self.pauses.get(to).copied().unwrap_or((Instant::now(), 0));
                     self.pauses.insert(to.clone(), (Instant::now() + pause(error, tries), tries + 1));
@@ -227,10 +227,7 @@ pub(crate) async fn settle(
     let (at_ms, to) = (now_ms(), due.upload.to.to_string());
     let event = match sent {
         Ok(_) => Event::Uploaded { to },
-        Err(error) => {
-            let again = !matches!(error, UploadError::Conflict(_) | UploadError::Refused(_));
-            Event::NotUploaded { to, why: error.to_string(), again }
-        }
+        Err(error) => Event::NotUploaded { to, why: error.to_string(), again: !error.is_final() },
     };
     let is_new = match &event {
         Event::NotUploaded { why, again: true, .. } => journal.put_off(&due.run, at_ms, why, &event).await?,

@@ -39,6 +39,29 @@ pub struct AlertRecord {
     pub kind: Option<ThresholdKind>,
     /// What the alert says; null if it can't be read.
     pub alert: Option<AlertMessage>,
+    /// Who acknowledged it; null if nobody did.
+    #[serde(default)]
+    pub acknowledged: Option<Acknowledgement>,
+}
+
+/// Who acknowledged an alert, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct Acknowledgement {
+    /// When it was acknowledged.
+    pub at: String,
+    /// The id of the token, or the name of the person.
+    pub by: String,
+    /// Why the run was slow, or what is done about it.
+    pub reason: String,
+}
+
+/// A request to acknowledge the alerts of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct AcknowledgementRequest {
+    /// Why the run was slow, or what is done about it: 1 to 1000 bytes.
+    pub reason: String,
 }
 
 /// A list of alerts.

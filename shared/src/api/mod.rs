@@ -18,7 +18,7 @@ pub use access::{
     AccessToken, CallerAccess, NewShareLink, NewToken, ShareLink, ShareLinkRequest, ShareLinks, TokenRequest,
     TokenScope, Tokens,
 };
-pub use alerts::{AlertMessage, AlertRecord, AlertRecords};
+pub use alerts::{Acknowledgement, AcknowledgementRequest, AlertMessage, AlertRecord, AlertRecords};
 pub use events::{EventData, EventKind};
 pub use history::RunHistories;
 pub use logs::{ExpectedLog, LogFault, LogLine, LogLines, LogProgress};

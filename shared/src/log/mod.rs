@@ -47,6 +47,7 @@ pub use parser::{Parser, parse};
 pub use score::{Score, Stat, Status, StdKind, score};
 pub use series::{Figure, NotFinite};
 pub use steps::{Column, Steps};
+pub(crate) use steps::{FIGURES, STEP_TIMES};
 pub use window::{Window, WindowError};
 
 /// The version of the parser and the score. It increases with every change of their results, so that stored scores can

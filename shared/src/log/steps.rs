@@ -237,19 +237,28 @@ impl Step {
             self.step_time_s.and_then(usable_time),
             self.loss,
             self.grad_norm,
-            self.tflops_per_gpu,
-            self.tokens_per_s_per_gpu,
-            self.memory_peak_bytes,
-            self.memory_allocated_bytes,
-            self.consumed_samples,
-            self.global_batch_size,
+            self.tflops_per_gpu.and_then(usable_figure),
+            self.tokens_per_s_per_gpu.and_then(usable_figure),
+            self.memory_peak_bytes.and_then(usable_figure),
+            self.memory_allocated_bytes.and_then(usable_figure),
+            self.consumed_samples.and_then(usable_figure),
+            self.global_batch_size.and_then(usable_figure),
         ]
     }
 }
 
-/// A step takes some time, and not years of it.
+/// The seconds that a step can take.
+pub(crate) const STEP_TIMES: Range<f64> = 1e-6..1e9;
+
+/// Rates, memory and batch sizes beyond this are not measurements.
+pub(crate) const FIGURES: Range<f64> = 0.0..1e24;
+
 fn usable_time(seconds: f64) -> Option<f64> {
-    Some(seconds).filter(|seconds| *seconds > 0.0 && *seconds < 1e9)
+    Some(seconds).filter(|seconds| STEP_TIMES.contains(seconds))
+}
+
+fn usable_figure(figure: f64) -> Option<f64> {
+    Some(figure).filter(|figure| FIGURES.contains(figure))
 }
 
 #[cfg(test)]

@@ -3,8 +3,8 @@
 use super::{CampaignRun, RunResult, SlurmJob};
 use crate::estimate::Interval;
 use crate::field::Field;
+use crate::log::{FIGURES, STEP_TIMES};
 use crate::units::group_digits;
-use std::ops::Range;
 use thiserror::Error;
 
 /// The most bytes of a name, such as a campaign's.
@@ -18,12 +18,6 @@ const LONGEST_SENTENCE: usize = 8192;
 
 /// The most bytes of a whole scenario: of all its fields, or as the query of a share link.
 pub const LONGEST_SCENARIO: usize = 16_384;
-
-/// The seconds that a step can take.
-const STEP_TIMES: Range<f64> = 1e-6..1e9;
-
-/// Rates, memory and batch sizes beyond this are not measurements.
-const FIGURES: Range<f64> = 0.0..1e24;
 
 /// A result that a store does not accept.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -207,6 +201,22 @@ mod tests {
     use super::*;
     use crate::result::Intake;
     use crate::spec::Spec;
+
+    #[test]
+    fn the_result_of_a_log_with_impossible_figures_is_admitted_without_them() {
+        let mut intake = Intake::new("x.out", &Spec::default());
+        for (step, time) in [(0, "0.0"), (1, "1e-9"), (2, "-3"), (3, "1e12"), (4, "12.5")] {
+            let line = format!(
+                "Training epoch 0, iteration {step}/4 | global_batch_size: -1e30 | global_step: {step} | \
+                 reduced_train_loss: 11.0 | train_step_timing in s: {time} | consumed_samples: -7\n"
+            );
+            intake.feed(line.as_bytes());
+        }
+        let run = intake.finish();
+        assert_eq!(admit(&run), Ok(()));
+        let steps = &run.log.steps;
+        assert_eq!(steps.step_time_s.values(0..steps.len()).collect::<Vec<_>>(), [12.5]);
+    }
 
     #[test]
     fn a_result_at_its_limits_is_admitted_and_one_beyond_is_not() {

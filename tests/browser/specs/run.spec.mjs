@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -52,6 +52,24 @@ test("a run shows its score, where it comes from, and its log", async ({ page, s
   await page.getByRole("link", { name: "Compare with…" }).click();
   await expect(page).toHaveURL(`/compare?v=1&ids=${id}`);
 });
+
+for (const [what, harm, said] of [
+  ["damaged", (file) => writeFileSync(file, "no log"), "The server's copy of this log is damaged; upload the log again to replace it."],
+  ["missing", (file) => rmSync(file), "The server lost its copy of this log; upload the log again to replace it."],
+]) {
+  test(`a run whose stored log is ${what} says so in place of its lines`, async ({ page, server }) => {
+    const id = await server.put(12.4);
+    harm(server.blob());
+    await page.goto(`/run?v=1&id=${id}`);
+    const log = page.getByRole("region", { name: "Log" });
+    await expect(log.getByRole("status")).toHaveText(said);
+    await expect(log.getByRole("alert")).toHaveCount(0);
+    await expect(page.getByRole("region", { name: "Score" })).toContainText("12.4");
+    await expectAccessible(page);
+    await log.getByRole("link", { name: "upload the log again" }).click();
+    await expect(page).toHaveURL("/results");
+  });
+}
 
 test("a window is always shown with who chose it", async ({ page, server }) => {
   const ids = [await server.put(12.4), await server.put(12.5)];

@@ -3,7 +3,7 @@
 use super::WorkerMessage;
 use super::plan::Refusal;
 use serde::{Deserialize, Serialize};
-use trainplan_shared::api::{LogLines, RunState};
+use trainplan_shared::api::{LogFault, LogLines, RunState};
 use trainplan_shared::compare::Verdict;
 use trainplan_shared::log::Status;
 use trainplan_shared::tables::PageCell;
@@ -148,6 +148,11 @@ pub(crate) enum Question {
         /// Only those with this text, if any.
         find: String,
     },
+    /// What is wrong with the server's copy of a run's log.
+    LogFault {
+        /// The run's id.
+        id: String,
+    },
     /// A run's log, as something that the browser can save.
     LogFile {
         /// The run's id.
@@ -260,6 +265,8 @@ pub(crate) enum Answer {
     File(Saved),
     Scores(Table),
     Lines(LogLines),
+    /// None if no check found a fault.
+    LogFault(Option<LogFault>),
     /// The address of something that the browser can save.
     Address(String),
     Live(Vec<LiveRun>),

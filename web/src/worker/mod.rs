@@ -79,6 +79,7 @@ async fn answer(question: Question) -> Result<Answer, RequestError> {
         Question::ResultFile { id } => runs::file(&id).await.map(Answer::File),
         Question::Scores { id } => runs::scores(&id).await.map(Answer::Scores),
         Question::Lines { id, from, find } => runs::lines(&id, from, &find).await.map(Answer::Lines),
+        Question::LogFault { id } => runs::log_fault(&id).await.map(Answer::LogFault),
         Question::LogFile { id } => runs::log_address(&id).await.map(Answer::Address),
         Question::Live => live::running().await.map(Answer::Live),
         Question::History { query } => history::read(&query).await.map(Answer::History),

@@ -5,7 +5,9 @@ use crate::message::LINES;
 use crate::message::{RequestError, Row, RowStatus, Runs, Saved, Table};
 use std::cell::RefCell;
 use std::rc::Rc;
-use trainplan_shared::api::{LogLines, RunPage, RunSummary, ScoreSummary, ScoreVersion, ScoreVersions};
+use trainplan_shared::api::{
+    LogFault, LogLines, RunPage, RunSummary, ScoreSummary, ScoreVersion, ScoreVersions,
+};
 use trainplan_shared::log::{LogName, Status};
 use trainplan_shared::result::{RunResult, read};
 use trainplan_shared::tables::{StoredRunColumn, cells};
@@ -122,6 +124,12 @@ pub(super) async fn file(id: &str) -> Result<Saved, RequestError> {
     let text =
         trainplan_shared::result::write(&run).map_err(|error| RequestError::Other(error.to_string()))?;
     Ok(Saved { name: run.file_name(), text })
+}
+
+/// Returns what is wrong with the server's copy of a run's log, if a check found a fault.
+pub(super) async fn log_fault(id: &str) -> Result<Option<LogFault>, RequestError> {
+    let summary: RunSummary = server::get(&format!("/runs/{}/summary", segment(id))).await?;
+    Ok(summary.log_fault)
 }
 
 /// Returns the scores of a run by parser version.

@@ -18,6 +18,9 @@ use uuid::Uuid;
 /// The longest lifetime of a share link, so that forgotten links expire.
 const LONGEST_SHARE_DAYS: u32 = 366;
 
+/// The most active share links of one creator.
+const MOST_SHARES: u64 = 1000;
+
 /// The longest name of a token, in bytes.
 const LONGEST_NAME: usize = 100;
 
@@ -129,6 +132,12 @@ pub(super) async fn create_share(
         let run = id(text)?;
         server.store.summary(run).await?.ok_or_else(|| no_run(text))?;
         runs.push(run);
+    }
+    if server.store.count_shares(caller.name()).await? >= MOST_SHARES {
+        let detail = format!(
+            "You have {MOST_SHARES} active share links, the most at a time. Revoke one, and try again."
+        );
+        return Err(Problem::new(StatusCode::CONFLICT, detail));
     }
     let share = server.store.create_share(&runs, caller.name(), days(days_wanted)).await?;
     Ok((StatusCode::CREATED, NEVER_KEPT, Json(share)).into_response())

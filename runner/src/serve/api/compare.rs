@@ -2,9 +2,9 @@
 
 use super::super::Server;
 use super::super::guard::Caller;
+use super::super::limits::held_json;
 use super::super::problem::Problem;
 use super::{NEVER_KEPT, bad_request, id, no_run};
-use axum::Json;
 use axum::extract::{Extension, RawQuery, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -61,11 +61,12 @@ pub(super) async fn compare(
     }
     caller.may_read(&ids)?;
     let _turn = server.turns.acquire().await;
-    let mut bytes = 0_usize;
+    let mut sizes = Vec::new();
     for id in &ids {
-        let size = server.store.size(*id).await?.ok_or_else(|| no_run(&id.to_string()))?;
-        bytes = bytes.saturating_add(size);
+        let newest = server.store.file_sizes(*id).await?.into_iter().next();
+        sizes.push(newest.ok_or_else(|| no_run(&id.to_string()))?);
     }
+    let bytes = sizes.iter().map(|size| size.raw).fold(0, usize::saturating_add);
     if bytes > server.options.limits.max_result_bytes {
         let most = server.options.limits.max_result_bytes;
         let detail = format!(
@@ -73,7 +74,7 @@ pub(super) async fn compare(
         );
         return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, detail));
     }
-    let held = server.room.take_for_reading(bytes)?;
+    let held = server.room.take_for_reading(&sizes)?;
     let mut runs = Vec::new();
     for id in ids {
         runs.push(server.store.get(id).await?.ok_or_else(|| no_run(&id.to_string()))?);
@@ -81,7 +82,7 @@ pub(super) async fn compare(
     let comparison = tokio::task::spawn_blocking(move || {
         Comparison::of(&runs.iter().collect::<Vec<&RunResult>>(), &options)
     });
-    let response = Json(comparison.await.map_err(Problem::broken)?).into_response();
+    let comparison = comparison.await.map_err(Problem::broken)?;
     drop(held);
-    Ok((NEVER_KEPT, response).into_response())
+    Ok((NEVER_KEPT, held_json(&comparison, &server.room)?).into_response())
 }

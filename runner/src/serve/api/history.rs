@@ -2,15 +2,18 @@
 
 use super::super::Server;
 use super::super::guard::Caller;
+use super::super::limits::held_json;
 use super::super::problem::Problem;
-use super::{NEVER_KEPT, bad_request, runs};
+use super::{NEVER_KEPT, bad_request, id, json, not_found, runs, unprocessable};
 use crate::history::point;
 use crate::store::Sort;
-use axum::Json;
-use axum::extract::{Extension, RawQuery, State};
+use axum::body::Body;
+use axum::extract::{Extension, Path, RawQuery, State};
+use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use trainplan_shared::api::{AlertRecords, RunHistories, TokenScope};
+use trainplan_shared::api::{AcknowledgementRequest, AlertRecords, RunHistories, TokenScope};
 use trainplan_shared::history::{Thresholds, time_lines};
+use uuid::Uuid;
 
 /// The most runs in a history, and the default.
 const MOST_RUNS: u32 = 10_000;
@@ -49,7 +52,7 @@ pub(super) async fn history(
     let is_cut = page.next_cursor.is_some();
     let series = tokio::task::spawn_blocking(move || time_lines(page.items.iter().map(point), &thresholds));
     let series = series.await.map_err(Problem::broken)?;
-    Ok((NEVER_KEPT, Json(RunHistories { series, is_cut })).into_response())
+    Ok((NEVER_KEPT, held_json(&RunHistories { series, is_cut }, &server.room)?).into_response())
 }
 
 /// Splits a query into thresholds, on top of the server's own, and filters.
@@ -74,5 +77,62 @@ pub(super) async fn alerts(
     Extension(caller): Extension<Caller>,
 ) -> Result<Response, Problem> {
     caller.may(TokenScope::Read)?;
-    Ok((NEVER_KEPT, Json(AlertRecords { items: server.store.alerts(MOST_ALERTS).await? })).into_response())
+    let _turn = server.lists.acquire().await;
+    let items = server.store.alerts(MOST_ALERTS).await?;
+    Ok((NEVER_KEPT, held_json(&AlertRecords { items }, &server.room)?).into_response())
+}
+
+/// The longest reason of an acknowledgement, in bytes.
+const LONGEST_REASON: usize = 1000;
+
+/// Acknowledge the alerts of a run
+///
+/// The alerts stay in the list, with the reason. Another acknowledgement replaces the one before. Requires scope upload.
+#[utoipa::path(
+    put, path = "/runs/{id}/acknowledgement", tag = "history", params(("id" = String, Path)),
+    request_body = AcknowledgementRequest, responses((status = 204, description = "The alerts are acknowledged"))
+)]
+pub(super) async fn acknowledge(
+    State(server): State<Server>,
+    Extension(caller): Extension<Caller>,
+    Path(path): Path<String>,
+    body: Body,
+) -> Result<Response, Problem> {
+    caller.may(TokenScope::Upload)?;
+    let id = id(&path)?;
+    let AcknowledgementRequest { reason } = json(&server, body).await?;
+    let reason = reason.trim();
+    if reason.is_empty() || reason.len() > LONGEST_REASON || reason.contains('\0') {
+        let detail = format!("reason must have 1 to {LONGEST_REASON} bytes, and no NUL character.");
+        return Err(unprocessable(&detail));
+    }
+    set_acknowledgement(&server, id, Some((caller.name(), reason))).await
+}
+
+/// Withdraw the acknowledgement of a run's alerts
+///
+/// Requires scope upload.
+#[utoipa::path(
+    delete, path = "/runs/{id}/acknowledgement", tag = "history", params(("id" = String, Path)),
+    responses((status = 204, description = "The alerts are not acknowledged"))
+)]
+pub(super) async fn withdraw(
+    State(server): State<Server>,
+    Extension(caller): Extension<Caller>,
+    Path(path): Path<String>,
+) -> Result<Response, Problem> {
+    caller.may(TokenScope::Upload)?;
+    set_acknowledgement(&server, id(&path)?, None).await
+}
+
+async fn set_acknowledgement(
+    server: &Server,
+    run: Uuid,
+    by: Option<(&str, &str)>,
+) -> Result<Response, Problem> {
+    if !server.store.acknowledge(run, by).await? {
+        return Err(not_found(&format!("Run {run} has no alerts.")));
+    }
+    server.watch.notify();
+    Ok(StatusCode::NO_CONTENT.into_response())
 }

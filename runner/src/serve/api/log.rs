@@ -1,13 +1,13 @@
 //! Raw logs: uploaded in pieces, downloaded whole or read by lines.
 
 use super::super::guard::Caller;
-use super::super::limits::{TimedBody, WINDOW_LOG, is_compressed, too_large};
+use super::super::limits::{EXPANSION, TimedBody, held_json, is_compressed, too_large};
 use super::super::problem::Problem;
 use super::super::{Server, quota};
-use super::runs::stream;
+use super::runs::{STREAMED, stream};
 use super::{NEVER_KEPT, bad_request, id, no_run, not_found, unprocessable};
 use crate::serve::assets::accepts;
-use crate::store::{Arriving, LogHash, StoreError};
+use crate::store::{Arriving, LogHash, StoreError, WINDOW_LOG};
 use axum::Json;
 use axum::body::Body;
 use axum::extract::{Extension, Path, RawQuery, State};
@@ -67,7 +67,7 @@ pub(super) async fn put(
 ) -> Result<Response, Problem> {
     caller.may(TokenScope::Upload)?;
     let id = id(&path)?;
-    let wanted = server.store.get(id).await?.ok_or_else(|| no_run(&path))?.source.sha256;
+    let wanted = wanted_log(&server, id).await?.ok_or_else(|| no_run(&path))?;
     if is_complete(&server, id).await? {
         return Ok(log_progress(0, true));
     }
@@ -106,6 +106,13 @@ pub(super) async fn put(
     }
     ended?;
     Ok(log_progress(arriving.offset(), false))
+}
+
+/// Returns the SHA-256 of the log that a run's result names; none if the run is not stored.
+async fn wanted_log(server: &Server, id: Uuid) -> Result<Option<String>, Problem> {
+    let sizes = server.store.file_sizes(id).await?;
+    let _held = server.room.take(sizes.last().map_or(0, |size| size.packed))?;
+    Ok(server.store.named_log(id).await?)
 }
 
 /// Returns whether the store has a run's log. Reads it whole, since an upload is what replaces a damaged log.
@@ -162,6 +169,10 @@ async fn receive(
             Err(problem) => break Err(problem),
         };
         sent += next.len() as u64;
+        // zstd frames may have no content at all, so the limit on the log alone would not end such a body.
+        if sent > most.max(LARGEST_OVERHEAD) {
+            return (sent, Err(too_large(most)));
+        }
         // zstd expands 512 bytes to 16 MiB at most, which are stored before more are decoded: a small body
         // may contain a large log.
         for bytes in next.chunks(512) {
@@ -268,14 +279,22 @@ pub(super) async fn download(
         let coding = [(header::CONTENT_ENCODING, "zstd")];
         return Ok((NEVER_KEPT, kind, coding, Body::from_stream(log.pieces)).into_response());
     }
-    Ok((NEVER_KEPT, kind, stream(log.raw().map_err(Problem::broken)?)).into_response())
+    // A small log needs no more than it contains, even if it is compressed well.
+    let window = server.streams.take(STREAMED.min(log.size.saturating_mul(EXPANSION)))?;
+    Ok((NEVER_KEPT, kind, stream(log.raw().map_err(Problem::broken)?, window)).into_response())
 }
+
+/// A body of this size may be larger than the largest log, because of its frames.
+const LARGEST_OVERHEAD: u64 = 1 << 20;
 
 /// The most bytes of a line's text.
 const LONGEST: usize = 4096;
 
 /// The most lines in a response.
 const MOST_LINES: usize = 2000;
+
+/// The most bytes of text in a response; the client then continues from there.
+const MOST_TEXT: usize = 1 << 20;
 
 /// The most bytes that one search reads; the client then continues from there.
 const MOST_READ: u64 = 1 << 30;
@@ -311,18 +330,21 @@ pub(super) async fn lines(
             _ => return Err(Problem::unknown_parameter(&name, "from, count, q")),
         }
     }
-    let _turn = server.turns.acquire().await;
-    let log = server.store.read_log(&sha256).await?;
+    let turn = server.turns.acquire().await;
+    let log = server.store.sound_log(&sha256).await?;
     let read = tokio::task::spawn_blocking(move || some_lines(log.raw()?, from, count, &wanted));
     match read.await.map_err(Problem::broken)? {
-        Ok(lines) => Ok((NEVER_KEPT, Json(lines)).into_response()),
+        Ok(lines) => {
+            drop(turn);
+            Ok((NEVER_KEPT, held_json(&lines, &server.room)?).into_response())
+        }
         Err(error) => Err(server.store.log_error(&sha256, error).await.into()),
     }
 }
 
 fn some_lines(log: impl Read, from: u64, count: usize, wanted: &str) -> io::Result<LogLines> {
     let mut reader = BufReader::with_capacity(1 << 18, log);
-    let (mut line, mut read) = (1, 0);
+    let (mut line, mut read, mut shown_bytes) = (1, 0, 0);
     let mut lines: Vec<LogLine> = Vec::new();
     let mut text = Vec::new();
     loop {
@@ -336,11 +358,12 @@ fn some_lines(log: impl Read, from: u64, count: usize, wanted: &str) -> io::Resu
         if is_wanted {
             let shown = String::from_utf8_lossy(text.trim_ascii_end()).into_owned();
             if wanted.is_empty() || shown.to_lowercase().contains(wanted) {
+                shown_bytes += shown.len();
                 lines.push(LogLine { number: line, text: shown });
             }
         }
         line += 1;
-        if lines.len() >= count || (is_wanted && read > MOST_READ) {
+        if lines.len() >= count || shown_bytes > MOST_TEXT || (is_wanted && read > MOST_READ) {
             return Ok(LogLines { lines, next: Some(line), total: None });
         }
     }

@@ -1,17 +1,18 @@
 //! Runs without a result.
 
-use super::super::Server;
 use super::super::guard::Caller;
+use super::super::limits::held_json;
 use super::super::problem::Problem;
-use super::{NEVER_KEPT, id, json};
+use super::super::{Server, quota};
+use super::{NEVER_KEPT, id, json, unprocessable};
 use crate::store::time;
-use axum::Json;
 use axum::body::Body;
 use axum::extract::{Extension, Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use jiff::{SignedDuration, Timestamp};
 use trainplan_shared::api::{RunProgress, TokenScope, UnfinishedRuns};
+use trainplan_shared::result::LONGEST_NAME;
 
 /// A run that ended without a result is listed for this long.
 const LISTED_AFTER_END: SignedDuration = SignedDuration::from_hours(1);
@@ -33,9 +34,31 @@ pub(super) async fn post(
     caller.may(TokenScope::Upload)?;
     let id = id(&path)?;
     let progress: RunProgress = json(&server, body).await?;
+    bound(&progress)?;
+    let bytes = serde_json::to_vec(&progress).map_err(Problem::broken)?.len();
+    quota::count(&server, &caller, bytes as u64).await?;
     server.store.put_progress(id, &progress).await?;
     server.watch.notify();
     Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// Refuses texts that are longer than those of a result.
+fn bound(progress: &RunProgress) -> Result<(), Problem> {
+    let RunProgress { campaign, run, cluster, recipe, jobs, at, .. } = progress;
+    let texts =
+        [("campaign", Some(campaign)), ("run", Some(run)), ("cluster", Some(cluster)), ("at", Some(at))];
+    let texts = texts
+        .into_iter()
+        .chain([("recipe", recipe.as_ref())])
+        .chain(jobs.iter().map(|job| ("jobs[]", Some(job))));
+    for (field, text) in texts {
+        let bytes = text.map_or(0, String::len);
+        if bytes > LONGEST_NAME {
+            let detail = format!("{field} has {bytes} bytes; at most {LONGEST_NAME} are accepted.");
+            return Err(unprocessable(&detail));
+        }
+    }
+    Ok(())
 }
 
 /// List unfinished runs
@@ -48,7 +71,8 @@ pub(super) async fn list(
 ) -> Result<Response, Problem> {
     caller.may(TokenScope::Read)?;
     let listed_since = time(Timestamp::now() - LISTED_AFTER_END);
+    let _turn = server.lists.acquire().await;
     let mut items = server.store.unfinished().await?;
     items.retain(|run| !run.is_over || run.received_at > listed_since);
-    Ok((NEVER_KEPT, Json(UnfinishedRuns { items })).into_response())
+    Ok((NEVER_KEPT, held_json(&UnfinishedRuns { items }, &server.room)?).into_response())
 }

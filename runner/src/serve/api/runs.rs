@@ -2,11 +2,13 @@
 
 use super::super::assets::accepts;
 use super::super::guard::Caller;
-use super::super::limits::{check_digest, decompress, grow_for_reading, held_body, is_compressed, read_body};
+use super::super::limits::{
+    check_digest, decompress, grow_for_reading, held_body, held_json, is_compressed, read_body,
+};
 use super::super::problem::Problem;
 use super::super::{Server, quota};
-use super::{NEVER_KEPT, bad_request, id, no_run, unprocessable};
-use crate::store::{InvalidCursor, Query, time};
+use super::{NEVER_KEPT, bad_request, id, no_run, not_found, unprocessable};
+use crate::store::{FileSize, InvalidCursor, Query, time};
 use axum::Json;
 use axum::body::{Body, Bytes};
 use axum::extract::{Extension, Path, RawQuery, State};
@@ -16,14 +18,15 @@ use futures_util::stream::try_unfold;
 use jiff::Timestamp;
 use std::io::{self, Read};
 use trainplan_shared::api::{
-    ExpectedLog, LogProgress, RunPage, RunSummary, ScoreSummary, ScoreVersions, TokenScope, UploadOutcome,
-    UploadedRun,
+    ExpectedLog, LogProgress, RunPage, RunSummary, ScoreSummary, ScoreVersion, ScoreVersions, TokenScope,
+    UploadOutcome, UploadedRun,
 };
 use trainplan_shared::catalog::Catalog;
 use trainplan_shared::field::Field;
 use trainplan_shared::log::Status;
 use trainplan_shared::result::{self, RunResult, View};
 use trainplan_shared::spec::Spec;
+use uuid::Uuid;
 
 /// The longest pattern with `*`, in bytes: databases refuse much longer ones.
 const LONGEST_PATTERN: usize = 500;
@@ -31,10 +34,13 @@ const LONGEST_PATTERN: usize = 500;
 /// The size of a piece of a streamed response, in bytes.
 const PIECE: usize = 64 * 1024;
 
+/// The memory for a file that is decompressed while it is sent: the window of its frames, and a piece.
+pub(super) const STREAMED: usize = 3 << 20;
+
 /// Upload a result
 ///
 /// Stored results never change. Uploading the same result again has no effect; another result under the same
-/// id is refused with 409.
+/// id is refused with 409, and a run that was deleted with 410.
 #[utoipa::path(
     put, path = "/runs/{id}", tag = "runs",
     params(
@@ -65,9 +71,10 @@ pub(super) async fn put(
     let received = sent.len() as u64;
     quota::count(&server, &caller, received).await?;
     check_digest(&headers, &sent)?;
+    let stored = server.store.file_sizes(id).await?;
     let (file, run, _held) = tokio::task::spawn_blocking(move || {
         let file = if is_compressed { decompress(&sent, most, &mut held)? } else { sent };
-        grow_for_reading(&mut held, received as usize, file.len())?;
+        grow_for_reading(&mut held, received as usize, file.len(), &stored)?;
         let run = result::read(&file).map_err(|error| unprocessable(&error.to_string()))?;
         Ok::<_, Problem>((file, run, held))
     })
@@ -78,8 +85,8 @@ pub(super) async fn put(
             format!("The result file's id is {}, not {id}. Upload it to /api/v1/runs/{}.", run.id, run.id);
         return Err(unprocessable(&detail));
     }
-    let (outcome, stored) = server.store.put_upload(&run, &file, caller.name()).await?;
-    quota::count_more(&server, &caller, received, stored).await?;
+    let (outcome, occupied) = server.store.put_upload(&run, &file, caller.name()).await?;
+    quota::count_more(&server, &caller, received, occupied).await?;
     server.watch.notify();
     server.meter.uploaded(outcome.id());
     let status = match outcome {
@@ -122,12 +129,10 @@ pub(super) async fn list(
 ) -> Result<Response, Problem> {
     caller.may(TokenScope::Read)?;
     let query = parse_query(&query.unwrap_or_default(), server.options.limits.max_page)?;
+    // Few pages are in memory before their room is taken.
+    let _turn = server.lists.acquire().await;
     let page = server.store.list(&query).await?;
-    let json = Bytes::from(serde_json::to_vec(&page).map_err(Problem::broken)?);
-    drop(page);
-    let held = server.room.take(json.len())?;
-    let kind = [(header::CONTENT_TYPE, "application/json")];
-    Ok((NEVER_KEPT, kind, held_body(json, held)).into_response())
+    Ok((NEVER_KEPT, held_json(&page, &server.room)?).into_response())
 }
 
 /// Read a result file
@@ -150,6 +155,10 @@ pub(super) async fn result(
     caller.may_read(&[id])?;
     let as_uploaded =
         form_urlencoded::parse(query.unwrap_or_default().as_bytes()).any(|(name, _)| name == "upload");
+    let sizes = server.store.file_sizes(id).await?;
+    let size = if as_uploaded { sizes.last() } else { sizes.first() };
+    let size = size.ok_or_else(|| no_run(&path))?;
+    let held = server.room.take(size.packed)?;
     let file = match as_uploaded {
         true => server.store.file(id).await?,
         false => server.store.newest_file(id).await?,
@@ -157,10 +166,12 @@ pub(super) async fn result(
     let file = file.ok_or_else(|| no_run(&path))?;
     let json = [(header::CONTENT_TYPE, "application/json")];
     if accepts(&headers, "zstd") {
-        return Ok((NEVER_KEPT, json, [(header::CONTENT_ENCODING, "zstd")], file).into_response());
+        let coding = [(header::CONTENT_ENCODING, "zstd")];
+        return Ok((NEVER_KEPT, json, coding, held_body(file.into(), held)).into_response());
     }
+    let window = server.streams.take(size.raw.min(STREAMED))?;
     let raw = zstd::Decoder::new(io::Cursor::new(file)).map_err(Problem::broken)?;
-    Ok((NEVER_KEPT, json, stream(raw)).into_response())
+    Ok((NEVER_KEPT, json, stream(raw, (held, window))).into_response())
 }
 
 /// Read a run's row in the list
@@ -191,11 +202,21 @@ pub(super) async fn scores(
 ) -> Result<Response, Problem> {
     let id = id(&path)?;
     caller.may_read(&[id])?;
-    let items = server.store.scores(id).await?;
+    let turn = server.turns.acquire().await;
+    let items = read_scores(&server, id).await?;
+    drop(turn);
     if items.is_empty() {
         return Err(no_run(&path));
     }
-    Ok((NEVER_KEPT, Json(ScoreVersions { items })).into_response())
+    Ok((NEVER_KEPT, held_json(&ScoreVersions { items }, &server.room)?).into_response())
+}
+
+/// Returns all scores of a run; none if it is not stored. Holds room for the largest while they are read.
+async fn read_scores(server: &Server, id: Uuid) -> Result<Vec<ScoreVersion>, Problem> {
+    let sizes = server.store.file_sizes(id).await?;
+    let largest: Vec<FileSize> = sizes.into_iter().max_by_key(|size| size.raw).into_iter().collect();
+    let _held = server.room.take_for_reading(&largest)?;
+    Ok(server.store.scores(id).await?)
 }
 
 /// Score a run's log again
@@ -222,6 +243,7 @@ pub(super) async fn rescore(
     }
     let scenario = parse_scenario(&query.unwrap_or_default())?;
     let turn = server.turns.acquire().await;
+    let held = server.room.take_for_reading(&server.store.file_sizes(id).await?)?;
     if server.store.reparse(id, scenario).await?.is_none() {
         return Err(match server.store.file(id).await? {
             Some(_) => Problem::new(
@@ -231,11 +253,13 @@ pub(super) async fn rescore(
             None => no_run(&path),
         });
     }
-    drop(turn);
+    drop(held);
     server.watch.notify();
     server.received.notify_one();
     tracing::info!("run {id} was scored again by {}", caller.name());
-    Ok((NEVER_KEPT, Json(ScoreVersions { items: server.store.scores(id).await? })).into_response())
+    let items = read_scores(&server, id).await?;
+    drop(turn);
+    Ok((NEVER_KEPT, held_json(&ScoreVersions { items }, &server.room)?).into_response())
 }
 
 /// Returns the scenario in a query; none if it has no parameters.
@@ -257,8 +281,8 @@ fn parse_scenario(query: &str) -> Result<Option<Spec>, Problem> {
 
 /// Delete a run
 ///
-/// Deletes its result, log, scores and alerts permanently; of an unfinished run, its progress. Requires scope
-/// admin.
+/// Deletes its result, log, scores and alerts permanently; of an unfinished run, its progress. A later upload of the run
+/// is refused. Requires scope admin.
 #[utoipa::path(
     delete, path = "/runs/{id}", tag = "runs", params(("id" = String, Path)),
     responses((status = 204, description = "The run was deleted"))
@@ -277,16 +301,36 @@ pub(super) async fn delete(
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
+/// Let a deleted run be uploaded again
+///
+/// Does not bring back what was deleted: the next upload does. Requires scope admin.
+#[utoipa::path(
+    post, path = "/runs/{id}/restore", tag = "runs", params(("id" = String, Path)),
+    responses((status = 204, description = "The run may be uploaded again"))
+)]
+pub(super) async fn restore(
+    State(server): State<Server>,
+    Extension(caller): Extension<Caller>,
+    Path(path): Path<String>,
+) -> Result<Response, Problem> {
+    caller.may(TokenScope::Admin)?;
+    if !server.store.restore(id(&path)?).await? {
+        return Err(not_found(&format!("No run {path} was deleted from this server.")));
+    }
+    tracing::info!("run {path} may be uploaded again, by {}", caller.name());
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
 async fn expected_log(server: &Server, run: &RunResult) -> Result<ExpectedLog, Problem> {
     let complete = server.store.has_log(run.id).await?;
     let offset = if complete { 0 } else { server.store.arriving(run.id).await?.offset() };
     Ok(ExpectedLog { sha256: run.source.sha256.clone(), progress: LogProgress { offset, complete } })
 }
 
-/// Streams a reader as a body. It is read on the blocking pool, and only as fast as the client reads: a slow
-/// client occupies no thread.
-pub(super) fn stream(reader: impl Read + Send + 'static) -> Body {
-    Body::from_stream(try_unfold(reader, async |mut reader| {
+/// Streams a reader as a body, and holds room until its end. It is read on the blocking pool, and only as fast as
+/// the client reads: a slow client occupies no thread.
+pub(super) fn stream(reader: impl Read + Send + 'static, held: impl Send + 'static) -> Body {
+    Body::from_stream(try_unfold((reader, held), async |(mut reader, held)| {
         let read = tokio::task::spawn_blocking(move || {
             let mut piece = vec![0; PIECE];
             let count = reader.read(&mut piece)?;
@@ -294,7 +338,7 @@ pub(super) fn stream(reader: impl Read + Send + 'static) -> Body {
             Ok::<_, io::Error>((Bytes::from(piece), reader))
         });
         let (piece, reader) = read.await.map_err(io::Error::other)??;
-        Ok::<_, io::Error>((!piece.is_empty()).then_some((piece, reader)))
+        Ok::<_, io::Error>((!piece.is_empty()).then_some((piece, (reader, held))))
     }))
 }
 

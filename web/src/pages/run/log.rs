@@ -10,8 +10,9 @@ use leptos::ev::{MouseEvent, SubmitEvent, popstate};
 use leptos::html::Input;
 use leptos::prelude::*;
 use leptos::wasm_bindgen::JsValue;
+use leptos_router::components::A;
 use leptos_router::hooks::use_location;
-use trainplan_shared::api::{self, LogLines};
+use trainplan_shared::api::{self, LogFault, LogLines};
 use trainplan_shared::units::group_digits;
 
 /// The lines of the log, with search. `#L120` in the address selects a line, `#L120-L124` a range.
@@ -29,6 +30,15 @@ pub(super) fn LogView(id: Memo<String>) -> impl IntoView {
         move || Some(Question::Lines { id: id.get(), from: from.get(), find: find.get() }),
         |answer| if let Answer::Lines(lines) = answer { Some(lines) } else { None },
     );
+    // The server may notice a fault only when it reads the log.
+    let fault = desk.answer(
+        move || {
+            let _ = lines.trouble();
+            Some(Question::LogFault { id: id.get() })
+        },
+        |answer| if let Answer::LogFault(fault) = answer { Some(fault) } else { None },
+    );
+    let fault = Memo::new(move |_| fault.get().and_then(|fault| *fault));
     // Scroll to the selected line once it is loaded.
     Effect::new(move |_| {
         let there = lines.get().is_some();
@@ -73,8 +83,14 @@ pub(super) fn LogView(id: Memo<String>) -> impl IntoView {
     view! {
         <section class="scaling log" aria-labelledby="log">
             <h2 id="log">"Log"</h2>
-            <RequestErrorNote trouble=Signal::derive(move || lines.trouble()) alone="The server has no log of this run." />
-            <Show when=move || lines.get().is_some()>
+            {move || match fault.get() {
+                Some(fault) => view! { <FaultNote fault /> }.into_any(),
+                None => {
+                    let trouble = Signal::derive(move || lines.trouble());
+                    view! { <RequestErrorNote trouble alone="The server has no log of this run." /> }.into_any()
+                }
+            }}
+            <Show when=move || lines.get().is_some() && fault.get().is_none()>
                 <Search />
                 <p class="basis" role="status">{status}</p>
                 <div class="scroll tall" tabindex="0" role="region" aria-label="Lines of the log" class:stale=move || lines.is_open()>
@@ -105,6 +121,18 @@ pub(super) fn LogView(id: Memo<String>) -> impl IntoView {
                 <RequestErrorNote trouble=failed />
             </Show>
         </section>
+    }
+}
+
+/// Says what is wrong with the server's copy of the log.
+#[component]
+fn FaultNote(fault: LogFault) -> impl IntoView {
+    let what = match fault {
+        LogFault::Missing => "The server lost its copy of this log",
+        LogFault::Damaged => "The server's copy of this log is damaged",
+    };
+    view! {
+        <p class="notice wrong" role="status">{what} "; " <A href="/results">"upload the log again"</A> " to replace it."</p>
     }
 }
 

@@ -135,7 +135,7 @@ fn Delete(id: Memo<String>, deleted: RwSignal<String>) -> impl IntoView {
             <details>
                 <summary>"Delete this run"</summary>
                 <div class="buttons">
-                    <p>"This deletes the result and the raw log permanently. Links to the run stop working."</p>
+                    <p>"This deletes the result and the raw log permanently. Links to the run stop working, and uploading the log again does not bring the run back."</p>
                     <button type="button" class="action danger" on:click=delete>"Delete permanently"</button>
                 </div>
                 <RequestErrorNote trouble=failed />

@@ -1,0 +1,75 @@
+//! Deletes runs. A deleted run does not come back with the next upload of its folder, until it is restored.
+
+use super::blobs::LogHash;
+use super::{Store, StoreError, now};
+use sqlx::{Any, Transaction};
+use trainplan_shared::api::EventKind;
+use uuid::Uuid;
+
+impl Store {
+    /// Deletes a run with everything that belongs to it, and its log unless another run has the same. Returns
+    /// whether the run was stored.
+    pub(crate) async fn delete(&self, id: Uuid) -> Result<bool, StoreError> {
+        let failed = |error| self.failed(error);
+        let text = id.to_string();
+        let mut writing = self.database.write().await?;
+        let log: Option<Option<String>> = sqlx::query_scalar("SELECT log_sha256 FROM runs WHERE id = $1")
+            .bind(&text)
+            .fetch_optional(&mut *writing)
+            .await
+            .map_err(failed)?;
+        let Some(log) = log else {
+            // It may be unfinished, or have ended without a result. Its result is accepted all the same.
+            let deleted =
+                sqlx::query("DELETE FROM progress WHERE id = $1").bind(&text).execute(&mut *writing);
+            let was_live = deleted.await.map_err(failed)?.rows_affected() > 0;
+            if was_live {
+                self.change(&mut writing, EventKind::Progress, &text).await?;
+                self.commit(writing).await?;
+            }
+            return Ok(was_live);
+        };
+        let insert = "INSERT INTO deletions (id, deleted_at) VALUES ($1, $2) \
+            ON CONFLICT (id) DO UPDATE SET deleted_at = excluded.deleted_at";
+        sqlx::query(insert).bind(&text).bind(now()).execute(&mut *writing).await.map_err(failed)?;
+        // The database also deletes the rows that refer to it.
+        let deleted = sqlx::query("DELETE FROM runs WHERE id = $1").bind(&text).execute(&mut *writing).await;
+        deleted.map_err(failed)?;
+        self.unshare(&mut writing, &text).await?;
+        self.change(&mut writing, EventKind::Deleted, &text).await?;
+        self.commit(writing).await?;
+        self.arriving(id).await?.clear().await?;
+        if let Some(sha256) = log {
+            self.drop_log(&LogHash::parse(&sha256)?).await?;
+        }
+        Ok(true)
+    }
+
+    /// Lets a deleted run be stored again. Returns whether it was deleted.
+    pub(crate) async fn restore(&self, id: Uuid) -> Result<bool, StoreError> {
+        let mut writing = self.database.write().await?;
+        let restore = sqlx::query("DELETE FROM deletions WHERE id = $1").bind(id.to_string());
+        let restored = restore.execute(&mut *writing).await.map_err(|error| self.failed(error))?;
+        self.commit(writing).await?;
+        Ok(restored.rows_affected() > 0)
+    }
+
+    /// Returns the deleted runs whose ids begin with this text, at most two.
+    pub(crate) async fn deleted(&self, beginning: &str) -> Result<Vec<Uuid>, StoreError> {
+        self.ids_of("deletions", beginning).await
+    }
+
+    /// Refuses a run that was deleted.
+    pub(super) async fn check_deletion(
+        &self,
+        writing: &mut Transaction<'static, Any>,
+        id: Uuid,
+    ) -> Result<(), StoreError> {
+        let at: Option<String> = sqlx::query_scalar("SELECT deleted_at FROM deletions WHERE id = $1")
+            .bind(id.to_string())
+            .fetch_optional(&mut **writing)
+            .await
+            .map_err(|error| self.failed(error))?;
+        at.map_or(Ok(()), |at| Err(StoreError::Deleted { id, at }))
+    }
+}

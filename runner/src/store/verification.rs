@@ -1,0 +1,146 @@
+//! Checks stored results: their files against their hashes, and their rows in lists against their files.
+
+use super::blobs::hex;
+use super::columns::{RunRow, SUMMARY_VERSION};
+use super::files::read_apart;
+use super::{Store, StoreError, summary};
+use crate::migrations::Engine;
+use sha2::{Digest, Sha256};
+use sqlx::{Any, Transaction};
+use trainplan_shared::api::EventKind;
+use trainplan_shared::result::RunResult;
+use uuid::Uuid;
+
+/// The number of runs that [`Store::runs_after`] returns at once.
+const PAGE: i64 = 500;
+
+/// What is wrong with a stored result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum ResultFault {
+    /// A file is missing or damaged: of the result, or of a later score. The sentence says which, and why.
+    File(String),
+    /// These columns of its row did not follow from its file. They were computed again.
+    Columns(Vec<&'static str>),
+}
+
+impl Store {
+    /// Returns the ids of the next runs, in their order.
+    pub(crate) async fn runs_after(&self, after: &str) -> Result<Vec<String>, StoreError> {
+        sqlx::query_scalar("SELECT id FROM runs WHERE id > $1 ORDER BY id LIMIT $2")
+            .bind(after)
+            .bind(PAGE)
+            .fetch_all(&self.database.readers)
+            .await
+            .map_err(|error| self.failed(error))
+    }
+
+    /// Reads all files of a run and compares them with their hash, with each other and with the run's row.
+    /// Computes a row again that does not follow from its files.
+    pub(crate) async fn verify_result(&self, text: &str) -> Result<Vec<ResultFault>, StoreError> {
+        let Ok(id) = text.parse::<Uuid>() else {
+            return Ok(vec![ResultFault::File(format!("The id {text} is not a UUID."))]);
+        };
+        let mut faults = Vec::new();
+        if let Some(why) = self.upload_fault(id).await? {
+            faults.push(ResultFault::File(format!("The result's file {why}.")));
+        }
+        for (parser_version, scored_at) in self.scored_by(id).await? {
+            // It may have been deleted meanwhile.
+            let Some(file) = self.score_file(id, parser_version).await? else { continue };
+            let why = match read_apart(id, file).await {
+                Err(StoreError::Damaged { what, .. }) => what,
+                Err(error) => return Err(error),
+                Ok(run) if is_score(&run, id, parser_version, &scored_at) => continue,
+                Ok(_) => "it belongs to another run, parser or time".to_owned(),
+            };
+            faults.push(ResultFault::File(format!(
+                "The file of the score by parser {parser_version} is damaged: {why}."
+            )));
+        }
+        // A damaged file says nothing about the columns.
+        if faults.is_empty() {
+            let mut writing = self.database.write_exclusive(text).await?;
+            let columns = self.mend_row(&mut writing, id).await?;
+            self.commit(writing).await?;
+            if !columns.is_empty() {
+                faults.push(ResultFault::Columns(columns));
+            }
+        }
+        Ok(faults)
+    }
+
+    /// Returns what is wrong with an uploaded result's file, as the rest of a sentence.
+    async fn upload_fault(&self, id: Uuid) -> Result<Option<String>, StoreError> {
+        let select = "SELECT runs.sha256, results.file FROM runs LEFT JOIN results ON results.id = runs.id WHERE runs.id = $1";
+        let found: Option<(String, Option<Vec<u8>>)> = sqlx::query_as(select)
+            .bind(id.to_string())
+            .fetch_optional(&self.database.readers)
+            .await
+            .map_err(|error| self.failed(error))?;
+        // It may have been deleted meanwhile.
+        let Some((sha256, file)) = found else { return Ok(None) };
+        let Some(file) = file else { return Ok(Some("is missing".into())) };
+        let packed = file.clone();
+        let is = tokio::task::spawn_blocking(move || {
+            zstd::decode_all(&packed[..]).map(|raw| hex(&Sha256::digest(raw)))
+        });
+        let is = match is.await.map_err(std::io::Error::other).and_then(|is| is) {
+            Ok(is) => is,
+            Err(error) => return Ok(Some(format!("is damaged: {error}"))),
+        };
+        if is != sha256 {
+            return Ok(Some("is not the file that was uploaded: its SHA-256 differs".into()));
+        }
+        match read_apart(id, file).await {
+            Ok(run) if run.id == id => Ok(None),
+            Ok(run) => Ok(Some(format!("is the result of another run, {}", run.id))),
+            Err(StoreError::Damaged { what, .. }) => Ok(Some(format!("can't be read: {what}"))),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Computes the row of a run again from its newest score; returns the columns that change by that.
+    pub(super) async fn mend_row(
+        &self,
+        writing: &mut Transaction<'static, Any>,
+        id: Uuid,
+    ) -> Result<Vec<&'static str>, StoreError> {
+        let text = id.to_string();
+        let mut select = RunRow::select();
+        select.push(" AND id = ").bind(&text);
+        if self.database.engine == Engine::Postgres {
+            select.push(" FOR UPDATE");
+        }
+        let row: Result<Option<RunRow>, _> = select.rows().fetch_optional(&mut **writing).await;
+        let (Some(row), Some(file)) = (row.map_err(|error| self.failed(error))?, self.newest_file(id).await?)
+        else {
+            return Ok(Vec::new());
+        };
+        let run = read_apart(id, file).await?;
+        let log = row.log_sha256.clone();
+        let wanted = RunRow::new(&summary(&run, row.received_at.clone(), log.is_some()), "", None, None);
+        let mut wrong =
+            if row.summary_version > SUMMARY_VERSION { Vec::new() } else { row.differing(&wanted) };
+        if !wrong.is_empty() {
+            let updated = wanted.update().query().execute(&mut **writing).await;
+            updated.map_err(|error| self.failed(error))?;
+        }
+        if log.is_some_and(|log| log != run.source.sha256) {
+            wrong.push("log_sha256");
+            // The next upload of the run's own log brings it back.
+            let update = "UPDATE runs SET log_sha256 = NULL, log_fault = NULL WHERE id = $1";
+            let updated = sqlx::query(update).bind(&text).execute(&mut **writing).await;
+            updated.map_err(|error| self.failed(error))?;
+        }
+        if !wrong.is_empty() {
+            self.change(writing, EventKind::Run, &text).await?;
+        }
+        Ok(wrong)
+    }
+}
+
+fn is_score(run: &RunResult, id: Uuid, parser_version: i64, scored_at: &str) -> bool {
+    run.id == id
+        && i64::from(run.provenance.parser_version) == parser_version
+        && run.provenance.scored_at.as_deref().unwrap_or_default() == scored_at
+}

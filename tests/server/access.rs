@@ -1,0 +1,157 @@
+//! Tokens, share links and quotas.
+
+use crate::harness::{Kind, Place, Server, carried, file_of, made, on_every_store};
+use serde_json::{Value, json};
+use std::io::Write;
+use uuid::Uuid;
+
+on_every_store! {
+    tokens_are_created_listed_and_revoked
+    a_share_link_shows_its_runs_until_it_is_revoked
+    a_deleted_run_that_returns_is_not_shared
+    a_token_has_its_quota
+    a_quota_counts_what_is_stored
+    callers_learn_their_name
+}
+
+fn tokens_are_created_listed_and_revoked(kind: Kind) {
+    let server = Server::at(&Place::new(kind));
+    let owner = server.owner();
+    let made = owner.post("/tokens", &json!({ "name": "nightly", "scope": "upload", "expires_in_days": 1 }));
+    assert_eq!(made.status, 201);
+    let made = made.json();
+    let secret = made["secret"].as_str().unwrap();
+    assert!(secret.starts_with("tp_") && secret.len() == 33, "{secret}");
+    let token = server.by(secret);
+    assert_eq!(token.json("/me")["scope"], "upload");
+    assert_eq!(token.put(&super::harness::made(12.39).run).status, 201);
+    let listed = owner.json("/tokens");
+    assert_eq!(listed["items"][0]["id"], made["id"]);
+    assert!(listed["items"][0]["last_used_at"].is_string(), "{listed}");
+    assert!(!listed.to_string().contains(secret), "secrets are not listed");
+    assert_eq!(server.place.number(&format!("SELECT count(*) FROM tokens WHERE sha256 = '{secret}'")), 0);
+
+    let path = format!("/tokens/{}", made["id"].as_str().unwrap());
+    assert_eq!(owner.delete(&path).status, 204);
+    token.get("/me").problem(401);
+    assert!(owner.json("/tokens")["items"][0]["revoked_at"].is_string());
+    owner.delete(&format!("/tokens/{}", Uuid::now_v7())).problem(404);
+    for wrong in [
+        json!({ "name": "", "scope": "read" }),
+        json!({ "name": "x".repeat(101), "scope": "read" }),
+        json!({ "name": "x", "scope": "all" }),
+        json!({ "name": "x" }),
+        json!({ "name": "x", "scope": "read", "expires_in_days": -1 }),
+        json!({ "name": "x", "scope": "read", "scopes": ["admin"] }),
+    ] {
+        owner.post("/tokens", &wrong).problem(422);
+    }
+
+    // The command line and the server share the tokens.
+    let other = server.place.token("read", &["--expires", "12h"]);
+    assert_eq!(server.by(&other).json("/me")["scope"], "read");
+    let listed = server.place.trainplan(&["token", "list", "--format", "json"]);
+    let listed: Value = serde_json::from_str(&listed.stdout).unwrap();
+    assert_eq!(listed.as_array().unwrap().len(), 2);
+    assert_eq!(server.place.trainplan(&["token", "revoke", "read"]).code, Some(0));
+    server.by(&other).get("/me").problem(401);
+}
+
+fn a_share_link_shows_its_runs_until_it_is_revoked(kind: Kind) {
+    let server = Server::at(&Place::new(kind));
+    let owner = server.owner();
+    let [shown, hidden] = [12.0, 13.0].map(|seconds| carried(seconds, "eos"));
+    for made in [&shown, &hidden] {
+        owner.put_all(made);
+    }
+    let share = owner.post("/shares", &json!({ "ids": [shown.run.id], "expires_in_days": 7 }));
+    assert_eq!(share.status, 201);
+    let share = share.json();
+    let guest = server.by(share["secret"].as_str().unwrap());
+    assert_eq!(guest.json("/me")["runs"], json!([shown.run.id]));
+    assert_eq!(guest.json("/me")["until"], share["expires_at"]);
+    let path = format!("/runs/{}", shown.run.id);
+    for page in ["", "/summary", "/scores", "/log", "/log/lines"] {
+        assert_eq!(guest.get(&format!("{path}{page}")).status, 200, "{page}");
+    }
+    assert_eq!(guest.get(&format!("/compare?ids={}", shown.run.id)).status, 200);
+    assert_eq!(owner.json("/shares")["items"][0]["id"], share["id"]);
+    assert_eq!(owner.delete(&format!("/shares/{}", share["id"].as_str().unwrap())).status, 204);
+    guest.get(&path).problem(401);
+    assert_eq!(owner.json("/shares")["items"], json!([]));
+    for wrong in [
+        json!({ "ids": [], "expires_in_days": 7 }),
+        json!({ "ids": [shown.run.id], "expires_in_days": 0 }),
+        json!({ "ids": [shown.run.id], "expires_in_days": 367 }),
+        json!({ "ids": [shown.run.id] }),
+    ] {
+        owner.post("/shares", &wrong).problem(422);
+    }
+    owner.post("/shares", &json!({ "ids": [Uuid::now_v7()], "expires_in_days": 1 })).problem(404);
+}
+
+fn a_deleted_run_that_returns_is_not_shared(kind: Kind) {
+    let server = Server::at(&Place::new(kind));
+    let owner = server.owner();
+    let [gone, kept] = [12.0, 13.0].map(|seconds| carried(seconds, "eos"));
+    for made in [&gone, &kept] {
+        owner.put_all(made);
+    }
+    let guest = |ids: Value| {
+        let share = owner.post("/shares", &json!({ "ids": ids, "expires_in_days": 7 })).json();
+        server.by(share["secret"].as_str().unwrap())
+    };
+    let (both, alone) = (guest(json!([gone.run.id, kept.run.id])), guest(json!([gone.run.id])));
+    let path = format!("/runs/{}", gone.run.id);
+    assert_eq!((both.get(&path).status, alone.get(&path).status), (200, 200));
+    assert_eq!(owner.delete(&path).status, 204);
+    assert_eq!(owner.post(&format!("{path}/restore"), &Value::Null).status, 204);
+    owner.put_all(&gone);
+    both.get(&path).problem(403);
+    alone.get(&path).problem(401);
+    assert_eq!(both.get(&format!("/runs/{}", kept.run.id)).status, 200);
+}
+
+fn a_token_has_its_quota(kind: Kind) {
+    let server = Server::at(&Place::new(kind));
+    let (first, second) = (made(12.0), made(13.0));
+    let enough = file_of(&first.run).len().to_string();
+    let token = server.by(&server.place.token("upload", &["--quota-bytes", &enough]));
+    assert_eq!(token.put(&first.run).status, 201);
+    assert!(token.put(&second.run).problem(429).contains("per day"));
+    assert!(token.put_log(first.run.id, 0, false, b"x").problem(429).contains("per day"));
+    assert_eq!(server.owner().put(&second.run).status, 201);
+}
+
+fn a_quota_counts_what_is_stored(kind: Kind) {
+    let server = Server::at(&Place::new(kind));
+    let run = made(12.0).run;
+    assert_eq!(server.owner().put(&run).status, 201);
+    // The same random bytes twice, too far apart for the store's compression.
+    let random: Vec<u8> = (0..3 << 20).map(|_| fastrand::u8(..)).collect();
+    let mut packed = zstd::Encoder::new(Vec::new(), 1).unwrap();
+    packed.window_log(23).unwrap();
+    packed.long_distance_matching(true).unwrap();
+    packed.write_all(&random.repeat(2)).unwrap();
+    let packed = packed.finish().unwrap();
+    assert!(packed.len() < 4 << 20, "{}", packed.len());
+    let token = server.by(&server.place.token("upload", &["--quota-bytes", &(4 << 20).to_string()]));
+    let headers = [("upload-offset", "0"), ("upload-complete", "?0"), ("content-encoding", "zstd")];
+    let answer = token.ask("PUT", &format!("/runs/{}/log", run.id), &headers, Some(&packed));
+    assert!(answer.problem(429).contains("per day"));
+    assert!(server.place.number("SELECT max(bytes) FROM uploaded") > 6 << 20);
+}
+
+fn callers_learn_their_name(kind: Kind) {
+    let server = Server::at(&Place::new(kind));
+    let anyone = server.anyone();
+    let name = |given: Option<&str>| {
+        let headers: Vec<_> = given.iter().map(|given| ("x-request-id", *given)).collect();
+        anyone.ask("GET", "/limits", &headers, None).header("x-request-id").unwrap().to_owned()
+    };
+    assert_eq!(name(Some("build-7")), "build-7");
+    assert_ne!(name(None), name(None));
+    for wrong in ["two words", "a\"quote", &"x".repeat(65)] {
+        assert_ne!(name(Some(wrong)), wrong);
+    }
+}

@@ -1,0 +1,129 @@
+//! Progress of unfinished runs, and the event stream.
+
+use crate::harness::{Kind, Place, SOON, Server, carried, made, on_every_store, progress, wait_for};
+use serde_json::json;
+use uuid::Uuid;
+
+on_every_store! {
+    progress_is_listed_until_the_result_is_stored
+    ended_runs_without_a_result_are_over
+    watchers_receive_events_and_can_resume
+    watchers_who_missed_too_much_are_told_to_reload
+    an_event_stream_ends_with_its_token
+    event_streams_have_a_limit_for_each_caller_and_for_all
+}
+
+fn progress_is_listed_until_the_result_is_stored(kind: Kind) {
+    let server = Server::at(&Place::new(kind));
+    let (owner, made) = (server.owner(), carried(12.39, "eos"));
+    let path = format!("/runs/{}/progress", made.run.id);
+    for step in [1, 7] {
+        assert_eq!(owner.post(&path, &progress(step)).status, 204);
+    }
+    let live = owner.json("/progress");
+    assert_eq!(live["items"].as_array().unwrap().len(), 1);
+    assert_eq!(live["items"][0]["id"], made.run.id.to_string());
+    assert_eq!(live["items"][0]["step"], 7);
+    assert_eq!(owner.put(&made.run).status, 201);
+    assert_eq!(owner.json("/progress")["items"], json!([]));
+    // Late reports about a finished run are ignored.
+    assert_eq!(owner.post(&path, &progress(8)).status, 204);
+    assert_eq!(owner.json("/progress")["items"], json!([]));
+}
+
+fn ended_runs_without_a_result_are_over(kind: Kind) {
+    let server = Server::at(&Place::new(kind));
+    let owner = server.owner();
+    for (state, is_over) in
+        [("running", false), ("unknown", false), ("cancelled", true), ("out_of_memory", true)]
+    {
+        let mut word = progress(7);
+        word["state"] = json!(state);
+        assert_eq!(owner.post(&format!("/runs/{}/progress", Uuid::now_v7()), &word).status, 204);
+        let live = owner.json("/progress");
+        assert_eq!(
+            (&live["items"][0]["state"], &live["items"][0]["is_over"]),
+            (&json!(state), &json!(is_over))
+        );
+    }
+}
+
+fn watchers_receive_events_and_can_resume(kind: Kind) {
+    let server = Server::at(&Place::new(kind));
+    let (owner, made) = (server.owner(), carried(10.0, "eos"));
+    let id = made.run.id.to_string();
+    let mut events = owner.watch(None);
+    let of = |kind: &str| (kind.to_owned(), id.clone());
+    assert_eq!(owner.post(&format!("/runs/{id}/progress"), &progress(1)).status, 204);
+    let (first, kind, _) = events.next().unwrap();
+    assert_eq!(kind, "progress");
+    assert_eq!(owner.put(&made.run).status, 201);
+    assert_eq!(events.told(), of("run"));
+    assert_eq!(owner.put_log(made.run.id, 0, true, &made.log).status, 200);
+    assert_eq!(events.told(), of("run"));
+    // Earlier changes are not events.
+    assert_eq!(owner.put(&made.run).status, 200);
+    assert_eq!(owner.delete(&format!("/runs/{id}")).status, 204);
+    assert_eq!(events.told(), of("deleted"));
+    let other = carried(10.0, "eos").run;
+    assert_eq!(owner.put(&other).status, 201);
+    assert_eq!(events.told(), ("run".to_owned(), other.id.to_string()));
+
+    let mut back = owner.watch(Some(first));
+    let missed: Vec<(String, String)> = (0..4).map(|_| back.told()).collect();
+    assert_eq!(missed, [of("run"), of("run"), of("deleted"), ("run".to_owned(), other.id.to_string())]);
+    // Later events follow.
+    assert_eq!(owner.delete(&format!("/runs/{}", other.id)).status, 204);
+    assert_eq!(back.told(), ("deleted".to_owned(), other.id.to_string()));
+    server.tell_to_end();
+    // The streams end with the server.
+    for events in [&mut back, &mut events] {
+        while events.next().is_some() {}
+    }
+    assert!(server.wait());
+}
+
+fn watchers_who_missed_too_much_are_told_to_reload(kind: Kind) {
+    let server = Server::at(&Place::new(kind));
+    let (owner, id) = (server.owner(), Uuid::now_v7());
+    for step in 0..1005 {
+        assert_eq!(owner.post(&format!("/runs/{id}/progress"), &progress(step)).status, 204);
+    }
+    let mut events = owner.watch(Some(0));
+    assert_eq!(events.told(), ("again".to_owned(), String::new()));
+    assert_eq!(owner.post(&format!("/runs/{id}/progress"), &progress(2000)).status, 204);
+    assert_eq!(events.told(), ("progress".to_owned(), id.to_string()));
+}
+
+fn an_event_stream_ends_with_its_token(kind: Kind) {
+    let server = Server::at(&Place::new(kind));
+    let token = server.by(&server.place.token("read", &[]));
+    let mut events = token.watch(None);
+    assert_eq!(server.owner().put(&made(12.39).run).status, 201);
+    assert_eq!(events.told().0, "run");
+    assert_eq!(server.place.trainplan(&["token", "revoke", "read"]).code, Some(0));
+    while let Some((_, kind, _)) = events.next() {
+        assert_eq!(kind, "alert");
+    }
+}
+
+fn event_streams_have_a_limit_for_each_caller_and_for_all(kind: Kind) {
+    let server = Server::at(&Place::new(kind));
+    let tokens: Vec<_> = (0..16).map(|_| server.by(&server.place.token("read", &[]))).collect();
+    let mut open: Vec<_> = (0..32).map(|_| tokens[0].watch(None)).collect();
+    let refused = tokens[0].get("/events");
+    assert!(refused.problem(429).contains("32 event streams") && refused.header("retry-after").is_some());
+    // Other requests and other callers are served.
+    assert_eq!(tokens[0].get("/runs").status, 200);
+    for token in &tokens[1..] {
+        open.extend((0..32).map(|_| token.watch(None)));
+    }
+    let refused = server.anyone().get("/events");
+    assert!(refused.problem(503).contains("512 event streams") && refused.header("retry-after").is_some());
+    drop(open);
+    wait_for("place", SOON, || {
+        let metrics = server.anyone().get("//metrics").text();
+        metrics.lines().any(|line| line == "trainplan_watchers 0").then_some(())
+    });
+    tokens[0].watch(None);
+}

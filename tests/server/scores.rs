@@ -1,0 +1,91 @@
+//! Scores of a log by newer parsers and for other recipes.
+
+use crate::harness::{Kind, Place, Server, carried, encoded, file_of, log, on_every_store};
+use serde_json::{Value, json};
+use trainplan_shared::field::Field;
+use trainplan_shared::result::Intake;
+use trainplan_shared::spec::Spec;
+
+on_every_store! {
+    scores_name_their_parser_version
+    a_run_that_contradicts_its_recipe_is_not_scored
+    recipes_can_be_corrected_later
+}
+
+fn scores_name_their_parser_version(kind: Kind) {
+    let server = Server::at(&Place::new(kind));
+    let (owner, made) = (server.owner(), carried(12.39, "eos"));
+    assert_eq!(owner.put(&made.run).status, 201);
+    let scores = owner.json(&format!("/runs/{}/scores", made.run.id));
+    let items = scores["items"].as_array().unwrap();
+    assert_eq!(items.len(), 1);
+    assert_eq!(items[0]["parser_version"], made.run.provenance.parser_version);
+    assert_eq!(items[0]["scored_at"], Value::Null);
+    assert_eq!(items[0]["report"]["step_time_s"]["mean"], 12.39);
+    let summary = owner.json(&format!("/runs/{}/summary", made.run.id));
+    assert_eq!(summary["step_time_s"]["mean"], 12.39);
+    assert_eq!(summary["cluster"], "eos");
+}
+
+fn a_run_that_contradicts_its_recipe_is_not_scored(kind: Kind) {
+    let server = Server::at(&Place::new(kind));
+    let owner = server.owner();
+    let name = "log-acct.pretrain_llama3.1_70b_fp8_256_12345_0.out";
+    let mut intake = Intake::new(name, &Spec::default().with(Field::Recipe, "llama3.1-8b/h100/fp8/8@25.04"));
+    intake.feed(&log(9.4, 50));
+    let run = intake.finish();
+    assert_eq!(owner.put(&run).status, 201);
+    assert_eq!(owner.all("status=scored"), Vec::<String>::new());
+    assert_eq!(owner.all("status=implausible"), [run.id.to_string()]);
+    let summary = owner.json(&format!("/runs/{}/summary", run.id));
+    assert_eq!((&summary["status"], &summary["mfu"]), (&"implausible".into(), &Value::Null));
+}
+
+fn recipes_can_be_corrected_later(kind: Kind) {
+    const RECIPE: &str = "llama3.1-8b/h100/fp8/8@25.04";
+    let server = Server::at(&Place::new(kind));
+    let (owner, uploader) = (server.owner(), server.by(&server.place.token("upload", &[])));
+    let log = log(9.4, 50);
+    let read_as = |name: &str, said: &Spec| {
+        let mut intake = Intake::new(name, said);
+        intake.feed(&log);
+        intake.finish()
+    };
+    let run = read_as("train.log", &Spec::default());
+    let path = format!("/runs/{}", run.id);
+    let scores = format!("{path}/scores?recipe={}", encoded(RECIPE));
+    owner.post(&scores, &json!({})).problem(404);
+    assert_eq!(owner.put(&run).status, 201);
+    assert!(owner.post(&scores, &json!({})).problem(409).contains("raw log"));
+    assert_eq!(owner.put_log(run.id, 0, true, &log).status, 200);
+    uploader.post(&scores, &json!({})).problem(403);
+    assert!(owner.post(&format!("{path}/scores?recipe=lama"), &json!({})).problem(400).contains("lama"));
+    assert!(owner.post(&format!("{path}/scores?colour=red"), &json!({})).problem(400).contains("colour"));
+    let in_body = owner.post(&format!("{path}/scores"), &json!({ "recipe": RECIPE }));
+    assert!(in_body.problem(400).contains("?recipe="));
+    assert!(owner.post("/runs/70348a12/scores", &json!({})).problem(404).contains("whole id"));
+    let summary = || owner.json(&format!("{path}/summary"));
+    let before = summary();
+    assert_eq!(before["recipe"], Value::Null);
+
+    let answer = owner.post(&scores, &json!({}));
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    let items = answer.json()["items"].as_array().unwrap().clone();
+    let recipes: Vec<_> = items.iter().map(|score| score["report"]["recipe"].clone()).collect();
+    assert_eq!(recipes, [RECIPE.into(), Value::Null]);
+    let after = summary();
+    assert_eq!((&after["recipe"], &after["ran_at"]), (&RECIPE.into(), &before["ran_at"]));
+    assert_eq!(owner.all(&format!("recipe={}", encoded(RECIPE))), [run.id.to_string()]);
+    // The first upload and one with the corrected recipe are both the same run.
+    for again in [&run, &read_as("train.log", &Spec::default().with(Field::Recipe, RECIPE))] {
+        assert_eq!(owner.put(again).status, 200);
+    }
+    let other = Spec::default().with(Field::Recipe, "llama3.1-8b/h100/bf16/8@25.04");
+    assert!(owner.put(&read_as("train.log", &other)).problem(409).contains("reparse"));
+    assert_eq!(owner.get(&format!("{path}?upload")).body, file_of(&run));
+
+    let carried = carried(9.4, "eos");
+    owner.put_all(&carried);
+    let refused = owner.post(&format!("/runs/{}/scores?gpus=16", carried.run.id), &json!({}));
+    assert!(refused.problem(409).contains("campaign nightly"));
+}
