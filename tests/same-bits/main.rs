@@ -57,7 +57,7 @@ fn runs_against_each_other(random: &mut Random) -> Digest {
             digest.numbers([sample.mean, sample.median, sample.p95]);
             digest.numbers([sample.n_effective, sample.low, sample.high].into_iter().flatten());
         }
-        let change = MeanDifference::between(&from, &to, None).unwrap();
+        let change = MeanDifference::between(&from, &to).unwrap();
         digest.numbers([Some(change.percent), change.low, change.high, change.p].into_iter().flatten());
         let points = one.iter().chain(&other).enumerate().map(|(place, time)| TimeLinePoint {
             id: place.to_string(),
