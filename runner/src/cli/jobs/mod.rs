@@ -353,7 +353,7 @@ async fn watch_journal(
         Format::Table | Format::Csv => Box::new(LiveScreen::new(false)),
     };
     let mut follower = Follower::new(args, round, &mut *observer);
-    let mut is_past = true;
+    let (mut is_past, mut has_ended) = (true, false);
     let counts = |run: &&Run| only.is_empty() || only.contains(&run.id);
     let mut shown: BTreeMap<String, i64> = BTreeMap::new();
     loop {
@@ -386,7 +386,12 @@ async fn watch_journal(
             return if only.is_empty() && !are_scored(&runs) { Err(Failure::RunFailed) } else { Ok(()) };
         }
         if journal.carried_out_by(round).is_none() {
-            return Err(Failure::Abandoned { campaign: round.title() });
+            if has_ended {
+                return Err(Failure::Abandoned { campaign: round.title() });
+            }
+            // It may have ended the last run since the runs were read.
+            has_ended = true;
+            continue;
         }
         tokio::time::sleep(Duration::from_millis(500)).await;
     }

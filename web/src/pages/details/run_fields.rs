@@ -99,7 +99,7 @@ fn PrecisionsField() -> impl IntoView {
         choices.iter().copied().map(switch).collect_view()
     };
     view! {
-        <div>
+        <div class="precisions">
             <FormField field default=default_of(field) help=field.hint() />
             <div class="chips" role="group" aria-label=field.label()>{switches}</div>
         </div>

@@ -1,7 +1,7 @@
 //! The best layouts on as many GPUs as the plan, to sort and to choose from.
 
 use super::Planner;
-use super::findings::OfferFindings;
+use super::findings::{Findings, OfferFindings};
 use super::saved::SaveButton;
 use super::state::ORDER_KEY;
 use super::trust::{TrustText, trust_text};
@@ -158,8 +158,7 @@ pub(super) fn Layouts() -> impl IntoView {
             offer.as_ref().map_or(Vec::new(), |offer| rows(offer, column.get(), deadline.get()))
         })
     });
-    let is_answered =
-        Memo::new(move |_| offer.with(|offer| offer.as_ref().is_some_and(|offer| offer.answer.is_some())));
+    let is_answered = Memo::new(move |_| findings.with(Findings::is_answered));
     let precision = Memo::new(move |_| rows.with(|rows| common_precision(rows)));
     let title = move || {
         offer.with(|offer| {
@@ -241,7 +240,7 @@ pub(super) fn Layouts() -> impl IntoView {
                         {move || rows.get().into_iter().map(|row| view! { <Row row precision currency /> }).collect_view()}
                         {move || match (rows.with(Vec::is_empty), is_answered.get()) {
                             (false, _) => ().into_any(),
-                            (true, true) => view! { <tr><td colspan="7">"No layout works. The card above says why."</td></tr> }.into_any(),
+                            (true, true) => view! { <tr><td colspan="7">"No layout works. The cards above say why."</td></tr> }.into_any(),
                             (true, false) => (0..8).map(|_| view! {
                                 <tr aria-hidden="true"><td colspan="7"><span class="bone wide"></span></td></tr>
                             }).collect_view().into_any(),
