@@ -193,7 +193,7 @@ impl EndCommand {
         match command.spawn() {
             Ok(child) => self.running.push((run.plan.title(), child)),
             Err(error) => {
-                note(&format!("The command of --on-end didn't start for {}: {error}", run.plan.title()))
+                note(&format!("The command of --on-end didn't start for {}: {error}", run.plan.title()));
             }
         }
     }

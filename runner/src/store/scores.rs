@@ -18,11 +18,11 @@ impl Store {
         for (parser_version, scored_at) in self.scored_by(id).await? {
             // It may have been deleted meanwhile.
             if let Some(file) = self.score_file(id, parser_version).await? {
-                scores.push(version(files::read_apart(id, file).await?, Some(scored_at)));
+                scores.push(version(&files::read_apart(id, file).await?, Some(scored_at)));
             }
         }
         if let Some(file) = self.file(id).await? {
-            scores.push(version(files::read_apart(id, file).await?, None));
+            scores.push(version(&files::read_apart(id, file).await?, None));
         }
         Ok(scores)
     }
@@ -144,9 +144,9 @@ pub(crate) fn read_again(run: &RunResult, scenario: &Spec, mut raw: impl Read) -
     }
 }
 
-fn version(run: RunResult, scored_at: Option<String>) -> ScoreVersion {
+fn version(run: &RunResult, scored_at: Option<String>) -> ScoreVersion {
     let parser_version = run.provenance.parser_version;
-    ScoreVersion { parser_version, scored_at, report: Report::of(&run, &View::default()) }
+    ScoreVersion { parser_version, scored_at, report: Report::of(run, &View::default()) }
 }
 
 /// Returns a new result of the same log, with the facts that are not in the log.

@@ -416,7 +416,7 @@ async fn cancel(names: &[String], args: &CarryArgs, format: Format) -> Result<()
         match journal.lock_round(&round) {
             Ok(_lock) => super::run::carry_until(&data, &journal, round, args, format, ids).await?,
             Err(JournalError::Busy { .. }) => {
-                watch_journal(&journal, &round, &ids, &args.follow, format).await?
+                watch_journal(&journal, &round, &ids, &args.follow, format).await?;
             }
             Err(error) => return Err(error.into()),
         }
