@@ -144,10 +144,11 @@ fn table(
         format!("<tr>{}</tr>\n", cells.iter().enumerate().map(cell).collect::<String>())
     };
     let rows: String = rows.map(row).collect();
-    format!(
-        "<div class=\"wide\"><table><caption>{}</caption><thead><tr>{titles}</tr></thead><tbody>\n{rows}</tbody></table></div>\n",
-        escaped(caption)
-    )
+    let caption = escaped(caption);
+    // Whoever uses the keyboard scrolls a wide table, too.
+    let region = format!("<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"{caption}\">");
+    let head = format!("<thead><tr>{titles}</tr></thead>");
+    format!("{region}<table><caption>{caption}</caption>{head}<tbody>\n{rows}</tbody></table></div>\n")
 }
 
 /// Returns a list of sentences about runs, each with the run's label.
