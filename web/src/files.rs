@@ -53,7 +53,7 @@ pub(crate) fn chosen(list: Option<FileList>) -> Vec<FoundFile> {
             (inside.is_empty() || is_log(&path)).then_some(FoundFile::single(path, file))
         })
         .collect();
-    joined(without_batch_output(found))
+    joined(&without_batch_output(found))
 }
 
 /// Returns whether a file of a folder looks like a log, which may be compressed.
@@ -62,7 +62,7 @@ fn is_log(path: &str) -> bool {
 }
 
 /// Joins the logs of each job's starts in a folder.
-fn joined(found: Vec<FoundFile>) -> Vec<FoundFile> {
+fn joined(found: &[FoundFile]) -> Vec<FoundFile> {
     let paths: Vec<&str> = found.iter().map(|found| found.path.as_str()).collect();
     let of = |parts: Vec<usize>| {
         let parts: Vec<FoundFile> = parts.into_iter().filter_map(|place| found.get(place).cloned()).collect();
@@ -142,7 +142,7 @@ pub(crate) async fn walk(dropped: Vec<DroppedItem>) -> Result<Vec<FoundFile>, Js
             found.push(FoundFile::single(path, file));
         }
     }
-    Ok(joined(without_batch_output(found)))
+    Ok(joined(&without_batch_output(found)))
 }
 
 /// Returns all entries of a folder. The browser returns a hundred at a time, and an empty list at the end.

@@ -37,7 +37,7 @@ fn values_that_launch(spec: &Spec, scenario: &Scenario, field: Field, values: &[
         let options = LaunchOptions::from_spec(&spec.clone().with(field, **value));
         options.is_ok_and(|options| release(scenario, &options).is_ok())
     };
-    values.iter().filter(launches).map(|value| value.to_string()).collect()
+    values.iter().filter(launches).map(|value| (*value).to_string()).collect()
 }
 
 fn launched(spec: &Spec, scenario: &Scenario) -> (Vec<Problem>, Option<Launch>) {
