@@ -145,7 +145,7 @@ fn table(
     };
     let rows: String = rows.map(row).collect();
     let caption = escaped(caption);
-    // Whoever uses the keyboard scrolls a wide table, too.
+    // The region has the focus, so that the keyboard scrolls a wide table.
     let region = format!("<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"{caption}\">");
     let head = format!("<thead><tr>{titles}</tr></thead>");
     format!("{region}<table><caption>{caption}</caption>{head}<tbody>\n{rows}</tbody></table></div>\n")
