@@ -71,9 +71,7 @@ impl Attention {
                 }
             }
     }
-}
 
-impl Attention {
     /// Returns the width of the output's gate; 0 without one.
     pub(crate) fn gate_width(&self) -> f64 {
         let head = match self.kind {
