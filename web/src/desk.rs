@@ -139,6 +139,11 @@ impl Desk {
         self.runs.track();
     }
 
+    /// Has everything asked again that follows the runs.
+    pub(crate) fn ask_again(self) {
+        self.runs.update(|count| *count += 1);
+    }
+
     /// Changes whenever something under way went on.
     pub(crate) fn track_live(self) {
         self.live.track();

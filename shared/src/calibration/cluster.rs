@@ -1,7 +1,7 @@
 //! How a cluster differs from the model, from its own measured runs.
 
 use super::ErrorSummary;
-use super::fit::{LeastSquares, LogPrior, ROUNDS};
+use super::fit::{FittedModel, LeastSquares, LogPrior, ROUNDS};
 use crate::cluster_factors::{ClusterFactor, ClusterFactors};
 use crate::estimate::{Anchors, Breakdown, Constants, Inputs};
 use crate::options::TrainingOptions;
@@ -220,10 +220,10 @@ const FIXED: f64 = 1e-6;
 
 /// Returns the fit of the factors to runs.
 fn problem<'a>(
-    runs: &'a [Corrected<'_>],
+    runs: &'a [Corrected<'a>],
     constants: &'a Constants,
     choice: FactorChoice,
-) -> LeastSquares<impl Fn(&[f64]) -> Vec<f64> + use<'a>> {
+) -> LeastSquares<ClusterRuns<'a>> {
     // If the runs differ from 1 by more than machines usually do, the prior of the step time is widened.
     let logs: Vec<f64> =
         runs.iter().map(|run| run.log_ratio(&ClusterFactors::default(), constants)).collect();
@@ -237,14 +237,24 @@ fn problem<'a>(
         priors: ClusterFactor::ALL.map(|factor| LogPrior::new(1.0, prior(factor))).into(),
         weights: vec![1.0; runs.len()],
         noise: RUNS,
-        log_ratios: move |values: &[f64]| {
-            let factors = of_values(values);
-            runs.iter().map(|run| run.log_ratio(&factors, constants)).collect()
-        },
+        model: ClusterRuns { runs, constants },
     }
 }
 
-fn fit(problem: &LeastSquares<impl Fn(&[f64]) -> Vec<f64>>) -> Vec<f64> {
+/// The step times of a cluster's runs.
+struct ClusterRuns<'a> {
+    runs: &'a [Corrected<'a>],
+    constants: &'a Constants,
+}
+
+impl FittedModel for ClusterRuns<'_> {
+    fn log_ratios(&self, values: &[f64]) -> Vec<f64> {
+        let factors = of_values(values);
+        self.runs.iter().map(|run| run.log_ratio(&factors, self.constants)).collect()
+    }
+}
+
+fn fit(problem: &LeastSquares<ClusterRuns<'_>>) -> Vec<f64> {
     problem.fit(&[1.0; ClusterFactor::ALL.len()], ROUNDS)
 }
 

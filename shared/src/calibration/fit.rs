@@ -2,8 +2,10 @@
 //!
 //! Sums run in the order of the rows, so that every processor gets the same bits.
 
+use crate::catalog::Generation;
 use crate::estimate::{Breakdown, Constant, Constants};
-use crate::measurements::Measurement;
+use crate::measurements::{MeasuredScenario, Measurement};
+use crate::precision::{Dtype, Width};
 
 /// Noise of a measurement, as the standard deviation of the logarithm of its step time.
 const NOISE: f64 = 0.05;
@@ -55,16 +57,82 @@ pub fn fit(all: &[Constant], start: &[f64], points: &[FitPoint<'_>], rounds: usi
         priors: all.iter().map(|constant| LogPrior::new(constant.prior, constant.spread)).collect(),
         weights: points.iter().map(|point| point.weight).collect(),
         noise: NOISE,
-        log_ratios: |values: &[f64]| {
-            let constants = Constants::from_values(all, values);
-            let log_ratio = |time: f64, point: &FitPoint<'_>| libm::log(time / point.step_time_s);
-            points
-                .iter()
-                .map(|point| predict(point.row, &constants).map_or(0.0, |time| log_ratio(time, point)))
-                .collect()
-        },
+        model: StepTimes { all, points },
     };
     problem.fit(start, rounds)
+}
+
+/// The step times of the fitted rows.
+struct StepTimes<'a> {
+    all: &'a [Constant],
+    points: &'a [FitPoint<'a>],
+}
+
+impl StepTimes<'_> {
+    fn log_ratio(point: &FitPoint<'_>, constants: &Constants) -> f64 {
+        predict(point.row, constants).map_or(0.0, |time| libm::log(time / point.step_time_s))
+    }
+}
+
+impl FittedModel for StepTimes<'_> {
+    fn log_ratios(&self, values: &[f64]) -> Vec<f64> {
+        let constants = Constants::from_values(self.all, values);
+        self.points.iter().map(|point| StepTimes::log_ratio(point, &constants)).collect()
+    }
+
+    fn log_ratios_moved(&self, values: &[f64], place: usize, before: &[f64]) -> Vec<f64> {
+        let constants = Constants::from_values(self.all, values);
+        let name = &*self.all[place].name;
+        let moved = |(point, before): (&FitPoint<'_>, &f64)| match &point.row.scenario {
+            Ok(scenario) if is_used(name, scenario) => StepTimes::log_ratio(point, &constants),
+            _ => *before,
+        };
+        self.points.iter().zip(before).map(moved).collect()
+    }
+}
+
+/// Returns whether the step time of a scenario depends on the constant with that name. It may say so of more constants than are
+/// used, but not of fewer.
+fn is_used(constant: &str, scenario: &MeasuredScenario) -> bool {
+    let (layout, options, dtype) = (&scenario.layout, &scenario.options, scenario.dtype);
+    let generation = scenario.gpu.generation;
+    if let Some(id) = constant.strip_prefix("gpu ") {
+        return scenario.gpu.id.split(':').next() == Some(id);
+    }
+    if let Some(id) = constant.strip_prefix("stack ") {
+        return options.software.base().id() == id;
+    }
+    match constant {
+        "gemm_ampere" | "attention_ampere" => generation == Generation::Ampere,
+        "gemm_hopper" | "attention_hopper" | "attention_hopper_old" => generation == Generation::Hopper,
+        "gemm_blackwell" | "attention_blackwell" | "nvlink_blackwell" | "blackwell_before_2509" => {
+            generation == Generation::Blackwell
+        }
+        "nvlink" => generation != Generation::Blackwell,
+        "gemm_fp8_hopper" => dtype.width() == Width::Fp8 && generation != Generation::Blackwell,
+        "gemm_fp8_blackwell" => dtype.width() == Width::Fp8 && generation == Generation::Blackwell,
+        "gemm_nvfp4" | "passes_nvfp4" => dtype == Dtype::Nvfp4,
+        "passes_fp8" | "passes_mxfp8" => dtype != Dtype::Bf16,
+        "experts"
+        | "experts_narrow"
+        | "experts_before_2606"
+        | "unfused_before_2606"
+        | "passes_before_2509"
+        | "imbalance"
+        | "passes_routed"
+        | "route_s"
+        | "route_host_s"
+        | "exchange_nvlink"
+        | "exchange_network"
+        | "ep_exposed" => scenario.architecture.moe.is_some(),
+        "passes_scan" => scenario.architecture.mamba.is_some() || scenario.architecture.linear.is_some(),
+        "kernels_eager" | "host_eager" => options.software.properties().eager,
+        "host_tp" | "tp_exposed" => layout.tp() > 1,
+        "pp_exposed" => layout.pp() > 1,
+        "passes_ring" | "cp_exposed" => layout.cp() > 1,
+        "fsdp_exposed" => options.fsdp,
+        _ => true,
+    }
 }
 
 /// What is known of a positive value before the fit: its logarithm is normally distributed.
@@ -80,18 +148,28 @@ impl LogPrior {
     }
 }
 
+/// What is fitted: predictions that depend on values.
+pub(super) trait FittedModel {
+    /// Returns the logarithm of predicted over measured, of each measurement.
+    fn log_ratios(&self, values: &[f64]) -> Vec<f64>;
+
+    /// Like [`FittedModel::log_ratios`], of values that differ only at `place` from those that gave `before`.
+    fn log_ratios_moved(&self, values: &[f64], _place: usize, _before: &[f64]) -> Vec<f64> {
+        self.log_ratios(values)
+    }
+}
+
 /// A fit of positive values to measurements: robust least squares on logarithms.
-pub(super) struct LeastSquares<R> {
+pub(super) struct LeastSquares<M> {
     pub(super) priors: Vec<LogPrior>,
     /// The weight of each measurement.
     pub(super) weights: Vec<f64>,
     /// Noise of a measurement, as the standard deviation of its logarithm.
     pub(super) noise: f64,
-    /// The logarithm of predicted over measured, of each measurement, at some values.
-    pub(super) log_ratios: R,
+    pub(super) model: M,
 }
 
-impl<R: Fn(&[f64]) -> Vec<f64>> LeastSquares<R> {
+impl<M: FittedModel> LeastSquares<M> {
     /// Returns the values that fit best, by Levenberg–Marquardt from `start`.
     pub(super) fn fit(&self, start: &[f64], rounds: usize) -> Vec<f64> {
         let mut x: Vec<f64> = start.iter().map(|value| libm::log(*value)).collect();
@@ -135,7 +213,8 @@ impl<R: Fn(&[f64]) -> Vec<f64>> LeastSquares<R> {
     }
 
     fn objective(&self, x: &[f64]) -> Objective {
-        let residuals = self.residuals(x);
+        let log_ratios = self.model.log_ratios(&exponentials(x));
+        let residuals: Vec<f64> = log_ratios.iter().map(|log_ratio| log_ratio / self.noise).collect();
         let mut total = 0.0;
         for (residual, weight) in residuals.iter().zip(&self.weights) {
             let size = residual.abs();
@@ -146,13 +225,7 @@ impl<R: Fn(&[f64]) -> Vec<f64>> LeastSquares<R> {
             let off = (x - prior.mean) / prior.spread;
             total += off * off;
         }
-        Objective { total, residuals }
-    }
-
-    /// Returns the logarithms of predicted over measured, in units of the noise.
-    fn residuals(&self, x: &[f64]) -> Vec<f64> {
-        let values: Vec<f64> = x.iter().map(|x| libm::exp(*x)).collect();
-        (self.log_ratios)(&values).into_iter().map(|log_ratio| log_ratio / self.noise).collect()
+        Objective { total, log_ratios, residuals }
     }
 
     fn normal_equations(&self, at: &Objective, x: &[f64]) -> (Vec<Vec<f64>>, Vec<f64>) {
@@ -162,8 +235,9 @@ impl<R: Fn(&[f64]) -> Vec<f64>> LeastSquares<R> {
         for index in 0..count {
             let mut moved = x.to_vec();
             moved[index] += STEP;
-            let shifted = self.residuals(&moved);
-            let slopes = shifted.iter().zip(&at.residuals).map(|(after, before)| (after - before) / STEP);
+            let shifted = self.model.log_ratios_moved(&exponentials(&moved), index, &at.log_ratios);
+            let pairs = shifted.iter().zip(&at.residuals);
+            let slopes = pairs.map(|(after, before)| (after / self.noise - before) / STEP);
             columns.push(slopes.collect::<Vec<f64>>());
         }
         let weights: Vec<f64> = at
@@ -197,7 +271,14 @@ impl<R: Fn(&[f64]) -> Vec<f64>> LeastSquares<R> {
 /// The objective at one set of values.
 struct Objective {
     total: f64,
+    /// The logarithms of predicted over measured.
+    log_ratios: Vec<f64>,
+    /// The same in units of the noise.
     residuals: Vec<f64>,
+}
+
+fn exponentials(x: &[f64]) -> Vec<f64> {
+    x.iter().map(|x| libm::exp(*x)).collect()
 }
 
 /// Solves the damped equations by Cholesky decomposition; `None` if they are not positive definite.
@@ -236,4 +317,32 @@ fn solve(matrix: &[Vec<f64>], right: &[f64], damping: f64) -> Option<Vec<f64>> {
         y[i] = sum / lower[i][i];
     }
     Some(y)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measurements::embedded;
+
+    #[test]
+    fn no_step_time_depends_on_a_constant_that_it_does_not_use() {
+        let all = Constant::all();
+        let values: Vec<f64> = all.iter().map(|constant| constant.value).collect();
+        let rows = || points(embedded().iter().filter(|row| row.is_for_fitting()));
+        let base = Constants::from_values(&all, &values);
+        let usual: Vec<Option<f64>> = rows().iter().map(|point| predict(point.row, &base)).collect();
+        let mut unused = 0;
+        for (place, constant) in all.iter().enumerate() {
+            let mut moved = values.clone();
+            moved[place] *= 3.0;
+            let moved = Constants::from_values(&all, &moved);
+            for (point, usual) in rows().iter().zip(&usual) {
+                if point.row.scenario.as_ref().is_ok_and(|scenario| !is_used(&constant.name, scenario)) {
+                    assert_eq!(predict(point.row, &moved), *usual, "{} of {}", constant.name, point.row.id);
+                    unused += 1;
+                }
+            }
+        }
+        assert!(unused > rows().len() * all.len() / 2, "{unused}");
+    }
 }

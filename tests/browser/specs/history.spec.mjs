@@ -91,3 +91,25 @@ test("of many regressions Results tells three at once, and the others on request
   await page.getByText("1 more").click();
   await expect(regressions).toHaveCount(4);
 });
+
+test("a regression is acknowledged with a reason, and Results lists it no more until that is withdrawn", async ({ page, server }) => {
+  await server.put(13.5, { carried: carried("llama-405b", 1), log: false });
+  await page.goto(`/history#token=${server.token}`);
+  const line = page.getByRole("region", { name: "llama3.1-405b/h100/fp8/512@25.04 on eos", exact: true });
+  const reason = line.getByLabel("Why it was slow, or what is done about it");
+  await reason.fill("A switch was replaced.");
+  await expectAccessible(page);
+  await reason.press("Enter");
+  await expect(line.getByText(/^Acknowledged by .+ at \d{4}-\d\d-\d\d \d\d:\d\d UTC: A switch was replaced\.$/)).toBeVisible();
+  await expect(reason).toHaveCount(0);
+  await expect(line.locator(".notice.wrong")).toContainText("Regression: ");
+  await page.goto("/results");
+  await expect(page.locator("table.reports tbody tr")).toHaveCount(1);
+  const regressions = page.getByRole("region", { name: "Regressions" });
+  await expect(regressions).toHaveCount(0);
+  await page.goto("/history");
+  await line.getByRole("button", { name: "Withdraw" }).click();
+  await expect(reason).toBeVisible();
+  await page.goto("/results");
+  await expect(regressions).toBeVisible();
+});

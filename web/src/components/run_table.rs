@@ -1,4 +1,6 @@
 //! The table of runs: status, step time, and the difference from the published number and from the plan.
+//!
+//! Every change of the view redraws every row, so a long table starts with its first rows.
 
 use crate::address::{Address, query};
 use crate::message::Row;
@@ -7,6 +9,9 @@ use std::sync::Arc;
 use trainplan_shared::field::Field;
 use trainplan_shared::spec::Spec;
 use trainplan_shared::tables::PageHeading;
+
+/// How many rows a table starts with, and how many more a press adds.
+const ROWS_AT_ONCE: usize = 100;
 
 /// Runs and their figures. On a narrow screen each row is a card.
 #[component]
@@ -30,7 +35,12 @@ pub(crate) fn RunTable(
     #[prop(optional)]
     below: bool,
 ) -> impl IntoView {
+    let address = Address::of_page();
+    let view = Memo::new(move |_| view_of(address));
     let rows = Memo::new(move |_| rows.get());
+    let most = RwSignal::new(ROWS_AT_ONCE);
+    let drawn = move || rows.with(|rows| rows.iter().take(most.get()).cloned().collect::<Vec<_>>());
+    let more_rows = move || rows.with(Vec::len).saturating_sub(most.get());
     let columns = Memo::new(move |_| {
         let is_shown = |column: &PageHeading| {
             !column.is_optional || rows.with(|rows| rows.iter().any(|row| row.text(column.key).is_some()))
@@ -48,12 +58,22 @@ pub(crate) fn RunTable(
                     </tr>
                 </thead>
                 <tbody>
-                    <For each=move || rows.get() key=|row| (row.id.clone(), row.number, Arc::as_ptr(row).addr()) let(row)>
-                        <RunRow row first columns more=more.clone() below />
+                    <For each=drawn key=|row| (row.id.clone(), row.number, Arc::as_ptr(row).addr()) let(row)>
+                        <RunRow row first columns view more=more.clone() below />
                     </For>
                 </tbody>
             </table>
         </div>
+        <Show when=move || { more_rows() > 0 }>
+            <div class="buttons">
+                <button type="button" class="action" on:click=move |_| most.update(|most| *most += ROWS_AT_ONCE)>
+                    {move || format!("Show {} more", more_rows().min(ROWS_AT_ONCE))}
+                </button>
+                <button type="button" class="action" on:click=move |_| most.set(usize::MAX)>
+                    {move || format!("Show all {}", rows.with(Vec::len))}
+                </button>
+            </div>
+        </Show>
     }
 }
 
@@ -77,16 +97,16 @@ fn RunRow(
     row: Arc<Row>,
     first: &'static str,
     columns: Memo<Vec<PageHeading>>,
+    view: Memo<Spec>,
     more: ViewFnOf,
     below: bool,
 ) -> impl IntoView {
-    let address = Address::of_page();
     let (folder, file) = split(&row.path);
     let name = match row.id.is_empty() {
         true => file.into_any(),
         false => {
             let id = row.id.clone();
-            view! { <a href=move || run_href(address, &id)>{file}</a> }.into_any()
+            view! { <a href=move || view.with(|view| run_href_of(view, &id))>{file}</a> }.into_any()
         }
     };
     let cells = {
@@ -121,7 +141,11 @@ fn RunRow(
 
 /// Returns the address of a run, with the window, convention and recipe of this page.
 pub(crate) fn run_href(address: Address, id: &str) -> String {
-    format!("/run?{}", query(&view_of(address), &[("id", id.to_string())]))
+    run_href_of(&view_of(address), id)
+}
+
+fn run_href_of(view: &Spec, id: &str) -> String {
+    format!("/run?{}", query(view, &[("id", id.to_string())]))
 }
 
 /// Returns the address of a comparison, with the window, convention and recipe of this page.

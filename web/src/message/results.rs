@@ -179,6 +179,13 @@ pub(crate) enum Question {
         /// Its id.
         id: String,
     },
+    /// Acknowledge the alerts of a run.
+    Acknowledge {
+        /// The run's id.
+        run: String,
+        /// Why it was slow; none to withdraw the acknowledgement.
+        reason: Option<String>,
+    },
     /// The scope of the signed-in user.
     Scope,
     /// The time lines whose newest run is a regression.
@@ -503,12 +510,28 @@ pub(crate) struct TimeLine {
     pub(crate) published_s: Option<f64>,
     /// The newest run judged by the thresholds that could judge it.
     pub(crate) checks: Vec<CheckLine>,
+    /// What the server keeps about its regression.
+    pub(crate) alert: Option<RunAlert>,
+}
+
+/// The alerts that the server sent about a run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct RunAlert {
+    /// The run's id.
+    pub(crate) run: String,
+    /// Who acknowledged them, when and why, as a sentence; none if nobody did.
+    pub(crate) acknowledged: Option<String>,
 }
 
 impl TimeLine {
     /// Returns whether the newest run is a regression.
     pub(crate) fn is_regression(&self) -> bool {
         self.checks.iter().any(|check| check.is_regression)
+    }
+
+    /// Returns whether somebody acknowledged that.
+    pub(crate) fn is_acknowledged(&self) -> bool {
+        self.alert.as_ref().is_some_and(|alert| alert.acknowledged.is_some())
     }
 }
 

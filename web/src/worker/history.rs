@@ -1,9 +1,11 @@
 //! Step times over time, as the server judges them.
 
 use super::server;
-use crate::message::{CheckLine, RequestError, TimeLine, TimePoint};
+use crate::message::{CheckLine, RequestError, RunAlert, TimeLine, TimePoint};
 use std::cmp::Reverse;
-use trainplan_shared::api::RunHistories;
+use trainplan_shared::api::{
+    Acknowledgement, AcknowledgementRequest, AlertRecord, AlertRecords, RunHistories,
+};
 use trainplan_shared::history::{self, ChangePoint, CheckOutcome, ThresholdCheck, ThresholdKind};
 use trainplan_shared::units::{minute, signed, significant};
 use web_sys::js_sys::Date;
@@ -15,14 +17,38 @@ const NEWEST: &str = "limit=1000";
 pub(super) async fn read(query: &str) -> Result<Vec<TimeLine>, RequestError> {
     let RunHistories { series, .. } = server::get(&format!("/history?{query}")).await?;
     let mut lines: Vec<TimeLine> = series.iter().map(time_line).collect();
+    if lines.iter().any(TimeLine::is_regression) {
+        let AlertRecords { items } = server::get("/alerts").await?;
+        for line in lines.iter_mut().filter(|line| line.is_regression()) {
+            line.alert = line.points.last().and_then(|newest| run_alert(&items, &newest.id));
+        }
+    }
     lines.sort_by_key(|line| (!line.is_regression(), Reverse(line.points.len())));
     Ok(lines)
 }
 
-/// Returns the time lines, without their runs, whose newest run is a regression.
+/// Acknowledges the alerts of a run, or without a reason withdraws that.
+pub(super) async fn acknowledge(run: &str, reason: Option<String>) -> Result<(), RequestError> {
+    let path = format!("/runs/{run}/acknowledgement");
+    match reason {
+        None => server::delete(&path).await,
+        Some(reason) => server::set(&path, &AcknowledgementRequest { reason }).await,
+    }
+}
+
+/// Returns what the server keeps about the alerts of a run; none if it has none.
+fn run_alert(alerts: &[AlertRecord], run: &str) -> Option<RunAlert> {
+    let alert = alerts.iter().find(|alert| alert.run == run)?;
+    let told = |Acknowledgement { at, by, reason }: &Acknowledgement| {
+        format!("Acknowledged by {by} at {}: {reason}", minute(at))
+    };
+    Some(RunAlert { run: run.into(), acknowledged: alert.acknowledged.as_ref().map(told) })
+}
+
+/// Returns the time lines, without their runs, whose newest run is a regression that nobody acknowledged.
 pub(super) async fn regressions() -> Result<Vec<TimeLine>, RequestError> {
     let mut lines = read(NEWEST).await?;
-    lines.retain(TimeLine::is_regression);
+    lines.retain(|line| line.is_regression() && !line.is_acknowledged());
     for line in &mut lines {
         line.points.clear();
     }
@@ -54,6 +80,7 @@ fn time_line(series: &history::TimeLine) -> TimeLine {
         cluster: series.key.cluster.clone(),
         points: points.collect(),
         published_s: series.points.iter().rev().find_map(|point| point.baseline_step_time_s),
+        alert: None,
         checks: series.checks.iter().filter_map(|check| check_line(series, check)).collect(),
     }
 }

@@ -86,6 +86,9 @@ async fn answer(question: Question) -> Result<Answer, RequestError> {
         Question::Upload => upload::upload().await.map(Answer::UploadSummary),
         Question::Rescore { id, recipe } => runs::rescore(&id, &recipe).await.map(|()| Answer::Done),
         Question::Delete { id } => runs::delete(&id).await.map(|()| Answer::Done),
+        Question::Acknowledge { run, reason } => {
+            history::acknowledge(&run, reason).await.map(|()| Answer::Done)
+        }
         Question::Scope => server::scope().await.map(Answer::Scope),
         Question::Regressions => history::regressions().await.map(Answer::History),
         Question::Opened => share::opened().await.map(Answer::Opened),

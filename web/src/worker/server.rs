@@ -51,6 +51,12 @@ pub(super) async fn create<T: DeserializeOwned>(path: &str, of: &impl Serialize)
     serde_json::from_slice(&told).map_err(|error| RequestError::Other(error.to_string()))
 }
 
+/// Puts JSON to a path whose answer is empty.
+pub(super) async fn set(path: &str, of: &impl Serialize) -> Result<(), RequestError> {
+    let json = serde_json::to_string(of).map_err(|error| RequestError::Other(error.to_string()))?;
+    send("PUT", path, Some(&json)).await.map(|_| ())
+}
+
 pub(super) async fn delete(path: &str) -> Result<(), RequestError> {
     send("DELETE", path, None).await.map(|_| ())
 }

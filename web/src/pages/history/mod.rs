@@ -1,5 +1,7 @@
 //! The History page: step times over time, and regressions.
 
+mod acknowledge;
+
 use crate::address::{Address, name_page};
 use crate::components::chart::{Chart, ChartLine, ChartMarkers, LineChart};
 use crate::components::field::AddressProblems;
@@ -102,6 +104,7 @@ fn TimeLineSection(line: Memo<TimeLine>) -> impl IntoView {
         <section class="scaling" aria-label=title.clone()>
             <h2>{title.clone()}</h2>
             {move || line.with(|line| judged(address, line))}
+            <acknowledge::AlertNote alert=Memo::new(move |_| line.with(|line| line.alert.clone())) />
             <Show when=move || { count.get() > 1 }><Chart chart summary /></Show>
             <p class="buttons">{move || line.with(|line| comparisons(address, line))}</p>
             <details>

@@ -53,6 +53,8 @@ const KEYS: [&str; 11] =
 struct Results {
     /// The dropped files' rows, by path, and their steps.
     rows: Memo<Vec<(Arc<Row>, Arc<LogCurve>)>>,
+    /// The ids of the selected runs.
+    picked: Memo<Vec<String>>,
 }
 
 impl Results {
@@ -70,7 +72,7 @@ pub(crate) fn ResultsPage() -> impl IntoView {
     let (desk, entries) = (Desk::of_app(), Entries::of_app());
     provide_problems(address);
     let rows = Memo::new(move |_| entries.rows());
-    provide_context(Results { rows });
+    provide_context(Results { rows, picked: Memo::new(move |_| picks::picks(address)) });
     let dropped =
         Memo::new(move |_| rows.with(|rows| rows.iter().map(|(row, _)| row.clone()).collect::<Vec<_>>()));
     Effect::new(move |_| entries.look(link::write(&address.spec())));

@@ -1,13 +1,14 @@
 //! Selects runs to compare. The address has the selection.
 
-use super::PICKS;
 use super::identify::IdentifyPicked;
+use super::{PICKS, Results};
 use crate::address::Address;
 use crate::components::run_table::compare_href;
 use crate::message::Row;
 use leptos::prelude::*;
 
-fn picks(address: Address) -> Vec<String> {
+/// Returns the ids of the selected runs.
+pub(super) fn picks(address: Address) -> Vec<String> {
     address.own(PICKS).split(',').filter(|id| !id.is_empty()).map(str::to_string).collect()
 }
 
@@ -17,12 +18,13 @@ pub(super) fn pick(address: Address, row: &Row) -> AnyView {
         return ().into_any();
     }
     let id = row.id.clone();
+    let picked = Results::of_page().picked;
     let is_picked = {
         let id = id.clone();
-        move || picks(address).contains(&id)
+        move || picked.with(|picked| picked.contains(&id))
     };
     let change = move |event| {
-        let mut all = picks(address);
+        let mut all = picked.get_untracked();
         all.retain(|other| *other != id);
         if event_target_checked(&event) {
             all.push(id.clone());
@@ -43,7 +45,7 @@ pub(super) fn pick(address: Address, row: &Row) -> AnyView {
 #[component]
 pub(super) fn ComparePicked() -> impl IntoView {
     let address = Address::of_page();
-    let picked = Memo::new(move |_| picks(address));
+    let picked = Results::of_page().picked;
     let label = move || match picked.with(Vec::len) {
         1 => "Compare 1 run with its plan".to_string(),
         count => format!("Compare {count} runs"),
