@@ -143,6 +143,11 @@ impl Price {
     pub fn is_reservation(&self) -> bool {
         matches!(self.source, PriceSource::Assumed { form: PurchaseForm::Reserved, .. })
     }
+
+    /// Whether it is the assumed price of GPUs on demand.
+    pub fn is_on_demand(&self) -> bool {
+        matches!(self.source, PriceSource::Assumed { form: PurchaseForm::OnDemand, .. })
+    }
 }
 
 const YEAR_H: f64 = 365.25 * 24.0;

@@ -37,7 +37,7 @@ pub(super) fn layout(plan: &mut LaunchPlan) {
     for (field, value) in plan.target.taken(plan.scenario) {
         plan.incomparable.push(match field {
             Field::Gbs => format!("the published runs don't use a global batch size of {value}"),
-            _ => format!("the recipe doesn't run with {} {value}", field.label()),
+            _ => format!("the published runs have another {} than {value}", field.label()),
         });
         plan.set(field, ShellWord::of(value));
     }

@@ -19,6 +19,8 @@ use std::str::FromStr;
 
 /// The fewest tokens of a run; fewer are a typing error.
 const FEWEST_TOKENS: f64 = 1e6;
+/// The most tokens of a run: some thirty times as many as the largest known one.
+const MOST_TOKENS: f64 = 1e15;
 
 impl Spec {
     /// Returns the model FLOPs of the scenario in the fields. Without a recipe, only the model is required.
@@ -115,8 +117,15 @@ impl Spec {
     /// The text is not a number, or fewer than a million.
     pub fn typed_tokens(&self) -> Result<Option<f64>, Problem> {
         let tokens = self.count(Field::Tokens)?;
-        let Some(few) = tokens.filter(|tokens| *tokens < FEWEST_TOKENS) else { return Ok(tokens) };
         let text = self.raw(Field::Tokens);
+        if tokens.is_some_and(|tokens| tokens > MOST_TOKENS) {
+            let message = message![
+                Field::Tokens,
+                format!(" must be at most 1000T: nobody has more text than that. It is \"{text}\".")
+            ];
+            return Err(Problem::new(Field::Tokens, text, message));
+        }
+        let Some(few) = tokens.filter(|tokens| *tokens < FEWEST_TOKENS) else { return Ok(tokens) };
         let message =
             message![Field::Tokens, format!(" must be at least 1M: a model learns nothing from {text}.")];
         let problem = Problem::new(Field::Tokens, text, message);

@@ -62,44 +62,36 @@ impl GlobalBatches {
         self.freedom == Freedom::Assumed
     }
 
-    /// Returns other permitted batches that suit a number of GPUs: a multiple of its odd divisor and of a power of two, near
-    /// the assumed batch or the upper end of the range; in a range, also the largest multiple of the number itself. Empty if
-    /// the usual ones suit it, or no other is permitted.
+    /// Returns other permitted batches that suit a number of GPUs, ascending: multiples of its odd divisor and of a power of two
+    /// on both sides of the assumed batch or near the upper end of the range, and multiples of the number itself. Empty if the
+    /// usual ones suit it, or no other is permitted.
     pub fn suited(&self, gpus: u32) -> Vec<u32> {
-        let mut sizes: Vec<u32> = self.near_the_upper_end(gpus).into_iter().collect();
-        if let (Freedom::Range, [least, .., most]) = (self.freedom, &*self.sizes)
-            && let Some(times) = most.checked_div(gpus)
-        {
-            sizes.extend(Some(times * gpus).filter(|size| size >= least));
+        let odd = gpus.checked_shr(gpus.trailing_zeros()).unwrap_or(0);
+        let (Some(least), Some(most)) = (self.sizes.first(), self.sizes.last()) else { return Vec::new() };
+        if odd == 0 {
+            return Vec::new();
         }
-        sizes.retain(|size| !self.sizes.contains(size));
-        sizes.dedup();
-        sizes
-    }
-
-    fn near_the_upper_end(&self, gpus: u32) -> Option<u32> {
-        let (least, most) = (*self.sizes.first()?, *self.sizes.last()?);
-        let odd = gpus.checked_shr(gpus.trailing_zeros())?;
-        let near = f64::from(most);
+        let near = f64::from(*most);
         // The largest unit that still has a multiple close by.
-        let units = |share: f64| {
+        let unit = |share: f64| {
             let fits = move |unit: &u32| f64::from(*unit) <= near * share;
             std::iter::successors(Some(odd), |unit| unit.checked_mul(2)).take_while(fits).last()
         };
-        match self.freedom {
-            Freedom::Fixed => None,
-            Freedom::Assumed if odd == 1 => None,
+        let around = |unit: u32| [most / unit, most / unit + 1].map(|times| times * unit);
+        let sizes: Vec<u32> = match self.freedom {
+            Freedom::Fixed => Vec::new(),
+            Freedom::Assumed if odd == 1 => Vec::new(),
             Freedom::Assumed => {
-                let unit = units(2.0 * MOST_CHANGE)?;
-                let multiple = (libm::round(near / f64::from(unit)) as u32).max(1) * unit;
-                let change = libm::fabs(f64::from(multiple) / near - 1.0);
-                Some(multiple).filter(|_| change <= MOST_CHANGE)
+                let is_near = |size: &u32| libm::fabs(f64::from(*size) / near - 1.0) <= MOST_CHANGE;
+                let units = unit(2.0 * MOST_CHANGE).into_iter().chain([gpus]);
+                units.flat_map(around).filter(is_near).collect()
             }
             Freedom::Range => {
-                let unit = units(MOST_CHANGE)?;
-                Some(most / unit * unit).filter(|size| *size >= least)
+                let units = unit(MOST_CHANGE).into_iter().chain([gpus]);
+                units.map(|unit| most / unit * unit).filter(|size| size >= least).collect()
             }
-        }
+        };
+        ascending(&sizes).into_iter().filter(|size| !self.sizes.contains(size)).collect()
     }
 }
 
@@ -112,8 +104,10 @@ mod tests {
         let batches = GlobalBatches::assumed(1024);
         assert_eq!(
             [512, 768, 576, 1000, 640].map(|gpus| batches.suited(gpus)),
-            [vec![], vec![960], vec![1152], vec![1000], vec![960]]
+            [vec![], vec![960, 1152], vec![1152], vec![1000], vec![960, 1120]]
         );
+        // FSDP over all GPUs needs a multiple of them.
+        assert_eq!(batches.suited(896), [896, 1120]);
         for gpus in (8..4096).step_by(8) {
             for size in batches.suited(gpus) {
                 assert!((870..=1178).contains(&size), "{gpus}: {size}");
@@ -127,7 +121,7 @@ mod tests {
         assert!(GlobalBatches::assumed(1024).suited(0).is_empty());
         let range = GlobalBatches::range(732, 1220);
         assert_eq!(range.sizes(), [732, 1024, 1220]);
-        assert_eq!(range.suited(768), [1152, 768]);
+        assert_eq!(range.suited(768), [768, 1152]);
         assert!(GlobalBatches::range(1100, 1120).suited(768).is_empty());
         assert!(range.suited(0).is_empty());
     }

@@ -29,7 +29,7 @@ impl Question {
                 self.with_more_gpus(offer, tried, days / limit),
                 nearby.with_other_chance.map(|run| self.by_chance(run)),
                 affordable.and_then(|run| self.with_deadline(run)),
-                self.with_tokens(offer, run, limit / days),
+                self.with_tokens(offer, run, self.affordable_share(run).min(limit / days)),
             ]
             .into_iter()
             .flatten()
@@ -135,6 +135,12 @@ impl Question {
         let days = significant_up(days, if days < 10.0 { 2 } else { 3 });
         let setting = Setting::new(Field::Deadline, format!("{days}d"));
         Some(Relaxation { setting, run: run.clone() })
+    }
+
+    /// Returns the share of a plan's cost that the budget pays for: 1 if it pays for all.
+    fn affordable_share(&self, run: &PlannedRun) -> f64 {
+        let share = self.budget().zip(run.expected_cost).map(|(budget, cost)| budget / cost);
+        share.map_or(1.0, |share| share.min(1.0))
     }
 
     /// Returns the tokens for which a plan reaches the goal: a share of the question's.

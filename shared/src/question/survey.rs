@@ -18,8 +18,8 @@ pub struct Survey<'a> {
     /// How many layouts the answer lists.
     listed: usize,
     search: LayoutSearch<'a>,
-    /// The searches with a batch that suits some numbers of GPUs better. They are few, and a map would make the worker larger.
-    suited: Vec<(u32, LayoutSearch<'a>)>,
+    /// The searches with batches that suit some numbers of GPUs better. They are few, and a map would make the worker larger.
+    suited: Vec<(Vec<u32>, LayoutSearch<'a>)>,
     waiting: VecDeque<u32>,
     /// Whether the counts below the best round one were added.
     refined: bool,
@@ -101,33 +101,35 @@ impl<'a> Survey<'a> {
     pub(super) fn best_run(&mut self, gpus: u32) -> Option<PlannedRun> {
         let (question, offer) = (self.question, self.offer);
         let usual = PlannedRun::best_of(&self.search, question, offer, gpus);
-        self.question.gbs.suited(gpus).into_iter().fold(usual, |best, size| {
-            if self.suited(size).is_none() {
-                self.suited.push((size, self.search.with_batches(vec![size])));
-            }
-            let suited =
-                self.suited(size).and_then(|search| PlannedRun::best_of(search, question, offer, gpus));
-            let is_better = |one: &PlannedRun, than: &PlannedRun| {
-                one.time.high.days < than.time.high.days * WORTH_ANOTHER_BATCH
-            };
-            match (best, suited) {
-                (Some(best), Some(suited)) if is_better(&suited, &best) => Some(suited),
-                (best @ Some(_), _) => best,
-                (None, suited) => suited,
-            }
-        })
+        let sizes = question.gbs.suited(gpus);
+        if sizes.is_empty() {
+            return usual;
+        }
+        if self.suited(&sizes).is_none() {
+            self.suited.push((sizes.clone(), self.search.with_batches(sizes.clone())));
+        }
+        let suited =
+            self.suited(&sizes).and_then(|search| PlannedRun::best_of(search, question, offer, gpus));
+        let is_better = |one: &PlannedRun, than: &PlannedRun| {
+            one.time.high.days < than.time.high.days * WORTH_ANOTHER_BATCH
+        };
+        match (usual, suited) {
+            (Some(usual), Some(suited)) if is_better(&suited, &usual) => Some(suited),
+            (usual @ Some(_), _) => usual,
+            (None, suited) => suited,
+        }
     }
 
     /// Returns the search that found a plan.
     fn search_of(&self, run: &PlannedRun) -> &LayoutSearch<'a> {
-        let gbs = run.layout.candidate.gbs;
-        let is_usual = self.question.gbs.sizes().contains(&gbs);
-        self.suited(gbs).filter(|_| !is_usual).unwrap_or(&self.search)
+        let is_usual = self.question.gbs.sizes().contains(&run.layout.candidate.gbs);
+        let suited = self.suited(&self.question.gbs.suited(run.gpus));
+        suited.filter(|_| !is_usual).unwrap_or(&self.search)
     }
 
-    /// Returns the search with a batch that suits some numbers of GPUs better.
-    fn suited(&self, gbs: u32) -> Option<&LayoutSearch<'a>> {
-        let (_, search) = self.suited.iter().find(|(size, _)| *size == gbs)?;
+    /// Returns the search with these batches, which suit some numbers of GPUs better.
+    fn suited(&self, sizes: &[u32]) -> Option<&LayoutSearch<'a>> {
+        let (_, search) = self.suited.iter().find(|(of, _)| of == sizes)?;
         Some(search)
     }
 

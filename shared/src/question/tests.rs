@@ -210,10 +210,10 @@ fn a_deadline_and_a_budget_are_both_met() {
 
 #[test]
 fn a_plan_is_sought_for_each_chance_to_meet_the_deadline() {
-    let with = |chance: &str| answer(&small(&[(Field::Deadline, "10d"), (Field::Chance, chance)]));
+    let with = |chance: &str| answer(&small(&[(Field::Deadline, "12d"), (Field::Chance, chance)]));
     let (sure, even) = (with("9-in-10"), with("even"));
     let gpus = |run: Option<&PlannedRun>| run.unwrap().gpus;
-    assert!(sure.best().unwrap().time.high.days <= 10.0 && even.best().unwrap().days <= 10.0);
+    assert!(sure.best().unwrap().time.high.days <= 12.0 && even.best().unwrap().days <= 12.0);
     assert!(gpus(sure.best()) > gpus(even.best()));
     // Each names the other one, which its own search came close to.
     assert_eq!(gpus(sure.with_other_chance.as_ref()), gpus(even.best()));
@@ -367,12 +367,12 @@ fn a_run_for_a_budget_takes_no_years() {
         (Field::Model, "llama3.1-70b"),
         (Field::Tokens, "10T"),
         (Field::GpuTypes, "b200"),
-        (Field::Budget, "5M"),
+        (Field::Budget, "2M"),
         (Field::Purchase, "on-demand"),
     ];
     let found = answer(&ask(&fields));
     let Some(Unmet::TooExpensive { cost, tokens }) = found.unmet else { panic!("{:?}", found.unmet) };
-    assert!(cost > 5e6 && tokens < 10e12);
+    assert!(cost > 2e6 && tokens < 10e12);
     assert!(found.layouts[0].days <= 180.0);
     // Numbers of GPUs that were asked for are not judged by their days.
     let few = spec(&fields).with(Field::GpuRange, "16").with(Field::Budget, "50M").question().unwrap();
@@ -502,8 +502,8 @@ fn an_assumed_batch_suits_every_usual_number_of_gpus() {
         let run = answer.best().unwrap_or_else(|| panic!("{gpus} GPUs have a plan"));
         let change = f64::from(run.layout.candidate.gbs) / 1024.0 - 1.0;
         assert!(change.abs() <= 0.15, "{gpus}: {change}");
-        // What is listed below the best plan has its batch.
-        assert!(answer.layouts.iter().all(|other| other.layout.candidate.gbs == run.layout.candidate.gbs));
+        let is_near = |gbs: u32| (f64::from(gbs) / 1024.0 - 1.0).abs() <= 0.15;
+        assert!(answer.layouts.iter().all(|other| is_near(other.layout.candidate.gbs)), "{gpus}");
     }
 }
 

@@ -216,6 +216,12 @@ pub(super) fn tp_stays_in_domain(tp: u32, gpu: &Gpu) -> bool {
     used.is_multiple_of(tp)
 }
 
+/// Whether groups of experts of this size fill nodes: token dispatchers divide a group that spans nodes evenly among them.
+pub(super) fn fills_nodes(group: u32, gpu: &Gpu) -> bool {
+    let node = gpu.gpus_per_node.max(1);
+    group.is_multiple_of(node) || node.is_multiple_of(group)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -244,5 +250,18 @@ mod tests {
         let within = |id: &str| (1..=128).filter(|tp| tp_stays_in_domain(*tp, gpu(id))).collect::<Vec<u32>>();
         assert_eq!(within("h100"), [1, 2, 4, 8]);
         assert_eq!(within("gb200"), [1, 2, 4, 8, 16, 32, 64]);
+    }
+
+    #[test]
+    fn groups_of_experts_fill_nodes() {
+        let filled = |id: &str| {
+            let gpu = Catalog::embedded().gpu(id).unwrap();
+            [1, 2, 4, 5, 8, 10, 12, 16, 20, 40]
+                .into_iter()
+                .filter(|ep| fills_nodes(*ep, gpu))
+                .collect::<Vec<u32>>()
+        };
+        assert_eq!(filled("h100"), [1, 2, 4, 8, 16, 40]);
+        assert_eq!(filled("gb200"), [1, 2, 4, 8, 12, 16, 20, 40]);
     }
 }

@@ -1,6 +1,6 @@
 //! The layouts of a search: the values of each dimension, and how many combinations each rule discards.
 
-use super::rules::tp_stays_in_domain;
+use super::rules::{fills_nodes, tp_stays_in_domain};
 use super::{Candidate, FsdpSupport, Locks, Rule, StackRules};
 use crate::architecture::Architecture;
 use crate::batch::Batch;
@@ -111,7 +111,8 @@ impl<'a> SearchSpace<'a> {
                     .filter(within)
                     .collect();
                 let pairs = divisors(moe.experts).into_iter();
-                pairs.flat_map(|ep| widths.iter().map(move |width| (ep, *width))).collect()
+                let pairs = pairs.flat_map(|ep| widths.iter().map(move |width| (ep, *width)));
+                pairs.filter(|(ep, width)| fills_nodes(ep * width, self.gpu)).collect()
             }
             _ => vec![(1, 1)],
         };

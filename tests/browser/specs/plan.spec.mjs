@@ -34,7 +34,7 @@ test("a recipe opens in Plan with its published figures, and its script and link
   await expect(figure(page, "step-time")).toHaveText("12.42 s");
 
   await page.getByRole("tab", { name: "Launch" }).click();
-  await page.getByRole("button", { name: "Copy command" }).click();
+  await page.getByRole("button", { name: "Copy script" }).click();
   await expect(page.getByRole("button", { name: "Copied" })).toBeVisible();
   const copied = await page.evaluate(() => navigator.clipboard.readText());
   expect(copied).toBe(commandLine("launch", "--recipe", "llama3.1-405b/h100/fp8/1024@25.04"));

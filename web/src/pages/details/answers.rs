@@ -246,8 +246,16 @@ fn Figures() -> impl IntoView {
         let slowdown =
             plan.calculator.launch.latest().and_then(|launched| launched.launch.as_ref()?.slowdown);
         let by_script = days.zip(slowdown).map(|(days, slowdown)| {
-            let days = readable_days(days.mid * slowdown);
-            format!("Its launch script runs other software than planned, and takes about {days} days.")
+            let by_script = days.mid * slowdown;
+            let misses = deadline.get().is_some_and(|limit| days.mid <= limit && by_script > limit);
+            let consequence = match misses {
+                true => ", which misses the deadline. With the planned software:",
+                false => ".",
+            };
+            format!(
+                "Its launch script runs other software than planned, and takes about {} days{consequence}",
+                readable_days(by_script)
+            )
         });
         handover::name_figures(PlanFigures {
             plan: plan.spec.with(link::write),
@@ -298,7 +306,7 @@ fn RunFigures(run: WholeRun, without_failures: String) -> impl IntoView {
     let cost = whole_cost(&run).map(|cost| cost_texts(cost, &run.currency));
     let (low, high) = run.mwh;
     let (energy, energy_range) = energy_range(Spread { low, mid: (low + high) / 2.0, high });
-    let failures = readable_range(run.failures, readable_days);
+    let failures = readable_range(run.failures, |count| group_digits(count.round()));
     let goodput = format!("goodput {}–{}", significant(run.goodput.0 * 100.0, 3), percent(run.goodput.1));
     let form = run.purchase.clone().map_or(String::new(), |form| format!(", {form}"));
     view! {

@@ -200,7 +200,7 @@ fn Script() -> impl IntoView {
         <p class="basis">{of(|launch| launch.runs)}</p>
         <pre tabindex="0" aria-label="Launch script" data-script>{script}</pre>
         <div class="buttons">
-            <CopyButton text=script label="Copy command" primary=true disabled=is_old />
+            <CopyButton text=script label="Copy script" primary=true disabled=is_old />
             <DownloadButton text=script name label="Download" disabled=is_old />
             <DownloadButton text=campaign name="planned.campaign.toml" label="Download campaign" disabled=is_old />
         </div>

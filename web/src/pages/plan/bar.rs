@@ -7,6 +7,7 @@ use super::verdict::money;
 use crate::components::combobox::{Choice, Combobox, LastEntry};
 use crate::components::field::ProblemText;
 use crate::components::gpu_mark::{GpuMark, GpuSign};
+use leptos::ev::KeyboardEvent;
 use leptos::html::Input;
 use leptos::prelude::*;
 use trainplan_shared::benchmarks::BestMeasured;
@@ -25,12 +26,20 @@ pub(super) fn QuestionBar() -> impl IntoView {
     let plan = Planner::of_page();
     let is_open = RwSignal::new(false);
     let summary = move || plan.question.with(summary);
+    let escape = move |event: KeyboardEvent| {
+        // An open list takes the first one.
+        if event.key() == "Escape" && !event.default_prevented() {
+            is_open.set(false);
+        }
+    };
     view! {
+        <div class="scrim" class:open=is_open on:click=move |_| is_open.set(false)></div>
         <form
             class="question"
             class:open=is_open
             aria-label="Question"
             on:submit=|event| event.prevent_default()
+            on:keydown=escape
         >
             <button
                 type="button"

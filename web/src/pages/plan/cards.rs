@@ -128,7 +128,10 @@ fn card(
         return view! {
             {head(None)}
             <span class="bone hero"></span><span class="bone"></span><span class="bone wide"></span>
-            <small>{format!("{searched} GPU counts searched …")}</small>
+            <small>{match searched {
+                0 => "Waiting for the search …".to_string(),
+                searched => format!("{searched} GPU counts searched …"),
+            }}</small>
         }
         .into_any();
     };
@@ -458,7 +461,7 @@ fn Days(
                     {limit.map(|limit| view! { <span class="limit" style:left=share(limit)></span> })}
                     {as_measured.map(|days| view! { <span class="as-measured" style:left=share(days)></span> })}
                 </div>
-                <span>{readable_days(longest)}</span>
+                <span>{readable_days(longest)} " days"</span>
             </div>
             <div class="range-key">
                 <span class="of-span">"80 % range"</span>

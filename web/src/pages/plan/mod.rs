@@ -162,7 +162,7 @@ pub(crate) fn PlanPage() -> impl IntoView {
                 id=handover::DETAILS_ID
                 class="details"
                 class:stale=move || planner.is_outdated()
-                hidden=move || planner.has_no_plan()
+                hidden=move || planner.has_no_plan() || planner.has_no_answer()
             ></div>
         </div>
     }

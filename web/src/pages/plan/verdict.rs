@@ -49,6 +49,7 @@ pub(super) fn verdict(findings: &Findings) -> Option<Verdict> {
                     late(findings),
                     on_measured_software(offer),
                     as_measured(findings, offer),
+                    faster_layout(findings.goal(), offer),
                     waste(findings),
                     terms,
                     prices(findings),
@@ -67,6 +68,7 @@ pub(super) fn verdict(findings: &Findings) -> Option<Verdict> {
                     late(findings),
                     on_measured_software(first.0),
                     as_measured(findings, first.0),
+                    faster_layout(findings.goal(), first.0),
                     compared(first, second, goal),
                     others(reaching.collect::<Vec<_>>().as_slice(), currency),
                     waste(findings),
@@ -132,6 +134,28 @@ fn on_measured_software(offer: &OfferFindings) -> String {
         offer.gpu.name,
         readable_days(days.mid)
     )
+}
+
+/// The share of the days of the best plan below which another layout is worth a look.
+const CLEARLY_FASTER: f64 = 0.9;
+
+/// Returns which layout is expected to be clearly faster than the best one, which is best because its range ends earlier, as a
+/// sentence. With a deadline, the number of GPUs follows from the range.
+fn faster_layout(goal: AskedGoal, offer: &OfferFindings) -> String {
+    let Some(answer) = offer.answer.as_ref().filter(|_| !matches!(goal, AskedGoal::Deadline(_))) else {
+        return String::new();
+    };
+    let limit = answer.plan.as_ref().map_or(0.0, |plan| plan.days.mid * CLEARLY_FASTER);
+    let faster = answer.layouts.iter().filter(|plan| plan.days.mid <= limit);
+    let faster = faster.min_by(|one, other| one.days.mid.total_cmp(&other.days.mid));
+    faster.map_or(String::new(), |plan| {
+        format!(
+            "With the layout {} it may take only {} days ({}), but that prediction is less certain.",
+            plan.layout,
+            readable_days(plan.days.mid),
+            readable_range((plan.days.low, plan.days.high), readable_days)
+        )
+    })
 }
 
 /// Whether a plan costs no more than the budget, if there is one.
