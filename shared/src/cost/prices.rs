@@ -7,6 +7,7 @@ use crate::field::Field;
 use crate::message;
 use crate::problem::Problem;
 use crate::range::ValueRange;
+use crate::spec::Spec;
 use serde::{Serialize, Serializer};
 use std::fmt;
 use std::str::FromStr;
@@ -14,13 +15,25 @@ use std::sync::LazyLock;
 
 choices! {
     /// How GPUs are paid for. It changes the price by a factor of up to five.
+    #[derive(Default)]
     PurchaseForm of Field::Purchase {
         /// Bought: the total cost of ownership, with power, cooling and staff.
         Owned "owned" "Owned",
         /// Rented for one to three years.
+        #[default]
         Reserved "reserved" "Reserved",
         /// Rented by the hour, at list or market prices.
         OnDemand "on-demand" "On demand",
+    }
+}
+
+impl PurchaseForm {
+    /// Returns the form that is assumed for a run: a reservation lasts for years, so a budget for the run alone does not pay for it.
+    pub fn usual(spec: &Spec) -> PurchaseForm {
+        match spec.get(Field::Budget).is_some() && spec.get(Field::Deadline).is_none() {
+            true => PurchaseForm::OnDemand,
+            false => PurchaseForm::default(),
+        }
     }
 }
 
@@ -141,12 +154,12 @@ impl Price {
 
     /// Whether it is the assumed price of a reservation.
     pub fn is_reservation(&self) -> bool {
-        matches!(self.source, PriceSource::Assumed { form: PurchaseForm::Reserved, .. })
+        self.is_assumed_for(PurchaseForm::Reserved)
     }
 
-    /// Whether it is the assumed price of GPUs on demand.
-    pub fn is_on_demand(&self) -> bool {
-        matches!(self.source, PriceSource::Assumed { form: PurchaseForm::OnDemand, .. })
+    /// Whether it is the assumed price of a form of purchase.
+    pub fn is_assumed_for(&self, form: PurchaseForm) -> bool {
+        matches!(self.source, PriceSource::Assumed { form: own, .. } if own == form)
     }
 }
 

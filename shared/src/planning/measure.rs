@@ -106,7 +106,7 @@ impl Spec {
     /// Returns the tokens to train; 10¹² if none are given.
     ///
     /// # Errors
-    /// The text is not a number, or fewer than a million.
+    /// The text is not a number, fewer than a million or more than anyone has.
     pub fn tokens(&self) -> Result<f64, Problem> {
         Ok(self.typed_tokens()?.unwrap_or(DEFAULT_TOKENS))
     }
@@ -114,23 +114,19 @@ impl Spec {
     /// Returns the tokens to train, if they are given.
     ///
     /// # Errors
-    /// The text is not a number, or fewer than a million.
+    /// The text is not a number, fewer than a million or more than anyone has.
     pub fn typed_tokens(&self) -> Result<Option<f64>, Problem> {
         let tokens = self.count(Field::Tokens)?;
+        let typed = tokens.unwrap_or(FEWEST_TOKENS);
+        let limit = match typed {
+            ..FEWEST_TOKENS => " must be at least 1M: a model learns nothing from fewer.",
+            FEWEST_TOKENS..=MOST_TOKENS => return Ok(tokens),
+            _ => " must be at most 1000T.",
+        };
         let text = self.raw(Field::Tokens);
-        if tokens.is_some_and(|tokens| tokens > MOST_TOKENS) {
-            let message = message![
-                Field::Tokens,
-                format!(" must be at most 1000T: nobody has more text than that. It is \"{text}\".")
-            ];
-            return Err(Problem::new(Field::Tokens, text, message));
-        }
-        let Some(few) = tokens.filter(|tokens| *tokens < FEWEST_TOKENS) else { return Ok(tokens) };
-        let message =
-            message![Field::Tokens, format!(" must be at least 1M: a model learns nothing from {text}.")];
-        let problem = Problem::new(Field::Tokens, text, message);
+        let problem = Problem::new(Field::Tokens, text, message![Field::Tokens, limit]);
         // 10 was meant to be 10T, and 500 to be 500B.
-        Err(match few {
+        Err(match typed {
             ..100.0 => problem.suggest([format!("{text}T")]),
             ..1000.0 => problem.suggest([format!("{text}B")]),
             _ => problem,

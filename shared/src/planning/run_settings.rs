@@ -25,8 +25,8 @@ pub struct RunSettings {
     pub own_prices: Option<OwnPrices>,
     /// How the GPUs are paid for; none for every form.
     pub purchase: Option<PurchaseForm>,
-    /// Whether there is a budget and no deadline: it must pay for the run alone, and a reservation lasts for years.
-    pub is_for_budget: bool,
+    /// The form of purchase that is assumed if there is a choice of prices.
+    pub usual_purchase: PurchaseForm,
     /// The power that the user chose.
     pub power: Option<PowerChoice>,
     /// The user's price of electricity per kWh.
@@ -40,12 +40,8 @@ impl RunSettings {
     /// reservation, for a budget that on demand; none if no price is known.
     pub fn usual_price(&self, gpu: &str) -> Option<Price> {
         let prices = self.prices(gpu);
-        let usual = |price: &&Price| match self.is_for_budget {
-            true => price.is_on_demand(),
-            false => price.is_reservation(),
-        };
-        let reserved = |price: &&Price| price.is_reservation();
-        prices.iter().find(usual).or(prices.iter().find(reserved)).or(prices.first()).copied()
+        let of = |form: PurchaseForm| prices.iter().find(move |price| price.is_assumed_for(form));
+        of(self.usual_purchase).or(of(PurchaseForm::Reserved)).or(prices.first()).copied()
     }
 
     /// Returns the prices of a GPU type: the user's own, or the assumed one of each form of purchase, from the cheapest
@@ -125,7 +121,7 @@ impl Spec {
             },
             own_prices,
             purchase: keep(&mut problems, self.parse(Field::Purchase)),
-            is_for_budget: self.get(Field::Budget).is_some() && self.get(Field::Deadline).is_none(),
+            usual_purchase: PurchaseForm::usual(self),
             power: keep(&mut problems, self.parse(Field::Power)),
             electricity_per_kwh: keep(&mut problems, self.count(Field::Electricity)),
             currency,
@@ -210,7 +206,7 @@ mod tests {
         // Nobody buys a reservation of years for a budget of one run. The B300 has no price on demand.
         let usual = |spec: Spec, gpu: &str| spec.run_settings().unwrap().usual_price(gpu).unwrap();
         let budget = || Spec::default().with(Field::Budget, "5M");
-        assert!(usual(budget(), "b200").is_on_demand());
+        assert!(usual(budget(), "b200").is_assumed_for(PurchaseForm::OnDemand));
         assert!(usual(budget(), "b300").is_reservation());
         assert!(usual(budget().with(Field::Deadline, "60d"), "b200").is_reservation());
         assert!(usual(budget().with(Field::Purchase, "reserved"), "b200").is_reservation());

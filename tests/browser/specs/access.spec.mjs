@@ -218,7 +218,8 @@ test("users with an upload token upload dropped runs with their logs, once each"
   await expect(dropped).toBeVisible();
   const upload = page.getByRole("button", { name: "Upload to this server" });
   await expect(page.getByText("Read 2 of 2 files")).toBeVisible();
-  await expect(upload).toHaveCount(0);
+  await expect(upload).toBeDisabled();
+  await expect(page.getByText("Uploading needs a token with the scope upload.")).toBeVisible();
 
   await page.goto("about:blank");
   await page.goto(`/results#token=${server.token}`);

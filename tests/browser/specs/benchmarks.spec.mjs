@@ -203,6 +203,14 @@ test("the table fits a window of 1440 pixels", async ({ page }) => {
   expect(await table.evaluate((scroll) => scroll.scrollWidth - scroll.clientWidth)).toBe(0);
 });
 
+test("on a tablet each run is a card with all of its figures", async ({ page }) => {
+  await page.setViewportSize({ width: 768, height: 1024 });
+  await page.goto("/benchmarks");
+  await expect(rows(page)).toHaveCount(15);
+  const table = page.getByRole("region", { name: "Runs", exact: true });
+  expect(await table.evaluate((scroll) => scroll.scrollWidth - scroll.clientWidth)).toBe(0);
+});
+
 test("a phone gets a short page with the filters closed", async ({ page }) => {
   await page.setViewportSize({ width: 390, height: 844 });
   await page.goto("/benchmarks");

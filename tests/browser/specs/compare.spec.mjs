@@ -23,7 +23,7 @@ test("without ids the newest comparison is drawn, with plan, published number, c
   await expect(cell(other, "MFU, %")).toHaveText(/42\.\drecipe of 1,979 TFLOPS/);
   await expect(cell(other, "Of published, %")).toHaveText("95.9of 12.37 s");
   await expect(cell(other, "Planned, s")).toContainText("12 (11.4 to 12.9)");
-  for (const name of ["nightly/llama-405b#1", "nightly/llama-405b-new#1", "Planned", "Published"]) {
+  for (const name of ["llama-405b#1", "llama-405b-new#1", "Planned", "Published"]) {
     await expect(page.locator(".chart").first().locator(".legendtext").filter({ hasText: name }).first()).toBeVisible();
   }
   await expect(page.getByText("Shaded: scored steps (49).").first()).toBeVisible();
@@ -31,6 +31,14 @@ test("without ids the newest comparison is drawn, with plan, published number, c
   const differing = page.getByRole("region", { name: "Different settings", exact: true });
   await expect(differing.getByRole("row", { name: /^Run in the campaign/ })).toContainText("llama-405b-new");
   await expect(differing).not.toContainText("GBS");
+  // On a phone the values are below each other.
+  const { width, height } = page.viewportSize();
+  await page.setViewportSize({ width: 390, height: 844 });
+  for (const value of await differing.locator("tr").filter({ hasText: "Run in the campaign" }).locator("td").all()) {
+    const box = await value.boundingBox();
+    expect(box.x + box.width).toBeLessThanOrEqual(390);
+  }
+  await page.setViewportSize({ width, height });
   await page.getByText(/Show \d+ identical settings/).click();
   await expect(page.getByRole("region", { name: "Identical settings" })).toContainText("GBS");
   await page.locator("summary", { hasText: "Show data" }).first().click();
@@ -50,6 +58,7 @@ test("unlike runs are flagged loudly, and window, convention and scale stand in 
   await page.goto(`/compare?v=1&w=20-29&ids=${small},${large}&y=log`);
   await expect(page.locator(".verdict .notice.wrong")).toContainText("GBS 512 (reference 256), GPUs 1024 (reference 512)");
   await expect(page.locator('[data-verdict="not_comparable"]')).toBeVisible();
+  await expect(page.locator(".verdict").getByText("is not comparable with")).toHaveCount(1);
   await expect(cell(row(page, "Remove").first(), "Window")).toContainText("20-29");
   await expect(page.getByRole("button", { name: "Logarithmic" })).toHaveAttribute("aria-pressed", "true");
   await page.getByRole("button", { name: "Linear" }).click();

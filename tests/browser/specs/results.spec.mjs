@@ -78,7 +78,7 @@ test("a folder's batch output is left out beside its training log, and odd names
   await page.locator("[data-folder]").setInputFiles(root);
   await expect(page.getByRole("status").first()).toContainText("Read 3 of 3");
   await expect(row(page, "sbatch_acct")).toHaveCount(1);
-  await expect(page.locator(".chart .legendtext").filter({ hasText: `log <b>&amp;"'.out` }).first()).toBeVisible();
+  await expect(page.locator(".chart .legendtext").filter({ hasText: `log <b>&amp;"'` }).first()).toBeVisible();
 });
 
 test("logs compressed with gzip are the same runs, and the logs of a restarted job are joined", async ({ page }) => {
@@ -281,6 +281,7 @@ test("what ran is set for the selected logs alone", async ({ page }) => {
   await page.goto("/results");
   await page.locator("[data-folder]").setInputFiles(root);
   await expect(page.getByRole("status").first()).toContainText("Read 3 of 3");
+  await expect(page.getByRole("columnheader", { name: "Select" })).toHaveCount(1);
   const recipes = () => page.locator('table.reports tbody td[data-label="Recipe"]').allTextContents();
   const selected = page.getByRole("region", { name: "Selected runs" });
 

@@ -83,6 +83,13 @@ test("a window is always shown with who chose it", async ({ page, server }) => {
   await expect(windows).toHaveText(["49-49of 50 steps, as release 25.04 does", "49-49of 50 steps, as release 25.04 does"]);
 });
 
+test("the verdict says how near a run comes to the published speed", async ({ page, server }) => {
+  for (const [seconds, verdict] of [[12.4, "as_published"], [13.2, "below_published"], [16.4, "far_below_published"]]) {
+    await page.goto(`/run?v=1&id=${await server.put(seconds)}`);
+    await expect(page.locator(".verdict")).toHaveAttribute("data-verdict", verdict);
+  }
+});
+
 test("lines of a log are marked by the address, and by clicks that make one", async ({ page, server }) => {
   const id = await server.put(12.4, { steps: 1200 });
   const marked = page.locator(".lines li:has([aria-current])");

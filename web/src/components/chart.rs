@@ -141,15 +141,23 @@ impl LineChart {
 
     /// Returns a chart of the lines of a plot over steps.
     pub(crate) fn of_plot(plot: &Plot, y_title: &str, y_log: bool) -> LineChart {
+        let names: Vec<&str> = plot.lines.iter().map(|line| line.name.as_str()).collect();
+        let names = short_names(&names);
         let line = |(index, line): (usize, &PlotLine)| ChartLine {
-            name: line.name.clone(),
+            name: names[index].clone(),
             group: index,
             style: index,
             points: line.steps.iter().copied().zip(line.values.iter().copied()).collect(),
             is_level: false,
         };
         let lines = plot.lines.iter().enumerate().map(line).collect();
-        let (levels, window) = (plot.levels.clone(), plot.window);
+        let mut levels = plot.levels.clone();
+        for level in &mut levels {
+            for (line, short) in plot.lines.iter().zip(&names) {
+                level.name = level.name.replace(&line.name, short);
+            }
+        }
+        let window = plot.window;
         let range = LineChart::range(plot).filter(|_| !y_log);
         LineChart { levels, window, y_log, range, ..LineChart::new(lines, XAxis::Steps, y_title) }
     }
@@ -188,6 +196,30 @@ impl LineChart {
         LineChart { mark, ..self }
     }
 }
+
+/// Returns names without the beginning and the end that all of them share, except the last part of the beginning. A name alone stays
+/// whole.
+fn short_names(names: &[&str]) -> Vec<String> {
+    let parts: Vec<Vec<&str>> = names.iter().map(|name| name.split_inclusive(SEPARATORS).collect()).collect();
+    let whole = || names.iter().copied().map(String::from).collect();
+    let Some((first, others)) = parts.split_first() else { return whole() };
+    if others.iter().all(|other| other == first) {
+        return whole();
+    }
+    let least = parts.iter().map(Vec::len).min().unwrap_or(0);
+    // Something is left of each name.
+    let start = (0..least.saturating_sub(1))
+        .take_while(|place| others.iter().all(|other| other[*place] == first[*place]))
+        .count();
+    let end = (1..least - start)
+        .take_while(|back| others.iter().all(|other| other[other.len() - back] == first[first.len() - back]))
+        .count();
+    let short = |parts: &Vec<&str>| parts[start.saturating_sub(1)..parts.len() - end].concat();
+    parts.iter().map(|parts| short(parts).trim_end_matches(SEPARATORS).to_string()).collect()
+}
+
+/// The characters after which a name is divided.
+const SEPARATORS: [char; 4] = ['/', '_', '-', '.'];
 
 /// Highlighted points of one kind.
 #[derive(Debug, Clone, PartialEq)]
@@ -386,7 +418,11 @@ fn keys(event: &JsValue) -> Vec<String> {
 async fn draw(place: &HtmlElement, chart: &Drawing) -> Result<(), JsValue> {
     load_plotly().await?;
     let ink = window().get_computed_style(place)?.ok_or(JsValue::NULL)?.get_property_value("color")?;
-    let plot = plot(chart, &ink, f64::from(place.client_width())).serialize(&Serializer::json_compatible())?;
+    let plot = plot(chart, &ink, f64::from(place.client_width()));
+    if let Some(height) = plot["layout"]["meta"].as_u64() {
+        place.style().set_property("min-height", &format!("{height}px"))?;
+    }
+    let plot = plot.serialize(&Serializer::json_compatible())?;
     let part = |name: &str| Reflect::get(&plot, &name.into());
     let arguments = [place.into(), part("data")?, part("layout")?, part("config")?];
     let drawn = plotly_function("react")?.apply(&JsValue::NULL, &arguments.into_iter().collect())?;
@@ -410,6 +446,15 @@ const GRID: &str = "rgba(128,128,128,0.25)";
 /// the page 50 kB larger, where this takes 7 kB. `width` is that of the chart in pixels.
 fn plot(chart: &Drawing, ink: &str, width: f64) -> Value {
     let (traces, mut layout) = (chart.draw)(ink, width);
+    // Plotly would write 0.5 as 500m.
+    if traces.iter().any(has_fraction) {
+        let y = &mut layout["yaxis"];
+        y["exponentformat"] = "none".into();
+        y["separatethousands"] = true.into();
+        if y["tickformat"] == SI_PREFIXES {
+            y["tickformat"] = ",~r".into();
+        }
+    }
     layout["paper_bgcolor"] = "rgba(0,0,0,0)".into();
     layout["plot_bgcolor"] = "rgba(0,0,0,0)".into();
     layout["font"] = json!({ "family": "system-ui, sans-serif", "color": ink, "size": 13 });
@@ -418,6 +463,16 @@ fn plot(chart: &Drawing, ink: &str, width: f64) -> Value {
     });
     let config = json!({ "responsive": true, "displayModeBar": false, "showTips": false });
     json!({ "data": traces, "layout": layout, "config": config })
+}
+
+/// The format of ticks such as 20k.
+const SI_PREFIXES: &str = "~s";
+
+/// Returns whether a trace has a value below 1.
+fn has_fraction(trace: &Value) -> bool {
+    trace["y"]
+        .as_array()
+        .is_some_and(|values| values.iter().filter_map(Value::as_f64).any(|value| value < 1.0))
 }
 
 /// Returns an axis with the settings that all charts share.
@@ -458,8 +513,11 @@ fn lines(chart: &LineChart, ink: &str, width: f64) -> (Vec<Value>, Value) {
         XAxis::Steps => "%{y:,.5~g} at step %{x}",
         XAxis::Time => "%{y:,.5~g} at %{x}",
     };
-    let mode = if chart.x == XAxis::Steps { "lines" } else { "lines+markers" };
-    let mut traces: Vec<Value> = chart.lines.iter().map(|line| trace(line, mode, hover)).collect();
+    let mode = |line: &ChartLine| match chart.x {
+        XAxis::Steps if line.points.len() >= MARKED_STEPS => "lines",
+        _ => "lines+markers",
+    };
+    let mut traces: Vec<Value> = chart.lines.iter().map(|line| trace(line, mode(line), hover)).collect();
     if let Some((name, x, y)) = &chart.mark {
         traces.push(json!({
             "type": "scatter", "mode": "markers", "name": name, "x": [x], "y": [y], "hovertemplate": hover,
@@ -490,6 +548,14 @@ fn lines(chart: &LineChart, ink: &str, width: f64) -> (Vec<Value>, Value) {
     if chart.x == XAxis::Time {
         x["type"] = "date".into();
     }
+    if chart.x == XAxis::Steps {
+        // Plotly would divide a range of a few steps into fractions of a step.
+        let (first, last) = ends(&chart.lines);
+        if last - first <= FEW_STEPS {
+            x["tickvals"] =
+                (0..).map(|step| first + f64::from(step)).take_while(|step| *step <= last).collect();
+        }
+    }
     if chart.x == XAxis::Gpus {
         // A tick at each measured GPU count only. Plotly accepts them unsorted and repeated.
         let points = chart.lines.iter().flat_map(|line| &line.points).map(|point| point.0);
@@ -508,7 +574,7 @@ fn lines(chart: &LineChart, ink: &str, width: f64) -> (Vec<Value>, Value) {
     if chart.y_log && chart.x == XAxis::Gpus {
         // Ticks at 1, 2 and 5 of each decade.
         y["dtick"] = "D2".into();
-        y["tickformat"] = "~s".into();
+        y["tickformat"] = SI_PREFIXES.into();
     } else if chart.x == XAxis::Gpus {
         y["rangemode"] = "tozero".into();
     }
@@ -522,11 +588,33 @@ fn lines(chart: &LineChart, ink: &str, width: f64) -> (Vec<Value>, Value) {
     }
     traces.extend(chart.levels.iter().enumerate().map(|(index, of)| level(of, index, &chart.lines, ink)));
     let labels = chart.labels.filter(|_| width >= LABELLED_WIDTH);
-    let layout = json!({
+    let mut layout = json!({
         "xaxis": x, "yaxis": y, "hovermode": "closest", "margin": margin, "shapes": shapes,
         "showlegend": labels.is_none(), "annotations": labels.map_or(Vec::new(), |labels| labels(chart)),
     });
+    if chart.x == XAxis::Steps && width < LABELLED_WIDTH {
+        let levels = chart.levels.iter().map(|level| &*level.name);
+        let legend = legend_height(chart.lines.iter().map(|line| &*line.name).chain(levels), width);
+        // Plotly cuts a legend that is higher than half of the chart.
+        layout["meta"] = (LEAST_HEIGHT + legend).max(2 * legend + 20).into();
+    }
     (traces, layout)
+}
+
+/// The number of steps from which a line needs no markers.
+const MARKED_STEPS: usize = 20;
+
+/// The range of steps, at most, that has a tick at each step.
+const FEW_STEPS: f64 = 8.0;
+
+/// The least height of a narrow chart over steps without its legend, in pixels. It leaves 160 to the lines. A layout's `meta` has the
+/// least height with the legend.
+const LEAST_HEIGHT: usize = 240;
+
+/// Returns the first and the last x of lines.
+fn ends(lines: &[ChartLine]) -> (f64, f64) {
+    let x = lines.iter().flat_map(|line| &line.points).map(|point| point.0);
+    x.fold((f64::INFINITY, f64::NEG_INFINITY), |(first, last), x| (first.min(x), last.max(x)))
 }
 
 /// Returns the names of the lines as annotations at their last points.
@@ -580,12 +668,13 @@ pub(crate) fn label_shifts(heights: &[f64], (bottom, top): (f64, f64)) -> Vec<i3
 
 /// Returns the trace of a level, from the first to the last x of the lines.
 fn level(level: &PlotLevel, index: usize, lines: &[ChartLine], ink: &str) -> Value {
-    let steps = || lines.iter().flat_map(|line| &line.points).map(|point| point.0);
-    let ends = [steps().fold(f64::INFINITY, f64::min), steps().fold(f64::NEG_INFINITY, f64::max)];
+    let (first, last) = ends(lines);
+    // A line of one point can't be seen.
+    let margin = if first < last { 0.0 } else { 0.5 };
     let dashes = ["dash", "dot", "dashdot", "longdash"];
     json!({
         "type": "scatter", "mode": "lines", "name": legend_text(&level.name), "hovertemplate": "%{y:,.5~g}",
-        "x": ends, "y": [level.value, level.value],
+        "x": [first - margin, last + margin], "y": [level.value, level.value],
         "line": { "color": ink, "width": 1.5, "dash": dashes[index % dashes.len()] },
     })
 }
@@ -654,13 +743,13 @@ fn escaped(text: &str) -> String {
 }
 
 /// Returns the height in pixels of a legend with these names beside axes of a width, about as Plotly draws it: in columns as
-/// wide as the longest name.
+/// wide as the longest name, or as a line of it.
 fn legend_height<'a>(names: impl Iterator<Item = &'a str> + Clone, width: f64) -> usize {
     const LINE: usize = 20;
     let longest = names.clone().map(|name| name.chars().count()).max().unwrap_or(0);
-    let column = 45.0 + 7.5 * longest as f64;
+    let column = 45.0 + 7.5 * longest.min(LEGEND_LINE) as f64;
     let columns = ((width / column) as usize).max(1);
-    LINE * names.count().div_ceil(columns)
+    LINE * names.count().div_ceil(columns) * longest.div_ceil(LEGEND_LINE).max(1)
 }
 
 /// The width of a bar's label, in pixels: about as it is drawn.
@@ -850,6 +939,56 @@ mod tests {
         assert_eq!(legend_text("<b>&"), "&lt;b&gt;&amp;");
         let name = "pretrain_llama3.1_405b_fp8_512_and_a_long_suffix";
         assert_eq!(legend_text(name), "pretrain_llama3.1_405b_fp8_512_<br>and_a_long_suffix");
+    }
+
+    #[test]
+    fn names_in_a_legend_are_what_tells_them_apart() {
+        let name = |run: &str| format!("log-acct.pretrain_{run}_0.out");
+        let [first, second] = [name("llama3.1_405b_fp8_512_71"), name("llama3.1_405b_bf16_512_72")];
+        assert_eq!(short_names(&[&first, &second]), ["405b_fp8_512_71", "405b_bf16_512_72"]);
+        assert_eq!(short_names(&[&first]), [&*first]);
+        assert_eq!(short_names(&[&first, &first]), [&*first, &*first]);
+        assert_eq!(short_names(&["x_a_b", "x_a_b_c", "x_a_c"]), ["a_b", "a_b_c", "a_c"]);
+        assert_eq!(short_names(&["x_a_8 (job 1)", "x_a_8 (job 2)"]), ["a_8 (job 1)", "a_8 (job 2)"]);
+        assert_eq!(short_names(&["run", "run-2"]), ["run", "run-2"]);
+        assert!(short_names(&[]).is_empty());
+    }
+
+    #[test]
+    fn few_steps_have_markers_and_a_tick_each() {
+        let of = |count: usize| {
+            plot(&LineChart::of_plot(&plot_of(vec![2.0; count]), "Loss", false).into(), "#000", 300.0)
+        };
+        let (few, many) = (of(3), of(40));
+        assert_eq!(few["data"][0]["mode"], "lines+markers");
+        assert_eq!(few["layout"]["xaxis"]["tickvals"], json!([0.0, 1.0, 2.0]));
+        assert_eq!(many["data"][0]["mode"], "lines");
+        assert_eq!(many["layout"]["xaxis"]["tickvals"], Value::Null);
+    }
+
+    #[test]
+    fn a_narrow_chart_over_steps_is_higher_with_a_long_legend() {
+        let height = |runs: u32, width: f64| {
+            let line = |run: u32| PlotLine {
+                name: format!("pretrain_llama3.1_405b_fp8_512_{run}"),
+                ..plot_of(vec![2.0]).lines[0].clone()
+            };
+            let of_runs = Plot { lines: (0..runs).map(line).collect(), ..Plot::default() };
+            plot(&LineChart::of_plot(&of_runs, "Loss", false).into(), "#000", width)["layout"]["meta"]
+                .as_u64()
+        };
+        assert!(height(1, 300.0) < height(8, 300.0));
+        assert_eq!(height(8, 1000.0), None);
+    }
+
+    #[test]
+    fn ticks_below_one_have_no_prefix() {
+        let format = |days: f64| {
+            let points = vec![(512.0, days), (1024.0, 2000.0)];
+            let line = ChartLine { name: "FP8".into(), group: 0, style: 0, points, is_level: false };
+            plot(&LineChart::over_gpus(vec![line], "Days", true).into(), "#000", 600.0)["layout"]["yaxis"]["tickformat"].clone()
+        };
+        assert_eq!([format(0.4), format(4.0)], [json!(",~r"), json!("~s")]);
     }
 
     #[test]

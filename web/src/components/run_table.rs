@@ -28,10 +28,10 @@ pub(crate) fn RunTable(
     /// The rows.
     #[prop(into)]
     rows: Signal<Vec<Arc<Row>>>,
-    /// What the page adds to the name of a row.
+    /// What the page adds to a row: the checkbox that selects it.
     #[prop(into)]
     more: ViewFnOf,
-    /// Whether that comes below the name.
+    /// Whether it adds buttons below the name instead.
     #[prop(optional)]
     below: bool,
 ) -> impl IntoView {
@@ -52,6 +52,7 @@ pub(crate) fn RunTable(
             <table class="reports cards">
                 <thead>
                     <tr>
+                        {(!below).then(|| view! { <th scope="col"><span class="visually-hidden">"Select"</span></th> })}
                         <th scope="col">{first}</th>
                         <th scope="col">"Status"</th>
                         {move || columns.get().into_iter().map(heading.unwrap_or(title)).collect_view()}
@@ -81,7 +82,7 @@ fn title(PageHeading { title, is_number, .. }: PageHeading) -> AnyView {
     view! { <th scope="col" class:number=is_number>{title}</th> }.into_any()
 }
 
-/// What a page adds to the name of a row.
+/// What a page adds to a row.
 #[derive(Clone)]
 pub(crate) struct ViewFnOf(Arc<dyn Fn(&Row) -> AnyView + Send + Sync>);
 
@@ -103,10 +104,11 @@ fn RunRow(
 ) -> impl IntoView {
     let (folder, file) = split(&row.path);
     let name = match row.id.is_empty() {
-        true => file.into_any(),
+        true => breakable(&file),
         false => {
             let id = row.id.clone();
-            view! { <a href=move || view.with(|view| run_href_of(view, &id))>{file}</a> }.into_any()
+            view! { <a href=move || view.with(|view| run_href_of(view, &id))>{breakable(&file)}</a> }
+                .into_any()
         }
     };
     let cells = {
@@ -126,10 +128,10 @@ fn RunRow(
     };
     view! {
         <tr data-status=row.status.id()>
+            {(!below).then(|| view! { <td class="pick">{(more.0)(&row)}</td> })}
             <th scope="row" data-label=first>
-                {(!below).then(|| (more.0)(&row))}
                 {name}
-                {small(folder)}
+                {(!folder.is_empty()).then(|| view! { <small>{breakable(&folder)}</small> })}
                 {row.remarks.iter().map(|remark| view! { <small class="remark">{remark.clone()}</small> }).collect_view()}
                 {below.then(|| (more.0)(&row))}
             </th>
@@ -161,6 +163,13 @@ pub(crate) fn view_of(address: Address) -> Spec {
         view.set(field, spec.raw(field));
     }
     view
+}
+
+/// Returns a path that lines break only after its separators.
+fn breakable(path: &str) -> AnyView {
+    let part = |part: &str| view! { {part.to_string()} <wbr /> };
+    let parts = path.split_inclusive(['_', '/', '-', '.']).map(part).collect_view();
+    view! { <span>{parts}</span> }.into_any()
 }
 
 fn small(text: String) -> impl IntoView {

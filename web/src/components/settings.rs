@@ -53,27 +53,37 @@ pub(crate) fn Settings(
 fn SettingsTable(caption: &'static str, names: Vec<String>, settings: Vec<Setting>) -> impl IntoView {
     let is_alone = names.len() < 2;
     let row = |setting: Setting| {
-        let cell = |value: &String| {
-            let value = if value.is_empty() { "–".to_string() } else { value.clone() };
-            view! { <td>{value}</td> }
+        let cell = |(value, name): (&String, &String)| {
+            let short = start_of_hash(value).map(|start| format!("{start}…"));
+            let whole = short.is_some().then(|| value.clone());
+            let value =
+                if value.is_empty() { "–".to_string() } else { short.unwrap_or_else(|| value.clone()) };
+            view! { <td data-label=name.clone() title=whole>{value}</td> }
         };
         view! {
             <tr>
                 <th scope="row">{setting.label}<small>{setting.group}</small></th>
-                {setting.values.iter().map(cell).collect_view()}
+                {setting.values.iter().zip(&names).map(cell).collect_view()}
             </tr>
         }
     };
+    let rows = settings.into_iter().map(row).collect_view();
     let head = names
         .into_iter()
         .map(|name| view! { <th scope="col">{if is_alone { "Value".to_string() } else { name }}</th> });
     view! {
         <div class="scroll tall" tabindex="0" role="region" aria-label=caption>
-            <table class="settings">
+            <table class="settings" class:several=!is_alone>
                 <caption class="visually-hidden">{caption}</caption>
                 <thead><tr><th scope="col">"Setting"</th>{head.collect_view()}</tr></thead>
-                <tbody>{settings.into_iter().map(row).collect_view()}</tbody>
+                <tbody>{rows}</tbody>
             </table>
         </div>
     }
+}
+
+/// Returns the first digits of a SHA-256 hash, which tell hashes apart; none of another value.
+fn start_of_hash(value: &str) -> Option<&str> {
+    let is_hash = value.len() == 64 && value.bytes().all(|digit| digit.is_ascii_hexdigit());
+    value.get(..12).filter(|_| is_hash)
 }

@@ -406,9 +406,15 @@ pub(crate) struct Compared {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Outcome {
-    /// A scored run alone.
+    /// A scored run alone, without a published number.
     #[default]
     Alone,
+    /// A scored run alone, at least about as fast as published.
+    AsPublished,
+    /// A scored run alone, somewhat slower than published.
+    BelowPublished,
+    /// A scored run alone, much slower than published.
+    FarBelowPublished,
     /// A run alone that was not scored.
     Unscored(Status),
     /// Several runs.
@@ -420,6 +426,9 @@ impl Outcome {
     pub(crate) const fn id(self) -> &'static str {
         match self {
             Outcome::Alone => "alone",
+            Outcome::AsPublished => "as_published",
+            Outcome::BelowPublished => "below_published",
+            Outcome::FarBelowPublished => "far_below_published",
             Outcome::Unscored(status) => status.id(),
             Outcome::Compared(verdict) => verdict.id(),
         }

@@ -16,13 +16,26 @@ pub(super) fn label(comparison: &Comparison, place: usize) -> &str {
     comparison.items.get(place).map_or("", |item| &item.label)
 }
 
-/// Returns the verdict; for a run alone, whether it was scored.
+/// The least percentages of the published speed at which a run counts as being as fast as published, and as not much slower.
+const AS_PUBLISHED: f64 = 97.0;
+const NEARLY_AS_PUBLISHED: f64 = 90.0;
+
+/// Returns the verdict; for a run alone, whether it was scored, and how near it comes to the published speed.
 pub(super) fn outcome(comparison: &Comparison) -> Outcome {
     match (comparison.verdict, comparison.items.first()) {
         (Some(verdict), _) => Outcome::Compared(verdict),
         (None, Some(item)) if item.status != Status::Scored => Outcome::Unscored(item.status),
-        (None, _) => Outcome::Alone,
+        (None, item) => item.and_then(speed_percent).map_or(Outcome::Alone, |percent| match percent {
+            AS_PUBLISHED.. => Outcome::AsPublished,
+            NEARLY_AS_PUBLISHED.. => Outcome::BelowPublished,
+            _ => Outcome::FarBelowPublished,
+        }),
     }
+}
+
+/// Returns the speed of a run in percent of the published one; none if it has no published number.
+fn speed_percent(run: &RunFigures) -> Option<f64> {
+    run.baseline?.speed_percent
 }
 
 /// Returns the result of a comparison in a sentence or two.
@@ -44,8 +57,7 @@ pub(super) fn headline(comparison: &Comparison) -> String {
 
 /// Returns the speed of a run relative to its published number and its plan; none if it has neither.
 fn achieved(run: &RunFigures) -> Option<String> {
-    let speed = run.baseline.and_then(|baseline| baseline.speed_percent);
-    let of_published = speed.map(|speed| format!("runs at {speed:.1} % of the published speed"));
+    let of_published = speed_percent(run).map(|speed| format!("runs at {speed:.1} % of the published speed"));
     let of_plan = run.plan.and_then(|plan| {
         let place = if plan.within? { "within" } else { "outside" };
         Some(format!("{} than planned, {place} the interval", cells::deviation_from_plan(plan)))
@@ -116,18 +128,23 @@ fn of_several(reference: &str, several: &[LabelledVerdict<'_>]) -> String {
     format!("Compared with {reference}: {}.", parts.join("; "))
 }
 
-/// Returns why runs are not comparable with the reference, a text for each.
+/// Returns why runs are not comparable with the reference, a text for each. It names the run if there are several; of a pair, the
+/// headline says which is not comparable.
 pub(super) fn not_comparable(comparison: &Comparison) -> Vec<String> {
+    let each = &comparison.difference.each;
     let of = |against: &RunComparison| {
-        let (other, reference) = (label(comparison, against.item), label(comparison, 0));
+        let name = match each.len() {
+            1 => String::new(),
+            _ => format!("{}: ", label(comparison, against.item)),
+        };
         let reasons: Vec<String> = against.reasons.iter().map(|reason| sentence(reason)).collect();
         let remedy = match against.unknown_fields().is_empty() {
             true => String::new(),
             false => format!(" Set the recipe under {}.", Field::Recipe.label()),
         };
-        format!("{other} is not comparable with {reference}. {}{remedy}", reasons.join(" "))
+        format!("{name}{}{remedy}", reasons.join(" "))
     };
-    comparison.difference.each.iter().filter(|against| !against.comparable).map(of).collect()
+    each.iter().filter(|against| !against.comparable).map(of).collect()
 }
 
 /// Returns the notes on the comparisons, with the runs' labels.
@@ -177,6 +194,18 @@ mod tests {
     }
 
     #[test]
+    fn a_run_alone_is_judged_by_its_published_speed() {
+        let outcome = |ms: u32| outcome(&compare(&[&run(LLAMA, 1, ms)]));
+        let published =
+            speed_percent(&compare(&[&run(LLAMA, 1, 10_000)]).items[0]).expect("a published number");
+        let ms_at = |percent: f64| (10_000.0 * published / percent) as u32;
+        assert_eq!(outcome(ms_at(99.0)), Outcome::AsPublished);
+        assert_eq!(outcome(ms_at(95.0)), Outcome::BelowPublished);
+        assert_eq!(outcome(ms_at(75.0)), Outcome::FarBelowPublished);
+        assert_eq!(super::outcome(&compare(&[&run("train", 1, 12_000)])), Outcome::Alone);
+    }
+
+    #[test]
     fn mappings_with_repeats_are_compared_by_their_pooled_means() {
         let of = |tp: &str, job: u32, ms: u32| {
             let said =
@@ -197,11 +226,9 @@ mod tests {
     fn runs_of_different_workloads_say_why() {
         let comparison = compare(&[&run(LLAMA, 1, 12_000), &run("pretrain_llama3.1_8b_fp8_16", 2, 12_000)]);
         assert_eq!(outcome(&comparison), Outcome::Compared(Verdict::NotComparable));
-        let why = not_comparable(&comparison);
-        assert!(
-            why[0].ends_with("Different workload: GBS 256 (reference 128), GPUs 16 (reference 8)."),
-            "{why:?}"
-        );
+        // The headline has their names.
+        let why = "Different workload: GBS 256 (reference 128), GPUs 16 (reference 8).";
+        assert_eq!(not_comparable(&comparison), [why]);
     }
 
     #[test]

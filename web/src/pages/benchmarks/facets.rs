@@ -11,8 +11,8 @@ use leptos::web_sys::{Element, EventTarget};
 use trainplan_shared::benchmarks::{BenchmarkFacet, BenchmarkFilter, FacetCount};
 use trainplan_shared::units::group_digits;
 
-/// The width in CSS pixels above which tables have many columns.
-const WIDE: f64 = 720.0;
+/// The width in CSS pixels above which the rows of tables aren't cards. The styles have the same.
+const WIDE: f64 = 1100.0;
 
 /// Returns whether the window is wide enough for tables with many columns.
 pub(super) fn is_wide() -> bool {

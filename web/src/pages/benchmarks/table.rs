@@ -77,7 +77,7 @@ impl std::str::FromStr for Sort {
 #[component]
 pub(super) fn BenchmarkTable() -> impl IntoView {
     let state = Benchmarks::of_page();
-    // A row is a card on a phone, ten times as tall.
+    // A row is a card on a narrow screen, ten times as tall.
     let page = if is_wide() { 50 } else { 15 };
     let count = RwSignal::new(page);
     Effect::new(move |before: Option<()>| {

@@ -10,7 +10,7 @@ use crate::components::settings::Settings;
 use crate::components::share::ShareLinks;
 use crate::components::trouble::RequestErrorNote;
 use crate::desk::{Asked, Desk};
-use crate::message::{Answer, Compared, ComparisonFormat, Question, Row, Runs};
+use crate::message::{Answer, Compared, ComparisonFormat, Question, Row, Runs, Scope};
 use crate::pages::results::intake::Entries;
 use crate::pages::results::{Drop, ViewFields, provide_problems};
 use leptos::prelude::*;
@@ -23,10 +23,6 @@ use trainplan_shared::tables::{ComparisonColumn, StoredRunColumn};
 /// The address's key of the runs, the reference first.
 const IDS: &str = "ids";
 const KEYS: [&str; 2] = [IDS, SCALE];
-
-/// Why runs that are only in this tab have no link.
-pub(crate) const NO_LINK: &str =
-    "These logs are only in this tab. Upload them to get a link, or export and send the files.";
 
 /// The state that the page's parts share.
 #[derive(Clone, Copy)]
@@ -195,6 +191,21 @@ fn few_or_folded(lines: &[String], class: &'static str, summary: String) -> AnyV
     }
 }
 
+/// Why runs that are only in this tab have no link, and what to do instead.
+#[component]
+pub(crate) fn NoLink() -> impl IntoView {
+    let desk = Desk::of_app();
+    let may_upload = desk.may(Scope::Upload, move || desk.has_server() == Some(true));
+    view! {
+        <p class="basis">
+            "These logs are only in this tab. "
+            <Show when=move || may_upload.get() fallback=|| "To share them, save and send the files.">
+                "To get a link, upload them on the " <a href="/results">"Results"</a> " page; or save and send the files."
+            </Show>
+        </p>
+    }
+}
+
 /// Links to the comparison, and files of it.
 #[component]
 fn Export(shown: Shown) -> impl IntoView {
@@ -252,10 +263,9 @@ fn Export(shown: Shown) -> impl IntoView {
             {move || failed.get().then(|| view! { <span class="error" role="status">"Couldn't save the file."</span> })}
         </div>
         <Show when=move || !only_here.with(Vec::is_empty)>
-            <p class="basis">{move || match is_of_none.get() {
-                true => NO_LINK.to_string(),
-                false => format!("Only in this tab, so not in the link: {}.", only_here.get().join(", ")),
-            }}</p>
+            <Show when=move || !is_of_none.get() fallback=NoLink>
+                <p class="basis">{move || format!("Only in this tab, so not in the link: {}.", only_here.get().join(", "))}</p>
+            </Show>
         </Show>
         <Show when=move || !is_of_none.get() && desk.shared().is_none()>
             <ShareLinks ids=on_server to=to />

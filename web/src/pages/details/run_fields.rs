@@ -64,7 +64,7 @@ fn RunField(field: Field) -> impl IntoView {
         Field::Purchase => {
             let options: Vec<_> =
                 PurchaseForm::ALL.map(|each| (each.id().to_string(), each.title().to_string())).into();
-            view! { <ChoiceField field options default="Reserved (default)" help /> }.into_any()
+            view! { <ChoiceField field options default="By the goal" help /> }.into_any()
         }
         Field::Precisions => view! { <PrecisionsField /> }.into_any(),
         _ => view! { <FormField field default=default_of(field) help /> }.into_any(),

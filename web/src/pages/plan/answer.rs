@@ -105,10 +105,7 @@ pub(super) fn Answer() -> impl IntoView {
                 <h1 id="verdict" aria-live="polite">
                     {move || match (plan.search.is_broken(), is_empty()) {
                         (true, _) => "The search failed to start. Reload the page.".to_string(),
-                        (false, true) if has_problems() => match findings.with(|findings| findings.problems.len()) {
-                            1 => "Correct the marked field to see plans.".to_string(),
-                            _ => "Correct the marked fields to see plans.".to_string(),
-                        },
+                        (false, true) if has_problems() => "Correct what is marked to see plans.".to_string(),
                         (false, true) => "Searching layouts …".to_string(),
                         (false, false) => shown.get().lead,
                     }}

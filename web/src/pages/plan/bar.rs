@@ -167,18 +167,19 @@ fn size(model: &Model) -> Option<String> {
 /// How the GPUs without a price of the user's own are paid for.
 #[component]
 fn PurchaseBox() -> impl IntoView {
-    /// The form that the search assumes.
-    const USUAL: PurchaseForm = PurchaseForm::Reserved;
     let plan = Planner::of_page();
+    // That which the search assumes.
+    let usual = move || plan.question.with(PurchaseForm::usual);
     let form = Memo::new(move |_| {
-        plan.question.with(|question| {
+        let typed = plan.question.with(|question| {
             let text = question.raw(Field::Purchase);
-            PurchaseForm::ALL.into_iter().find(|form| form.id() == text).unwrap_or(USUAL)
-        })
+            PurchaseForm::ALL.into_iter().find(|form| form.id() == text)
+        });
+        typed.unwrap_or_else(usual)
     });
     let choose = move |event| {
         let chosen = event_target_value(&event);
-        let text = if chosen == USUAL.id() { String::new() } else { chosen };
+        let text = if chosen == usual().id() { String::new() } else { chosen };
         plan.address.commit(Field::Purchase, text);
     };
     view! {

@@ -128,10 +128,7 @@ fn card(
         return view! {
             {head(None)}
             <span class="bone hero"></span><span class="bone"></span><span class="bone wide"></span>
-            <small>{match searched {
-                0 => "Waiting for the search …".to_string(),
-                searched => format!("{searched} GPU counts searched …"),
-            }}</small>
+            <small>{(searched > 0).then(|| format!("{searched} GPU counts searched …"))}</small>
         }
         .into_any();
     };

@@ -129,7 +129,7 @@ fn on_measured_software(offer: &OfferFindings) -> String {
     let measured = offer.answer.as_ref().and_then(|answer| answer.with_measured_software.as_ref());
     let Some((software, days)) = measured else { return String::new() };
     format!(
-        "That assumes the predicted speed of {}: with {software}, which was measured on {}, it takes {} days.",
+        "The plan assumes the predicted speed of {}: with {software}, which was measured on {}, it takes {} days.",
         offer.gpu.software,
         offer.gpu.name,
         readable_days(days.mid)

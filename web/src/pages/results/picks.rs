@@ -32,10 +32,9 @@ pub(super) fn pick(address: Address, row: &Row) -> AnyView {
         address.set_own(PICKS, all.join(","));
     };
     view! {
-        <label class="pick">
+        <label>
             <input type="checkbox" prop:checked=is_picked on:change=change />
-            "Select"
-            <span class="visually-hidden">{format!(" {}", row.path)}</span>
+            <span class="visually-hidden">{format!("Select {}", row.path)}</span>
         </label>
     }
     .into_any()

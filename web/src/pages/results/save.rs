@@ -10,7 +10,8 @@ use leptos::prelude::*;
 #[component]
 pub(super) fn SaveButtons() -> impl IntoView {
     let (desk, entries) = (Desk::of_app(), Entries::of_app());
-    let may_upload = desk.may(Scope::Upload, move || desk.has_server() == Some(true));
+    let has_server = move || desk.has_server() == Some(true);
+    let may_upload = desk.may(Scope::Upload, has_server);
     // An upload continues while another page is open.
     let sent = entries.sent;
     let is_sending = Memo::new(move |_| sent.with(Option::is_some));
@@ -41,10 +42,11 @@ pub(super) fn SaveButtons() -> impl IntoView {
             <button type="button" class="action" on:click=save(TableFormat::Csv)>"Save as CSV"</button>
             <button type="button" class="action" on:click=save(TableFormat::Json)>"Save as JSON"</button>
             <button type="button" class="action" on:click=move |_| entries.save_results() title="One *.result.json per log; several are saved as a tar archive">"Save result files"</button>
-            <Show when=move || may_upload.get()>
-                <button type="button" class="action" disabled=move || is_sending.get() || entries.is_busy() title="Uploads results and raw logs, visible to everyone with access" on:click=upload>
+            <Show when=has_server>
+                <button type="button" class="action" disabled=move || !may_upload.get() || is_sending.get() || entries.is_busy() title="Uploads results and raw logs, visible to everyone with access" on:click=upload>
                     {move || if is_sending.get() { "Uploading…" } else { "Upload to this server" }}
                 </button>
+                <Show when=move || !may_upload.get()><small>"Uploading needs a token with the scope upload."</small></Show>
             </Show>
             {move || entries.save_failed().then(|| view! { <span class="error" role="status">"There is nothing to save."</span> })}
         </div>

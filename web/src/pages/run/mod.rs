@@ -14,7 +14,7 @@ use crate::components::share::ShareLinks;
 use crate::components::trouble::RequestErrorNote;
 use crate::desk::Desk;
 use crate::message::{Answer, Compared, Question, RequestError, Row, Scope};
-use crate::pages::compare::{NO_LINK, Verdict, ask};
+use crate::pages::compare::{NoLink, Verdict, ask};
 use crate::pages::results::intake::Entries;
 use crate::pages::results::{ViewFields, provide_problems};
 use leptos::prelude::*;
@@ -207,7 +207,7 @@ fn Takeout(id: Memo<String>, is_on_server: Memo<bool>) -> impl IntoView {
             <span class="error" role="status">{failed}</span>
         </div>
         <Show when=move || is_only_here.get()>
-            <p class="basis">{NO_LINK}</p>
+            <NoLink />
         </Show>
         <Show when=move || is_on_server.get() && desk.shared().is_none()>
             <ShareLinks ids to />
