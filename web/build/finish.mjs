@@ -32,7 +32,7 @@ for (const name of ["worker", "search", "details", "benchmarks", "results"]) pro
 const planner = ["worker", "search", "details"].reduce(addStart, plotly);
 const benchmarks = addBenchmarks(openProgram(planner, "benchmarks"));
 const results = openProgram(planner, "results");
-for (const [html, pages] of [[planner, PLANNER_PAGES], [benchmarks, BENCHMARKS_PAGES], [results, RESULTS_PAGES]]) {
+for (const [html, pages] of [[withoutStyles(planner, "runs"), PLANNER_PAGES], [benchmarks, BENCHMARKS_PAGES], [results, RESULTS_PAGES]]) {
   const page = isRelease ? addPolicy(moveInlineScript(html)) : html;
   for (const path of pages) {
     mkdirSync(join(dist, path, ".."), { recursive: true });
@@ -109,7 +109,12 @@ function openProgram(html, name) {
   const [plannerGlue] = html.match(PLANNER_GLUE);
   const [plannerWasm] = html.match(/trainplan-planner-[0-9a-f]+_bg\.wasm/);
   const opened = html.replaceAll(plannerWasm, wasm).replaceAll(plannerGlue, glue);
-  return replaceOnce(opened, /<link[^>]*href="\/plan-[0-9a-f]+\.css"[^>]*>/, () => "");
+  return withoutStyles(opened, "plan");
+}
+
+/** Returns the page without the link to a style sheet. */
+function withoutStyles(html, name) {
+  return replaceOnce(html, new RegExp(`<link[^>]*href="/${name}-[0-9a-f]+\\.css"[^>]*>`), () => "");
 }
 
 /** Minifies the script of the program that Trunk put on the page. */
