@@ -31,7 +31,8 @@ export default defineConfig({
     baseURL: process.env.TRAINPLAN_URL,
     launchOptions,
     permissions: ["clipboard-read", "clipboard-write"],
-    trace: "retain-on-failure",
+    // Recording takes a quarter of the time. TRACE=on records what led to a failure.
+    trace: process.env.TRACE ? "retain-on-failure" : "off",
     // It would answer in place of the server and of the tests' own answers. offline.spec.mjs tests it.
     serviceWorkers: "block",
   },
