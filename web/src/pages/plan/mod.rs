@@ -27,7 +27,7 @@ use crate::message::search::FoundPlan;
 use findings::{Findings, Search};
 use handover::BestPlan;
 use leptos::prelude::*;
-use question::has_scenario;
+use question::{has_scenario, is_in_bar};
 use state::PlanState;
 use trainplan_shared::field::Field;
 use trainplan_shared::link;
@@ -122,6 +122,13 @@ impl Planner {
         self.search.findings.with(|findings| findings.offers.is_empty() && !findings.problems.is_empty())
     }
 
+    /// Whether the first question can't be answered, and only the bar says why. Other fields are in the details.
+    fn is_about_the_bar(self) -> bool {
+        let is_of_bar =
+            |findings: &Findings| findings.problems.iter().all(|problem| is_in_bar(problem.field));
+        self.has_no_answer() && self.search.findings.with(is_of_bar)
+    }
+
     /// Loads the program of the details once something is answered, and tells it the best plan.
     fn hand_over(self) {
         Effect::new(move |_| handover::name_best(self.state.best.get()));
@@ -162,7 +169,7 @@ pub(crate) fn PlanPage() -> impl IntoView {
                 id=handover::DETAILS_ID
                 class="details"
                 class:stale=move || planner.is_outdated()
-                hidden=move || planner.has_no_plan() || planner.has_no_answer()
+                hidden=move || planner.has_no_plan() || planner.is_about_the_bar()
             ></div>
         </div>
     }

@@ -37,6 +37,12 @@ pub(super) enum GoalKind {
     All,
 }
 
+/// Returns whether the question bar has a field.
+pub(super) fn is_in_bar(field: Field) -> bool {
+    let others = [Field::Model, Field::Tokens, Field::GpuTypes, Field::Price, Field::Purchase];
+    others.contains(&field) || GoalKind::FIELDS.contains(&field)
+}
+
 impl GoalKind {
     pub(super) const ALL: [GoalKind; 7] = [
         GoalKind::Deadline,

@@ -3,12 +3,11 @@
 use super::Planner;
 use super::bar::summary;
 use super::findings::Findings;
-use super::question::GoalKind;
+use super::question::is_in_bar;
 use super::verdict::price_text;
 use leptos::prelude::*;
 use leptos::web_sys::js_sys::Date;
 use std::time::Duration;
-use trainplan_shared::field::Field;
 use trainplan_shared::link;
 
 /// How long the details and the chart take to follow a new answer.
@@ -59,10 +58,7 @@ pub(super) fn ReportHead() -> impl IntoView {
     // What the line of the question leaves out.
     let settings = move || {
         planner.question.with(|question| {
-            let shown = [Field::Model, Field::Tokens, Field::GpuTypes, Field::Price, Field::Purchase];
-            let others = question
-                .iter()
-                .filter(|(field, _)| !shown.contains(field) && !GoalKind::FIELDS.contains(field));
+            let others = question.iter().filter(|(field, _)| !is_in_bar(*field));
             let others = others.map(|(field, text)| format!("{}: {text}", field.label()));
             others.collect::<Vec<_>>().join("; ")
         })
