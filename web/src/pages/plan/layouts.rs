@@ -15,7 +15,9 @@ use trainplan_shared::field::Field;
 use trainplan_shared::question::in_time_of_ten;
 use trainplan_shared::search::ORDER;
 use trainplan_shared::sorting::order;
-use trainplan_shared::units::{group_digits, percent, readable_days, readable_range};
+use trainplan_shared::units::{
+    group_digits, group_three_digits, percent, readable_days, readable_range, rounded_count,
+};
 
 /// A column that the table can be sorted by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,23 +27,32 @@ enum LayoutColumn {
     Spare,
     InTime,
     Mfu,
+    Speed,
     Trust,
 }
 
 impl LayoutColumn {
-    const ALL: [LayoutColumn; 6] = [
+    const ALL: [LayoutColumn; 7] = [
         LayoutColumn::Days,
         LayoutColumn::Cost,
         LayoutColumn::Spare,
         LayoutColumn::InTime,
         LayoutColumn::Mfu,
+        LayoutColumn::Speed,
         LayoutColumn::Trust,
     ];
 
-    /// Returns the columns of a table. With a deadline, the chance to meet it takes the place of MFU.
-    fn shown(has_deadline: bool) -> impl Iterator<Item = LayoutColumn> {
-        let other = if has_deadline { LayoutColumn::Mfu } else { LayoutColumn::InTime };
-        LayoutColumn::ALL.into_iter().filter(move |column| *column != other)
+    /// Returns the columns of a table. With a deadline, the chance to meet it takes the place of MFU, and in several precisions, whose
+    /// peaks differ, the speed does.
+    fn shown(has_deadline: bool, is_mixed: bool) -> impl Iterator<Item = LayoutColumn> {
+        let one = match (has_deadline, is_mixed) {
+            (true, _) => LayoutColumn::InTime,
+            (false, false) => LayoutColumn::Mfu,
+            (false, true) => LayoutColumn::Speed,
+        };
+        let is_one_of_these =
+            |column| matches!(column, LayoutColumn::InTime | LayoutColumn::Mfu | LayoutColumn::Speed);
+        LayoutColumn::ALL.into_iter().filter(move |column| *column == one || !is_one_of_these(*column))
     }
 
     fn id(self) -> &'static str {
@@ -51,6 +62,7 @@ impl LayoutColumn {
             LayoutColumn::Spare => "spare",
             LayoutColumn::InTime => "in-time",
             LayoutColumn::Mfu => "mfu",
+            LayoutColumn::Speed => "speed",
             LayoutColumn::Trust => "trust",
         }
     }
@@ -62,6 +74,7 @@ impl LayoutColumn {
             LayoutColumn::Spare => "Free GiB",
             LayoutColumn::InTime => "In time",
             LayoutColumn::Mfu => "MFU",
+            LayoutColumn::Speed => "Tokens/s/GPU",
             LayoutColumn::Trust => "Confidence",
         }
     }
@@ -77,6 +90,7 @@ impl LayoutColumn {
             LayoutColumn::Spare => other.spare_gib.total_cmp(&one.spare_gib),
             LayoutColumn::InTime => one.days.high.total_cmp(&other.days.high),
             LayoutColumn::Mfu => other.mfu.total_cmp(&one.mfu),
+            LayoutColumn::Speed => other.tokens_per_s_per_gpu.total_cmp(&one.tokens_per_s_per_gpu),
             LayoutColumn::Trust => other.trust.cmp(&one.trust),
         }
     }
@@ -122,10 +136,23 @@ fn rows(
     places.into_iter().map(|place| rows[place].clone()).collect()
 }
 
-/// Returns the precision that all rows have.
-fn common_precision(rows: &[LayoutRow]) -> Option<String> {
-    let first = &rows.first()?.plan.precision;
-    rows.iter().all(|row| row.plan.precision == *first).then(|| first.clone())
+/// What differs between rows, so that each says it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Mixed {
+    precision: bool,
+    batch: bool,
+}
+
+impl Mixed {
+    fn of(rows: &[LayoutRow]) -> Mixed {
+        let differs = |is_same: fn(&FoundPlan, &FoundPlan) -> bool| {
+            rows.first().is_some_and(|first| rows.iter().any(|row| !is_same(&row.plan, &first.plan)))
+        };
+        Mixed {
+            precision: differs(|one, other| one.precision == other.precision),
+            batch: differs(|one, other| one.batch_tokens == other.batch_tokens),
+        }
+    }
 }
 
 /// The table of layouts.
@@ -159,14 +186,18 @@ pub(super) fn Layouts() -> impl IntoView {
         })
     });
     let is_answered = Memo::new(move |_| findings.with(Findings::is_answered));
-    let precision = Memo::new(move |_| rows.with(|rows| common_precision(rows)));
+    let mixed = Memo::new(move |_| rows.with(|rows| Mixed::of(rows)));
+    let precision = move || {
+        let first = rows.with(|rows| rows.first().map(|row| row.plan.precision.clone()));
+        first.filter(|_| !mixed.get().precision)
+    };
     let title = move || {
         offer.with(|offer| {
             let gpus = offer.as_ref().and_then(|offer| {
                 Some((offer.answer.as_ref()?.layouts.first()?.gpus, offer.gpu.name.clone()))
             });
             gpus.map_or("Best layouts".to_string(), |(gpus, name)| {
-                let precision = precision.get().map_or(String::new(), |precision| format!(", {precision}"));
+                let precision = precision().map_or(String::new(), |precision| format!(", {precision}"));
                 format!("Best layouts on {} × {name}{precision}", group_digits(gpus.into()))
             })
         })
@@ -223,7 +254,7 @@ pub(super) fn Layouts() -> impl IntoView {
                     <thead>
                         <tr>
                             <th scope="col" title=LAYOUT_TERMS>"Layout"</th>
-                            {move || LayoutColumn::shown(deadline.get().is_some()).map(|each| view! {
+                            {move || LayoutColumn::shown(deadline.get().is_some(), mixed.get().precision).map(|each| view! {
                                 <th
                                     scope="col"
                                     class:number=each != LayoutColumn::Trust
@@ -237,7 +268,7 @@ pub(super) fn Layouts() -> impl IntoView {
                     </thead>
                     <tbody>
                         // Without keys: a price changes a row's figures, but not its plan.
-                        {move || rows.get().into_iter().map(|row| view! { <Row row precision currency /> }).collect_view()}
+                        {move || rows.get().into_iter().map(|row| view! { <Row row mixed currency /> }).collect_view()}
                         {move || match (rows.with(Vec::is_empty), is_answered.get()) {
                             (false, _) => ().into_any(),
                             (true, true) => view! { <tr><td colspan="7">"No layout works. The cards above say why."</td></tr> }.into_any(),
@@ -260,7 +291,7 @@ pub(super) fn Layouts() -> impl IntoView {
 }
 
 #[component]
-fn Row(row: LayoutRow, precision: Memo<Option<String>>, currency: Memo<String>) -> impl IntoView {
+fn Row(row: LayoutRow, mixed: Memo<Mixed>, currency: Memo<String>) -> impl IntoView {
     let plan = Planner::of_page();
     let LayoutRow { gpu, plan: found, recipe, in_time } = row;
     let (shown, kept) = (found.clone(), found.clone());
@@ -275,7 +306,16 @@ fn Row(row: LayoutRow, precision: Memo<Option<String>>, currency: Memo<String>) 
         let why = (!is_enough).then_some("Less often than asked for");
         view! { <td class="number" class:late=!is_enough title=why>{text}</td> }
     });
-    let mfu = in_time.is_none().then(|| view! { <td class="number">{percent(found.mfu)}</td> });
+    let (mfu, speed) = (percent(found.mfu), group_three_digits(found.tokens_per_s_per_gpu));
+    let speed = in_time.is_none().then(|| {
+        view! { <td class="number">{move || if mixed.get().precision { speed.clone() } else { mfu.clone() }}</td> }
+    });
+    let (precision, batch) = (found.precision.clone(), rounded_count(found.batch_tokens));
+    let own = move || {
+        let Mixed { precision: has_precision, batch: has_batch } = mixed.get();
+        let batch = has_batch.then(|| format!("{batch} tokens per step"));
+        has_precision.then(|| precision.clone()).into_iter().chain(batch).collect::<Vec<_>>().join(" · ")
+    };
     let TrustText { class, word, why } = trust_text(found.trust);
     let by_button = query.clone();
     view! {
@@ -287,7 +327,7 @@ fn Row(row: LayoutRow, precision: Memo<Option<String>>, currency: Memo<String>) 
                     aria-pressed=move || is_shown.get().to_string()
                     on:click=move |event| { event.stop_propagation(); plan.state.choose(&by_button); }
                 >{unbroken(&found.layout)}</button>
-                " " <small>{move || precision.get().is_none().then(|| found.precision.clone())}</small>
+                " " <small>{own}</small>
                 {recipe.map(|recipe| view! { <span class="tag" title=recipe>"Published layout"</span> })}
             </th>
             <td class="number">
@@ -302,7 +342,7 @@ fn Row(row: LayoutRow, precision: Memo<Option<String>>, currency: Memo<String>) 
             </td>
             <td class="number" class:tight={found.memory != MemoryVerdict::Fits}>{format!("{:.1}", found.spare_gib)}</td>
             {chance}
-            {mfu}
+            {speed}
             <td><span class=format!("trust {class}") title=why>{word}</span></td>
             <td><SaveButton gpu plan=kept /></td>
         </tr>
@@ -342,5 +382,28 @@ mod tests {
         findings.offers[0].answer.as_mut().unwrap().published = Some(("recipe".into(), of("a", 60.0)));
         let all = rows(&findings.offers[0], None, None);
         assert_eq!((all.len(), all[0].recipe.is_some()), (2, true));
+    }
+
+    #[test]
+    fn layouts_in_several_precisions_are_compared_by_speed_and_say_what_differs() {
+        let titles = |is_mixed: bool| {
+            LayoutColumn::shown(false, is_mixed).map(LayoutColumn::title).collect::<Vec<_>>().join(", ")
+        };
+        assert_eq!(titles(false), "Days, Cost, Free GiB, MFU, Confidence");
+        assert_eq!(titles(true), "Days, Cost, Free GiB, Tokens/s/GPU, Confidence");
+        assert!(LayoutColumn::shown(true, true).any(|column| column == LayoutColumn::InTime));
+        let mut findings = answered(&[("H100", Some(plan(64, 60.0, 4e6)))]);
+        let in_precision = |precision: &str, batch_tokens: f64| FoundPlan {
+            precision: precision.into(),
+            batch_tokens,
+            ..plan(64, 60.0, 4e6)
+        };
+        let mut mixed = |layouts: Vec<FoundPlan>| {
+            findings.offers[0].answer.as_mut().unwrap().layouts = layouts;
+            Mixed::of(&rows(&findings.offers[0], None, None))
+        };
+        assert_eq!(mixed(vec![in_precision("BF16", 8e6), in_precision("BF16", 8e6)]), Mixed::default());
+        let both = Mixed { precision: true, batch: true };
+        assert_eq!(mixed(vec![in_precision("BF16", 8e6), in_precision("FP8", 9e6)]), both);
     }
 }

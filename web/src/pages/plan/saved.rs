@@ -105,6 +105,19 @@ enum PlanFact {
     Confidence,
 }
 
+impl SavedPlan {
+    /// Returns how many of ten such runs end within the time of the question; none if it has none.
+    fn in_time_of_ten(&self) -> Option<u32> {
+        let Spread { low, mid, high } = self.plan.days;
+        self.limit_days.map(|limit| in_time_of_ten(Interval { low, mid, high }, limit))
+    }
+
+    /// Returns the cost on demand instead of that of a reservation; none if another price is used or that on demand is unknown.
+    fn on_demand_cost(&self) -> Option<Spread> {
+        Some(self.plan.cost?.product(self.on_demand_factor?))
+    }
+}
+
 impl PlanFact {
     const ALL: [PlanFact; 21] = [
         PlanFact::Model,
@@ -175,19 +188,17 @@ impl PlanFact {
                 format!("{} ({range})", readable_days(days.mid))
             }
             PlanFact::AsMeasured => saved.as_measured_days.map_or("–".into(), readable_days),
-            PlanFact::InTime => saved.limit_days.map_or("–".into(), |limit| {
-                let Spread { low, mid, high } = plan.days;
-                let chance = chance_text(in_time_of_ten(Interval { low, mid, high }, limit));
-                format!("{chance} within {}", limit_text(limit))
-            }),
-            PlanFact::Price => saved.price.clone().unwrap_or("–".into()),
-            PlanFact::OnDemand => {
-                let cost = plan.cost.zip(saved.on_demand_factor);
-                cost.map_or("–".into(), |(cost, factor)| {
-                    let (cost, range) = cost_texts(cost.product(factor), &saved.currency);
-                    format!("{cost} ({range})")
+            PlanFact::InTime => {
+                let chance = saved.limit_days.zip(saved.in_time_of_ten());
+                chance.map_or("–".into(), |(limit, of_ten)| {
+                    format!("{} within {}", chance_text(of_ten), limit_text(limit))
                 })
             }
+            PlanFact::Price => saved.price.clone().unwrap_or("–".into()),
+            PlanFact::OnDemand => saved.on_demand_cost().map_or("–".into(), |cost| {
+                let (cost, range) = cost_texts(cost, &saved.currency);
+                format!("{cost} ({range})")
+            }),
             PlanFact::WholeTerm => {
                 let term = saved.whole_term;
                 term.map_or("–".into(), |term| cost_range(term, plan.paid_gpus, &saved.currency))
@@ -355,7 +366,7 @@ pub(super) fn SaveButton(
 /// Returns the plans as data: numbers without formatting, one column for each value and each end of a range.
 fn data(plans: &[SavedPlan]) -> TextTable {
     type Value = fn(&SavedPlan) -> Option<String>;
-    let columns: [(&str, Value); 27] = [
+    let columns: [(&str, Value); 32] = [
         ("model", |saved| Some(saved.model.clone())),
         ("tokens", |saved| Some(saved.tokens.to_string())),
         ("gpu", |saved| Some(saved.gpu.clone())),
@@ -367,10 +378,19 @@ fn data(plans: &[SavedPlan]) -> TextTable {
         ("days_low", |saved| Some(saved.plan.days.low.to_string())),
         ("days_high", |saved| Some(saved.plan.days.high.to_string())),
         ("limit_days", |saved| Some(saved.limit_days?.to_string())),
+        ("in_time_of_ten", |saved| Some(saved.in_time_of_ten()?.to_string())),
+        ("days_as_measured", |saved| Some(saved.as_measured_days?.to_string())),
         ("price", |saved| saved.price.clone()),
         ("cost", |saved| Some(saved.plan.cost?.mid.to_string())),
         ("cost_low", |saved| Some(saved.plan.cost?.low.to_string())),
         ("cost_high", |saved| Some(saved.plan.cost?.high.to_string())),
+        ("cost_on_demand", |saved| Some(saved.on_demand_cost()?.mid.to_string())),
+        ("whole_term_cost_low", |saved| {
+            Some((saved.whole_term?.0 * f64::from(saved.plan.paid_gpus)).to_string())
+        }),
+        ("whole_term_cost_high", |saved| {
+            Some((saved.whole_term?.1 * f64::from(saved.plan.paid_gpus)).to_string())
+        }),
         ("currency", |saved| saved.plan.cost.map(|_| saved.currency.clone())),
         ("mwh", |saved| Some(saved.plan.mwh.mid.to_string())),
         ("mwh_low", |saved| Some(saved.plan.mwh.low.to_string())),
