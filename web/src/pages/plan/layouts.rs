@@ -74,7 +74,7 @@ impl LayoutColumn {
             LayoutColumn::Spare => "Free GiB",
             LayoutColumn::InTime => "In time",
             LayoutColumn::Mfu => "MFU",
-            LayoutColumn::Speed => "Tokens/s/GPU",
+            LayoutColumn::Speed => "Tokens/s per GPU",
             LayoutColumn::Trust => "Confidence",
         }
     }
@@ -390,7 +390,7 @@ mod tests {
             LayoutColumn::shown(false, is_mixed).map(LayoutColumn::title).collect::<Vec<_>>().join(", ")
         };
         assert_eq!(titles(false), "Days, Cost, Free GiB, MFU, Confidence");
-        assert_eq!(titles(true), "Days, Cost, Free GiB, Tokens/s/GPU, Confidence");
+        assert_eq!(titles(true), "Days, Cost, Free GiB, Tokens/s per GPU, Confidence");
         assert!(LayoutColumn::shown(true, true).any(|column| column == LayoutColumn::InTime));
         let mut findings = answered(&[("H100", Some(plan(64, 60.0, 4e6)))]);
         let in_precision = |precision: &str, batch_tokens: f64| FoundPlan {
