@@ -106,7 +106,8 @@ impl<'a> Survey<'a> {
             return usual;
         }
         if self.suited(&sizes).is_none() {
-            self.suited.push((sizes.clone(), self.search.with_batches(sizes.clone())));
+            let search = self.search.with_batches(sizes.clone());
+            self.suited.push((sizes.clone(), search));
         }
         let suited =
             self.suited(&sizes).and_then(|search| PlannedRun::best_of(search, question, offer, gpus));

@@ -37,7 +37,7 @@ pub(super) enum GoalKind {
     All,
 }
 
-/// Returns whether the question bar has a field.
+/// Returns whether the question bar has a field, beside the chance to meet the deadline.
 pub(super) fn is_in_bar(field: Field) -> bool {
     let others = [Field::Model, Field::Tokens, Field::GpuTypes, Field::Price, Field::Purchase];
     others.contains(&field) || GoalKind::FIELDS.contains(&field)
