@@ -14,7 +14,7 @@ mod memory;
 mod step_time;
 
 pub use anchors::{Anchors, Covariance, Features, Residual};
-pub(crate) use anchors::{Coordinate, CorrectionBound};
+pub(crate) use anchors::{Coordinate, Nearness, SimilarRuns};
 pub use evidence::{
     Anchor, Closeness, Confidence, Evidence, EvidenceKind, MUCH_BY_SOFTWARE, MeasuredConfiguration,
     MeasuredRun, Record,

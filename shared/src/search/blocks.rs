@@ -8,7 +8,7 @@ use super::space::{Dimensions, Pipeline, PipelineKind};
 use super::{Candidate, SearchSpace};
 use crate::batch::Batch;
 use crate::cluster_factors::ClusterFactor;
-use crate::estimate::{Anchors, Constants, Coordinate, Inputs, MicroBatchCosts};
+use crate::estimate::{Anchors, Constants, Coordinate, Inputs, MicroBatchCosts, Nearness, SimilarRuns};
 use crate::layout::Layout;
 use crate::options::{Recompute, TrainingOptions};
 use crate::precision::Dtype;
@@ -17,19 +17,6 @@ use std::cell::RefCell;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::rc::Rc;
-
-/// The coordinates that all layouts of a block choice share, apart from the division of experts.
-pub(super) const OF_MICRO_BATCH: [Coordinate; 6] = [
-    Coordinate::SeqLen,
-    Coordinate::Layers,
-    Coordinate::Recompute,
-    Coordinate::Tp,
-    Coordinate::Cp,
-    Coordinate::Mbs,
-];
-
-/// The coordinates of the division of experts.
-pub(super) const OF_EXPERTS: [Coordinate; 2] = [Coordinate::Ep, Coordinate::ExpertTp];
 
 /// The choices that decide the costs of a micro batch.
 #[derive(Debug, Clone, Copy)]
@@ -45,6 +32,8 @@ pub(super) struct BlockChoice {
     pub(super) modelled_s: f64,
     /// The same, with the least correction by measurements and by the user's cluster.
     pub(super) least_s: f64,
+    /// The place in [`Blocks::nearness`] of how near its layouts are to measured runs in what its group and recomputation decide.
+    nearness: usize,
 }
 
 /// What all choices of a group have in common.
@@ -56,22 +45,139 @@ struct GroupKey {
 }
 
 /// The block choices of a space, for any number of GPUs and any global batch.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Blocks {
     /// Each sorted by its bound.
     groups: RefCell<BTreeMap<GroupKey, Rc<[BlockChoice]>>>,
+    /// The measured runs to which layouts of a precision can be similar.
+    similar_runs: Vec<(Dtype, SimilarRuns<'static>)>,
+    /// Shared by many choices, which refer to it.
+    nearness: RefCell<Vec<Nearness>>,
 }
 
 impl Blocks {
+    /// Prepares the choices of a space.
+    pub(super) fn new(space: &SearchSpace<'_>, dimensions: &Dimensions) -> Blocks {
+        let batch = Batch::of_ranks(space.seq_len, 1, 1, 1);
+        let similar_runs = |dtype: &Dtype| {
+            let inputs = Inputs {
+                architecture: space.architecture,
+                gpu: space.gpu,
+                dtype: *dtype,
+                layout: &dimensions.pipelines.first()?.layout,
+                batch: &batch,
+                options: &space.options,
+            };
+            Some((*dtype, Anchors::embedded().similar_runs(&inputs)))
+        };
+        Blocks {
+            groups: RefCell::default(),
+            similar_runs: dimensions.dtypes.iter().filter_map(similar_runs).collect(),
+            nearness: RefCell::default(),
+        }
+    }
+
+    /// Returns the measured runs to which layouts of a precision can be similar; none if there are no such layouts.
+    pub(super) fn similar_runs(&self, dtype: Dtype) -> Option<&SimilarRuns<'static>> {
+        self.similar_runs.iter().find(|(of, _)| *of == dtype).map(|(_, runs)| runs)
+    }
+
     /// Iterates over the choices that may work on a number of GPUs, that with the smallest bound first.
     pub(super) fn on(&self, gpus: u32, space: &SearchSpace<'_>, dimensions: &Dimensions) -> Merged {
         let mut known = self.groups.borrow_mut();
         let mut merged = Merged::default();
         for key in keys(gpus, space, dimensions) {
-            merged.add(Rc::clone(known.entry(key).or_insert_with(|| group(key, space, dimensions))));
+            let group = known.entry(key).or_insert_with(|| self.group(key, space, dimensions));
+            merged.add(Rc::clone(group));
         }
         merged
     }
+
+    /// Returns how near the layouts of a choice on a number of GPUs are to measured runs, in everything but the pipeline.
+    pub(super) fn nearness(
+        &self,
+        choice: &BlockChoice,
+        similar_runs: &SimilarRuns<'_>,
+        gpus: u32,
+    ) -> Nearness {
+        let [ep, expert_tp] = of_experts(choice.ep, choice.expert_tp);
+        let numbers = [ep, expert_tp, (Coordinate::Gpus, gpus)];
+        match self.nearness.borrow().get(choice.nearness) {
+            Some(of_group) => similar_runs.nearer(of_group, &numbers),
+            None => similar_runs.nearness_in(&numbers),
+        }
+    }
+
+    /// Returns the choices of a group, that with the smallest bound first.
+    fn group(&self, key: GroupKey, space: &SearchSpace<'_>, dimensions: &Dimensions) -> Rc<[BlockChoice]> {
+        let GroupKey { tp, cp, mbs } = key;
+        let batch = Batch::of_ranks(space.seq_len, mbs, mbs, 1);
+        // One pipeline of each kind stands for all.
+        let software = space.options.software.properties();
+        let of_kind = |kind| dimensions.pipelines.iter().find(|each| each.kind(software) == kind);
+        let mut templates: Vec<Layout> = PipelineKind::ALL
+            .into_iter()
+            .filter_map(of_kind)
+            .map(|pipeline| pipeline.layout.clone())
+            .collect();
+        let mut choices = Vec::new();
+        for (dtype, recompute) in pairs(&dimensions.dtypes, &dimensions.recompute) {
+            let Some(similar_runs) = self.similar_runs(dtype) else { continue };
+            let of_group = similar_runs.nearness_in(&[
+                (Coordinate::SeqLen, space.seq_len),
+                (Coordinate::Layers, space.architecture.layers),
+                (Coordinate::Recompute, recompute as u32),
+                (Coordinate::Tp, tp),
+                (Coordinate::Cp, cp),
+                (Coordinate::Mbs, mbs),
+            ]);
+            let place = self.nearness.borrow().len();
+            self.nearness.borrow_mut().push(Rc::clone(&of_group));
+            let options = TrainingOptions { recompute, ..space.options };
+            let mut costs: [Option<MicroBatchCosts<'_>>; PipelineKind::ALL.len()] = Default::default();
+            for (ep, expert_tp) in dimensions.experts.iter().copied() {
+                let mut modelled_s = f64::INFINITY;
+                for (layout, costs) in templates.iter_mut().zip(&mut costs) {
+                    layout.set_degrees(tp * cp * ep * expert_tp * layout.pp(), tp, cp, ep, expert_tp);
+                    let inputs = Inputs {
+                        architecture: space.architecture,
+                        gpu: space.gpu,
+                        dtype,
+                        layout,
+                        batch: &batch,
+                        options: &options,
+                    };
+                    let own = match costs {
+                        Some(costs) => costs.with_experts_of(&inputs),
+                        None => MicroBatchCosts::of(&inputs, Constants::embedded()),
+                    };
+                    modelled_s = modelled_s.min(own.least_s_per_sequence(&inputs));
+                    *costs = Some(own);
+                }
+                let nearness = similar_runs.nearer(&of_group, &of_experts(ep, expert_tp));
+                let correction = similar_runs.least(&nearness) * options.cluster.of(ClusterFactor::Step);
+                let least_s = modelled_s * correction;
+                choices.push(BlockChoice {
+                    dtype,
+                    recompute,
+                    tp,
+                    cp,
+                    mbs,
+                    ep,
+                    expert_tp,
+                    modelled_s,
+                    least_s,
+                    nearness: place,
+                });
+            }
+        }
+        sorted(&choices, |one, other| one.least_s.total_cmp(&other.least_s)).into()
+    }
+}
+
+/// Returns the numbers of the division of experts.
+fn of_experts(ep: u32, expert_tp: u32) -> [(Coordinate, u32); 2] {
+    [(Coordinate::Ep, ep), (Coordinate::ExpertTp, expert_tp)]
 }
 
 /// Returns the groups that have a layout which divides the GPUs and the batch.
@@ -92,59 +198,6 @@ fn keys(gpus: u32, space: &SearchSpace<'_>, dimensions: &Dimensions) -> BTreeSet
         }
     }
     keys
-}
-
-/// Returns the choices of a group, that with the smallest bound first.
-fn group(
-    GroupKey { tp, cp, mbs }: GroupKey,
-    space: &SearchSpace<'_>,
-    dimensions: &Dimensions,
-) -> Rc<[BlockChoice]> {
-    let (constants, anchors) = (Constants::embedded(), Anchors::embedded());
-    let batch = Batch::of_ranks(space.seq_len, mbs, mbs, 1);
-    // One pipeline of each kind stands for all.
-    let software = space.options.software.properties();
-    let of_kind = |kind| dimensions.pipelines.iter().find(|each| each.kind(software) == kind);
-    let mut templates: Vec<Layout> =
-        PipelineKind::ALL.into_iter().filter_map(of_kind).map(|pipeline| pipeline.layout.clone()).collect();
-    let mut choices = Vec::new();
-    for (dtype, recompute) in pairs(&dimensions.dtypes, &dimensions.recompute) {
-        let options = TrainingOptions { recompute, ..space.options };
-        let mut costs: [Option<MicroBatchCosts<'_>>; PipelineKind::ALL.len()] = Default::default();
-        let mut correction = None;
-        let mut of_experts = None;
-        for (ep, expert_tp) in dimensions.experts.iter().copied() {
-            let mut modelled_s = f64::INFINITY;
-            let mut least_correction = 1.0;
-            for (layout, costs) in templates.iter_mut().zip(&mut costs) {
-                layout.set_degrees(tp * cp * ep * expert_tp * layout.pp(), tp, cp, ep, expert_tp);
-                let inputs = Inputs {
-                    architecture: space.architecture,
-                    gpu: space.gpu,
-                    dtype,
-                    layout,
-                    batch: &batch,
-                    options: &options,
-                };
-                let correction =
-                    correction.get_or_insert_with(|| anchors.bound(&inputs).given(&OF_MICRO_BATCH, &inputs));
-                least_correction = match of_experts {
-                    Some((known, least)) if known == (ep, expert_tp) => least,
-                    _ => correction.given(&OF_EXPERTS, &inputs).least(),
-                };
-                of_experts = Some(((ep, expert_tp), least_correction));
-                let own = match costs {
-                    Some(costs) => costs.with_experts_of(&inputs),
-                    None => MicroBatchCosts::of(&inputs, constants),
-                };
-                modelled_s = modelled_s.min(own.least_s_per_sequence(&inputs));
-                *costs = Some(own);
-            }
-            let least_s = modelled_s * least_correction * options.cluster.of(ClusterFactor::Step);
-            choices.push(BlockChoice { dtype, recompute, tp, cp, mbs, ep, expert_tp, modelled_s, least_s });
-        }
-    }
-    sorted(&choices, |one, other| one.least_s.total_cmp(&other.least_s)).into()
 }
 
 /// Returns every pair of two lists.

@@ -3,15 +3,15 @@
 //! A lower bound of the step time orders the choices that decide the costs of a micro batch. Once the bound exceeds what
 //! the best layouts need, nothing after it can be among them.
 
-use super::blocks::{BlockChoice, Blocks, OF_EXPERTS, OF_MICRO_BATCH};
+use super::blocks::Blocks;
 use super::space::{Dimensions, Pipeline, PipelineKind};
 use super::{Candidate, Rule, SearchCounts, SearchSpace};
 use crate::batch::Batch;
 use crate::cluster_factors::ClusterFactor;
 use crate::estimate::{
-    Anchors, Breakdown, Confidence, Constants, Coordinate, CorrectionBound, Inputs, Interval, IntervalTable,
-    LayoutIntervals, MemoryEstimate, MemoryMargin, MemoryVerdict, MicroBatchCosts, MicroBatchMemory,
-    capacity_bytes, least_bytes, straggling,
+    Anchors, Breakdown, Confidence, Constants, Coordinate, Inputs, Interval, IntervalTable, LayoutIntervals,
+    MemoryEstimate, MemoryMargin, MemoryVerdict, MicroBatchCosts, MicroBatchMemory, Nearness, capacity_bytes,
+    least_bytes, straggling,
 };
 use crate::options::TrainingOptions;
 use crate::precision::Dtype;
@@ -149,9 +149,6 @@ pub struct LayoutSearch<'a> {
     blocks: Rc<Blocks>,
 }
 
-/// The coordinates that differ among the layouts of a block choice on a number of GPUs.
-const OF_PIPELINE: [Coordinate; 4] = [Coordinate::Pp, Coordinate::Vp, Coordinate::Ga, Coordinate::Fsdp];
-
 /// The layouts that can still be among the best.
 struct Contenders {
     most: usize,
@@ -208,7 +205,8 @@ impl<'a> LayoutSearch<'a> {
     /// Prepares the search of a space.
     pub fn new(space: SearchSpace<'a>) -> LayoutSearch<'a> {
         let dimensions = space.dimensions();
-        LayoutSearch { space, dimensions, blocks: Rc::default() }
+        let blocks = Rc::new(Blocks::new(&space, &dimensions));
+        LayoutSearch { space, dimensions, blocks }
     }
 
     /// Returns the search of the same space with other global batch sizes. What one of them has computed, the other needs not.
@@ -235,22 +233,13 @@ impl<'a> LayoutSearch<'a> {
         })
     }
 
-    /// Returns the least correction of the layouts with these blocks on `gpus` GPUs.
-    fn correction_on(
-        &self,
-        gpus: u32,
-        blocks: &BlockChoice,
-        pipeline: &mut Pipeline,
-    ) -> CorrectionBound<'static> {
-        let SearchSpace { architecture, gpu, seq_len, ref options, .. } = self.space;
-        pipeline.layout.set_degrees(gpus, blocks.tp, blocks.cp, blocks.ep, blocks.expert_tp);
-        let batch = Batch::of_ranks(seq_len, blocks.mbs, blocks.mbs, 1);
-        let options = TrainingOptions { recompute: blocks.recompute, ..*options };
-        let layout = &pipeline.layout;
-        let inputs =
-            Inputs { architecture, gpu, dtype: blocks.dtype, layout, batch: &batch, options: &options };
-        let of_micro_batch = Anchors::embedded().bound(&inputs).given(&OF_MICRO_BATCH, &inputs);
-        of_micro_batch.given(&OF_EXPERTS, &inputs).given(&[Coordinate::Gpus], &inputs)
+    /// Returns how near the layouts of each pipeline are to the measured runs of a precision.
+    fn nearness_of_pipelines(&self, dtype: Dtype) -> Vec<Nearness> {
+        let Some(similar_runs) = self.blocks.similar_runs(dtype) else { return Vec::new() };
+        let of_pipeline = |Pipeline { pp, vp, .. }: &Pipeline| {
+            similar_runs.nearness_in(&[(Coordinate::Pp, *pp), (Coordinate::Vp, *vp)])
+        };
+        self.dimensions.pipelines.iter().map(of_pipeline).collect()
     }
 
     /// Returns the `most` best layouts on `gpus` GPUs.
@@ -272,9 +261,11 @@ impl<'a> LayoutSearch<'a> {
         let intervals = self.space.intervals(gpus);
         let (distant, least) = intervals.slow_ends();
         // By which a bound of the step time becomes one of its slow end.
-        let slow_end =
-            |correction: &CorrectionBound<'_>| if correction.may_be_similar() { least } else { distant };
+        let slow_end = |may_be_similar: bool| if may_be_similar { least } else { distant };
         let cluster_factor = self.space.options.cluster.of(ClusterFactor::Step);
+        let dtypes = self.dimensions.dtypes.iter();
+        let of_pipelines: Vec<(Dtype, Vec<Nearness>)> =
+            dtypes.map(|dtype| (*dtype, self.nearness_of_pipelines(*dtype))).collect();
         for blocks in self.blocks.on(gpus, &self.space, &self.dimensions) {
             if found.excludes(blocks.least_s * share * least) {
                 break;
@@ -282,19 +273,21 @@ impl<'a> LayoutSearch<'a> {
             if too_large.contains(&blocks.dtype) {
                 continue;
             }
-            // The correction doesn't depend on which of the pipelines that divide the GPUs it is.
-            let divides = |pipeline: &&mut Pipeline| gpus.is_multiple_of(blocks.tp * blocks.cp * pipeline.pp);
-            let Some(any) = pipelines.iter_mut().find(divides) else { continue };
-            let of_block = self.correction_on(gpus, &blocks, any);
+            let Some(similar_runs) = self.blocks.similar_runs(blocks.dtype) else { continue };
+            let Some((_, of_pipelines)) = of_pipelines.iter().find(|(of, _)| *of == blocks.dtype) else {
+                continue;
+            };
+            let of_block = self.blocks.nearness(&blocks, similar_runs, gpus);
             // Of a layout of these blocks with that correction.
             let bound = |correction: f64| blocks.modelled_s * correction * cluster_factor * share;
-            let of_any_pipeline = bound(of_block.least()) * slow_end(&of_block);
+            let of_any_pipeline =
+                bound(similar_runs.least(&of_block)) * slow_end(similar_runs.may_be_similar(&of_block));
             if found.excludes(of_any_pipeline) {
                 continue;
             }
             let mut memory: Option<MicroBatchMemory> = None;
             let mut costs: [Option<MicroBatchCosts<'_>>; PipelineKind::ALL.len()] = Default::default();
-            for pipeline in &mut pipelines {
+            for (pipeline, of_pipeline) in pipelines.iter_mut().zip(of_pipelines) {
                 let ranks = blocks.tp * blocks.cp * pipeline.pp;
                 let expert_ranks = blocks.ep * blocks.expert_tp * pipeline.pp;
                 if !gpus.is_multiple_of(ranks) || !gpus.is_multiple_of(expert_ranks) {
@@ -315,6 +308,7 @@ impl<'a> LayoutSearch<'a> {
                     if found.excludes(of_any_pipeline * (1.0 + bubble)) {
                         continue;
                     }
+                    let of_ga = similar_runs.nearness(Coordinate::Ga, batch.ga());
                     for fsdp in &self.dimensions.fsdp {
                         if !rules.allows_fsdp(*fsdp, pipeline.pp, blocks.cp) {
                             continue;
@@ -329,8 +323,10 @@ impl<'a> LayoutSearch<'a> {
                             batch: &batch,
                             options: &options,
                         };
-                        let of_layout = of_block.given(&OF_PIPELINE, &inputs);
-                        let correction = of_layout.least_of_known() * slow_end(&of_layout);
+                        let of_fsdp = similar_runs.nearness(Coordinate::Fsdp, u32::from(*fsdp));
+                        let (correction, may_be_similar) =
+                            similar_runs.of_layout(&of_block, [of_pipeline, &of_ga, &of_fsdp]);
+                        let correction = correction * slow_end(may_be_similar);
                         if found.excludes(bound(correction) * (1.0 + bubble)) {
                             continue;
                         }

@@ -4,81 +4,124 @@ use super::features::{Place, Shared};
 use super::{Anchors, Coordinate, Features};
 use crate::estimate::Inputs;
 use crate::estimate::evidence::SIMILAR;
+use std::cell::RefCell;
+use std::rc::Rc;
 
 /// Less than rounding could add.
 const FLOOR: f64 = 1.0 - 1e-9;
 
-/// A lower bound of the correction of layouts of one model, GPU, precision and software.
+/// The measured runs to which the layouts of a search can be similar: those of its model, GPU, precision and software.
 ///
-/// The covariance with a measured run is a product over the coordinates, so each coordinate that becomes known makes the bound
-/// tighter.
-#[derive(Debug, Clone)]
-pub(crate) struct CorrectionBound<'a> {
+/// The covariance with a measured run is a product over the coordinates. So it is computed once for each value of a coordinate, and the
+/// layouts of a search multiply what they have in common.
+#[derive(Debug)]
+pub(crate) struct SimilarRuns<'a> {
     /// Logarithm of the correction that is the same for all layouts.
     log_common: f64,
     /// Distance at which the similarity has fallen to 1/e.
     reach: f64,
-    /// The measured runs to which a layout can be similar.
     runs: Vec<SimilarRun<'a>>,
+    /// What was computed of each coordinate, by number.
+    known: RefCell<[Vec<(u32, Nearness)>; Coordinate::ALL.len()]>,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 struct SimilarRun<'a> {
     place: &'a Place,
-    /// What it adds to the logarithm of the correction of a layout that equals it in every coordinate not yet known.
+    /// What it adds to the logarithm of the correction of a layout that equals it in every coordinate.
     log_most: f64,
     /// The likeness of such a layout: the part that all layouts have, and the part that falls with the distance.
     likeness: (f64, f64),
 }
 
-impl<'a> CorrectionBound<'a> {
-    /// Returns the bound for all layouts of the model, GPU, precision and software in `inputs`.
-    pub(super) fn new(anchors: &'a Anchors, inputs: &Inputs<'_>) -> CorrectionBound<'a> {
+/// How near layouts with some numbers are to each measured run: 1 if they are equal.
+pub(crate) type Nearness = Rc<[f64]>;
+
+impl<'a> SimilarRuns<'a> {
+    /// Returns the runs for all layouts of the model, GPU, precision and software in `inputs`.
+    pub(super) fn new(anchors: &'a Anchors, inputs: &Inputs<'_>) -> SimilarRuns<'a> {
         let features = Features::of(inputs);
         let parts = &anchors.covariance;
         let variance = features.covariance(&features, parts);
-        let mut bound = CorrectionBound { log_common: 0.0, reach: parts.reach, runs: Vec::new() };
+        let mut similar_runs =
+            SimilarRuns { log_common: 0.0, reach: parts.reach, runs: Vec::new(), known: RefCell::default() };
         for run in anchors.of_shape(&features) {
             let Shared { always, similar } = run.features.shared(&features, parts);
-            bound.log_common += always * run.weight;
+            similar_runs.log_common += always * run.weight;
             if similar > 0.0 {
-                bound.runs.push(SimilarRun {
+                similar_runs.runs.push(SimilarRun {
                     place: &run.features.place,
                     log_most: similar * run.weight,
                     likeness: (always / variance, similar / variance),
                 });
             }
         }
-        bound
+        similar_runs
     }
 
-    /// Returns the bound for those layouts that have these coordinates of `inputs`. Each coordinate may be given once.
-    pub(crate) fn given(&self, known: &[Coordinate], inputs: &Inputs<'_>) -> CorrectionBound<'a> {
-        let known: Vec<(Coordinate, f64)> = known.iter().map(|each| (*each, each.of(inputs))).collect();
-        let nearer = |run: &SimilarRun<'a>| {
-            let apart = |(coordinate, own): &(Coordinate, f64)| (own - run.place[*coordinate as usize]).abs();
-            let distance: f64 = known.iter().map(apart).sum();
-            let nearness = libm::exp(-distance / self.reach);
-            let (always, similar) = run.likeness;
-            SimilarRun { log_most: run.log_most * nearness, likeness: (always, similar * nearness), ..*run }
-        };
-        CorrectionBound { runs: self.runs.iter().map(nearer).collect(), ..*self }
+    /// Returns how near layouts with this number are to each run.
+    pub(crate) fn nearness(&self, coordinate: Coordinate, number: u32) -> Nearness {
+        let known = &mut self.known.borrow_mut()[coordinate as usize];
+        let place = known.partition_point(|(each, _)| *each < number);
+        if let Some((_, nearness)) = known.get(place).filter(|(each, _)| *each == number) {
+            return Rc::clone(nearness);
+        }
+        let own = coordinate.of_number(number);
+        let apart = |run: &SimilarRun<'_>| (own - run.place[coordinate as usize]).abs();
+        let nearness: Nearness = self.runs.iter().map(|run| libm::exp(-apart(run) / self.reach)).collect();
+        known.insert(place, (number, Rc::clone(&nearness)));
+        nearness
     }
 
-    /// Returns the lower bound.
-    pub(crate) fn least(&self) -> f64 {
-        let least: f64 = self.runs.iter().map(|run| run.log_most.min(0.0)).sum();
+    /// Returns how near layouts with all of these numbers are to each run.
+    pub(crate) fn nearness_in(&self, numbers: &[(Coordinate, u32)]) -> Nearness {
+        self.nearer(&vec![1.0; self.runs.len()], numbers)
+    }
+
+    /// Returns the same for layouts of which other coordinates were known already.
+    pub(crate) fn nearer(&self, known: &[f64], numbers: &[(Coordinate, u32)]) -> Nearness {
+        let mut product = known.to_vec();
+        for (coordinate, number) in numbers {
+            for (product, nearness) in product.iter_mut().zip(&*self.nearness(*coordinate, *number)) {
+                *product *= nearness;
+            }
+        }
+        product.into()
+    }
+
+    /// Returns the least correction of layouts that are so near the runs in the coordinates which are known.
+    pub(crate) fn least(&self, nearness: &[f64]) -> f64 {
+        let runs = self.runs.iter().zip(nearness);
+        let least: f64 = runs.map(|(run, nearness)| (run.log_most * nearness).min(0.0)).sum();
         libm::exp(self.log_common + least) * FLOOR
     }
 
-    /// Whether any of the layouts may be similar to a measured run.
-    pub(crate) fn may_be_similar(&self) -> bool {
-        self.runs.iter().any(|run| run.likeness.0 + run.likeness.1 >= SIMILAR * FLOOR)
+    /// Whether any of these layouts may be similar to a measured run.
+    pub(crate) fn may_be_similar(&self, nearness: &[f64]) -> bool {
+        self.runs.iter().zip(nearness).any(|(run, nearness)| run.is_similar(*nearness))
     }
 
-    /// Returns the lower bound when every coordinate was given: the correction itself, apart from rounding.
-    pub(crate) fn least_of_known(&self) -> f64 {
-        let log_similar: f64 = self.runs.iter().map(|run| run.log_most).sum();
-        libm::exp(self.log_common + log_similar) * FLOOR
+    /// Returns the correction of a layout of which every coordinate is known, apart from rounding, and whether the layout may be similar
+    /// to a measured run. The coordinates are those of `blocks` and `pipeline`, each of them one or more.
+    pub(crate) fn of_layout(&self, blocks: &[f64], pipeline: [&[f64]; 3]) -> (f64, bool) {
+        let [first, second, third] = pipeline;
+        let mut log = self.log_common;
+        let mut is_similar = false;
+        for ((((run, blocks), first), second), third) in
+            self.runs.iter().zip(blocks).zip(first).zip(second).zip(third)
+        {
+            let nearness = blocks * first * second * third;
+            log += run.log_most * nearness;
+            is_similar |= run.is_similar(nearness);
+        }
+        (libm::exp(log) * FLOOR, is_similar)
+    }
+}
+
+impl SimilarRun<'_> {
+    /// Whether a layout may be similar to it.
+    fn is_similar(&self, nearness: f64) -> bool {
+        let (always, similar) = self.likeness;
+        always + similar * nearness >= SIMILAR * FLOOR
     }
 }

@@ -8,7 +8,7 @@
 mod bound;
 mod features;
 
-pub(crate) use bound::CorrectionBound;
+pub(crate) use bound::{Nearness, SimilarRuns};
 pub(crate) use features::Coordinate;
 pub use features::Features;
 use features::Place;
@@ -190,9 +190,9 @@ impl Anchors {
         self.runs[first..].iter().take_while(move |run| run.features.shape == shape)
     }
 
-    /// Returns a bound of the corrections of all layouts of the model, GPU, precision and software in `inputs`.
-    pub(crate) fn bound(&self, inputs: &Inputs<'_>) -> CorrectionBound<'_> {
-        CorrectionBound::new(self, inputs)
+    /// Returns the runs that bound the corrections of all layouts of the model, GPU, precision and software in `inputs`.
+    pub(crate) fn similar_runs(&self, inputs: &Inputs<'_>) -> SimilarRuns<'_> {
+        SimilarRuns::new(self, inputs)
     }
 
     /// Returns the measurements that correct a prediction of `modelled_s`, and the correction.
