@@ -331,11 +331,10 @@ impl<'a> LayoutSearch<'a> {
                             continue;
                         }
                         let memory = memory.get_or_insert_with(|| MicroBatchMemory::of(&inputs));
-                        let margin_bytes = memory.margin_bytes(&inputs);
-                        if margin_bytes < headroom_bytes {
+                        let Some(margin_bytes) = memory.margin_bytes(&inputs, headroom_bytes) else {
                             not_fitting += 1;
                             continue;
-                        }
+                        };
                         counts.fitting += 1;
                         let costs = costs[pipeline.kind(software) as usize]
                             .get_or_insert_with(|| MicroBatchCosts::of(&inputs, constants));

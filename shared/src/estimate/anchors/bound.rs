@@ -21,6 +21,8 @@ pub(crate) struct SimilarRuns<'a> {
     /// Distance at which the similarity has fallen to 1/e.
     reach: f64,
     runs: Vec<SimilarRun<'a>>,
+    /// What each run adds at most to a lower bound of the logarithm of the correction.
+    log_least: Vec<f64>,
     /// What was computed of each coordinate, by number.
     known: RefCell<[Vec<(u32, Nearness)>; Coordinate::ALL.len()]>,
 }
@@ -43,20 +45,21 @@ impl<'a> SimilarRuns<'a> {
         let features = Features::of(inputs);
         let parts = &anchors.covariance;
         let variance = features.covariance(&features, parts);
-        let mut similar_runs =
-            SimilarRuns { log_common: 0.0, reach: parts.reach, runs: Vec::new(), known: RefCell::default() };
+        let mut log_common = 0.0;
+        let mut runs: Vec<SimilarRun<'_>> = Vec::new();
         for run in anchors.of_shape(&features) {
             let Shared { always, similar } = run.features.shared(&features, parts);
-            similar_runs.log_common += always * run.weight;
+            log_common += always * run.weight;
             if similar > 0.0 {
-                similar_runs.runs.push(SimilarRun {
+                runs.push(SimilarRun {
                     place: &run.features.place,
                     log_most: similar * run.weight,
                     likeness: (always / variance, similar / variance),
                 });
             }
         }
-        similar_runs
+        let log_least = runs.iter().map(|run| run.log_most.min(0.0)).collect();
+        SimilarRuns { log_common, reach: parts.reach, runs, log_least, known: RefCell::default() }
     }
 
     /// Returns how near layouts with this number are to each run.
@@ -91,9 +94,7 @@ impl<'a> SimilarRuns<'a> {
 
     /// Returns the least correction of layouts that are so near the runs in the coordinates which are known.
     pub(crate) fn least(&self, nearness: &[f64]) -> f64 {
-        let runs = self.runs.iter().zip(nearness);
-        let least: f64 = runs.map(|(run, nearness)| (run.log_most * nearness).min(0.0)).sum();
-        libm::exp(self.log_common + least) * FLOOR
+        libm::exp(self.log_common + dot_product(&self.log_least, nearness)) * FLOOR
     }
 
     /// Whether any of these layouts may be similar to a measured run.
@@ -124,4 +125,15 @@ impl SimilarRun<'_> {
         let (always, similar) = self.likeness;
         always + similar * nearness >= SIMILAR * FLOOR
     }
+}
+
+/// Returns the sum of the products of two lists. It adds four sums, which a processor computes beside each other.
+fn dot_product(one: &[f64], other: &[f64]) -> f64 {
+    let mut sums = [0.0; 4];
+    for (one, other) in one.chunks(sums.len()).zip(other.chunks(sums.len())) {
+        for ((sum, one), other) in sums.iter_mut().zip(one).zip(other) {
+            *sum += one * other;
+        }
+    }
+    sums.iter().sum()
 }

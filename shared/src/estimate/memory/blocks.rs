@@ -44,6 +44,16 @@ pub(super) struct BlockSizes {
     hybrid: bool,
 }
 
+/// The sizes of all blocks of a stage on one rank.
+pub(super) struct StageSizes {
+    /// Weights outside routed experts.
+    pub(super) dense: f64,
+    /// Weights of routed experts.
+    pub(super) routed: f64,
+    /// Bytes that its forward pass saves per micro batch.
+    pub(super) saved: f64,
+}
+
 impl BlockSizes {
     pub(super) fn of(inputs: &Inputs<'_>, run: &MicroBatch) -> BlockSizes {
         let Architecture { attention, linear, mlp, moe, mamba, .. } = inputs.architecture;
@@ -68,15 +78,19 @@ impl BlockSizes {
         BlockSizes { kinds, mtp, hybrid }
     }
 
-    /// Returns the weights on a rank of `stage`: dense ones and those of routed experts.
-    pub(super) fn weights(&self, stage: &StageBlocks) -> (f64, f64) {
-        let sum = |of: fn(&BlockSize) -> f64| self.sum(stage, of) + stage.mtp * of(&self.mtp);
-        (sum(|block| block.dense), sum(|block| block.routed))
-    }
-
-    /// Returns the bytes that `stage` saves per micro batch.
-    pub(super) fn saved(&self, stage: &StageBlocks) -> f64 {
-        self.sum(stage, |block| block.saved) + stage.mtp * self.mtp.saved
+    /// Returns the sizes of all blocks of `stage`.
+    pub(super) fn sizes(&self, stage: &StageBlocks) -> StageSizes {
+        let mut sizes = StageSizes { dense: 0.0, routed: 0.0, saved: 0.0 };
+        let mut add = |block: &BlockSize, count: f64| {
+            sizes.dense += block.dense * count;
+            sizes.routed += block.routed * count;
+            sizes.saved += block.saved * count;
+        };
+        for (block, count) in self.kinds.all().into_iter().zip(stage.blocks.all()) {
+            add(block, *count);
+        }
+        add(&self.mtp, stage.mtp);
+        sizes
     }
 
     /// Returns the weights of one matrix of each shape on `stage`.
@@ -115,11 +129,6 @@ impl BlockSizes {
             }
         }
         most
-    }
-
-    /// Sums a size over the blocks of `stage`.
-    fn sum(&self, stage: &StageBlocks, of: fn(&BlockSize) -> f64) -> f64 {
-        self.kinds.all().into_iter().zip(stage.blocks.all()).map(|(block, count)| of(block) * count).sum()
     }
 
     /// Iterates over the kinds of blocks on `stage`.

@@ -17,7 +17,7 @@ mod verdict;
 
 use super::Inputs;
 use activations::MicroBatch;
-use blocks::BlockSizes;
+use blocks::{BlockSizes, StageSizes};
 pub(crate) use reserve::capacity_bytes;
 use schedule::StageBlocks;
 use serde::Serialize;
@@ -222,12 +222,12 @@ impl MemoryEstimate {
 
 /// Returns [`MemoryEstimate::total_bytes`] without storing the stages.
 pub fn peak_bytes(inputs: &Inputs<'_>) -> f64 {
-    MicroBatchMemory::of(inputs).peak_bytes(inputs)
+    MicroBatchMemory::of(inputs).totals(inputs).fold(0.0, f64::max)
 }
 
 /// Returns [`MemoryEstimate::fits`] without storing the stages.
 pub fn fits(inputs: &Inputs<'_>) -> bool {
-    MicroBatchMemory::of(inputs).margin_bytes(inputs) >= 0.0
+    MicroBatchMemory::of(inputs).margin_bytes(inputs, 0.0).is_some()
 }
 
 /// Returns a lower bound of the memory that a GPU needs in any layout on `gpus` GPUs, in bytes: its share of weights,
@@ -251,7 +251,7 @@ fn kept_share(inputs: &Inputs<'_>) -> f64 {
 /// pipeline stage.
 pub(super) fn offloaded_bytes(inputs: &Inputs<'_>) -> f64 {
     let terms = MicroBatchMemory::of(inputs);
-    let saved: f64 = schedule::stages(inputs).map(|stage| terms.blocks.saved(&stage)).sum();
+    let saved: f64 = schedule::stages(inputs).map(|stage| terms.blocks.sizes(&stage).saved).sum();
     saved * f64::from(inputs.options.offload_layers) / f64::from(inputs.architecture.layers)
 }
 
@@ -268,34 +268,34 @@ impl MicroBatchMemory {
         MicroBatchMemory { blocks: BlockSizes::of(inputs, &run), run }
     }
 
-    /// Returns [`MemoryEstimate::margin_bytes`] without storing the stages.
-    pub(crate) fn margin_bytes(&self, inputs: &Inputs<'_>) -> f64 {
-        let peak = self.peak_bytes(inputs);
-        capacity_bytes(inputs.gpu) - reserve::reserved(inputs, peak) - peak
+    /// Returns [`MemoryEstimate::margin_bytes`] without storing the stages; none if it is less than `least`.
+    pub(crate) fn margin_bytes(&self, inputs: &Inputs<'_>, least: f64) -> Option<f64> {
+        let margin = |peak: f64| capacity_bytes(inputs.gpu) - reserve::reserved(inputs, peak) - peak;
+        let mut peak = 0.0_f64;
+        for total in self.totals(inputs) {
+            peak = peak.max(total);
+            if margin(peak) < least {
+                return None;
+            }
+        }
+        Some(margin(peak))
     }
 
-    fn peak_bytes(&self, inputs: &Inputs<'_>) -> f64 {
+    /// Iterates over the totals of the stages, without those that can't be the fullest.
+    fn totals(&self, inputs: &Inputs<'_>) -> impl Iterator<Item = f64> {
         let state = WeightState::of(inputs);
-        let mut peak = 0.0;
         let mut before: Option<StageBlocks> = None;
-        for stage in schedule::stages(inputs) {
+        schedule::stages(inputs).filter_map(move |stage| {
             // A middle stage with the same layers as the previous one has fewer micro batches in flight.
-            let less = before.is_some_and(|before| stage.is_within(&before));
-            if !less {
-                let total = self.on(&stage, &state, inputs).total();
-                if total > peak {
-                    peak = total;
-                }
-            }
-            before = Some(stage);
-        }
-        peak
+            let is_less = before.replace(stage).is_some_and(|before| stage.is_within(&before));
+            (!is_less).then(|| self.on(&stage, &state, inputs).total())
+        })
     }
 
     /// Returns the memory of a GPU in `stage`.
     fn on(&self, stage: &StageBlocks, state: &WeightState, inputs: &Inputs<'_>) -> StageMemory {
         let (run, blocks) = (&self.run, &self.blocks);
-        let (dense, routed) = blocks.weights(stage);
+        let StageSizes { dense, routed, saved } = blocks.sizes(stage);
         // The first stage holds the embedding, the last the head. Tied weights are one tensor only if both
         // are on one stage. Multi-token prediction needs the embedding on the last stage as well.
         let mtp_embedding = stage.is_last && !stage.is_first && run.mtp > 0.0;
@@ -316,7 +316,7 @@ impl MicroBatchMemory {
             weights: state.weights(dense, routed, embeddings),
             gradients: state.gradients(dense + embeddings, routed),
             optimizer: state.optimizer(dense + embeddings, routed),
-            activations: stage.in_flight * blocks.saved(stage) * kept_share(inputs),
+            activations: stage.in_flight * saved * kept_share(inputs),
             logits,
             buffers: layer
                 + dummies
