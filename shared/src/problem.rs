@@ -165,7 +165,7 @@ pub fn most_alike<'a>(given: &str, candidates: impl IntoIterator<Item = &'a str>
         .filter(|(likeness, candidate)| {
             // Two common letters already make short words alike: "some" and "none" reach 0.67.
             let is_short = given.len().min(candidate.len()) <= SHORT_WORD;
-            *likeness > if is_short { 0.75 } else { 0.6 }
+            *likeness > if is_short { 0.75 } else { 0.7 }
         })
         // Of equals the first, so that the result depends on the order of the candidates alone.
         .fold(None, |best: Option<(f64, &str)>, next| match best {

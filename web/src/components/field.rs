@@ -163,6 +163,7 @@ pub(crate) fn ChoiceField(
         <Labelled state help>
             <select
                 id=input_id(field)
+                class:unset=move || state.text().is_empty()
                 on:change=move |event| chosen(event_target_value(&event))
                 aria-invalid=move || state.is_wrong().to_string()
                 aria-describedby=state.note_id()
