@@ -31,7 +31,8 @@ pub fn read(query: &str) -> Link {
             }
             continue;
         }
-        let Some(field) = Field::from_key(&key) else {
+        // People who write a link themselves know the names of the flags.
+        let Some(field) = Field::from_key(&key).or_else(|| Field::from_flag(&key)) else {
             let keys = Field::ALL.iter().map(|field| field.key());
             let hint = most_alike(&key, keys)
                 .map_or(String::new(), |closest| format!(" Did you mean \"{closest}\"?"));
@@ -97,6 +98,23 @@ mod tests {
         assert_eq!(link.spec, Spec::default().with(Field::Recipe, "x").with(Field::Gpus, "2"));
         assert_eq!(link.problems.len(), 3);
         assert!(link.problems[1].contains("Did you mean \"gpu\"?"), "{:?}", link.problems);
+    }
+
+    #[test]
+    fn the_names_of_flags_are_keys_too() {
+        let link = read("model=llama3.1-70b&gpu-types=h100,b200&tokens=10T&deadline=60d");
+        assert_eq!(link.problems, Vec::<String>::new());
+        assert_eq!(write(&link.spec), write(&read(&write(&link.spec)).spec));
+        assert_eq!(link.spec.get(Field::GpuTypes), Some("h100,b200"));
+        assert_eq!(link.spec.get(Field::Deadline), Some("60d"));
+    }
+
+    #[test]
+    fn no_key_is_the_flag_of_another_field() {
+        for field in Field::ALL {
+            let by_flag = Field::from_key(field.flag());
+            assert!(by_flag.is_none_or(|other| other == *field), "{field:?}: {by_flag:?}");
+        }
     }
 
     fn any_spec() -> impl Strategy<Value = Spec> {
