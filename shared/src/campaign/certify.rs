@@ -29,7 +29,9 @@ pub fn certification(
 ) -> Result<Campaign, Problem> {
     let catalog = Catalog::embedded();
     let on_gpu = |recipe: &&Recipe| {
-        recipe.id.release == release && recipe.id.gpu == gpu && !recipe.id.strong && !catalog.is_proxy(recipe)
+        let id = &recipe.id;
+        let is_usual = !id.strong && id.variant.is_none() && !catalog.is_proxy(recipe);
+        id.release == release && id.gpu == gpu && is_usual
     };
     let recipes = || catalog.recipes().iter().filter(on_gpu);
     let runs: Vec<Run> = recipes().filter(|recipe| recipe.id.gpus == gpus).map(run).collect();

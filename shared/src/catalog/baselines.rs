@@ -106,6 +106,7 @@ impl Baseline {
     pub(super) fn is_of(&self, id: &RecipeId) -> bool {
         self.kind == BaselineKind::Table
             && !id.strong
+            && id.variant.is_none()
             && self.release == id.release
             && self.model == id.model
             && self.gpu == id.gpu

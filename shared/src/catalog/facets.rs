@@ -17,7 +17,7 @@ choices! {
         Dtype "dtype",
         /// Weak or strong scaling.
         Scaling "scaling",
-        /// GPU count.
+        /// GPU count, with the variant.
         Gpus "gpus",
         /// Release.
         Release "release",
@@ -41,7 +41,7 @@ impl Facet {
             Facet::Gpu => id.gpu.clone(),
             Facet::Dtype => id.dtype.to_string(),
             Facet::Scaling => if id.strong { "strong" } else { "weak" }.to_string(),
-            Facet::Gpus => id.gpus.to_string(),
+            Facet::Gpus => id.scale(),
             Facet::Release => id.release.to_string(),
         }
     }
@@ -80,7 +80,10 @@ impl Catalog {
         }
         // Counts grow, the newest release comes first; the others stand as the documents list them.
         choices.sort_by(|a, b| match facet {
-            Facet::Gpus => a.value.len().cmp(&b.value.len()).then_with(|| a.value.cmp(&b.value)),
+            Facet::Gpus => {
+                let gpus = |value: &str| value.split('+').next().and_then(|gpus| gpus.parse::<u32>().ok());
+                gpus(&a.value).cmp(&gpus(&b.value)).then_with(|| a.value.cmp(&b.value))
+            }
             Facet::Release => b.value.cmp(&a.value),
             Facet::Model => a.title.cmp(&b.title),
             Facet::Gpu | Facet::Dtype | Facet::Scaling => Ordering::Equal,
@@ -98,6 +101,7 @@ impl Catalog {
             (
                 [model, gpu, dtype, scaling, gpus],
                 !self.is_proxy(recipe),
+                recipe.id.variant.is_none(),
                 self.baseline(&recipe.id).is_some(),
                 release,
                 Reverse(distance),
@@ -114,7 +118,8 @@ impl Catalog {
     pub fn title(&self, id: &RecipeId) -> String {
         let model = self.model(&id.model).map_or(id.model.as_str(), |model| &model.title);
         let gpu = self.gpu(&id.gpu).map_or(id.gpu.as_str(), |gpu| &gpu.name);
-        format!("{model} on {} × {gpu}, {}", significant(f64::from(id.gpus), 9), id.dtype.title())
+        let variant = id.variant.as_ref().map_or(String::new(), |variant| format!(", {variant}"));
+        format!("{model} on {} × {gpu}, {}{variant}", significant(f64::from(id.gpus), 9), id.dtype.title())
     }
 }
 

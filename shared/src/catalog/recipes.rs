@@ -10,7 +10,8 @@ use crate::releases::BridgeModel;
 use serde::Serialize;
 use std::fmt;
 
-/// The id of a recipe: `llama3.1-405b/h100/fp8/512@25.04`, with `/strong` before the `@` for strong scaling.
+/// The id of a recipe: `llama3.1-405b/h100/fp8/512@25.04`, with `/strong` before the `@` for strong scaling. A variant follows the
+/// number of GPUs: `deepseek-v3/h100/fp8-block/1024+large_scale@bridge-main`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RecipeId {
     /// Model id.
@@ -21,6 +22,8 @@ pub struct RecipeId {
     pub dtype: Dtype,
     /// Total number of GPUs.
     pub gpus: u32,
+    /// The release's name of a variant; none for the usual recipe.
+    pub variant: Option<String>,
     /// Whether it is strong scaling: the same global batch for every GPU count.
     pub strong: bool,
     /// The release.
@@ -30,8 +33,14 @@ pub struct RecipeId {
 impl RecipeId {
     /// Returns the id without the release, which several releases can share.
     pub fn without_release(&self) -> String {
-        let RecipeId { model, gpu, dtype, gpus, strong, .. } = self;
-        format!("{model}/{gpu}/{dtype}/{gpus}{}", if *strong { "/strong" } else { "" })
+        let RecipeId { model, gpu, dtype, strong, .. } = self;
+        format!("{model}/{gpu}/{dtype}/{}{}", self.scale(), if *strong { "/strong" } else { "" })
+    }
+
+    /// Returns the part of the id with the number of GPUs and the variant: `256` or `256+large_scale`.
+    pub(super) fn scale(&self) -> String {
+        let variant = self.variant.as_ref().map_or(String::new(), |variant| format!("+{variant}"));
+        format!("{}{variant}", self.gpus)
     }
 
     /// Returns Megatron-Bridge's name of one of its own recipes, without `_config`: `llama31_405b_pretrain_256gpu_gb300_fp8cs`.
@@ -46,7 +55,8 @@ impl RecipeId {
             Dtype::Fp8Delayed => "fp8ds",
             Dtype::Fp8 | Dtype::Fp8Current => "fp8cs",
         };
-        Some(format!("{}_pretrain_{}gpu_{}_{dtype}", model.recipe, self.gpus, self.gpu))
+        let variant = self.variant.as_ref().map_or(String::new(), |variant| format!("_{variant}"));
+        Some(format!("{}_pretrain_{}gpu_{}_{dtype}{variant}", model.recipe, self.gpus, self.gpu))
     }
 
     /// Returns whether the other id differs only in the GPU count.
@@ -166,6 +176,7 @@ pub(super) struct MatrixRow {
     gpu: String,
     scaling: Option<Scaling>,
     gpus: Vec<u32>,
+    variant: Option<String>,
     seq_len: u32,
     layers: u32,
     tp: u32,
@@ -197,6 +208,7 @@ impl FromRow for MatrixRow {
             gpu: row.string("gpu")?,
             scaling: row.optional("scaling")?,
             gpus: row.list("gpus")?,
+            variant: Some(row.string("variant")?).filter(|variant| !variant.is_empty()),
             seq_len: row.value("seq_len")?,
             layers: row.value("layers")?,
             tp: row.value("tp")?,
@@ -238,6 +250,7 @@ impl MatrixRow {
                 gpu: self.gpu.clone(),
                 dtype,
                 gpus,
+                variant: self.variant.clone(),
                 strong: self.scaling == Some(Scaling::Strong),
                 release: self.release,
             },

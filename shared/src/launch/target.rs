@@ -63,6 +63,7 @@ impl Target {
         })?;
         let gpus_per_node = options.gpus_per_node.unwrap_or(limits.gpus_per_node);
         let wants_strong = scenario.recipe.is_some_and(|recipe| recipe.id.strong);
+        let variant = scenario.recipe.and_then(|recipe| recipe.id.variant.as_ref());
         let scales = |recipe| scales(recipe, &recipes);
         let nearest = candidates(scenario, release, &recipes)
             .into_iter()
@@ -70,7 +71,8 @@ impl Target {
             .map(|target| (target.differences(scenario), target))
             .min_by_key(|(differences, Target { recipe, .. })| {
                 let apart = recipe.id.gpus.abs_diff(scenario.layout.gpus());
-                (differences.len(), recipe.id.strong != wants_strong, apart)
+                let is_other = recipe.id.strong != wants_strong || recipe.id.variant.as_ref() != variant;
+                (differences.len(), is_other, apart)
             });
         let Some((differences, target)) = nearest else {
             return Err(vec![match is_named {

@@ -105,6 +105,7 @@ impl Identity {
             None => candidates.retain(|recipe| recipe.scaling.is_some()),
         }
         prefer(&mut candidates, |recipe| agrees(recipe, wanted[GBS]));
+        prefer(&mut candidates, |recipe| recipe.id.variant.is_none());
 
         let open = differing(&candidates);
         if open.is_empty() {
@@ -491,12 +492,14 @@ fn named_recipe(path: &str) -> Option<(&'static Recipe, Vec<(Field, u32)>)> {
     let number = |word: &str| {
         STATED.iter().find_map(|field| Some((*field, word.strip_prefix(field.flag())?.parse().ok()?)))
     };
-    Catalog::embedded().recipes().iter().find_map(|recipe| {
+    let named = Catalog::embedded().recipes().iter().filter_map(|recipe| {
         let name = recipe.id.bridge_name()?;
         let rest = folders.iter().find_map(|folder| folder.strip_prefix(name.as_str()))?;
-        let is_whole = rest.is_empty() || rest.starts_with('_');
-        is_whole.then(|| (recipe, rest.split('_').filter_map(number).collect()))
-    })
+        (rest.is_empty() || rest.starts_with('_')).then_some((recipe, rest))
+    });
+    // The name of a variant begins with that of the usual recipe.
+    let (recipe, rest) = named.min_by_key(|(_, rest)| rest.len())?;
+    Some((recipe, rest.split('_').filter_map(number).collect()))
 }
 
 fn folders(path: &str) -> impl Iterator<Item = &str> {
