@@ -267,7 +267,7 @@ fn recipe_row(recipe: &Recipe) -> [String; 30] {
         degrees.cp.to_string(),
         degrees.ep.to_string(),
         degrees.vp.to_string(),
-        recipe.printed_dp.to_string(),
+        recipe.dp().to_string(),
         if recipe.fsdp { "yes".to_owned() } else { empty() },
         recipe.mbs.to_string(),
         speed.map_or_else(empty, |(step_time_s, _)| step_time_s.to_string()),

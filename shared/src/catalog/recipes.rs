@@ -116,10 +116,6 @@ pub struct Recipe {
     pub mbs: u32,
     /// Global batch size.
     pub gbs: u32,
-    /// DP as printed.
-    pub printed_dp: u32,
-    /// GA as printed.
-    pub printed_ga: u32,
     /// The line of its document; none if no document lists what its script runs.
     pub line: Option<u32>,
     /// What to know of the row; mostly empty.
@@ -140,6 +136,17 @@ impl Recipe {
         }
     }
 
+    /// Returns the data-parallel size.
+    pub fn dp(&self) -> u32 {
+        let Degrees { gpus, tp, pp, cp, .. } = self.degrees;
+        gpus / (tp * pp * cp).max(1)
+    }
+
+    /// Returns the micro batches that a GPU processes in a step (gradient accumulation).
+    pub fn ga(&self) -> u32 {
+        self.gbs / (self.mbs * self.dp()).max(1)
+    }
+
     /// Returns the options that its script runs with.
     pub fn options(&self) -> TrainingOptions {
         TrainingOptions {
@@ -156,8 +163,8 @@ impl Recipe {
     /// proportion: by weak scaling, both take as long for a step.
     pub fn is_weak_scaled(&self, other: &Recipe) -> bool {
         let same_degrees = Degrees { gpus: other.degrees.gpus, ..self.degrees.clone() } == other.degrees;
-        let same_settings = (self.mbs, self.seq_len, self.layers, self.printed_ga)
-            == (other.mbs, other.seq_len, other.layers, other.printed_ga);
+        let same_settings = (self.mbs, self.seq_len, self.layers, self.ga())
+            == (other.mbs, other.seq_len, other.layers, other.ga());
         self.id.same_series(&other.id)
             && self.scaling == Some(Scaling::Weak)
             && same_degrees
@@ -184,10 +191,8 @@ pub(super) struct MatrixRow {
     cp: u32,
     ep: Option<u32>,
     vp: Option<u32>,
-    dp: u32,
     mbs: u32,
     gbs: u32,
-    ga: u32,
     split: PipelineSplit,
     fp8: Option<Dtype>,
     expert_tp: Option<u32>,
@@ -216,10 +221,8 @@ impl FromRow for MatrixRow {
             cp: row.value("cp")?,
             ep: row.optional("ep")?,
             vp: row.optional("vp")?,
-            dp: row.value("dp")?,
             mbs: row.value("mbs")?,
             gbs: row.value("gbs")?,
-            ga: row.value("ga")?,
             split: row.value("split")?,
             fp8: row.optional("fp8")?,
             expert_tp: row.optional("expert_tp")?,
@@ -275,10 +278,42 @@ impl MatrixRow {
             seq_len: self.seq_len,
             mbs: self.mbs,
             gbs: scaled(self.gbs),
-            printed_dp: scaled(self.dp),
-            printed_ga: self.ga,
             line: self.line,
             note: self.note.clone(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::Catalog;
+    use crate::data_file::read;
+
+    /// What a document prints beside the layout.
+    struct Printed {
+        precisions: usize,
+        gpus: Vec<u32>,
+        dp: u32,
+        ga: u32,
+    }
+
+    impl FromRow for Printed {
+        fn from_row(row: &Row<'_>) -> Result<Printed, DataError> {
+            let precisions = row.string("precisions")?.split(' ').count();
+            Ok(Printed { precisions, gpus: row.list("gpus")?, dp: row.value("dp")?, ga: row.value("ga")? })
+        }
+    }
+
+    #[test]
+    fn every_layout_gives_the_dp_and_ga_that_its_document_prints() {
+        let rows: Vec<Printed> = read("recipes.csv", include_str!("../../data/recipes.csv")).unwrap();
+        let printed = rows.iter().flat_map(|row| {
+            let of_gpus = |gpus: &u32| (row.dp * gpus / row.gpus[0], row.ga);
+            let of_row: Vec<(u32, u32)> = row.gpus.iter().map(of_gpus).collect();
+            of_row.repeat(row.precisions)
+        });
+        let derived = Catalog::embedded().recipes().iter().map(|recipe| (recipe.dp(), recipe.ga()));
+        assert_eq!(printed.collect::<Vec<_>>(), derived.collect::<Vec<_>>());
     }
 }

@@ -355,7 +355,7 @@ mod tests {
         for recipe in Catalog::embedded().recipes() {
             let scenario = Spec::default().with(Field::Recipe, recipe.id.to_string()).scenario().unwrap();
             let (dp, ga) = (scenario.layout.dp(), scenario.batch.ga());
-            assert_eq!((dp, ga), (recipe.printed_dp, recipe.printed_ga), "{}", recipe.id);
+            assert_eq!((dp, ga), (recipe.dp(), recipe.ga()), "{}", recipe.id);
             assert_eq!(scenario.published_as().map(|published| &published.id), Some(&recipe.id));
             // 61 and 94 layers can't be divided evenly: the scripts place the embedding and the loss by hand.
             let chunks = recipe.degrees.pp * recipe.degrees.vp;

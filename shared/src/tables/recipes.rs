@@ -55,7 +55,7 @@ columns! {
         page "Layout" => |recipe| {
             let degrees = &recipe.degrees;
             let vp = if degrees.vp > 1 { format!(" · VP {}", degrees.vp) } else { String::new() };
-            let (tp, pp, cp, dp) = (degrees.tp, degrees.pp, degrees.cp, recipe.printed_dp);
+            let (tp, pp, cp, dp) = (degrees.tp, degrees.pp, degrees.cp, recipe.dp());
             format!("TP {tp} · PP {pp} · CP {cp} · DP {dp}{vp}").into()
         };
     }
@@ -93,7 +93,7 @@ columns! {
         sort => |recipe| SortValue::Number(Some(recipe.gbs.into()));
     }
     Ga "ga" {
-        page "MBS · GA" [number] => |recipe| format!("{} · {}", recipe.mbs, recipe.printed_ga).into();
+        page "MBS · GA" [number] => |recipe| format!("{} · {}", recipe.mbs, recipe.ga()).into();
         terminal "GA" [number] => |recipe| whole(Some(scenario(recipe)?.batch.ga()));
         csv 17 "ga" => |recipe| whole(Some(scenario(recipe)?.batch.ga()));
     }

@@ -114,7 +114,7 @@ fn every_own_recipe_calls_its_function_on_its_nodes() {
         let recipe = Catalog::embedded().recipe(id).unwrap();
         let nodes = recipe.id.gpus / per_node.parse::<u32>().unwrap();
         assert!(command.contains(&format!(" --nodes {nodes} --gpus-per-node {per_node} ")), "{command}");
-        assert_eq!((recipe.gbs.to_string().as_str(), recipe.printed_dp.to_string().as_str()), (gbs, dp));
+        assert_eq!((recipe.gbs.to_string().as_str(), recipe.dp().to_string().as_str()), (gbs, dp));
         assert_eq!(made.outputs.jobs, ["training"], "{id}");
         recipes += 1;
     }
