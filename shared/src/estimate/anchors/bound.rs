@@ -81,7 +81,7 @@ impl<'a> SimilarRuns<'a> {
         self.nearer(&vec![1.0; self.runs.len()], numbers)
     }
 
-    /// Returns the same for layouts of which other coordinates were known already.
+    /// Returns the product of what is known of layouts and the nearness in further numbers.
     pub(crate) fn nearer(&self, known: &[f64], numbers: &[(Coordinate, u32)]) -> Nearness {
         let mut product = known.to_vec();
         for (coordinate, number) in numbers {
@@ -102,8 +102,8 @@ impl<'a> SimilarRuns<'a> {
         self.runs.iter().zip(nearness).any(|(run, nearness)| run.is_similar(*nearness))
     }
 
-    /// Returns the correction of a layout of which every coordinate is known, apart from rounding, and whether the layout may be similar
-    /// to a measured run. The coordinates are those of `blocks` and `pipeline`, each of them one or more.
+    /// Returns the correction of a layout, apart from rounding, and whether it may be similar to a measured run. Together, `blocks` and
+    /// `pipeline` hold its nearness in every coordinate.
     pub(crate) fn of_layout(&self, blocks: &[f64], pipeline: [&[f64]; 3]) -> (f64, bool) {
         let [first, second, third] = pipeline;
         let mut log = self.log_common;
