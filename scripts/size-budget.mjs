@@ -1,8 +1,7 @@
 #!/usr/bin/env node
 // Adds up the bytes (brotli) that a browser fetches before the first answers are shown, and fails above a budget.
 //
-// The files are those that the page links to. Plotly is fetched later, with the first chart. Builds of one commit differ by up to 200
-// bytes between machines, so a budget leaves room for that.
+// The files are those that the page links to. Plotly is fetched later, with the first chart.
 
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";

@@ -77,7 +77,7 @@ impl Blocks {
         }
     }
 
-    /// Returns the measured runs to which layouts of a precision can be similar; none if there are no such layouts.
+    /// Returns the measured runs that layouts of a precision can resemble, or `None` if the space has no such layouts.
     pub(super) fn similar_runs(&self, dtype: Dtype) -> Option<&SimilarRuns<'static>> {
         self.similar_runs.iter().find(|(of, _)| *of == dtype).map(|(_, runs)| runs)
     }
