@@ -1,0 +1,148 @@
+//! This file draws horizontal bars, each made of parts.
+
+use super::labels::legend_height;
+use super::{COLOURS, Drawing, axis};
+use crate::message::{Bars, Part};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use trainplan_shared::units::{one_decimal, short_seconds};
+
+/// Horizontal bars, each made of parts.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct BarChart {
+    pub(crate) bars: Bars,
+    /// The unit of the values.
+    pub(crate) unit: &'static str,
+    pub(crate) kind: BarKind,
+}
+
+/// The arrangement of bars and their parts.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum BarKind {
+    /// Each bar has one part and starts at the end of the bar before.
+    Waterfall,
+    /// The parts of a bar are stacked, and a line marks the limit of their sum.
+    Stacked {
+        /// The label of the limit.
+        name: String,
+        limit: f64,
+    },
+}
+
+impl From<BarChart> for Drawing {
+    fn from(chart: BarChart) -> Drawing {
+        Drawing { draw: Arc::new(move |ink, width| bars(&chart, ink, width)), has_bars: true }
+    }
+}
+
+fn bars(chart: &BarChart, ink: &str, width: f64) -> (Vec<Value>, Value) {
+    let Bars { labels, parts } = &chart.bars;
+    let totals: Vec<f64> =
+        (0..labels.len()).map(|bar| parts.iter().map(|part| part.values[bar]).sum()).collect();
+    let mut x = axis(chart.unit);
+    let mut y = axis("");
+    y["type"] = "category".into();
+    // The first bar on top.
+    y["autorange"] = "reversed".into();
+    y["showgrid"] = false.into();
+    y["ticksuffix"] = "  ".into();
+    let mut layout =
+        json!({ "margin": { "l": 12, "r": 12, "t": 24, "b": 48 }, "bargap": 0.3, "showlegend": true });
+    let longest = labels.iter().map(|label| label.chars().count()).max().unwrap_or(0);
+    let of_axes = width - 40.0 - 7.0 * longest as f64;
+    let longest_bar = totals.iter().copied().fold(0.0, f64::max);
+    // Parts that can't be seen are left out, and the others keep their colours.
+    let is_seen = |part: &Part| part.values.iter().any(|value| *value > 0.001 * longest_bar);
+    let parts = || parts.iter().zip(COLOURS).filter(|(part, _)| is_seen(part));
+    let legend = legend_height(parts().map(|(part, _)| &*part.name), of_axes);
+    // Plotly cuts a legend that is higher than half of the chart.
+    layout["height"] = (28 * labels.len() + 110 + legend).max(2 * legend + 20).into();
+    let mut trace = json!({ "type": "bar", "orientation": "h", "y": labels });
+    let whole: f64 = totals.iter().sum();
+    let hover = format!("%{{y}}: %{{x:.3~g}} {}", chart.unit);
+    trace["hovertemplate"] = hover.into();
+    match &chart.kind {
+        BarKind::Waterfall => {
+            let ends = totals.iter().scan(0.0, |end, total| {
+                *end += total;
+                Some(*end)
+            });
+            let starts: Vec<f64> = ends.zip(&totals).map(|(end, total)| end - total).collect();
+            // Room for the numbers to the right of the bars: a fifth of the axis, or more if it is short.
+            x["range"] = json!([0, whole * (of_axes / (of_axes - LABEL_WIDTH).max(1.0)).clamp(1.2, 3.0)]);
+            layout["barmode"] = "overlay".into();
+            trace["base"] = starts.into();
+            trace["textposition"] = "outside".into();
+            trace["cliponaxis"] = false.into();
+        }
+        BarKind::Stacked { name, limit } => {
+            layout["barmode"] = "stack".into();
+            trace["textposition"] = "inside".into();
+            trace["insidetextanchor"] = "middle".into();
+            trace["textangle"] = 0.into();
+            // Readable on each of the colours.
+            trace["insidetextfont"] = json!({ "color": "#000" });
+            layout["shapes"] = json!([{
+                "type": "line", "x0": limit, "x1": limit, "yref": "paper", "y0": 0, "y1": 1,
+                "line": { "color": ink, "width": 2, "dash": "dash" },
+            }]);
+            layout["annotations"] = json!([{
+                "text": name, "x": limit, "xanchor": "right", "yref": "paper", "y": 1, "yanchor": "bottom",
+                "showarrow": false,
+            }]);
+        }
+    }
+    layout["xaxis"] = x;
+    layout["yaxis"] = y;
+    let traces = parts().map(|(part, colour)| {
+        let mut trace = trace.clone();
+        trace["name"] = part.name.as_str().into();
+        trace["x"] = part.values.as_slice().into();
+        trace["marker"] = json!({ "color": colour });
+        // Parts that can't be seen, or are too short for their label, have none.
+        let (least, write): (f64, fn(f64) -> String) = match chart.kind {
+            BarKind::Waterfall => (0.001 * whole, short_seconds),
+            BarKind::Stacked { limit, .. } => {
+                (limit.max(longest_bar) * LABEL_WIDTH / of_axes.max(1.0), one_decimal)
+            }
+        };
+        let text = |value: &f64| if *value > least { write(*value) } else { String::new() };
+        trace["text"] = part.values.iter().map(text).collect();
+        trace
+    });
+    (traces.collect(), layout)
+}
+
+/// The width of a bar's label, in pixels: about as it is drawn.
+const LABEL_WIDTH: f64 = 60.0;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::components::chart::plot;
+
+    #[test]
+    fn a_waterfall_begins_each_bar_at_the_end_of_the_one_before() {
+        let parts = vec![Part { name: "Computing".into(), values: vec![2.0, 3.0, 0.0125, 0.001] }];
+        let bars = Bars { labels: ["A", "B", "C", "D"].map(String::from).into(), parts };
+        let chart = BarChart { bars, unit: "seconds", kind: BarKind::Waterfall };
+        let plot = plot(&chart.into(), "#000", 600.0);
+        assert_eq!(plot["data"][0]["base"], json!([0.0, 2.0, 5.0, 5.0125]));
+        // The last part can't be seen.
+        let labels = json!(["2.00\u{a0}s", "3.00\u{a0}s", "12.5\u{a0}ms", ""]);
+        assert_eq!(plot["data"][0]["text"], labels);
+    }
+
+    #[test]
+    fn long_parts_of_a_stack_have_labels_and_unseen_parts_are_left_out() {
+        let part = |name: &str, value: f64| Part { name: name.into(), values: vec![value] };
+        let parts = vec![part("Weights", 0.01), part("Optimizer", 50.0), part("Logits", 1.0)];
+        let bars = Bars { labels: vec!["Every GPU".into()], parts };
+        let kind = BarKind::Stacked { name: "80 GiB".into(), limit: 80.0 };
+        let plot = plot(&BarChart { bars, unit: "GiB", kind }.into(), "#000", 600.0);
+        let data = plot["data"].as_array().expect("traces");
+        let texts: Vec<&Value> = data.iter().map(|trace| &trace["text"][0]).collect();
+        assert_eq!(texts, [&json!("50.0"), &json!("")]);
+        assert_eq!(data[0]["marker"]["color"], COLOURS[1]);
+    }
+}

@@ -1,0 +1,138 @@
+//! This file places names at the ends of lines, and estimates the height of a legend. It escapes and wraps names, because Plotly
+//! reads them as HTML and cuts off long ones.
+
+use super::COLOURS;
+use super::lines::{ChartLine, LineChart};
+use serde_json::{Value, json};
+
+/// Returns the names of the lines as annotations at their last points.
+pub(super) fn end_labels(chart: &LineChart) -> Vec<Value> {
+    let scaled = |value: f64| if chart.y_log { log10(value) } else { value };
+    let ends = by_height(chart.lines.iter().filter_map(|line| {
+        // Their points are in order of the GPU count.
+        let (x, y) = *line.points.last()?;
+        Some((line, x, y))
+    }));
+    let values = || chart.lines.iter().flat_map(|line| &line.points).map(|point| scaled(point.1));
+    let least = values().fold(f64::MAX, f64::min);
+    let least = if chart.y_log { least } else { least.min(0.0) };
+    let heights: Vec<f64> = ends.iter().map(|end| scaled(end.2)).collect();
+    let shifts = label_shifts(&heights, (least, values().fold(f64::MIN, f64::max)));
+    let label = |((line, x, y), shift): (&(&ChartLine, f64, f64), i32)| {
+        json!({
+            "text": escaped(&line.name), "x": log10(*x), "y": scaled(*y), "xanchor": "left", "xshift": 8, "yshift": shift,
+            "showarrow": false, "font": { "color": COLOURS[line.group % COLOURS.len()], "size": 12 },
+        })
+    };
+    ends.iter().zip(shifts).map(label).collect()
+}
+
+/// Returns the ends of lines, each with x and y, from the highest to the lowest. Sorting a few of them this way takes less code than
+/// `sort_by`.
+pub(crate) fn by_height<T>(ends: impl Iterator<Item = (T, f64, f64)>) -> Vec<(T, f64, f64)> {
+    let mut sorted: Vec<(T, f64, f64)> = Vec::new();
+    for end in ends {
+        let place = sorted.iter().position(|other| other.2 < end.2).unwrap_or(sorted.len());
+        sorted.insert(place, end);
+    }
+    sorted
+}
+
+/// Returns the pixels by which labels at descending heights are moved up, so that they don't overlap. `ends` are the ends of the axis.
+pub(crate) fn label_shifts(heights: &[f64], (bottom, top): (f64, f64)) -> Vec<i32> {
+    let pixels = |height: &f64| (top - height) / (top - bottom).max(0.1) * AXIS_HEIGHT;
+    let places: Vec<f64> = heights.iter().map(pixels).collect();
+    places.iter().zip(spread(&places)).map(|(place, spread)| (place - spread).round() as i32).collect()
+}
+
+#[expect(clippy::disallowed_methods, reason = "the place of a label, not a result")]
+pub(crate) fn log10(value: f64) -> f64 {
+    value.max(f64::MIN_POSITIVE).log10()
+}
+
+/// Returns a name escaped for Plotly, which reads names as HTML, and with line breaks: Plotly would cut off
+/// the ends of long names, and runs often differ only there.
+pub(crate) fn legend_text(name: &str) -> String {
+    let mut lines = vec![String::new()];
+    for word in name.split_inclusive([' ', '/', '_', '-']) {
+        match lines.last_mut() {
+            Some(line) if line.is_empty() || line.chars().count() + word.chars().count() <= LEGEND_LINE => {
+                *line += word;
+            }
+            _ => lines.push(word.to_string()),
+        }
+    }
+    escaped(&lines.join("\n")).replace('\n', "<br>")
+}
+
+/// Returns a text escaped for Plotly.
+pub(super) fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+/// Returns the height in pixels of a legend with these names beside axes of a width, about as Plotly draws it: in columns as
+/// wide as the longest name, or as a line of it.
+pub(super) fn legend_height<'a>(names: impl Iterator<Item = &'a str> + Clone, width: f64) -> usize {
+    const LINE: usize = 20;
+    let longest = names.clone().map(|name| name.chars().count()).max().unwrap_or(0);
+    let column = 45.0 + 7.5 * longest.min(LEGEND_LINE) as f64;
+    let columns = ((width / column) as usize).max(1);
+    LINE * names.count().div_ceil(columns) * longest.div_ceil(LEGEND_LINE).max(1)
+}
+
+/// Returns the places of labels that are [`LABEL_HEIGHT`] apart, as near as possible to the given ascending places: a group
+/// of labels that would overlap is spread around its middle.
+fn spread(places: &[f64]) -> Vec<f64> {
+    // Each group: the sum of the places that its first label should have, and the number of its labels.
+    let mut groups: Vec<(f64, usize)> = Vec::new();
+    for place in places {
+        groups.push((*place, 1));
+        while let [.., (upper, above), (lower, below)] = groups[..] {
+            let (first, second) = (upper / above as f64, lower / below as f64);
+            if first + LABEL_HEIGHT * above as f64 <= second {
+                break;
+            }
+            groups.truncate(groups.len() - 2);
+            groups.push((upper + lower - LABEL_HEIGHT * (above * below) as f64, above + below));
+        }
+    }
+    let of_group = |(sum, count): (f64, usize)| {
+        (0..count).map(move |index| sum / count as f64 + LABEL_HEIGHT * index as f64)
+    };
+    groups.into_iter().flat_map(of_group).collect()
+}
+
+/// The height of a label, and that of the axes, in pixels: about as they are drawn.
+const LABEL_HEIGHT: f64 = 18.0;
+const AXIS_HEIGHT: f64 = 340.0;
+
+/// The characters per line of the legend that fit on a narrow page.
+const LEGEND_LINE: usize = 34;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn legend_texts_are_escaped_and_wrapped() {
+        assert_eq!(legend_text("<b>&"), "&lt;b&gt;&amp;");
+        let name = "pretrain_llama3.1_405b_fp8_512_and_a_long_suffix";
+        assert_eq!(legend_text(name), "pretrain_llama3.1_405b_fp8_512_<br>and_a_long_suffix");
+    }
+
+    #[test]
+    fn labels_are_spread_around_their_middle() {
+        assert_eq!(spread(&[0.0, 100.0]), [0.0, 100.0]);
+        assert_eq!(spread(&[100.0, 100.0]), [91.0, 109.0]);
+        let many = spread(&[10.0, 11.0, 12.0, 13.0, 200.0]);
+        assert!(many.windows(2).all(|pair| pair[1] - pair[0] >= LABEL_HEIGHT - 1e-9), "{many:?}");
+        assert_eq!(many[4], 200.0);
+    }
+
+    #[test]
+    fn a_narrow_chart_has_room_for_a_taller_legend() {
+        let names = ["Weights", "Gradients", "Optimizer", "Activations", "Logits", "Reserved"];
+        let height = |width| legend_height(names.into_iter(), width);
+        assert_eq!((height(1000.0), height(300.0), height(50.0)), (20, 60, 120));
+    }
+}

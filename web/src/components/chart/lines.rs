@@ -1,0 +1,471 @@
+//! This file draws lines over GPU counts, over steps or over time. It also makes the ticks of GPU counts, the levels to compare
+//! with, and the short names of runs.
+
+use super::labels::{end_labels, legend_height, legend_text};
+use super::{BAD, COLOURS, Drawing, GRID, SI_PREFIXES, axis};
+use crate::message::{Plot, PlotLevel, PlotLine};
+use serde_json::{Value, json};
+use trainplan_shared::units::{group_digits, readable_days};
+
+/// Lines over GPU counts or over steps.
+#[derive(Debug, Clone)]
+pub(crate) struct LineChart {
+    pub(super) lines: Vec<ChartLine>,
+    /// A highlighted point, with its name.
+    mark: Option<(String, f64, f64)>,
+    /// Highlighted points.
+    markers: Vec<ChartMarkers>,
+    /// Values to compare the lines with, drawn as horizontal lines.
+    levels: Vec<PlotLevel>,
+    /// A shaded range of x.
+    window: Option<(f64, f64)>,
+    x: XAxis,
+    /// The quantity on the y axis, with its unit.
+    y_title: String,
+    /// Whether the y axis is logarithmic.
+    pub(super) y_log: bool,
+    /// The range of y, if it is not that of the values.
+    range: Option<(f64, f64)>,
+    /// Whether the values are days, which are written by a rule of their own.
+    has_days: bool,
+    /// Returns the names of the lines as annotations at their ends, which replace the legend where the chart is wide enough. A function,
+    /// so that only the programs that use it contain it.
+    labels: Option<fn(&LineChart) -> Vec<Value>>,
+}
+
+/// The quantity on the x axis.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum XAxis {
+    /// GPU counts, on a logarithmic axis.
+    Gpus,
+    /// Training steps.
+    Steps,
+    /// Times, in milliseconds since 1970.
+    Time,
+}
+
+/// A line of a chart.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct ChartLine {
+    /// The name in the legend.
+    pub(crate) name: String,
+    /// The index of the colour, which the lines of a group share.
+    pub(crate) group: usize,
+    /// The index of the dash and the marker.
+    pub(crate) style: usize,
+    /// The x and y of each point.
+    pub(crate) points: Vec<(f64, f64)>,
+    /// Whether each value holds until the next one: a stepped line without markers.
+    pub(crate) is_level: bool,
+}
+
+/// Highlighted points of one kind.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct ChartMarkers {
+    /// The name in the legend.
+    pub(crate) name: &'static str,
+    /// Plotly's name of the symbol.
+    pub(crate) symbol: &'static str,
+    /// Whether they are shown in the colour of errors.
+    pub(crate) is_bad: bool,
+    /// The x and y of each point.
+    pub(crate) points: Vec<(f64, f64)>,
+}
+
+impl LineChart {
+    /// Returns a chart of lines over GPU counts.
+    pub(crate) fn over_gpus(lines: Vec<ChartLine>, y_title: &str, y_log: bool) -> LineChart {
+        LineChart { y_log, ..LineChart::new(lines, XAxis::Gpus, y_title) }
+    }
+
+    fn new(lines: Vec<ChartLine>, x: XAxis, y_title: &str) -> LineChart {
+        let (y_title, y_log) = (y_title.to_string(), false);
+        let (mark, markers, levels, window, range) = (None, Vec::new(), Vec::new(), None, None);
+        LineChart {
+            lines,
+            mark,
+            markers,
+            levels,
+            window,
+            x,
+            y_title,
+            y_log,
+            range,
+            has_days: false,
+            labels: None,
+        }
+    }
+
+    /// Writes the values under the pointer as days, if they are.
+    pub(crate) fn of_days(self, has_days: bool) -> LineChart {
+        LineChart { has_days, ..self }
+    }
+
+    /// Returns a chart of the lines of a plot over steps.
+    pub(crate) fn of_plot(plot: &Plot, y_title: &str, y_log: bool) -> LineChart {
+        let names: Vec<&str> = plot.lines.iter().map(|line| line.name.as_str()).collect();
+        let names = short_names(&names);
+        let line = |(index, line): (usize, &PlotLine)| ChartLine {
+            name: names[index].clone(),
+            group: index,
+            style: index,
+            points: line.steps.iter().copied().zip(line.values.iter().copied()).collect(),
+            is_level: false,
+        };
+        let lines = plot.lines.iter().enumerate().map(line).collect();
+        let mut levels = plot.levels.clone();
+        for level in &mut levels {
+            for (line, short) in plot.lines.iter().zip(&names) {
+                level.name = level.name.replace(&line.name, short);
+            }
+        }
+        let window = plot.window;
+        let range = LineChart::range(plot).filter(|_| !y_log);
+        LineChart { levels, window, y_log, range, ..LineChart::new(lines, XAxis::Steps, y_title) }
+    }
+
+    /// Returns the range of y that leaves out outliers: if a few values, 5 % at most, are far above the
+    /// others.
+    pub(crate) fn range(plot: &Plot) -> Option<(f64, f64)> {
+        let mut values: Vec<f64> = plot.lines.iter().flat_map(|line| &line.values).copied().collect();
+        values.sort_by(f64::total_cmp);
+        let (least, most) = (*values.first()?, *values.last()?);
+        let usual = values[values.len() * 19 / 20];
+        let ends = plot.levels.iter().map(|level| level.interval.unwrap_or((level.value, level.value)));
+        let (low, high) = ends.fold((least, usual), |(low, high), (from, to)| (low.min(from), high.max(to)));
+        let span = high - low;
+        (most > high + 2.0 * span).then_some((low - 0.1 * span, high + 0.2 * span))
+    }
+
+    /// Returns a chart of lines over time, in milliseconds since 1970, with highlighted points and horizontal
+    /// lines.
+    pub(crate) fn over_time(
+        lines: Vec<ChartLine>,
+        markers: Vec<ChartMarkers>,
+        levels: Vec<PlotLevel>,
+        y_title: &str,
+    ) -> LineChart {
+        LineChart { markers, levels, ..LineChart::new(lines, XAxis::Time, y_title) }
+    }
+
+    /// Writes the names of the lines at their ends, instead of a legend, where the chart is wide enough.
+    pub(crate) fn with_labels(self) -> LineChart {
+        LineChart { labels: Some(end_labels), ..self }
+    }
+
+    /// Adds a highlighted point with its name.
+    pub(crate) fn with_mark(self, mark: Option<(String, f64, f64)>) -> LineChart {
+        LineChart { mark, ..self }
+    }
+}
+
+impl From<LineChart> for Drawing {
+    fn from(chart: LineChart) -> Drawing {
+        Drawing::new(move |ink, width| lines(&chart, ink, width))
+    }
+}
+
+/// Makes an axis logarithmic, with ticks at powers of two that fit a chart of a width in pixels.
+pub(crate) fn count_gpus(axis: &mut Value, counts: impl Iterator<Item = f64>, width: f64) {
+    let (least, most) =
+        counts.fold((f64::INFINITY, 0.0_f64), |(least, most), count| (least.min(count), most.max(count)));
+    let powers = (0..24).map(|power| f64::from(1_u32 << power));
+    let powers: Vec<f64> = powers.filter(|power| (least..=most).contains(power)).collect();
+    let most = ((width / COUNT_WIDTH) as usize).max(1);
+    let ticks: Vec<f64> = powers.iter().copied().step_by(powers.len().div_ceil(most).max(1)).collect();
+    axis["type"] = "log".into();
+    if ticks.len() > 1 {
+        axis["ticktext"] = ticks.iter().map(|tick| short_count(*tick)).collect();
+        axis["tickvals"] = ticks.into();
+    }
+}
+
+/// The width of a GPU count below an axis, with a gap, in pixels.
+const COUNT_WIDTH: f64 = 44.0;
+
+/// Returns a power of two as people write GPU counts: `512`, `4k`.
+fn short_count(count: f64) -> String {
+    if count >= 1024.0 { format!("{}k", count / 1024.0) } else { count.to_string() }
+}
+
+fn lines(chart: &LineChart, ink: &str, width: f64) -> (Vec<Value>, Value) {
+    let hover = match chart.x {
+        XAxis::Gpus if chart.has_days => "%{text} at %{x} GPUs",
+        XAxis::Gpus => "%{y:,.4~g} at %{x} GPUs",
+        XAxis::Steps => "%{y:,.5~g} at step %{x}",
+        XAxis::Time => "%{y:,.5~g} at %{x}",
+    };
+    let mode = |line: &ChartLine| match chart.x {
+        XAxis::Steps if line.points.len() >= MARKED_STEPS => "lines",
+        _ => "lines+markers",
+    };
+    let mut traces: Vec<Value> = chart.lines.iter().map(|line| trace(line, mode(line), hover)).collect();
+    if let Some((name, x, y)) = &chart.mark {
+        traces.push(json!({
+            "type": "scatter", "mode": "markers", "name": name, "x": [x], "y": [y], "hovertemplate": hover,
+            "marker": { "color": ink, "size": 15, "symbol": "circle-open", "line": { "width": 2 } },
+        }));
+    }
+    if chart.has_days {
+        let mark = chart.mark.iter().map(|mark| vec![mark.2]);
+        let values = chart.lines.iter().map(|line| line.points.iter().map(|point| point.1).collect());
+        for (trace, values) in traces.iter_mut().zip(values.chain(mark)) {
+            trace["text"] = values.into_iter().map(readable_days).collect();
+        }
+    }
+    traces.extend(chart.markers.iter().filter(|markers| !markers.points.is_empty()).map(|markers| {
+        let (x, y): (Vec<f64>, Vec<f64>) = markers.points.iter().copied().unzip();
+        let colour = if markers.is_bad { BAD } else { ink };
+        json!({
+            "type": "scatter", "mode": "markers", "name": markers.name, "x": x, "y": y,
+            "hovertemplate": hover,
+            "marker": { "color": colour, "size": 14, "symbol": markers.symbol, "line": { "width": 2 } },
+        })
+    }));
+    let mut x = axis(match chart.x {
+        XAxis::Gpus => "GPUs",
+        XAxis::Steps => "Step (as numbered in the log)",
+        XAxis::Time => "Time of the run",
+    });
+    if chart.x == XAxis::Time {
+        x["type"] = "date".into();
+    }
+    if chart.x == XAxis::Steps {
+        // Plotly would divide a range of a few steps into fractions of a step.
+        let (first, last) = ends(&chart.lines);
+        if last - first <= FEW_STEPS {
+            x["tickvals"] =
+                (0..).map(|step| first + f64::from(step)).take_while(|step| *step <= last).collect();
+        }
+    }
+    if chart.x == XAxis::Gpus {
+        // A tick at each measured GPU count only. Plotly accepts them unsorted and repeated.
+        let points = chart.lines.iter().flat_map(|line| &line.points).map(|point| point.0);
+        let counts: Vec<f64> = points.chain(chart.mark.as_ref().map(|mark| mark.1)).collect();
+        x["type"] = "log".into();
+        x["ticktext"] = counts.iter().map(|count| group_digits(*count)).collect();
+        x["tickvals"] = counts.into();
+    }
+    let mut y = axis(&chart.y_title);
+    if chart.y_log {
+        y["type"] = "log".into();
+    }
+    if let Some((low, high)) = chart.range {
+        y["range"] = json!([low, high]);
+    }
+    if chart.y_log && chart.x == XAxis::Gpus {
+        // Ticks at 1, 2 and 5 of each decade.
+        y["dtick"] = "D2".into();
+        y["tickformat"] = SI_PREFIXES.into();
+    } else if chart.x == XAxis::Gpus {
+        y["rangemode"] = "tozero".into();
+    }
+    let margin = json!({ "l": 56, "r": 12, "t": 12, "b": 48 });
+    let mut shapes: Vec<Value> = chart.levels.iter().filter_map(interval).collect();
+    if let Some((from, to)) = chart.window {
+        shapes.push(json!({
+            "type": "rect", "layer": "below", "x0": from - 0.5, "x1": to + 0.5,
+            "yref": "paper", "y0": 0, "y1": 1, "fillcolor": GRID, "line": { "width": 0 },
+        }));
+    }
+    traces.extend(chart.levels.iter().enumerate().map(|(index, of)| level(of, index, &chart.lines, ink)));
+    let labels = chart.labels.filter(|_| width >= LABELLED_WIDTH);
+    let mut layout = json!({
+        "xaxis": x, "yaxis": y, "hovermode": "closest", "margin": margin, "shapes": shapes,
+        "showlegend": labels.is_none(), "annotations": labels.map_or(Vec::new(), |labels| labels(chart)),
+    });
+    if chart.x == XAxis::Steps && width < LABELLED_WIDTH {
+        let levels = chart.levels.iter().map(|level| &*level.name);
+        let legend = legend_height(chart.lines.iter().map(|line| &*line.name).chain(levels), width);
+        // Plotly cuts a legend that is higher than half of the chart.
+        layout["meta"] = (LEAST_HEIGHT + legend).max(2 * legend + 20).into();
+    }
+    (traces, layout)
+}
+
+/// The least width, in pixels, at which lines have room for their names.
+const LABELLED_WIDTH: f64 = 640.0;
+
+/// The number of steps from which a line needs no markers.
+const MARKED_STEPS: usize = 20;
+
+/// The range of steps, at most, that has a tick at each step.
+const FEW_STEPS: f64 = 8.0;
+
+/// The least height of a narrow chart over steps without its legend, in pixels. It leaves 160 to the lines. A layout's `meta` has the
+/// least height with the legend.
+const LEAST_HEIGHT: usize = 240;
+
+fn trace(line: &ChartLine, mode: &str, hover: &str) -> Value {
+    let (x, y): (Vec<f64>, Vec<f64>) = line.points.iter().copied().unzip();
+    let colour = COLOURS[line.group % COLOURS.len()];
+    let (dash, symbol) = STYLES[line.style % STYLES.len()];
+    let name = legend_text(&line.name);
+    let (mode, shape) = if line.is_level { ("lines", "hv") } else { (mode, "linear") };
+    json!({
+        "type": "scatter", "mode": mode, "name": name, "x": x, "y": y, "hovertemplate": hover,
+        "line": { "color": colour, "width": 2, "dash": dash, "shape": shape },
+        "marker": { "color": colour, "size": 7, "symbol": symbol },
+    })
+}
+
+// Dash and marker, so that lines differ not only by colour.
+const STYLES: [(&str, &str); 4] =
+    [("solid", "circle"), ("dot", "diamond"), ("dash", "square"), ("dashdot", "triangle-up")];
+
+/// Returns the first and the last x of lines.
+fn ends(lines: &[ChartLine]) -> (f64, f64) {
+    let x = lines.iter().flat_map(|line| &line.points).map(|point| point.0);
+    x.fold((f64::INFINITY, f64::NEG_INFINITY), |(first, last), x| (first.min(x), last.max(x)))
+}
+
+/// Returns the trace of a level, from the first to the last x of the lines.
+fn level(level: &PlotLevel, index: usize, lines: &[ChartLine], ink: &str) -> Value {
+    let (first, last) = ends(lines);
+    // A line of one point can't be seen.
+    let margin = if first < last { 0.0 } else { 0.5 };
+    let dashes = ["dash", "dot", "dashdot", "longdash"];
+    json!({
+        "type": "scatter", "mode": "lines", "name": legend_text(&level.name), "hovertemplate": "%{y:,.5~g}",
+        "x": [first - margin, last + margin], "y": [level.value, level.value],
+        "line": { "color": ink, "width": 1.5, "dash": dashes[index % dashes.len()] },
+    })
+}
+
+/// Returns the shape of a level's interval, if it has one.
+fn interval(level: &PlotLevel) -> Option<Value> {
+    let (low, high) = level.interval?;
+    Some(json!({
+        "type": "rect", "layer": "below", "xref": "paper", "x0": 0, "x1": 1, "y0": low, "y1": high,
+        "fillcolor": "rgba(22,153,90,0.18)", "line": { "width": 0 },
+    }))
+}
+
+/// Returns names without the beginning and the end that all of them share, except the last part of the beginning. A name alone stays
+/// whole.
+fn short_names(names: &[&str]) -> Vec<String> {
+    let parts: Vec<Vec<&str>> = names.iter().map(|name| name.split_inclusive(SEPARATORS).collect()).collect();
+    let whole = || names.iter().copied().map(String::from).collect();
+    let Some((first, others)) = parts.split_first() else { return whole() };
+    if others.iter().all(|other| other == first) {
+        return whole();
+    }
+    let least = parts.iter().map(Vec::len).min().unwrap_or(0);
+    // Something is left of each name.
+    let start = (0..least.saturating_sub(1))
+        .take_while(|place| others.iter().all(|other| other[*place] == first[*place]))
+        .count();
+    let end = (1..least - start)
+        .take_while(|back| others.iter().all(|other| other[other.len() - back] == first[first.len() - back]))
+        .count();
+    let short = |parts: &Vec<&str>| parts[start.saturating_sub(1)..parts.len() - end].concat();
+    parts.iter().map(|parts| short(parts).trim_end_matches(SEPARATORS).to_string()).collect()
+}
+
+/// The characters after which a name is divided.
+const SEPARATORS: [char; 4] = ['/', '_', '-', '.'];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::components::chart::plot;
+
+    fn plot_of(values: Vec<f64>) -> Plot {
+        let steps = (0..values.len()).map(|step| step as f64).collect();
+        let line = PlotLine { name: "run".into(), steps, values };
+        Plot { lines: vec![line], ..Plot::default() }
+    }
+
+    #[test]
+    fn a_narrow_axis_has_fewer_gpu_counts() {
+        let texts = |width: f64| {
+            let mut x = axis("GPUs");
+            count_gpus(&mut x, [8.0, 72.0, 4096.0].into_iter(), width);
+            x["ticktext"].clone()
+        };
+        assert_eq!(texts(800.0), json!(["8", "16", "32", "64", "128", "256", "512", "1k", "2k", "4k"]));
+        assert_eq!(texts(300.0), json!(["8", "32", "128", "512", "2k"]));
+    }
+
+    #[test]
+    fn days_are_written_as_everywhere() {
+        let line = ChartLine {
+            name: "FP8".into(),
+            group: 0,
+            style: 0,
+            points: vec![(512.0, 44.1)],
+            is_level: false,
+        };
+        let chart =
+            LineChart::over_gpus(vec![line], "Days", true).with_mark(Some(("This plan".into(), 512.0, 9.5)));
+        let plot = plot(&chart.of_days(true).into(), "#000", 600.0);
+        assert_eq!([0, 1].map(|trace| plot["data"][trace]["text"][0].clone()), [json!("44"), json!("9.50")]);
+    }
+
+    #[test]
+    fn a_slow_first_step_is_left_out_of_the_range() {
+        let mut values = vec![10.0; 100];
+        values[0] = 100.0;
+        values[1] = 10.5;
+        let (low, high) = LineChart::range(&plot_of(values)).expect("a range");
+        assert!(low <= 10.0 && high < 100.0, "{low} to {high}");
+        assert_eq!(LineChart::range(&plot_of((0..100).map(f64::from).collect())), None);
+        assert_eq!(LineChart::range(&plot_of(Vec::new())), None);
+    }
+
+    #[test]
+    fn names_in_a_legend_are_what_tells_them_apart() {
+        let name = |run: &str| format!("log-acct.pretrain_{run}_0.out");
+        let [first, second] = [name("llama3.1_405b_fp8_512_71"), name("llama3.1_405b_bf16_512_72")];
+        assert_eq!(short_names(&[&first, &second]), ["405b_fp8_512_71", "405b_bf16_512_72"]);
+        assert_eq!(short_names(&[&first]), [&*first]);
+        assert_eq!(short_names(&[&first, &first]), [&*first, &*first]);
+        assert_eq!(short_names(&["x_a_b", "x_a_b_c", "x_a_c"]), ["a_b", "a_b_c", "a_c"]);
+        assert_eq!(short_names(&["x_a_8 (job 1)", "x_a_8 (job 2)"]), ["a_8 (job 1)", "a_8 (job 2)"]);
+        assert_eq!(short_names(&["run", "run-2"]), ["run", "run-2"]);
+        assert!(short_names(&[]).is_empty());
+    }
+
+    #[test]
+    fn few_steps_have_markers_and_a_tick_each() {
+        let of = |count: usize| {
+            plot(&LineChart::of_plot(&plot_of(vec![2.0; count]), "Loss", false).into(), "#000", 300.0)
+        };
+        let (few, many) = (of(3), of(40));
+        assert_eq!(few["data"][0]["mode"], "lines+markers");
+        assert_eq!(few["layout"]["xaxis"]["tickvals"], json!([0.0, 1.0, 2.0]));
+        assert_eq!(many["data"][0]["mode"], "lines");
+        assert_eq!(many["layout"]["xaxis"]["tickvals"], Value::Null);
+    }
+
+    #[test]
+    fn a_narrow_chart_over_steps_is_higher_with_a_long_legend() {
+        let height = |runs: u32, width: f64| {
+            let line = |run: u32| PlotLine {
+                name: format!("pretrain_llama3.1_405b_fp8_512_{run}"),
+                ..plot_of(vec![2.0]).lines[0].clone()
+            };
+            let of_runs = Plot { lines: (0..runs).map(line).collect(), ..Plot::default() };
+            plot(&LineChart::of_plot(&of_runs, "Loss", false).into(), "#000", width)["layout"]["meta"]
+                .as_u64()
+        };
+        assert!(height(1, 300.0) < height(8, 300.0));
+        assert_eq!(height(8, 1000.0), None);
+    }
+
+    #[test]
+    fn gpu_counts_are_ticks_of_a_logarithmic_axis() {
+        let line = ChartLine {
+            name: "FP8".into(),
+            group: 0,
+            style: 0,
+            points: vec![(512.0, 1e5), (1024.0, 2e5)],
+            is_level: false,
+        };
+        let mark = Some(("This plan".to_string(), 768.0, 1.5e5));
+        let chart = LineChart::over_gpus(vec![line], "Tokens per second", true).with_mark(mark);
+        let plot = plot(&chart.into(), "#000", 600.0);
+        assert_eq!(plot["layout"]["xaxis"]["ticktext"], json!(["512", "1,024", "768"]));
+        assert_eq!(plot["data"][1]["name"], "This plan");
+    }
+}
