@@ -210,9 +210,9 @@ fields! {
         "Precisions to choose from, such as bf16,fp8, or not to use, such as \"no fp8\" [default: BF16, and MXFP8 or \
          FP8 where the GPU has it]",
     BatchTokens "batch-tokens" "bt" "Tokens per step" Search Text "TOKENS"
-        "Global batch in tokens: one size, or a range to choose from"
-        "Global batch in tokens, such as 16M, or a range to choose from, such as 4M..16M [default: 4M, 8M or 16M by \
-         the model's size]",
+        "Global batch in tokens: one size, a limit (<=8M) or a range (4M..8M). 1M is 2²⁰ tokens"
+        "Global batch in tokens, such as 16M, a limit, such as <=16M, or a range, such as 4M..16M; 1M is 2²⁰ tokens \
+         [default: 4M, 8M or 16M by the model's size]",
     Lock "lock" "lock" "Locks" Search Text "LOCKS"
         "Values that the search must use or avoid: tp=8, recompute!=full"
         "Values that the search must use or avoid, such as tp=4|8,recompute!=full",

@@ -33,6 +33,14 @@ impl GpuCounts {
         matches!(self, GpuCounts::UpTo(_))
     }
 
+    /// Returns the limit that was typed; none where there is none.
+    pub(crate) fn limit(&self) -> Option<u32> {
+        match self {
+            GpuCounts::UpTo(most) if *most != MOST_GPUS => Some(*most),
+            _ => None,
+        }
+    }
+
     /// Returns the counts for nodes of a size, ascending. Round counts are 1, 3, 5 or 7 times a power of two nodes.
     pub fn of_nodes(&self, gpus_per_node: u32) -> Vec<u32> {
         let node = gpus_per_node.max(1);

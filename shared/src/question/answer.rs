@@ -31,7 +31,7 @@ pub struct GpuAnswer {
     /// software there and that one is clearly slower.
     pub with_measured_software: Option<(Stack, PlannedRun)>,
     /// The plan that would be best if the deadline had to be met with the other chance; none without a deadline, if no plan meets
-    /// it, or if it is both slower and more expensive than the best one.
+    /// it, or if it is neither faster nor cheaper than the best one, nor on fewer GPUs where these count.
     pub with_other_chance: Option<PlannedRun>,
     /// What prevents the goal; none if it is reached.
     pub unmet: Option<Unmet>,
@@ -86,7 +86,11 @@ impl GpuAnswer {
         let affordable = affordable.filter(|_| matches!(question.goal, Goal::Deadline(_)));
         let best = chosen.map(|index| &points[index]);
         let is_worth_it = |other: &&PlannedRun| {
-            best.is_none_or(|best| other.days <= best.days || other.expected_cost <= best.expected_cost)
+            let has_fewer =
+                |best: &PlannedRun| question.objective == Objective::FewestGpus && other.gpus < best.gpus;
+            best.is_none_or(|best| {
+                other.days <= best.days || other.expected_cost <= best.expected_cost || has_fewer(best)
+            })
         };
         let with_other_chance = question.with_other_chance(points).map(|index| &points[index]);
         let with_other_chance = with_other_chance.filter(is_worth_it).cloned();

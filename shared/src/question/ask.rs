@@ -158,8 +158,8 @@ const AS_GOOD: f64 = 0.05;
 
 impl Objective {
     /// Returns the places of plans of different GPU types, the best one first. Plans that are nearly as good as the best one come
-    /// in the order of confidence, then of days. Numbers of GPUs of different types can't be compared, so the cost stands for them
-    /// if every plan has one.
+    /// in the order of confidence, then of GPUs or days. A GPU of one type can't be compared with one of another, so the cost
+    /// stands for the number of GPUs if every plan has one.
     pub fn across_gpu_types<C: Ord>(self, plans: &[Contender<C>]) -> Vec<usize> {
         let is_priced = plans.iter().all(|plan| plan.cost.is_some());
         let value = |plan: &Contender<C>| match self {
@@ -174,7 +174,10 @@ impl Objective {
         sorted(&places, |one, other| {
             let (one, other) = (&plans[*one], &plans[*other]);
             match [one, other].map(|plan| value(plan) <= least * (1.0 + AS_GOOD)) {
-                [true, true] => other.confidence.cmp(&one.confidence).then(one.days.total_cmp(&other.days)),
+                [true, true] => other.confidence.cmp(&one.confidence).then_with(|| match self {
+                    Objective::FewestGpus => one.gpus.cmp(&other.gpus),
+                    _ => one.days.total_cmp(&other.days),
+                }),
                 _ => value(one).total_cmp(&value(other)),
             }
         })

@@ -227,24 +227,86 @@ impl Reading<'_> {
         }
         let Some(text) = self.spec.get(Field::BatchTokens) else {
             let tokens = usual_batch_tokens(model.architecture.parameters());
-            return Some(GlobalBatches::assumed(round_sequences(tokens, seq_len)));
+            return Some(GlobalBatches::assumed(assumed_sequences(tokens, seq_len)));
         };
-        let ends = match text.split_once("..") {
-            Some((least, most)) => parse_count(least).zip(parse_count(most)),
-            None => parse_count(text).map(|one| (one, one)),
+        let limit = ["up to", "<=", "≤", "<"].into_iter().find_map(|sign| text.trim().strip_prefix(sign));
+        let ends = match (limit, text.split_once("..")) {
+            // Smaller batches make the GPUs wait for each other.
+            (Some(most), _) => TypedBatch::read(most, seq_len).map(|most| (most.part(LEAST_OF_LIMIT), most)),
+            (None, Some((least, most))) => {
+                TypedBatch::read(least, seq_len).zip(TypedBatch::read(most, seq_len))
+            }
+            (None, None) => TypedBatch::read(text, seq_len).map(|one| (one, one)),
         };
-        let (least, most) = ends.unwrap_or((0.0, 0.0));
-        if !(least >= f64::from(seq_len) && most >= least && most <= 1e9) {
+        let is_possible = |(least, most): &(TypedBatch, TypedBatch)| {
+            least.sequences >= 1.0
+                && most.sequences >= least.sequences
+                && most.sequences * f64::from(seq_len) <= MOST_TOKENS
+        };
+        let Some((least, most)) = ends.filter(is_possible) else {
             let message = format!(
-                " must be the tokens of a step, such as 16M, or a range, such as 4M..16M: at least one sequence of \
-                 {seq_len} tokens, and at most 1B. It is \"{text}\"."
+                " must be the tokens of a step, such as 16M, a limit, such as <=16M, or a range, such as 4M..16M: at least one \
+                 sequence of {seq_len} tokens, and at most 1B. It is \"{text}\"."
             );
             let problem = Problem::new(Field::BatchTokens, text, message![Field::BatchTokens, message]);
             self.problems.push(problem);
             return None;
+        };
+        let most = most.rounded_down();
+        Some(GlobalBatches::range(least.rounded_up().min(most), most))
+    }
+}
+
+/// The largest number of tokens of a step that may be typed: 1B, read as a power of two.
+const MOST_TOKENS: f64 = 1024.0 * BINARY_MILLION;
+
+/// The part of a limit from which batches are searched.
+const LEAST_OF_LIMIT: f64 = 0.25;
+
+/// The part of a batch that is given up, at most, for a number that more numbers divide.
+const MOST_ROUNDED: f64 = 1.0 / 32.0;
+
+/// A batch that was typed as tokens.
+#[derive(Debug, Clone, Copy)]
+struct TypedBatch {
+    /// Sequences, not rounded.
+    sequences: f64,
+}
+
+impl TypedBatch {
+    /// Returns the batch of a text. People write 4M for 2²², 12M for 3 · 2²² and 0.5M for 2¹⁹: an M stands for 2²⁰ if that makes
+    /// whole sequences.
+    fn read(text: &str, seq_len: u32) -> Option<TypedBatch> {
+        let tokens = parse_count(text)?;
+        let seq_len = f64::from(seq_len);
+        let binary = tokens / 1e6 * BINARY_MILLION / seq_len;
+        let is_binary = text.trim().ends_with(['M', 'm', 'B', 'b']) && binary.fract() == 0.0 && binary >= 1.0;
+        Some(TypedBatch { sequences: if is_binary { binary } else { tokens / seq_len } })
+    }
+
+    /// Returns a part of the batch.
+    fn part(self, part: f64) -> TypedBatch {
+        TypedBatch { sequences: libm::fmax(self.sequences * part, 1.0) }
+    }
+
+    /// Returns the unit to whose multiples the batch is rounded: 1 if it is a whole number, otherwise a power of two, because numbers
+    /// of GPUs divide its multiples.
+    fn unit(self) -> f64 {
+        if self.sequences.fract() == 0.0 {
+            return 1.0;
         }
-        // "4M" stands for a round number of sequences nearby.
-        Some(GlobalBatches::range(round_sequences(least, seq_len), round_sequences(most, seq_len)))
+        let exponent = libm::floor(libm::log2(libm::fmax(self.sequences * MOST_ROUNDED, 1.0)));
+        libm::exp2(exponent.min(16.0))
+    }
+
+    /// Returns whole sequences, no more than were typed.
+    fn rounded_down(self) -> u32 {
+        (libm::floor(self.sequences / self.unit()) * self.unit()).max(1.0) as u32
+    }
+
+    /// Returns whole sequences, no fewer than were typed.
+    fn rounded_up(self) -> u32 {
+        (libm::ceil(self.sequences / self.unit()) * self.unit()).max(1.0) as u32
     }
 }
 
@@ -287,12 +349,11 @@ pub fn usual_precisions(rules: &StackRules, gpu: &Gpu) -> Vec<Dtype> {
 /// Tokens in 1M if people mean a multiple of 2²⁰ by it.
 const BINARY_MILLION: f64 = 1_048_576.0;
 
-/// Returns the sequences of a batch of about `tokens` tokens. People write 4M for 2²² and 12M for 3 · 2²²: whole millions are
-/// those if they make whole sequences. Otherwise it is the nearest power of two if that is within a tenth, because a batch that few
-/// numbers divide suits few numbers of GPUs.
-fn round_sequences(tokens: f64, seq_len: u32) -> u32 {
+/// Returns the sequences of an assumed batch of about `tokens` tokens, a multiple of 1M: a power of two, or a number nearby that
+/// makes exactly these tokens.
+fn assumed_sequences(tokens: f64, seq_len: u32) -> u32 {
     let binary = tokens / 1e6 * BINARY_MILLION / f64::from(seq_len);
-    if (tokens / 1e6).fract() == 0.0 && binary.fract() == 0.0 && binary >= 1.0 {
+    if binary.fract() == 0.0 && binary >= 1.0 {
         return binary as u32;
     }
     let sequences = tokens / f64::from(seq_len);

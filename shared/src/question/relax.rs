@@ -19,6 +19,9 @@ const MOST_DAYS: f64 = 365.0;
 /// Searches beyond the largest number of GPUs, before none is suggested.
 const MOST_TRIED: usize = 8;
 
+/// Whole nodes, at most, that are all tried before a number of GPUs is suggested.
+const MOST_BETWEEN: u32 = 16;
+
 impl Question {
     /// Returns changes with which a plan works, after none did.
     pub(super) fn relaxations(&self, offer: &GpuOffer, unmet: Unmet, nearby: &Nearby<'_>) -> Vec<Relaxation> {
@@ -111,13 +114,16 @@ impl Question {
             too_few = gpus / node;
         }
         let mut run = run?;
-        while run.gpus / node > too_few + 1 {
+        while run.gpus / node > too_few + MOST_BETWEEN {
             let between = (too_few + run.gpus / node) / 2;
             match reaching(between * node) {
                 Some(fewer) => run = fewer,
                 None => too_few = between,
             }
         }
+        // A count that is too slow doesn't rule out fewer GPUs: their number may divide the batch better.
+        let between = too_few + 1..run.gpus / node;
+        let run = between.map(|nodes| nodes * node).find_map(reaching).unwrap_or(run);
         Some(Relaxation { setting: Setting::new(Field::GpuRange, run.gpus), run })
     }
 

@@ -10,6 +10,9 @@ use std::collections::VecDeque;
 /// The share of the days below which another batch than the question's is worth it.
 const WORTH_ANOTHER_BATCH: f64 = 0.98;
 
+/// The numbers of GPUs that are searched, at most, between the largest round one and the limit.
+const MOST_TOWARDS_LIMIT: usize = 16;
+
 /// The search of one GPU type for a question. Each count takes milliseconds, so that a page can show results as they come and
 /// stop when the question changes.
 pub struct Survey<'a> {
@@ -21,8 +24,6 @@ pub struct Survey<'a> {
     /// The searches with batches that suit some numbers of GPUs better. They are few, and a map would make the worker larger.
     suited: Vec<(Vec<u32>, LayoutSearch<'a>)>,
     waiting: VecDeque<u32>,
-    /// Whether the counts below the best round one were added.
-    refined: bool,
     /// The best plan of each number of GPUs, ascending.
     points: Vec<PlannedRun>,
     /// Counts without a layout, ascending.
@@ -55,7 +56,6 @@ impl<'a> Survey<'a> {
             search: LayoutSearch::new(question.space(offer)),
             suited: Vec::new(),
             waiting: question.counts.of_nodes(offer.gpu.gpus_per_node).into(),
-            refined: false,
             points: Vec::new(),
             empty: Vec::new(),
         }
@@ -78,10 +78,7 @@ impl<'a> Survey<'a> {
     /// Nothing is left to search.
     pub fn step(&mut self) -> Result<Option<&PlannedRun>, Finished> {
         if self.waiting.is_empty() && self.question.counts.is_coarse() {
-            if !self.refined {
-                self.refined = true;
-                self.waiting = self.finer_counts().into();
-            }
+            self.waiting = self.finer_counts().into();
             if self.waiting.is_empty() {
                 self.waiting.extend(self.count_towards_other_chance());
             }
@@ -152,23 +149,38 @@ impl<'a> Survey<'a> {
         self.question.choose(&self.points).map(|index| &self.points[index])
     }
 
-    /// Returns every whole node between the best round count and the one below it: fewer GPUs may be enough.
+    /// Returns every whole node between the best count and the one below it: fewer GPUs may be enough. If no round count reaches
+    /// the goal, a count between the largest one and the limit may.
     fn finer_counts(&self) -> Vec<u32> {
         let node = self.offer.gpu.gpus_per_node.max(1);
-        // Between a count that is too slow and one that is too expensive, another may be neither.
-        let first_in_time = || self.points.iter().position(|point| self.question.is_in_time(point));
-        let best = self.question.choose(&self.points).or_else(first_in_time);
-        let Some(best) = best else { return Vec::new() };
         if matches!(self.question.goal, Goal::Open) {
             return Vec::new();
         }
-        let most = self.points[best].gpus;
-        let least = match best.checked_sub(1) {
-            Some(before) => self.points[before].gpus,
-            None => self.empty.iter().rev().find(|gpus| **gpus < most).copied().unwrap_or(0),
+        // Between a count that is too slow and one that is too expensive, another may be neither.
+        let first_in_time = || self.points.iter().position(|point| self.question.is_in_time(point));
+        let best = self.question.choose(&self.points).or_else(first_in_time);
+        let empty_below = |most: u32| self.empty.iter().rev().find(|gpus| **gpus < most).copied();
+        let (above, most) = match best.map(|best| (best.checked_sub(1), self.points[best].gpus - 1)) {
+            Some((Some(before), most)) => (self.points[before].gpus, most),
+            Some((None, most)) => (empty_below(most).unwrap_or(0), most),
+            None => {
+                let Some(limit) = self.question.counts.limit() else { return Vec::new() };
+                let round = self.question.counts.of_nodes(node).last().copied();
+                (round.unwrap_or(0), limit)
+            }
         };
-        let known = |gpus: &u32| self.empty.binary_search(gpus).is_ok();
-        (least / node + 1..most / node).map(|nodes| nodes * node).filter(|gpus| !known(gpus)).collect()
+        let nodes = above / node + 1..=most / node;
+        // Below the best count, each is tried. Towards a limit, a count in each part of the gap is.
+        let step = if best.is_some() {
+            1
+        } else {
+            (nodes.clone().count().div_ceil(MOST_TOWARDS_LIMIT)).next_power_of_two()
+        };
+        let is_new = |gpus: &u32| {
+            self.empty.binary_search(gpus).is_err()
+                && self.points.binary_search_by_key(gpus, |point| point.gpus).is_err()
+        };
+        nodes.filter(|nodes| *nodes as usize % step == 0).map(|nodes| nodes * node).filter(is_new).collect()
     }
 
     /// Returns the count in the middle between the smallest that is known to meet the deadline with the chance that was not asked

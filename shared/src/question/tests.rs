@@ -441,10 +441,38 @@ fn what_is_left_out_is_assumed_and_said_so() {
 fn a_range_of_batches_holds_its_ends_and_powers_of_two() {
     let gbs = |text: &str| small(&[(Field::BatchTokens, text)]).gbs.sizes().to_vec();
     assert_eq!(
-        (gbs("4M"), gbs("12M"), gbs("4M..16M"), gbs("3M..5M"), gbs("3.3M")),
-        (vec![512], vec![1536], vec![512, 1024, 2048], vec![384, 512, 640], vec![403])
+        (gbs("4M"), gbs("12M"), gbs("0.5M"), gbs("4M..16M"), gbs("3M..5M")),
+        (vec![512], vec![1536], vec![64], vec![512, 1024, 2048], vec![384, 512, 640])
     );
     assert_eq!(small(&[(Field::Gbs, "768")]).gbs.sizes(), [768]);
+}
+
+#[test]
+fn no_batch_is_larger_than_the_one_that_was_typed() {
+    let gbs = |text: &str| small(&[(Field::BatchTokens, text)]).gbs;
+    for text in [
+        "3.3M",
+        "7.7M",
+        "7.9M",
+        "3900000",
+        "8000000",
+        "8,000,000",
+        "1M..7.8M",
+        "1M..7999999",
+        "<=7.8M",
+        "<=4M",
+    ] {
+        let most = text.rsplit_once("..").map_or(text.trim_start_matches("<="), |(_, most)| most);
+        let limit = if most == "4M" { 512.0 } else { crate::units::parse_count(most).unwrap() / 8192.0 };
+        let batches = gbs(text);
+        let largest = f64::from(*batches.sizes().last().unwrap());
+        assert!(largest <= limit && largest > limit * 0.96, "{text}: {largest} of {limit}");
+        for gpus in (8..2048).step_by(8) {
+            assert!(batches.suited(gpus).iter().all(|size| f64::from(*size) <= limit), "{text} on {gpus}");
+        }
+    }
+    assert_eq!(gbs("<=8M").sizes(), [256, 512, 1024]);
+    assert_eq!(gbs("7.7M").sizes(), [928]);
 }
 
 #[test]
@@ -518,6 +546,33 @@ fn a_range_of_batches_is_as_good_as_the_batches_in_it() {
     for gbs in ["768", "960", "1024", "1152"] {
         assert!(of_range <= days(Field::Gbs, gbs) * 1.01, "{of_range} with the range, more than with {gbs}");
     }
+}
+
+#[test]
+fn a_limit_of_gpus_between_round_numbers_is_used() {
+    let base = [
+        (Field::Model, "llama3.1-70b"),
+        (Field::GpuTypes, "b200"),
+        (Field::Tokens, "10T"),
+        (Field::Deadline, "60d"),
+    ];
+    let with = |gpus: &'static str| {
+        let fields: Vec<(Field, &str)> = base.into_iter().chain([(Field::GpuRange, gpus)]).collect();
+        answer(&ask(&fields))
+    };
+    let fewest = |gpus: &'static str| with(gpus).best().map(|run| run.gpus);
+    // 512 GPUs are too few, and the next round number is 640.
+    let every = fewest("512..640").expect("a plan");
+    assert!(every < 600, "{every}");
+    assert_eq!(fewest("<=600"), Some(every));
+    assert_eq!(fewest("<=16000"), Some(every));
+    // What is suggested is the smallest number that works.
+    let suggested = |gpus: &'static str| {
+        let of_gpus = |change: &Relaxation| change.setting.field == Field::GpuRange;
+        with(gpus).relaxations.iter().find(|change| of_gpus(change)).map(|change| change.run.gpus)
+    };
+    assert_eq!(suggested("512"), Some(every));
+    assert_eq!(suggested("<=560"), Some(every));
 }
 
 #[test]
