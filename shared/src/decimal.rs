@@ -11,7 +11,7 @@ const MOST_POWER: i64 = 400;
 ///
 /// `str::parse` also reads `inf` and `nan`, and it needs a table of 10 kB that does not compress, which a program contains
 /// as soon as it calls it for an `f64`. A number below the smallest normal one becomes 0.
-pub(crate) fn parse_decimal(text: &str) -> Option<f64> {
+pub fn parse_decimal(text: &str) -> Option<f64> {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     let sign = if text.starts_with('-') { -1.0 } else { 1.0 };
     let (mantissa, power) = match unsigned.split_once(['e', 'E']) {

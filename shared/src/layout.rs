@@ -175,7 +175,7 @@ impl Layout {
 }
 
 /// How a model's layers are divided among pipeline stages.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum PipelineSplit {
     /// Evenly; the first chunks take the remainder.
     #[default]

@@ -20,8 +20,12 @@ pub fn markdown(text: &str) -> String {
 
 /// Returns the text with its first letter as a capital.
 pub fn capital(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().into_iter().flat_map(char::to_uppercase).chain(letters).collect()
+    let mut text = text.to_string();
+    // The tables of other letters would make each program several kB larger.
+    if let Some(first) = text.get_mut(..1) {
+        first.make_ascii_uppercase();
+    }
+    text
 }
 
 /// Returns the text as HTML that shows it, in an element or in a quoted attribute.

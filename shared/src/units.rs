@@ -1,6 +1,6 @@
 //! Numbers in the forms that people write and read.
 
-use crate::decimal::parse_decimal;
+pub use crate::decimal::parse_decimal;
 
 /// Seconds in a day.
 pub const DAY_S: f64 = 86_400.0;
@@ -209,6 +209,16 @@ pub fn one_decimal(value: f64) -> String {
 /// terminals print it too.
 pub fn percent(fraction: f64) -> String {
     format!("{} %", readable(fraction * 100.0))
+}
+
+/// Returns how much longer something takes than planned, for a ratio of times: `4 % longer than planned`, `3 % shorter than
+/// planned`, `2.1 times as long as planned`.
+pub fn longer(ratio: f64, planned: &str) -> String {
+    match ratio {
+        2.0.. => format!("{} times as long as {planned}", significant(ratio, 2)),
+        1.0.. => format!("{:.0} % longer than {planned}", (ratio - 1.0) * 100.0),
+        _ => format!("{:.0} % shorter than {planned}", (1.0 - ratio) * 100.0),
+    }
 }
 
 /// Returns a difference in percent with its sign and one decimal, `+5.7 %` or `−5.7 %`; one that rounds to zero has

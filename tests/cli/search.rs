@@ -72,7 +72,11 @@ fn a_question_is_answered_for_each_gpu_type_and_an_estimate_confirms_it() {
                     && number(&best["days"]) < number(&range["high"])
             );
             confirm(answer["command"].as_str().unwrap(), best);
-            assert_eq!(answer["layouts"][0]["chosen"], best["chosen"]);
+            // A layout that is nearly as fast may be in time where the fastest is not.
+            assert!(
+                list(&answer["layouts"]).iter().any(|layout| layout["chosen"] == best["chosen"]),
+                "{best}"
+            );
             // Fewer GPUs are too slow.
             let fewer =
                 list(&answer["by_gpus"]).iter().filter(|plan| number(&plan["gpus"]) < number(&best["gpus"]));
@@ -431,9 +435,9 @@ fn a_campaign_predicts_what_its_scripts_run() {
     let said = trainplan(&launch).stderr;
     assert!(said.contains("without fused kernels for experts: expect"), "{said}");
     // That is the physical model's ratio; measured runs correct the estimate, but not that of other software.
-    let (_, said_slower) = said.split_once("expect steps about ").unwrap();
-    let said_slower: f64 = said_slower.split(' ').next().unwrap().parse().unwrap();
-    assert!((said_slower / slower - 1.0).abs() < 0.06, "{said_slower} {slower}");
+    let (_, said_slower) = said.split_once("expect steps to take about ").unwrap();
+    let percent: f64 = said_slower.split(' ').next().unwrap().parse().unwrap();
+    assert!(((1.0 + percent / 100.0) / slower - 1.0).abs() < 0.06, "{percent} {slower}");
 }
 
 #[test]

@@ -14,7 +14,7 @@ use crate::measurements::{self, MeasuredScenario, Measurement, MeasurementUse};
 use crate::options::{Recompute, TrainingOptions};
 use crate::precision::Dtype;
 use crate::spec::Spec;
-use crate::units::significant;
+use crate::units::{parse_decimal, significant};
 use std::collections::BTreeMap;
 
 const HEAD: &str = "\
@@ -154,7 +154,7 @@ fn measured_row(row: &Measurement, printed: &Printed, errors: &HeldOutErrors) ->
     let is_timed = printed.phase == "pretrain" && row.usage != Some(MeasurementUse::Memory);
     let step_time_s = row.step_time_s.filter(|_| is_timed)?;
     let catalog = Catalog::embedded();
-    let number = |text: &str| text.parse::<f64>().ok();
+    let number = parse_decimal;
     let (gpus, seq_len) = (number(&printed.gpus)?, number(&printed.seq_len)?);
     let tokens = printed.tokens.or(Some(number(&printed.gbs)? * seq_len / step_time_s / gpus))?;
     let known = catalog.model(&row.model).ok();

@@ -3,6 +3,7 @@
 use super::{RecipeId, Release};
 use crate::data_file::{DataError, FromRow, Row};
 use crate::precision::Dtype;
+use crate::units::parse_decimal;
 use std::str::FromStr;
 
 /// A published measurement. Numbers that a document prints are kept as printed, since the number of digits says
@@ -116,16 +117,16 @@ impl Baseline {
 
     /// MFU as printed, a fraction.
     pub fn printed_mfu(&self) -> Option<f64> {
-        self.printed_mfu_pct.parse::<f64>().ok().map(|percent| percent / 100.0)
+        parse_decimal(&self.printed_mfu_pct).map(|percent| percent / 100.0)
     }
 
     /// Days to train 10¹² tokens, as printed.
     pub fn printed_days(&self) -> Option<f64> {
-        self.printed_days_1t.parse().ok()
+        parse_decimal(&self.printed_days_1t)
     }
 
     /// Tokens per second, as printed.
     pub fn printed_tokens(&self) -> Option<f64> {
-        self.printed_tokens_per_s.parse().ok()
+        parse_decimal(&self.printed_tokens_per_s)
     }
 }

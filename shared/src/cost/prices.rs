@@ -30,9 +30,9 @@ choices! {
 impl PurchaseForm {
     /// Returns the form that is assumed for a run: a reservation lasts for years, so a budget for the run alone does not pay for it.
     pub fn usual(spec: &Spec) -> PurchaseForm {
-        match spec.get(Field::Budget).is_some() && spec.get(Field::Deadline).is_none() {
-            true => PurchaseForm::OnDemand,
-            false => PurchaseForm::default(),
+        match spec.get(Field::Budget) {
+            Some(_) => PurchaseForm::OnDemand,
+            None => PurchaseForm::default(),
         }
     }
 }

@@ -71,7 +71,8 @@ choices! {
     Distance {
         /// The GPU type, or a known one that the user changed.
         Gpu "gpu" "GPU type",
-        /// The release of NVIDIA's software or of Megatron-LM on the GPU's generation.
+        /// The release of NVIDIA's software or of Megatron-LM on the GPU's generation, or one of which the user changed a few
+        /// properties.
         Release "release" "NVIDIA release",
         /// Other software on the GPU's generation, or any that the user changed.
         Software "software" "software",
@@ -79,6 +80,10 @@ choices! {
         Scale "scale" "scale",
     }
 }
+
+/// The properties, at most, in which an own software differs from one of NVIDIA's no more than NVIDIA's next release does: NeMo 2
+/// differs in 4 from NeMo 1 and from the first Megatron-Bridge.
+const RELEASE_CHANGES: usize = 4;
 
 impl Distance {
     /// Returns the class of predictions that are this far from every measurement, and close in all other ways.
@@ -97,10 +102,12 @@ impl Distance {
 
     /// Returns how a prediction with `software` is distant if nobody measured that software.
     pub fn of_software(software: &Software) -> Distance {
-        match software.known() {
-            // Its recent releases are what NVIDIA builds on.
-            Some(stack) if stack.is_nvidia_megatron() || stack == Stack::MegatronLm014 => Distance::Release,
-            _ => Distance::Software,
+        let base = software.base();
+        // Its recent releases are what NVIDIA builds on.
+        let is_of_nvidia = base.is_nvidia_megatron() || base == Stack::MegatronLm014;
+        match is_of_nvidia && software.count_changes() <= RELEASE_CHANGES {
+            true => Distance::Release,
+            false => Distance::Software,
         }
     }
 
@@ -378,12 +385,16 @@ mod tests {
     fn intervals_grow_with_each_way_in_which_nothing_was_measured() {
         let measured = intervals("h100", 512, false, BRIDGE);
         let own_gpu = intervals("h100:hbm_gb=96", 512, false, BRIDGE);
-        let own_software = intervals("h100", 512, false, "megatron-bridge-26.06:eager=yes");
-        let both = intervals("h100:hbm_gb=96", 512, false, "megatron-lm-0.14:overlaps_tp=yes");
+        let own_software = intervals("h100", 512, false, "nanotron:overlaps_tp=yes");
+        let both = intervals("h100:hbm_gb=96", 512, false, "nanotron:overlaps_tp=yes");
         assert!(contains(own_gpu.extrapolated, measured.extrapolated));
         assert!(contains(intervals("gh200", 512, false, BRIDGE).extrapolated, measured.extrapolated));
         assert!(contains(own_software.extrapolated, measured.extrapolated));
         assert!(contains(both.extrapolated, own_gpu.extrapolated));
+        // One changed property makes NVIDIA's software another release of it.
+        let own_release = intervals("h100", 512, false, "megatron-bridge-26.06:overlaps_tp=no");
+        assert!(contains(own_software.extrapolated, own_release.extrapolated));
+        assert!(own_release.extrapolated.high <= own_gpu.extrapolated.high);
         // An own GPU that differs in nothing but a larger network is as little measured.
         assert_eq!(intervals("h100:nic_gbit=800", 512, false, BRIDGE), own_gpu);
     }

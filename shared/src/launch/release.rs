@@ -12,7 +12,7 @@ use crate::options::TrainingOptions;
 use crate::precision::Dtype;
 use crate::problem::Problem;
 use crate::releases::{BatchRule, Fp8Scaling, LoggedTflops, TokenUse, TraceRun};
-use crate::units::significant;
+use crate::units::longer;
 
 pub(super) fn apply(plan: &mut LaunchPlan) {
     borrowed_recipe(plan);
@@ -81,7 +81,7 @@ fn software(plan: &mut LaunchPlan) {
     let slowdown = slowdown(plan);
     if was_set || slowdown.is_some() {
         let expect = slowdown.map_or(String::new(), |ratio| {
-            format!(" Expect steps about {} times as long as estimated.", significant(ratio, 3))
+            format!(" Expect steps to take about {}.", longer(ratio, "estimated"))
         });
         let text = format!(
             "The estimate assumes {}, but this script runs {}.{expect}",

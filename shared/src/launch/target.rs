@@ -8,11 +8,13 @@ use super::offers;
 use super::options::LaunchOptions;
 use crate::catalog::Recipe;
 use crate::field::Field;
+use crate::layout::PipelineSplit;
 use crate::message;
 use crate::message::Setting;
 use crate::problem::Problem;
 use crate::releases::{BatchRule, BridgeModel, Release, ScriptContract};
 use crate::scenario::Scenario;
+use crate::search::PublishedSplit;
 use crate::units::{group_digits, nearest_multiples};
 
 /// The recipe and the script that run a scenario.
@@ -65,8 +67,14 @@ impl Target {
         let wants_strong = scenario.recipe.is_some_and(|recipe| recipe.id.strong);
         let variant = scenario.recipe.and_then(|recipe| recipe.id.variant.as_ref());
         let scales = |recipe| scales(recipe, &recipes);
+        // A change of a recipe's layout doesn't make it another variant, which has other settings besides.
+        let is_of_variant = |recipe: &&'static Recipe| match scenario.recipe {
+            Some(chosen) if chosen.id.release == release => recipe.id.variant == chosen.id.variant,
+            _ => true,
+        };
         let nearest = candidates(scenario, release, &recipes)
             .into_iter()
+            .filter(is_of_variant)
             .map(|recipe| Target { script, rules, limits, recipe, gpus_per_node, scales: scales(recipe) })
             .map(|target| (target.differences(scenario), target))
             .min_by_key(|(differences, Target { recipe, .. })| {
@@ -159,10 +167,23 @@ impl Target {
             (Field::Ep, layout.ep().to_string(), fixed.ep.to_string()),
             (Field::ExpertTp, layout.expert_tp().to_string(), fixed.expert_tp.to_string()),
             (Field::Vp, layout.vp().to_string(), fixed.vp.to_string()),
-            (Field::PipelineSplit, layout.split().to_string(), fixed.split.to_string()),
+            (Field::PipelineSplit, layout.split().to_string(), self.split(scenario).to_string()),
             (Field::Mbs, batch.mbs().to_string(), self.recipe.mbs.to_string()),
             (Field::Gbs, batch.gbs().to_string(), self.gbs(scenario).to_string()),
         ]
+    }
+
+    /// Returns how the script divides the layers among the scenario's stages. A recipe that lists the layers lists those of the
+    /// chunks: in another pipeline of as many, it divides them as the recipes of such pipelines do.
+    fn split(&self, scenario: &Scenario) -> &PipelineSplit {
+        let (layout, fixed) = (&scenario.layout, &self.recipe.degrees);
+        let is_other = (layout.pp(), layout.vp()) != (fixed.pp, fixed.vp);
+        let of_others =
+            || PublishedSplit::find(&self.recipe.id.model, self.recipe.layers, layout.pp(), layout.vp());
+        match fixed.split {
+            PipelineSplit::Explicit(_) if is_other => of_others().unwrap_or(&PipelineSplit::Even),
+            _ => &fixed.split,
+        }
     }
 
     /// Returns the fields in which a scenario differs from what the script fixes.

@@ -9,6 +9,7 @@ use crate::layout::{Degrees, Layout, PipelineSplit};
 use crate::options::{Recompute, TrainingOptions};
 use crate::precision::{Dtype, Width};
 use crate::problem::Problem;
+use crate::search::PublishedSplit;
 use crate::stack::{Software, Stack};
 
 /// The framework of rows that were measured with a user's own software.
@@ -414,17 +415,21 @@ fn degrees(
     let (tp, pp, cp) = (needed(cell, "tp")?, needed(cell, "pp")?, needed(cell, "cp")?);
     let (ep, vp, gpus) = (one("ep")?, one("vp")?, needed(cell, "gpus")?);
     let (layers, chunks) = (architecture.layers, pp.saturating_mul(vp).max(1));
-    let split = match layers % chunks {
-        0 => PipelineSplit::Even,
-        _ if (layers + 2) % chunks == 0 => PipelineSplit::Counted,
+    // Megatron-Bridge's own runs have the splits of its recipes.
+    let is_bridge = cell("framework").contains("Bridge");
+    let published = is_bridge.then(|| PublishedSplit::find(&cell("model"), layers, pp, vp)).flatten();
+    let split = match (published, layers % chunks) {
+        (Some(published), _) => published.clone(),
+        (None, 0) => PipelineSplit::Even,
+        (None, _) if (layers + 2) % chunks == 0 => PipelineSplit::Counted,
         // Other recipes define their own split, which leaves room for the head on the last stage.
-        _ if pp > 1 && layers.div_ceil(pp) * (pp - 1) < layers => {
+        (None, _) if pp > 1 && layers.div_ceil(pp) * (pp - 1) < layers => {
             let full = layers.div_ceil(pp);
             let mut stages = vec![full; pp as usize - 1];
             stages.push(layers - full * (pp - 1));
             PipelineSplit::Explicit(stages)
         }
-        _ => PipelineSplit::Even,
+        (None, _) => PipelineSplit::Even,
     };
     // Without a pipeline there is nothing to interleave.
     let vp = if pp == 1 { 1 } else { vp };

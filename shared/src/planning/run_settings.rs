@@ -208,7 +208,8 @@ mod tests {
         let budget = || Spec::default().with(Field::Budget, "5M");
         assert!(usual(budget(), "b200").is_assumed_for(PurchaseForm::OnDemand));
         assert!(usual(budget(), "b300").is_reservation());
-        assert!(usual(budget().with(Field::Deadline, "60d"), "b200").is_reservation());
+        assert!(usual(budget().with(Field::Deadline, "60d"), "b200").is_assumed_for(PurchaseForm::OnDemand));
+        assert!(usual(Spec::default().with(Field::Deadline, "60d"), "b200").is_reservation());
         assert!(usual(budget().with(Field::Purchase, "reserved"), "b200").is_reservation());
     }
 

@@ -11,6 +11,7 @@ use crate::options::TrainingOptions;
 use crate::precision::Dtype;
 use crate::problem::Problem;
 use crate::scenario::{RecipeChange, Scenario};
+use crate::search::PublishedSplit;
 use crate::spec::Spec;
 use std::borrow::Cow;
 use std::fmt::Display;
@@ -157,7 +158,6 @@ impl ScenarioReader<'_> {
             (degree(Field::Tp, base.tp), degree(Field::Pp, base.pp), degree(Field::Cp, base.cp));
         let (ep, expert_tp) = (degree(Field::Ep, base.ep), degree(Field::ExpertTp, base.expert_tp));
         let vp = degree(Field::Vp, base.vp);
-        let split = self.value(Field::PipelineSplit, Some(base.split)).unwrap_or(PipelineSplit::Even);
         let mbs = self.whole(Field::Mbs, recipe.map(|recipe| recipe.mbs).or(Some(1))).unwrap_or(1);
         let seq_len = recipe.map(|recipe| recipe.seq_len).or(model.as_ref().map(|model| model.seq_len));
         let seq_len = self.whole(Field::SeqLen, seq_len);
@@ -167,6 +167,17 @@ impl ScenarioReader<'_> {
         let layers =
             same_model.map(|recipe| recipe.layers).or(model.as_ref().map(|model| model.architecture.layers));
         let layers = self.whole(Field::Layers, layers);
+        // A list of stages is for one pipeline. The recipes of the model list those of others.
+        let is_other = (pp, vp) != (base.pp, base.vp);
+        let usual_split = match (&base.split, same_model, layers) {
+            (PipelineSplit::Explicit(_), Some(recipe), Some(layers))
+                if is_other || layers != recipe.layers =>
+            {
+                PublishedSplit::find(&recipe.id.model, layers, pp, vp).cloned().unwrap_or_default()
+            }
+            _ => base.split,
+        };
+        let split = self.value(Field::PipelineSplit, Some(usual_split)).unwrap_or(PipelineSplit::Even);
         let gbs = self.global_batch(gpus);
         let options = self.options();
         let default = match recipe {

@@ -226,9 +226,11 @@ fn published(
     });
     let distance = |recipe: &Recipe| libm::fabs(libm::log2(f64::from(recipe.id.gpus) / f64::from(gpus)));
     let recipes: Vec<&'static Recipe> = recipes.collect();
-    // The newest of the nearest.
+    // The newest of the nearest, in the very precision if there is one.
+    let is_other = |recipe: &Recipe| recipe.id.dtype != dtype;
     let recipes = sorted(&recipes, |one, other| {
-        distance(one).total_cmp(&distance(other)).then(other.id.release.cmp(&one.id.release))
+        let by_distance = distance(one).total_cmp(&distance(other));
+        by_distance.then(is_other(one).cmp(&is_other(other))).then(other.id.release.cmp(&one.id.release))
     });
     recipes.into_iter().find_map(|recipe| {
         let candidate = Candidate::of_recipe(recipe, dtype, best.candidate.gbs);

@@ -295,8 +295,8 @@ impl TypedBatch {
         if self.sequences.fract() == 0.0 {
             return 1.0;
         }
-        let exponent = libm::floor(libm::log2(libm::fmax(self.sequences * MOST_ROUNDED, 1.0)));
-        libm::exp2(exponent.min(16.0))
+        let most = (self.sequences * MOST_ROUNDED).max(1.0) as u32;
+        f64::from(1_u32 << most.ilog2())
     }
 
     /// Returns whole sequences, no more than were typed.

@@ -4,7 +4,7 @@ use super::answer::Tried;
 use super::plan::LISTED_LAYOUTS;
 use super::{Goal, GpuAnswer, GpuOffer, Objective, PlannedRun, Question};
 use crate::precision::Dtype;
-use crate::search::{LayoutSearch, SearchSpace};
+use crate::search::{LayoutSearch, PublishedSplit, SearchSpace};
 use std::collections::VecDeque;
 
 /// The share of the days below which another batch than the question's is worth it.
@@ -40,6 +40,7 @@ impl Question {
             gbs: self.gbs.sizes().to_vec(),
             seq_len: self.seq_len,
             options: offer.options,
+            splits: PublishedSplit::of_model(&self.model.id, self.model.architecture.layers),
             locks: self.locks.clone(),
             headroom_bytes: self.headroom_bytes,
         }

@@ -241,7 +241,7 @@ impl BlockChoice {
     /// Returns the layout with a pipeline, a batch and with or without FSDP.
     pub(super) fn with(&self, pipeline: &Pipeline, gbs: u32, fsdp: bool) -> Candidate {
         let BlockChoice { dtype, recompute, tp, cp, mbs, ep, expert_tp, .. } = *self;
-        let Pipeline { pp, vp, counted, .. } = *pipeline;
-        Candidate { dtype, gbs, mbs, tp, pp, cp, ep, expert_tp, vp, counted, recompute, fsdp }
+        let Pipeline { pp, vp, split, .. } = *pipeline;
+        Candidate { dtype, gbs, mbs, tp, pp, cp, ep, expert_tp, vp, split, recompute, fsdp }
     }
 }

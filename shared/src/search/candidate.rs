@@ -31,8 +31,8 @@ pub struct Candidate {
     pub expert_tp: u32,
     /// Chunks of layers on each stage.
     pub vp: u32,
-    /// Whether embedding and loss count as a layer each when layers are divided among stages.
-    pub counted: bool,
+    /// How layers are divided among stages.
+    pub split: &'static PipelineSplit,
     /// Activations that the backward pass recomputes.
     pub recompute: Recompute,
     /// Whether weights and gradients are sharded over data-parallel ranks.
@@ -41,7 +41,7 @@ pub struct Candidate {
 
 impl Candidate {
     /// Returns the layout of a recipe in a precision, with a global batch of `gbs` sequences.
-    pub fn of_recipe(recipe: &Recipe, dtype: Dtype, gbs: u32) -> Candidate {
+    pub fn of_recipe(recipe: &'static Recipe, dtype: Dtype, gbs: u32) -> Candidate {
         let Degrees { tp, pp, cp, ep, expert_tp, vp, ref split, .. } = recipe.degrees;
         Candidate {
             dtype,
@@ -53,7 +53,7 @@ impl Candidate {
             ep,
             expert_tp,
             vp,
-            counted: *split == PipelineSplit::Counted,
+            split,
             recompute: recipe.recompute,
             fsdp: recipe.fsdp,
         }
@@ -62,12 +62,7 @@ impl Candidate {
     /// Returns its degrees on `gpus` GPUs.
     pub fn degrees(&self, gpus: u32) -> Degrees {
         let Candidate { tp, pp, cp, ep, expert_tp, vp, .. } = *self;
-        Degrees { gpus, tp, pp, cp, ep, expert_tp, vp, split: self.split() }
-    }
-
-    /// Returns how its layers are divided among stages.
-    pub fn split(&self) -> PipelineSplit {
-        if self.counted { PipelineSplit::Counted } else { PipelineSplit::Even }
+        Degrees { gpus, tp, pp, cp, ep, expert_tp, vp, split: self.split.clone() }
     }
 
     /// Returns `options` with its recomputation and sharding.
@@ -80,7 +75,10 @@ impl Candidate {
     pub fn complexity(&self) -> u32 {
         let degrees = [self.tp, self.pp, self.cp, self.ep, self.expert_tp, self.vp];
         let dimensions = degrees.iter().filter(|degree| **degree > 1).count() as u32;
-        dimensions + u32::from(self.counted) + u32::from(self.fsdp) + self.recompute as u32
+        dimensions
+            + u32::from(*self.split != PipelineSplit::Even)
+            + u32::from(self.fsdp)
+            + self.recompute as u32
     }
 
     /// Returns the value of each field that it sets, in the order of forms.
@@ -99,7 +97,7 @@ impl Candidate {
             Field::Ep => self.ep.to_string(),
             Field::ExpertTp => self.expert_tp.to_string(),
             Field::Vp => self.vp.to_string(),
-            Field::PipelineSplit => self.split().to_string(),
+            Field::PipelineSplit => self.split.to_string(),
             Field::Mbs => self.mbs.to_string(),
             Field::Gbs => self.gbs.to_string(),
             Field::Recompute => self.recompute.to_string(),
@@ -142,8 +140,16 @@ impl fmt::Display for Candidate {
         if self.fsdp && !is_plain {
             write!(f, " · FSDP")?;
         }
-        if self.counted {
-            write!(f, " · counted split")?;
+        match self.split {
+            PipelineSplit::Even => {}
+            PipelineSplit::Explicit(stages) => {
+                let sizes = stages.chunk_by(|one, next| one == next).map(|alike| match alike {
+                    [one] => one.to_string(),
+                    alike => format!("{}×{}", alike.len(), alike[0]),
+                });
+                write!(f, " · split {}", sizes.collect::<Vec<_>>().join("+"))?;
+            }
+            split => write!(f, " · {split} split")?,
         }
         match self.recompute {
             Recompute::None => Ok(()),

@@ -23,6 +23,9 @@ pub const CHOSEN_FIELDS: [Field; 12] = [
     Field::Fsdp,
 ];
 
+/// What stands in a lock for the divisions of layers that recipes list stage by stage: a comma separates locks.
+pub(super) const PUBLISHED_SPLIT: &str = "published";
+
 /// The values that a field may or may not have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lock {
@@ -122,7 +125,7 @@ fn checked(locked: Field, value: String, field: Field) -> Result<String, Problem
         Field::Dtype => Dtype::ALL.map(Dtype::id).to_vec(),
         Field::Recompute => Recompute::ALL.map(Recompute::id).to_vec(),
         // Those that a search tries.
-        Field::PipelineSplit => vec!["even", "counted"],
+        Field::PipelineSplit => vec!["even", "counted", PUBLISHED_SPLIT],
         Field::Fsdp => vec!["on", "off"],
         _ => Vec::new(),
     };

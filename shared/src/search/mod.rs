@@ -16,7 +16,7 @@ pub use locks::{CHOSEN_FIELDS, Lock, Locks};
 pub use rank::{LayoutSearch, ORDER, RankedLayout, Ranking};
 pub use regret::SearchRegret;
 pub use rules::{FsdpSupport, Rule, StackRules, Unsupported};
-pub use space::{SearchCounts, SearchSpace};
+pub use space::{PublishedSplit, SearchCounts, SearchSpace};
 
 #[cfg(test)]
 mod tests;

@@ -1,10 +1,11 @@
 //! The layouts of a search: the values of each dimension, and how many combinations each rule discards.
 
+use super::locks::PUBLISHED_SPLIT;
 use super::rules::{fills_nodes, tp_stays_in_domain};
 use super::{Candidate, FsdpSupport, Locks, Rule, StackRules};
 use crate::architecture::Architecture;
 use crate::batch::Batch;
-use crate::catalog::Gpu;
+use crate::catalog::{Catalog, Gpu};
 use crate::estimate::Inputs;
 use crate::field::Field;
 use crate::layout::{Degrees, Layout, PipelineSplit, cp_problem, tp_problem};
@@ -28,10 +29,42 @@ pub struct SearchSpace<'a> {
     pub seq_len: u32,
     /// The software and everything else that the search does not choose.
     pub options: TrainingOptions,
+    /// Divisions of the model's layers that recipes publish, beside the even and the counted one.
+    pub splits: Vec<PublishedSplit>,
     /// Values that must or must not be chosen.
     pub locks: Locks,
     /// Memory to keep free on the fullest GPU, in bytes.
     pub headroom_bytes: f64,
+}
+
+/// The layers of each stage, as a recipe lists them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PublishedSplit {
+    pp: u32,
+    vp: u32,
+    split: &'static PipelineSplit,
+}
+
+impl PublishedSplit {
+    /// Returns those of a model's recipes with this many layers.
+    pub fn of_model(model: &str, layers: u32) -> Vec<PublishedSplit> {
+        let recipes = Catalog::embedded().recipes().iter();
+        let recipes = recipes.filter(|recipe| recipe.id.model == model && recipe.layers == layers);
+        let mut splits = Vec::new();
+        for Degrees { pp, vp, split, .. } in recipes.map(|recipe| &recipe.degrees) {
+            let published = PublishedSplit { pp: *pp, vp: *vp, split };
+            if matches!(split, PipelineSplit::Explicit(_)) && !splits.contains(&published) {
+                splits.push(published);
+            }
+        }
+        splits
+    }
+
+    /// Returns the division that a model's recipes publish for `pp` stages of `vp` chunks.
+    pub fn find(model: &str, layers: u32, pp: u32, vp: u32) -> Option<&'static PipelineSplit> {
+        let splits = PublishedSplit::of_model(model, layers);
+        splits.into_iter().find(|one| (one.pp, one.vp) == (pp, vp)).map(|one| one.split)
+    }
 }
 
 /// The values of each dimension.
@@ -53,7 +86,7 @@ pub(super) struct Dimensions {
 pub(super) struct Pipeline {
     pub(super) pp: u32,
     pub(super) vp: u32,
-    pub(super) counted: bool,
+    pub(super) split: &'static PipelineSplit,
     /// A layout with these stages, whose other degrees the search sets.
     pub(super) layout: Layout,
 }
@@ -163,18 +196,33 @@ impl<'a> SearchSpace<'a> {
         for pp in (1..=deepest).filter(|pp| self.locks.permit(Field::Pp, pp)) {
             let most_chunks = if pp > 1 && rules.vp { (layers + 2) / pp } else { 1 };
             for vp in (1..=most_chunks).filter(|vp| self.locks.permit(Field::Vp, vp)) {
-                for split in [PipelineSplit::Even, PipelineSplit::Counted] {
-                    let counted = split == PipelineSplit::Counted;
-                    let allowed = !counted || rules.counted && pp > 1;
-                    if !allowed
-                        || !rules.divides(self.architecture, pp, vp, counted)
-                        || !self.locks.permit(Field::PipelineSplit, &split)
-                    {
+                let published = self.splits.iter().filter(|one| (one.pp, one.vp) == (pp, vp));
+                let published = published.map(|one| one.split);
+                for split in [&PipelineSplit::Even, &PipelineSplit::Counted].into_iter().chain(published) {
+                    let allowed = match split {
+                        PipelineSplit::Even => rules.divides(self.architecture, pp, vp, false),
+                        PipelineSplit::Counted => {
+                            rules.counted && pp > 1 && rules.divides(self.architecture, pp, vp, true)
+                        }
+                        // Software that counts embedding and loss takes a list too.
+                        _ => rules.counted,
+                    };
+                    let permitted = match split {
+                        PipelineSplit::Explicit(_) => {
+                            self.locks.permit(Field::PipelineSplit, PUBLISHED_SPLIT)
+                        }
+                        split => self.locks.permit(Field::PipelineSplit, split),
+                    };
+                    if !allowed || !permitted {
                         continue;
                     }
-                    let degrees = Degrees { gpus: pp, pp, vp, split, ..Degrees::default() };
-                    if let Ok(layout) = Layout::new(&degrees, self.architecture) {
-                        pipelines.push(Pipeline { pp, vp, counted, layout });
+                    let degrees = Degrees { gpus: pp, pp, vp, split: split.clone(), ..Degrees::default() };
+                    let Ok(layout) = Layout::new(&degrees, self.architecture) else { continue };
+                    let is_known = |known: &Pipeline| {
+                        (known.pp, known.vp) == (pp, vp) && known.layout.stages() == layout.stages()
+                    };
+                    if !pipelines.iter().any(is_known) {
+                        pipelines.push(Pipeline { pp, vp, split, layout });
                     }
                 }
             }

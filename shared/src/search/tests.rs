@@ -2,6 +2,7 @@ use super::space::Dimensions;
 use super::*;
 use crate::catalog::Catalog;
 use crate::estimate::{Estimate, MemoryMargin};
+use crate::layout::PipelineSplit;
 use crate::options::{Recompute, TrainingOptions};
 use crate::precision::Dtype;
 use crate::stack::{Software, Stack};
@@ -25,6 +26,7 @@ fn space(
         gbs: gbs.to_vec(),
         seq_len: model.seq_len,
         options: TrainingOptions { software: software.into(), ..TrainingOptions::default() },
+        splits: PublishedSplit::of_model(&model.id, model.architecture.layers),
         locks: Locks::default(),
         headroom_bytes: 0.0,
     }
@@ -47,7 +49,7 @@ fn combinations(dimensions: &Dimensions) -> Vec<Candidate> {
             ep: *ep,
             expert_tp: *expert_tp,
             vp: pipeline.vp,
-            counted: pipeline.counted,
+            split: pipeline.split,
             recompute: **recompute,
             fsdp: **fsdp,
         })
@@ -169,8 +171,13 @@ fn every_published_layout_is_in_the_space() {
             recipe.id
         );
         // Locked to the layout's own values, the space holds it and nothing else.
-        let locks: Vec<String> =
-            wanted.settings().iter().map(|set| format!("{}={}", set.field.flag(), set.value)).collect();
+        let is_list = matches!(wanted.split, PipelineSplit::Explicit(_));
+        let lock = |set: &crate::message::Setting| {
+            let is_published = is_list && set.field == crate::field::Field::PipelineSplit;
+            let value = if is_published { "published" } else { &set.value };
+            format!("{}={value}", set.field.flag())
+        };
+        let locks: Vec<String> = wanted.settings().iter().map(lock).collect();
         space.locks = Locks::parse(&locks.join(","), crate::field::Field::Tp).unwrap();
         assert_eq!(combinations(&space.dimensions()), [wanted], "{}", recipe.id);
     }
@@ -189,7 +196,7 @@ fn of_equally_fast_layouts_the_simpler_is_better() {
             ep: 1,
             expert_tp: 1,
             vp: 1,
-            counted: false,
+            split: &PipelineSplit::Even,
             recompute: Recompute::None,
             fsdp: false,
         },

@@ -85,6 +85,11 @@ impl Software {
         changed.map(|(name, (own, _))| format!("{name}={own}")).collect()
     }
 
+    /// Returns how many properties differ from the base.
+    pub fn count_changes(&self) -> usize {
+        self.changes().len()
+    }
+
     /// Returns the name for people: `nanotron with overlaps_tp=yes`.
     pub fn title(&self) -> String {
         match self.own {

@@ -96,7 +96,7 @@ columns! {
         csv 11 "vp" => |row| whole(Some(row.run.layout.candidate.vp));
     }
     Split "pipeline-split" {
-        csv 12 "pipeline_split" => |row| Some(row.run.layout.candidate.split().to_string());
+        csv 12 "pipeline_split" => |row| Some(row.run.layout.candidate.split.to_string());
     }
     Mbs "mbs" {
         csv 13 "mbs" => |row| whole(Some(row.run.layout.candidate.mbs));

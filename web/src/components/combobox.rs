@@ -25,10 +25,10 @@ const MOST: usize = 60;
 
 /// Returns the choices that contain every word of `typed`, in their order.
 fn matching<'a>(choices: &'a [Choice], typed: &str) -> Vec<&'a Choice> {
-    let typed = typed.to_lowercase();
+    let typed = typed.to_ascii_lowercase();
     let words: Vec<&str> = typed.split_whitespace().collect();
     let matches = |choice: &&Choice| {
-        let text = format!("{} {} {}", choice.title, choice.value, choice.note).to_lowercase();
+        let text = format!("{} {} {}", choice.title, choice.value, choice.note).to_ascii_lowercase();
         words.iter().all(|word| text.contains(word))
     };
     choices.iter().filter(matches).take(MOST).collect()
@@ -64,7 +64,8 @@ pub(crate) fn Combobox(
         choices.with(|choices| matching(choices, &typed).into_iter().cloned().collect::<Vec<_>>())
     });
     let active = Memo::new(move |_| {
-        let has_match = typed.with(Option::is_some) && shown.with(|shown| !shown.is_empty());
+        let is_typed = typed.with(|typed| typed.as_deref().is_some_and(|typed| !typed.trim().is_empty()));
+        let has_match = is_typed && shown.with(|shown| !shown.is_empty());
         moved.get().or(has_match.then_some(0))
     });
     let close = move || {
@@ -122,10 +123,17 @@ pub(crate) fn Combobox(
                     (Some(choice), ..) => take(choice.value),
                     (None, Some(_), _) => take_last(),
                     (None, None, Some(text)) if !text.trim().is_empty() => take(text),
-                    _ => close(),
+                    _ => {
+                        close();
+                        show_title();
+                    }
                 }
             }
             "Escape" => {
+                // What the list is in stays open.
+                if is_open.get_untracked() {
+                    event.prevent_default();
+                }
                 close();
                 show_title();
             }

@@ -168,14 +168,14 @@ pub(crate) fn ChoiceField(
                 aria-invalid=move || state.is_wrong().to_string()
                 aria-describedby=state.note_id()
             >
-                <option value="" selected=move || state.text().is_empty()>{default}</option>
+                <option value="" prop:selected=move || state.text().is_empty()>{default}</option>
                 {move || unknown().map(|typed| view! {
                     <option value=typed.clone() selected>{typed.clone()}</option>
                 })}
                 <For each=move || options.get() key=Clone::clone let((value, title))>
                     {
                         let own = value.clone();
-                        view! { <option value=value selected=move || state.text() == own>{title}</option> }
+                        view! { <option value=value prop:selected=move || state.text() == own>{title}</option> }
                     }
                 </For>
             </select>

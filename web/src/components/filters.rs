@@ -66,9 +66,9 @@ pub(crate) fn Filters(
         let input = match key {
             "status" => view! {
                 <select id=id.clone() on:change=move |event| set(address, [(key, event_target_value(&event))].into_iter())>
-                    <option value="" selected=move || address.own(key).is_empty()>"any"</option>
+                    <option value="" prop:selected=move || address.own(key).is_empty()>"any"</option>
                     {Status::ALL.map(|status| view! {
-                        <option value=status.id() selected=move || address.own(key) == status.id()>{status.title()}</option>
+                        <option value=status.id() prop:selected=move || address.own(key) == status.id()>{status.title()}</option>
                     }).collect_view()}
                 </select>
             }.into_any(),

@@ -88,7 +88,7 @@ pub(crate) fn ShareLinks(
                 <div class="buttons">
                     <label class="label" for="share-days">"Days"</label>
                     <select id="share-days" on:change=move |event| days.set(event_target_value(&event).parse().unwrap_or(7))>
-                        {DAYS.map(|count| view! { <option value=count.to_string() selected=move || days.get() == count>{count}</option> }).collect_view()}
+                        {DAYS.map(|count| view! { <option value=count.to_string() prop:selected=move || days.get() == count>{count}</option> }).collect_view()}
                     </select>
                     <button type="button" class="action primary" on:click=make>"Create link"</button>
                 </div>

@@ -10,6 +10,7 @@ use trainplan_shared::campaign::{Campaign, Name, Run, Settings};
 use trainplan_shared::estimate::{MemoryEstimate, MemoryVerdict};
 use trainplan_shared::field::Field;
 use trainplan_shared::launch::{LaunchOptions, ScriptSoftware, Style, TimeLimit, launch};
+use trainplan_shared::layout::PipelineSplit;
 use trainplan_shared::problem::{Problem, one_of};
 use trainplan_shared::question::PlannedRun;
 use trainplan_shared::range::ValueRange;
@@ -59,7 +60,7 @@ pub(super) const RANKED_PER_RUN: usize = 12;
 /// The layouts of a GPU type in the order in which a campaign measures them: each layout once, in its best variant, then the other
 /// variants.
 fn without_variants(layouts: &[PlannedRun]) -> Vec<&PlannedRun> {
-    let key = |run: &PlannedRun| Candidate { vp: 1, counted: false, ..run.layout.candidate };
+    let key = |run: &PlannedRun| Candidate { vp: 1, split: &PipelineSplit::Even, ..run.layout.candidate };
     let mut seen = BTreeSet::new();
     let (mut first, variants): (Vec<_>, Vec<_>) = layouts.iter().partition(|run| seen.insert(key(run)));
     first.extend(variants);

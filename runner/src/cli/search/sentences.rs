@@ -77,7 +77,7 @@ pub(super) fn assumptions(question: &Question) -> String {
     };
     let assumed = match question.gbs.are_assumed() {
         true => {
-            ", or up to 15 % more or less where that suits the number of GPUs; assumed: change it with --batch-tokens"
+            ", or up to 25 % more or less where that suits the number of GPUs; assumed: change it with --batch-tokens"
         }
         false => "",
     };

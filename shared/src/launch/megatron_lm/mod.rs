@@ -28,7 +28,7 @@ use crate::message;
 use crate::message::Setting;
 use crate::problem::{Problem, one_of};
 use crate::scenario::Scenario;
-use crate::units::significant;
+use crate::units::{longer, significant};
 use job::MegatronJob;
 pub use software::ScriptSoftware;
 
@@ -86,8 +86,7 @@ fn compare_software(job: &mut MegatronJob) -> Option<f64> {
         (false, false) => format!("The script runs Megatron-LM without {}", one_of(&lacks)),
     };
     if script.changes_speed() {
-        let ratio = significant(script.slowdown, 3);
-        text += &format!(": expect steps about {ratio} times as long as estimated");
+        text += &format!(": expect steps to take about {}", longer(script.slowdown, "estimated"));
     }
     text += ".";
     let wants_graphs = job.scenario.options.uses_cuda_graphs(&job.scenario.architecture);

@@ -135,7 +135,7 @@ pub(super) fn Scatter() -> impl IntoView {
                     <select id="scatter-y" on:change=choose(CHART_Y)>
                         {BenchmarkQuantity::ALL.map(|each| {
                             let value = if each == BenchmarkQuantity::TokensPerGpu { "" } else { each.id() };
-                            view! { <option value=value selected=move || quantity.get() == each>{each.title()}</option> }
+                            view! { <option value=value prop:selected=move || quantity.get() == each>{each.title()}</option> }
                         }).collect_view()}
                     </select>
                 </div>
@@ -143,15 +143,15 @@ pub(super) fn Scatter() -> impl IntoView {
                     <label for="scatter-x">"by"</label>
                     <select id="scatter-x" on:change=choose(CHART_X)>
                         {Over::ALL.map(|each| view! {
-                            <option value=each.id() selected=move || over.get() == each>{each.title()}</option>
+                            <option value=each.id() prop:selected=move || over.get() == each>{each.title()}</option>
                         }).collect_view()}
                     </select>
                 </div>
                 <div class="field inline">
                     <label for="scatter-colour">"Colour"</label>
                     <select id="scatter-colour" on:change=choose(COLOUR)>
-                        <option value="" selected=move || colour.get() == Colour::GpuType>"GPU type"</option>
-                        <option value="precision" selected=move || colour.get() == Colour::Precision>"precision"</option>
+                        <option value="" prop:selected=move || colour.get() == Colour::GpuType>"GPU type"</option>
+                        <option value="precision" prop:selected=move || colour.get() == Colour::Precision>"precision"</option>
                     </select>
                 </div>
             </div>

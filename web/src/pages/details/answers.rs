@@ -246,15 +246,26 @@ fn Figures() -> impl IntoView {
         let slowdown =
             plan.calculator.launch.latest().and_then(|launched| launched.launch.as_ref()?.slowdown);
         let by_script = days.zip(slowdown).map(|(days, slowdown)| {
-            let by_script = days.mid * slowdown;
-            let misses = deadline.get().is_some_and(|limit| days.mid <= limit && by_script > limit);
-            let consequence = match misses {
-                true => ", which misses the deadline. With the planned software:",
-                false => ".",
+            let by_script = days.times(slowdown);
+            let consequence = match deadline.get() {
+                Some(limit) if days.mid <= limit && by_script.mid > limit => {
+                    ", which misses the deadline. With the planned software:"
+                }
+                Some(limit) if days.high <= limit && by_script.high > limit => {
+                    ", and may miss the deadline. With the planned software:"
+                }
+                _ => ".",
             };
+            let (gpus, gpu) = plan.scenario.with(|scenario| {
+                scenario.as_ref().map_or(Default::default(), |scenario| {
+                    (group_digits(scenario.layout.gpus().into()), scenario.gpu.name.clone())
+                })
+            });
             format!(
-                "Its launch script runs other software than planned, and takes about {} days{consequence}",
-                readable_days(by_script)
+                "The launch script for {gpus} × {gpu} runs other software than planned: it takes about {} days \
+                 ({}){consequence}",
+                readable_days(by_script.mid),
+                readable_range((by_script.low, by_script.high), readable_days)
             )
         });
         handover::name_figures(PlanFigures {

@@ -182,7 +182,7 @@ pub(super) fn LaunchFit() -> impl IntoView {
                 role="status"
             >
                 <span aria-hidden="true">{if warning.topic == WarningTopic::Memory { "✕ " } else { "! " }}</span>
-                "The launch script: " {warning.text} " "
+                {warning.text} " "
                 <button type="button" class="chip" on:click=change>"Plan with the script's software"</button>
             </p>
         })}

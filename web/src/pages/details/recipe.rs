@@ -113,7 +113,7 @@ fn Facets(label: &'static str, facet: Facet) -> impl IntoView {
                     {
                         let own = choice.value.clone();
                         let selected = move || is_chosen(plan, facet, &own);
-                        view! { <option value=choice.value selected=selected>{choice.title}</option> }
+                        view! { <option value=choice.value prop:selected=selected>{choice.title}</option> }
                     }
                 </For>
             </select>

@@ -52,7 +52,7 @@ pub(super) fn Scaling() -> impl IntoView {
                 <QuantityChoice quantity />
                 <p class="hint">
                     "This layout on other numbers of GPUs: only data parallelism changes. Counts on which it doesn’t run or fit are left out."
-                    {move || published.with(Vec::is_empty).then_some(" No speed of this model is published for this GPU type, so there is no published scaling to compare with.")}
+                    {move || published.with(Vec::is_empty).then_some(" No published runs of this model on this GPU type differ only in the number of GPUs, so there is no published scaling to compare with.")}
                 </p>
                 <Chart chart summary />
                 <Numbers table by_number=true />
@@ -233,7 +233,7 @@ pub(crate) fn QuantityChoice(quantity: Memo<Quantity>) -> impl IntoView {
             <label for="quantity">"Show"</label>
             <select id="quantity" on:change=choose>
                 {Quantity::ALL.map(|each| view! {
-                    <option value=each.id() selected=move || quantity.get() == each>{each.title()}</option>
+                    <option value=each.id() prop:selected=move || quantity.get() == each>{each.title()}</option>
                 }).collect_view()}
             </select>
         </div>

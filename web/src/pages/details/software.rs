@@ -82,13 +82,13 @@ fn PropertyField(place: usize, property: StackProperty) -> impl IntoView {
                 on:change=move |event| change(event_target_value(&event))
                 aria-describedby="field-stack-note"
             >
-                <option value="" selected=move || typed().is_empty()>{default}</option>
+                <option value="" prop:selected=move || typed().is_empty()>{default}</option>
                 <For
                     each=move || choices.clone().into_iter().filter(move |choice| *choice != default())
                     key=|choice| *choice
                     let(choice)
                 >
-                    <option value=choice selected=move || typed() == choice>{choice}</option>
+                    <option value=choice prop:selected=move || typed() == choice>{choice}</option>
                 </For>
             </select>
         }

@@ -24,7 +24,7 @@ pub(super) fn Tabs() -> impl IntoView {
         };
         let tab = DetailsTab::ALL[next % DetailsTab::ALL.len()];
         turn(tab);
-        if let Some(button) = document().get_element_by_id(&button_id(tab)) {
+        if let Some(button) = document().get_element_by_id(&tab.button_id()) {
             use leptos::wasm_bindgen::JsCast;
             if let Ok(button) = button.dyn_into::<leptos::web_sys::HtmlElement>() {
                 let _ = button.focus();
@@ -39,7 +39,7 @@ pub(super) fn Tabs() -> impl IntoView {
                         type="button"
                         role="tab"
                         data-title=tab.title()
-                        id=button_id(tab)
+                        id=tab.button_id()
                         aria-selected=move || (open.get() == tab).to_string()
                         aria-controls="tab-panel"
                         tabindex=move || if open.get() == tab { "0" } else { "-1" }
@@ -47,7 +47,7 @@ pub(super) fn Tabs() -> impl IntoView {
                     >{tab.title()}</button>
                 })}
             </div>
-            <div role="tabpanel" id="tab-panel" aria-labelledby=move || button_id(open.get()) tabindex="-1">
+            <div role="tabpanel" id="tab-panel" aria-labelledby=move || open.get().button_id() tabindex="-1">
                 {move || match open.get() {
                     DetailsTab::Time => view! { <TimePanel /><TimeFields /> }.into_any(),
                     DetailsTab::Memory => view! { <MemoryPanel /> }.into_any(),
@@ -58,8 +58,4 @@ pub(super) fn Tabs() -> impl IntoView {
             </div>
         </section>
     }
-}
-
-fn button_id(tab: DetailsTab) -> String {
-    format!("tab-{}", tab.title().to_ascii_lowercase())
 }

@@ -34,6 +34,7 @@ pub(super) fn Answer() -> impl IntoView {
         !has_rest && !is_busy() && !has_problems()
     };
     let is_other = Memo::new(move |_| shown.with(|headline| headline.is_other));
+    let more = Memo::new(move |_| shown.with(|headline| headline.more.clone()));
     let names = Memo::new(move |_| findings.with(|findings| findings.offers.len()));
     let skeletons = move || if names.get() == 0 && !has_problems() { 2 } else { 0 };
     let assumptions = move || {
@@ -116,6 +117,9 @@ pub(super) fn Answer() -> impl IntoView {
                         false => view! { {shown.get().rest} " " {search_own} {back} }.into_any(),
                     }}
                 </p>
+                {move || Some(more.get()).filter(|more| !more.is_empty()).map(|more| view! {
+                    <details class="more"><summary>"What the cost includes"</summary><p>{more}</p></details>
+                })}
                 <LockChips />
             </div>
             <div class="cards-row">

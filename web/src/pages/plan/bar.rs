@@ -2,6 +2,7 @@
 
 use super::Planner;
 use super::import::ImportInput;
+use super::palette::focus;
 use super::question::{FIRST_DEADLINE, FIRST_MODEL, FIRST_TOKENS, GoalKind, days_text, value_title};
 use super::verdict::money;
 use crate::components::combobox::{Choice, Combobox, LastEntry};
@@ -10,6 +11,7 @@ use crate::components::gpu_mark::{GpuMark, GpuSign};
 use leptos::ev::KeyboardEvent;
 use leptos::html::Input;
 use leptos::prelude::*;
+use leptos::web_sys::HtmlInputElement;
 use trainplan_shared::benchmarks::BestMeasured;
 use trainplan_shared::catalog::{Catalog, Model};
 use trainplan_shared::cost::PurchaseForm;
@@ -20,6 +22,9 @@ use trainplan_shared::sorting::sorted;
 use trainplan_shared::spec::Spec;
 use trainplan_shared::units::{rounded_count, significant, significant_up};
 
+/// The id of the button that opens the sheet on a phone.
+const OPENER_ID: &str = "ask-open";
+
 /// The question in one sentence. On a phone it is a line at the bottom that opens a sheet.
 #[component]
 pub(super) fn QuestionBar() -> impl IntoView {
@@ -28,8 +33,9 @@ pub(super) fn QuestionBar() -> impl IntoView {
     let summary = move || plan.question.with(summary);
     let escape = move |event: KeyboardEvent| {
         // An open list takes the first one.
-        if event.key() == "Escape" && !event.default_prevented() {
+        if event.key() == "Escape" && !event.default_prevented() && is_open.get_untracked() {
             is_open.set(false);
+            focus(OPENER_ID);
         }
     };
     view! {
@@ -43,6 +49,7 @@ pub(super) fn QuestionBar() -> impl IntoView {
         >
             <button
                 type="button"
+                id=OPENER_ID
                 class="ask-summary"
                 aria-expanded=move || is_open.get().to_string()
                 aria-controls="ask"
@@ -178,9 +185,8 @@ fn PurchaseBox() -> impl IntoView {
         typed.unwrap_or_else(usual)
     });
     let choose = move |event| {
-        let chosen = event_target_value(&event);
-        let text = if chosen == usual().id() { String::new() } else { chosen };
-        plan.address.commit(Field::Purchase, text);
+        // The usual form depends on the goal, and what was chosen stays.
+        plan.address.commit(Field::Purchase, event_target_value(&event));
     };
     view! {
         <select
@@ -191,7 +197,7 @@ fn PurchaseBox() -> impl IntoView {
             on:change=choose
         >
             {[PurchaseForm::Reserved, PurchaseForm::OnDemand, PurchaseForm::Owned].map(|each| view! {
-                <option value=each.id() selected=move || form.get() == each>{each.title().to_lowercase()}</option>
+                <option value=each.id() prop:selected=move || form.get() == each>{each.title().to_ascii_lowercase()}</option>
             })}
         </select>
         <SlotProblem field=Field::Purchase />
@@ -281,7 +287,7 @@ fn GoalBox() -> impl IntoView {
     view! {
         <select id="ask-goal" aria-label="Goal" class="goal" on:change=choose>
             {GoalKind::ALL.map(|own| view! {
-                <option value=own.id() selected=move || kind.get() == own>{own.title()}</option>
+                <option value=own.id() prop:selected=move || kind.get() == own>{own.title()}</option>
             })}
         </select>
         {move || kind.get().fields().iter().map(|field| {
@@ -309,7 +315,7 @@ fn ChanceBox() -> impl IntoView {
     view! {
         <select id="ask-chance" class="goal" aria-label="Chance to be in time" title=Field::Chance.hint() on:change=choose>
             {Chance::ALL.map(|each| view! {
-                <option value=each.id() selected=move || chance.get() == each>{each.title()}</option>
+                <option value=each.id() prop:selected=move || chance.get() == each>{each.title()}</option>
             })}
         </select>
         <SlotProblem field=Field::Chance />
@@ -324,13 +330,25 @@ fn chance_of(question: &Spec) -> Chance {
 /// Returns a value of a goal that was just chosen for the first time: that of the plan on the page.
 fn usual_value(plan: Planner, field: Field) -> String {
     let shown = plan.search.findings.with_untracked(|findings| findings.best_plan().cloned());
-    let cost = shown.as_ref().and_then(|shown| shown.cost);
     match (field, shown) {
         (Field::GpuRange, shown) => shown.map_or("1024".into(), |shown| shown.gpus.to_string()),
-        (Field::Budget, _) => rounded_count(cost.map_or(5e6, |cost| significant_up(cost.mid * 1.1, 2))),
+        (Field::Budget, shown) => {
+            let cost = shown.and_then(|shown| shown.cost).map(|cost| cost.mid * budget_factor(plan) * 1.1);
+            rounded_count(cost.map_or(5e6, |cost| significant_up(cost, 2)))
+        }
         (_, Some(shown)) => format!("{}d", significant(shown.days.high.ceil(), 3)),
         (_, None) => FIRST_DEADLINE.into(),
     }
+}
+
+/// Returns how many times as much the best plan costs with a budget as its goal: on demand, unless a form of purchase was chosen.
+fn budget_factor(plan: Planner) -> f64 {
+    let is_chosen = plan.question.with_untracked(|question| question.get(Field::Purchase).is_some());
+    let on_demand = plan.search.findings.with_untracked(|findings| {
+        let best = findings.offers.get(*findings.reaching().first()?)?;
+        best.gpu.on_demand_factor.map(|factor| factor.mid)
+    });
+    on_demand.filter(|_| !is_chosen).unwrap_or(1.0)
 }
 
 /// A field in the sentence, with its problem below it.
@@ -353,6 +371,9 @@ fn Slot(
             true => plan.state.ask(&[(field, &text)]),
             false => plan.address.commit(field, text),
         }
+        // A cleared field has its usual value again.
+        let now = plan.question.with_untracked(|question| question.raw(field).to_string());
+        event_target::<HtmlInputElement>(&event).set_value(&now);
     };
     let is_wrong = move || plan.problem(field).is_some();
     view! {
@@ -409,7 +430,7 @@ fn usual(problem: &Problem) -> Option<&'static str> {
         Field::Budget => Some("5M"),
         Field::GpuRange => Some("1024"),
         Field::Tokens => Some(FIRST_TOKENS),
-        Field::Price | Field::Purchase => Some(""),
+        Field::Price | Field::Purchase | Field::GpuTypes => Some(""),
         Field::Model => Some(FIRST_MODEL),
         _ => None,
     }

@@ -528,7 +528,7 @@ fn Changes(changes: Vec<FoundChange>) -> impl IntoView {
 fn change_title(field: Field, value: &str, currency: &str) -> String {
     let shown = value_title(field, value);
     match field {
-        _ if value.is_empty() => format!("Clear {}", field.label()),
+        _ if value.is_empty() => format!("Clear {}", field.label().to_ascii_lowercase()),
         Field::Chance if value == Chance::Even.id() => "Accept a 50 % chance to be in time".to_string(),
         Field::Chance => "Require to be in time 9 times in 10".to_string(),
         Field::Deadline => format!("Allow {shown}"),

@@ -17,6 +17,8 @@ pub(super) struct Headline {
     pub(super) lead: String,
     /// What it depends on, and what the best plan is if another one is shown; may be empty.
     pub(super) rest: String,
+    /// What the costs depend on, and what further GPU types take; may be empty.
+    pub(super) more: String,
     /// Whether the shown plan is not the best one.
     pub(super) is_other: bool,
 }
@@ -33,6 +35,9 @@ impl Headline {
 
 /// What is said between a plan of the user's and the best one.
 const PREFERRED: &str = "You chose this plan; the search prefers another one:";
+
+/// What is said instead if the plan of the user's takes no longer, as where its speed was published.
+const AS_FAST: &str = "The best plan of the search:";
 
 /// A plan of the address that is not the best one.
 #[derive(Debug, Clone, PartialEq)]
@@ -99,15 +104,16 @@ fn other_plan(
     Some(OtherPlan { id, gpu, gpus, figures, is_with_other_chance })
 }
 
-fn of_best(Verdict { lead, rest }: Verdict) -> Headline {
-    Headline { lead, rest, is_other: false }
+fn of_best(Verdict { lead, rest, more }: Verdict) -> Headline {
+    Headline { lead, rest, more, is_other: false }
 }
 
 /// Returns the headline of a plan that can't run.
 fn impossible() -> Headline {
     Headline {
         lead: "This plan can't run.".into(),
-        rest: "Correct the marked field. Until then, the page shows the previous answer.".into(),
+        rest: "Correct the marked field.".into(),
+        more: String::new(),
         is_other: true,
     }
 }
@@ -124,7 +130,8 @@ fn of_other(other: &OtherPlan, findings: &Findings, best: &Verdict) -> Headline 
             other.gpu
         );
         let prefers = if has_best { PREFERRED } else { "" };
-        return Headline { lead, rest: format!("{lack} {prefers} {}", best.lead), is_other: true };
+        let rest = format!("{lack} {prefers} {}", best.lead);
+        return Headline { lead, rest, more: String::new(), is_other: true };
     }
     let offer = findings.offers.iter().find(|offer| offer.gpu.id == other.id);
     let lead = match figures.and_then(|figures| Some((figures.days?, figures.cost))) {
@@ -139,9 +146,14 @@ fn of_other(other: &OtherPlan, findings: &Findings, best: &Verdict) -> Headline 
         None => format!("Your plan on {} × {}.", group_digits(other.gpus.into()), other.gpu),
     };
     let reaches = figures.map_or(String::new(), |figures| reaches(figures, goal, currency));
+    let best_plan = findings.best_plan();
+    let is_as_fast = figures.and_then(|figures| figures.days).is_some_and(|days| {
+        best_plan.is_some_and(|best| best.gpus == other.gpus && days.mid <= best.days.mid * 1.01)
+    });
     let why = match (other.is_with_other_chance, findings.is_by_slow_end()) {
         // The sentence says that there is none.
         _ if !has_best => "",
+        _ if is_as_fast => AS_FAST,
         (true, true) => "A plan that meets it 9 times in 10:",
         (true, false) => "The plan with the fewest GPUs may miss it:",
         (false, _) => PREFERRED,
@@ -149,9 +161,9 @@ fn of_other(other: &OtherPlan, findings: &Findings, best: &Verdict) -> Headline 
     let cost = figures.and_then(|figures| figures.cost);
     let terms =
         offer.map_or(String::new(), |offer| terms(&offer.gpu, cost, None, findings.budget(), currency));
-    let parts = [reaches.as_str(), &terms, why, &best.lead];
+    let parts = [reaches.as_str(), why, &best.lead];
     let rest = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ");
-    Headline { lead, rest, is_other: true }
+    Headline { lead, rest, more: terms, is_other: true }
 }
 
 /// Returns whether a plan reaches the goal, as a sentence; empty if there is no goal.

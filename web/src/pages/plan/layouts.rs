@@ -271,7 +271,7 @@ pub(super) fn Layouts() -> impl IntoView {
                         {move || rows.get().into_iter().map(|row| view! { <Row row mixed currency /> }).collect_view()}
                         {move || match (rows.with(Vec::is_empty), is_answered.get()) {
                             (false, _) => ().into_any(),
-                            (true, true) => view! { <tr><td colspan="7">"No layout works. The cards above say why."</td></tr> }.into_any(),
+                            (true, true) => view! { <tr><td colspan="7">"No layout works. The cards above say what to change."</td></tr> }.into_any(),
                             (true, false) => (0..8).map(|_| view! {
                                 <tr aria-hidden="true"><td colspan="7"><span class="bone wide"></span></td></tr>
                             }).collect_view().into_any(),

@@ -35,6 +35,8 @@ fn commands() -> Vec<(String, PageCommand)> {
         ("Add a GPU type", "ask-gpu"),
         ("Choose deadline, GPU count or budget", "ask-goal"),
         ("Change the price", "ask-price"),
+        ("Change the batch: tokens per step", "field-batch-tokens"),
+        ("Change the failure rate", "field-failure-rate"),
     ];
     let fields = fields.map(|(title, id)| (title.to_string(), PageCommand::Focus(id)));
     let show = FrontQuantity::ALL
@@ -55,8 +57,9 @@ fn commands() -> Vec<(String, PageCommand)> {
 
 /// Returns the commands whose title contains every word.
 fn found(typed: &str) -> Vec<(String, PageCommand)> {
-    let typed = typed.to_lowercase();
-    let has_words = |title: &str| typed.split_whitespace().all(|word| title.to_lowercase().contains(word));
+    let typed = typed.to_ascii_lowercase();
+    let has_words =
+        |title: &str| typed.split_whitespace().all(|word| title.to_ascii_lowercase().contains(word));
     commands().into_iter().filter(|(title, _)| has_words(title)).collect()
 }
 
@@ -71,6 +74,7 @@ impl PageCommand {
                 if let Some(details) = document().get_element_by_id(DETAILS_ID) {
                     details.scroll_into_view();
                 }
+                focus(&tab.button_id());
             }
             PageCommand::Visit(path) => drop(window().location().assign(path)),
             PageCommand::Undo => address::undo(),
@@ -83,6 +87,12 @@ impl PageCommand {
 pub(super) fn focus(id: &str) {
     let element = document().get_element_by_id(id).and_then(|element| element.dyn_into::<HtmlElement>().ok());
     if let Some(element) = element {
+        let mut around = element.closest("details").ok().flatten();
+        while let Some(closed) = around {
+            // Nothing in a closed one takes the focus.
+            let _ = closed.set_attribute("open", "");
+            around = closed.parent_element().and_then(|parent| parent.closest("details").ok().flatten());
+        }
         element.scroll_into_view();
         // It fails only for elements that are gone.
         let _ = element.focus();
@@ -187,7 +197,7 @@ pub(super) fn Palette() -> impl IntoView {
                 {move || shown.get().into_iter().enumerate().map(|(index, (title, command))| option(index, title, command)).collect_view()}
             </ul>
             <Show when=move || shown.with(Vec::is_empty)>
-                <p role="status">"No command has these words."</p>
+                <p role="status">"No matching command"</p>
             </Show>
             <p><small>
                 <kbd>"↑"</kbd> <kbd>"↓"</kbd> " choose, " <kbd>"Enter"</kbd> " runs, " <kbd>"Esc"</kbd> " closes. "

@@ -7,7 +7,7 @@ use trainplan_shared::scenario::Scenario;
 use trainplan_shared::search::{CHOSEN_FIELDS, StackRules};
 use trainplan_shared::spec::Spec;
 use trainplan_shared::stack::Software;
-use trainplan_shared::units::group_digits;
+use trainplan_shared::units::{group_digits, parse_decimal};
 
 /// The question of an address that asks none: a model that many know, by a deadline.
 pub(super) const FIRST_MODEL: &str = "llama3.1-70b";
@@ -236,7 +236,7 @@ pub(crate) fn value_title(field: Field, value: &str) -> String {
             catalog.gpu(value).map_or_else(|_| value.to_string(), |gpu| gpu.name.clone())
         }
         Field::Deadline => days_text(value),
-        _ => value.parse::<f64>().map_or_else(|_| value.to_string(), group_digits),
+        _ => parse_decimal(value).map_or_else(|| value.to_string(), group_digits),
     }
 }
 
@@ -246,7 +246,8 @@ pub(crate) fn days_text(value: &str) -> String {
         (Some("1"), _) => "1 day".to_string(),
         (Some(days), _) => format!("{days} days"),
         (_, Some(weeks)) => format!("{weeks} weeks"),
-        _ => format!("{value} days"),
+        _ if parse_decimal(value).is_some() => format!("{value} days"),
+        _ => value.to_string(),
     }
 }
 

@@ -402,7 +402,7 @@ fn data(plans: &[SavedPlan]) -> TextTable {
         ("tokens_per_s_per_gpu", |saved| Some(saved.plan.tokens_per_s_per_gpu.to_string())),
         ("mfu", |saved| Some(saved.plan.mfu.to_string())),
         ("spare_gib", |saved| Some(saved.plan.spare_gib.to_string())),
-        ("confidence", |saved| Some(trust_text(saved.plan.trust).word.to_lowercase())),
+        ("confidence", |saved| Some(trust_text(saved.plan.trust).word.to_ascii_lowercase())),
     ];
     TextTable {
         titles: columns.map(|(title, _)| title).to_vec(),

@@ -11,6 +11,7 @@ use trainplan_shared::link;
 use trainplan_shared::problem::Problem;
 use trainplan_shared::scenario::Scenario;
 use trainplan_shared::spec::Spec;
+use trainplan_shared::units::parse_decimal;
 
 /// The recipe of an address that describes a scenario, but names neither a recipe nor a model: the largest well-known
 /// one.
@@ -44,7 +45,7 @@ impl MeasuredStep {
     /// Reads a text of an address; none if it belongs to another plan than the address describes.
     pub(crate) fn read(text: &str, plan: &Spec) -> Option<MeasuredStep> {
         let mut words = text.splitn(3, ' ');
-        let step_time_s = words.next()?.parse().ok().filter(|time: &f64| time.is_finite() && *time > 0.0)?;
+        let step_time_s = parse_decimal(words.next()?).filter(|time| time.is_finite() && *time > 0.0)?;
         let hash = u32::from_str_radix(words.next()?, 16).ok()?;
         let source = words.next()?.to_string();
         (hash == plan_hash(plan)).then_some(MeasuredStep { step_time_s, source })
@@ -93,6 +94,11 @@ impl DetailsTab {
             DetailsTab::Evidence => "Evidence",
             DetailsTab::Launch => "Launch",
         }
+    }
+
+    /// Returns the id of its button.
+    pub(crate) fn button_id(self) -> String {
+        format!("tab-{}", self.title().to_ascii_lowercase())
     }
 
     pub(crate) fn of(id: &str) -> DetailsTab {

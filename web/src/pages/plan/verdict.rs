@@ -3,9 +3,10 @@
 use super::findings::{Findings, OfferFindings};
 use super::question::value_title;
 use crate::message::search::{AskedGoal, AskedGpu, FoundAnswer, FoundPlan, FoundUnmet, Spread};
+use trainplan_shared::estimate::Interval;
 use trainplan_shared::field::Field;
 use trainplan_shared::problem::one_of;
-use trainplan_shared::question::{Chance, Objective};
+use trainplan_shared::question::{Chance, Objective, chance_text, in_time_of_ten};
 use trainplan_shared::units::{
     group_digits, group_three_digits, readable, readable_days, readable_range, significant,
 };
@@ -20,8 +21,10 @@ pub(super) const LAYOUT_TERMS: &str = "TP, PP, CP, EP: GPUs for tensor, pipeline
 pub(super) struct Verdict {
     /// The answer.
     pub(super) lead: String,
-    /// What it depends on; may be empty.
+    /// The risk, and the comparison with the next GPU type; may be empty.
     pub(super) rest: String,
+    /// What the costs depend on, and what further GPU types take; may be empty.
+    pub(super) more: String,
 }
 
 /// Returns the verdict, once every GPU type is answered.
@@ -47,13 +50,12 @@ pub(super) fn verdict(findings: &Findings) -> Option<Verdict> {
                 rest: sentences([
                     missed(findings),
                     late(findings),
-                    on_measured_software(offer),
+                    on_measured_software(offer, goal),
                     as_measured(findings, offer),
-                    faster_layout(findings.goal(), offer),
-                    waste(findings),
-                    terms,
-                    prices(findings),
+                    faster_layout(goal, offer),
+                    overspent(findings),
                 ]),
+                more: sentences([waste(findings), terms]),
             }
         }
         (Some(first), Some(second)) => {
@@ -66,14 +68,17 @@ pub(super) fn verdict(findings: &Findings) -> Option<Verdict> {
                 rest: sentences([
                     missed(findings),
                     late(findings),
-                    on_measured_software(first.0),
+                    on_measured_software(first.0, goal),
                     as_measured(findings, first.0),
-                    faster_layout(findings.goal(), first.0),
+                    faster_layout(goal, first.0),
+                    overspent(findings),
                     compared(first, second, goal),
+                ]),
+                more: sentences([
                     others(reaching.collect::<Vec<_>>().as_slice(), currency),
                     waste(findings),
                     terms,
-                    prices(findings),
+                    shared_price(findings),
                 ]),
             }
         }
@@ -108,8 +113,12 @@ fn late(findings: &Findings) -> String {
             at_the_end(&late, ["slow end", "misses the deadline", "miss the deadline"])
         }
         (_, []) => String::new(),
-        (_, [_]) => format!("It meets the deadline of {} {}.", limit_text(limit), chance.title()),
-        _ => format!("The plans meet the deadline of {} {}.", limit_text(limit), chance.title()),
+        (_, all) => {
+            let is_bet = all.iter().any(|(_, answer)| answer.with_measured_software.is_some());
+            let it_meets = if all.len() == 1 { "It meets" } else { "The plans meet" };
+            let bet = if is_bet { ", if the software performs as predicted" } else { "" };
+            format!("{it_meets} the deadline of {} {}{bet}.", limit_text(limit), chance.title())
+        }
     };
     sentences([text, others])
 }
@@ -125,15 +134,18 @@ fn as_measured(findings: &Findings, offer: &OfferFindings) -> String {
 
 /// Returns what the plan of a GPU type bets on, if nobody published a run of the model with its software, as a sentence: the chance
 /// to meet the deadline doesn't count that the software may perform worse.
-fn on_measured_software(offer: &OfferFindings) -> String {
+fn on_measured_software(offer: &OfferFindings, goal: AskedGoal) -> String {
     let measured = offer.answer.as_ref().and_then(|answer| answer.with_measured_software.as_ref());
     let Some((software, days)) = measured else { return String::new() };
-    format!(
-        "The plan assumes the predicted speed of {}: with {software}, which was measured on {}, it takes {} days.",
-        offer.gpu.software,
-        offer.gpu.name,
-        readable_days(days.mid)
-    )
+    let Spread { low, mid, high } = *days;
+    let chance = match goal {
+        AskedGoal::Deadline(limit) => {
+            format!(", in time {}", chance_text(in_time_of_ten(Interval { low, mid, high }, limit)))
+        }
+        _ => String::new(),
+    };
+    let days = readable_days(mid);
+    format!("With {software}, which was measured on {}, it takes {days} days{chance}.", offer.gpu.name)
 }
 
 /// The share of the days of the best plan below which another layout is worth a look.
@@ -189,11 +201,6 @@ fn at_the_end(plans: &[(&str, &FoundAnswer)], [end, misses, miss]: [&str; 3]) ->
             format!("At the {end} of their ranges, {} {miss}.", all_of(&names))
         }
     }
-}
-
-/// Returns what the costs depend on, as sentences.
-fn prices(findings: &Findings) -> String {
-    sentences([overspent(findings), shared_price(findings)])
 }
 
 /// Returns the reservation that an assumed price needs, what it costs in all for `paid_gpus` if they are known, and the cost without
@@ -353,7 +360,7 @@ fn unreached(findings: &Findings, currency: &str) -> Verdict {
     let answers = || findings.offers.iter().filter_map(|offer| Some((offer, offer.answer.as_ref()?)));
     let fastest = answers()
         .filter_map(|(offer, answer)| match answer.unmet {
-            Some(FoundUnmet::TooSlow(days)) => Some((offer, days, answer.plan.as_ref()?.gpus)),
+            Some(FoundUnmet::TooSlow(days)) => Some((offer, days, answer.plan.as_ref()?)),
             _ => None,
         })
         .min_by(|one, other| one.1.total_cmp(&other.1));
@@ -363,10 +370,8 @@ fn unreached(findings: &Findings, currency: &str) -> Verdict {
             _ => None,
         })
         .min_by(|one, other| one.1.total_cmp(&other.1));
-    let (often, up_to) = match findings.is_by_slow_end() {
-        true => (format!(" {}", Chance::NineInTen.title()), "up to "),
-        false => (String::new(), ""),
-    };
+    let is_by_slow_end = findings.is_by_slow_end();
+    let often = if is_by_slow_end { format!(" {}", Chance::NineInTen.title()) } else { String::new() };
     let longest = findings.asked.as_ref().and_then(|asked| asked.longest_days);
     let lead = match (findings.goal(), fastest, cheapest) {
         (AskedGoal::Deadline(limit), _, Some((offer, cost, _))) => format!(
@@ -376,13 +381,17 @@ fn unreached(findings: &Findings, currency: &str) -> Verdict {
             cost_text(cost, currency),
             offer.gpu.name
         ),
-        (AskedGoal::Deadline(limit), Some((offer, days, gpus)), None) => format!(
-            "No plan finishes within {}{often}. The best takes {up_to}{} days, on {} × {}{}.",
+        (AskedGoal::Deadline(limit), Some((offer, _, plan)), None) => format!(
+            "No plan finishes within {}{often}. The best takes about {} days{}, on {} × {}{}.",
             limit_text(limit),
-            readable_days(days),
-            group_digits(gpus.into()),
+            readable_days(plan.days.mid),
+            match is_by_slow_end {
+                true => format!(" ({})", readable_range((plan.days.low, plan.days.high), readable_days)),
+                false => String::new(),
+            },
+            group_digits(plan.gpus.into()),
             offer.gpu.name,
-            if offer.points.last().is_some_and(|point| point.gpus == gpus) {
+            if offer.points.last().is_some_and(|point| point.gpus == plan.gpus) {
                 ", the largest number searched"
             } else {
                 ""
@@ -396,17 +405,17 @@ fn unreached(findings: &Findings, currency: &str) -> Verdict {
             offer.gpu.name,
             rounded_count(tokens)
         ),
-        (AskedGoal::Budget(_), Some((offer, days, gpus)), None) => format!(
+        (AskedGoal::Budget(_), Some((offer, days, plan)), None) => format!(
             "No plan finishes within {}. The best takes {} days, on {} × {}.",
             limit_text(longest.unwrap_or_default()),
             readable_days(days),
-            group_digits(gpus.into()),
+            group_digits(plan.gpus.into()),
             offer.gpu.name
         ),
         (AskedGoal::Budget(_), ..) => "Enter a price per GPU-hour to plan for a budget.".to_string(),
-        _ => "No layout of this model fits on these GPUs.".to_string(),
+        _ => "No layout of this model works on these GPUs. The cards say what to change.".to_string(),
     };
-    Verdict { lead, rest: unpriced(findings) }
+    Verdict { lead, rest: unpriced(findings), more: String::new() }
 }
 
 /// Returns the GPU types that need a price but have none, as a sentence.
@@ -445,7 +454,8 @@ fn missed(findings: &Findings) -> String {
 
 pub(super) fn limit_text(days: f64) -> String {
     let unit = if days == 1.0 { "day" } else { "days" };
-    format!("{} {unit}", significant(days, 3))
+    let days = if days >= 1000.0 { group_digits(days) } else { significant(days, 3) };
+    format!("{days} {unit}")
 }
 
 /// Returns an amount with the sign of its currency and three digits: `$4.12M`.
@@ -523,7 +533,7 @@ mod tests {
     use super::*;
 
     fn lead(findings: &Findings) -> (String, String) {
-        let Verdict { lead, rest } = verdict(findings).expect("a verdict");
+        let Verdict { lead, rest, .. } = verdict(findings).expect("a verdict");
         (lead, rest)
     }
 
@@ -559,7 +569,7 @@ mod tests {
         let late = "At the slow end of its range, B200 misses the deadline. 576 × B200 would be in time 9 times in 10.";
         assert_eq!(rest, format!("H100 can't finish in time. {late}"));
         findings.offers[1].answer.as_mut().unwrap().unmet = Some(FoundUnmet::TooSlow(90.0));
-        let expected = "No plan finishes within 60 days. The best takes 82 days, on 16,384 × H100.";
+        let expected = "No plan finishes within 60 days. The best takes about 82 days, on 16,384 × H100.";
         assert_eq!(lead(&findings).0, expected);
     }
 
