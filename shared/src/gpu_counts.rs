@@ -4,7 +4,7 @@ use crate::field::Field;
 use crate::message;
 use crate::problem::Problem;
 use crate::sorting::ascending;
-use crate::units::parse_count;
+use crate::units::{limit, parse_count};
 use std::str::FromStr;
 
 /// The numbers of GPUs to search, in whole nodes.
@@ -74,9 +74,7 @@ impl FromStr for GpuCounts {
             let count = parse_count(text.trim()).filter(|count| *count >= 1.0 && *count <= 1e6);
             count.filter(|count| count.fract() == 0.0).map(|count| count as u32).ok_or_else(refuse)
         };
-        let written = text.trim().to_ascii_lowercase();
-        let limit = ["up to", "<=", "≤", ".."].into_iter().find_map(|sign| written.strip_prefix(sign));
-        if let Some(most) = limit {
+        if let Some(most) = limit(text) {
             return count(most).map(GpuCounts::UpTo);
         }
         match text.split_once("..") {

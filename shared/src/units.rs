@@ -30,6 +30,12 @@ pub fn parse_count(text: &str) -> Option<f64> {
     count.is_finite().then_some(count)
 }
 
+/// Returns the number of a limit that a person wrote: `<=1024`, `≤ 8M`, `..512` or `up to 64`; none for any other text.
+pub(crate) fn limit(text: &str) -> Option<&str> {
+    let text = text.trim();
+    ["up to", "Up to", "<=", "≤", ".."].into_iter().find_map(|sign| text.strip_prefix(sign))
+}
+
 /// Returns the seconds of a time that a person wrote: `600`, `90s`, `10m`, `1.5h` or `2 d`; none for any other text.
 pub fn parse_seconds(text: &str) -> Option<f64> {
     let text = text.trim();

@@ -18,7 +18,7 @@ use crate::problem::Problem;
 use crate::search::{Locks, StackRules};
 use crate::spec::Spec;
 use crate::stack::Software;
-use crate::units::{parse_count, parse_days};
+use crate::units::{limit, parse_count, parse_days};
 use std::borrow::Cow;
 use std::str::FromStr;
 use std::sync::LazyLock;
@@ -229,8 +229,7 @@ impl Reading<'_> {
             let tokens = usual_batch_tokens(model.architecture.parameters());
             return Some(GlobalBatches::assumed(assumed_sequences(tokens, seq_len)));
         };
-        let limit = ["up to", "<=", "≤", "<"].into_iter().find_map(|sign| text.trim().strip_prefix(sign));
-        let ends = match (limit, text.split_once("..")) {
+        let ends = match (limit(text), text.split_once("..")) {
             // Smaller batches make the GPUs wait for each other.
             (Some(most), _) => TypedBatch::read(most, seq_len).map(|most| (most.part(LEAST_OF_LIMIT), most)),
             (None, Some((least, most))) => {

@@ -143,11 +143,14 @@ impl fmt::Display for Candidate {
         match self.split {
             PipelineSplit::Even => {}
             PipelineSplit::Explicit(stages) => {
-                let sizes = stages.chunk_by(|one, next| one == next).map(|alike| match alike {
-                    [one] => one.to_string(),
-                    alike => format!("{}×{}", alike.len(), alike[0]),
-                });
-                write!(f, " · split {}", sizes.collect::<Vec<_>>().join("+"))?;
+                let mut sign = " · split ";
+                for alike in stages.chunk_by(|one, next| one == next) {
+                    match alike {
+                        [one] => write!(f, "{sign}{one}")?,
+                        alike => write!(f, "{sign}{}×{}", alike.len(), alike[0])?,
+                    }
+                    sign = "+";
+                }
             }
             split => write!(f, " · {split} split")?,
         }

@@ -86,6 +86,13 @@ impl Locks {
 }
 
 impl Lock {
+    /// Returns the lock of a field on its value in a layout.
+    pub fn on(field: Field, value: &str) -> Lock {
+        let is_list = field == Field::PipelineSplit && value.contains(',');
+        let value = if is_list { PUBLISHED_SPLIT.to_string() } else { value.to_ascii_lowercase() };
+        Lock { field, values: vec![value], excludes: false }
+    }
+
     fn parse(part: &str, field: Field) -> Result<Lock, Problem> {
         let Some((name, values)) = part.split_once('=') else {
             let message = format!("\"{part}\" is not a lock. Write a field and its value, such as tp=8.");

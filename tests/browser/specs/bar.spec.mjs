@@ -282,6 +282,56 @@ test("the purchase form changes the assumed price", async ({ page }) => {
   await expect(page.locator("#ask-purchase")).toHaveValue("reserved");
 });
 
+test("a chosen form of purchase stays with every goal, and the form in the bar is the one that is used", async ({ page }) => {
+  await page.goto("/?v=1&gs=b200&by=60d");
+  await answered(page);
+  const purchase = page.locator("#ask-purchase");
+  // Prices for a budget are on demand, whatever was chosen and cleared before.
+  await purchase.selectOption("on-demand");
+  await page.goBack();
+  await expect(purchase).toHaveValue("reserved");
+  await page.locator("#ask-goal").selectOption("budget");
+  await answered(page);
+  await expect(purchase).toHaveValue("on-demand");
+  await expect(cards(page).first().locator("header")).toContainText("on demand");
+  // The budget that is filled in is enough at these prices.
+  await expect(verdict(page)).toHaveText(/^[\d,]+ × B200 finish in /);
+  await purchase.selectOption("reserved");
+  await answered(page);
+  await expect(cards(page).first().locator("header")).toContainText("reserved");
+  await page.locator("#ask-goal").selectOption("deadline");
+  await page.locator("#ask-goal").selectOption("budget");
+  await answered(page);
+  await expect(purchase).toHaveValue("reserved");
+});
+
+test("a cleared field has its usual value again", async ({ page }) => {
+  await page.goto("/");
+  await answered(page);
+  await page.locator("#ask-tokens").fill("");
+  await page.keyboard.press("Tab");
+  await expect(page.locator("#ask-tokens")).toHaveValue("10T");
+  await page.locator("#ask-model").fill("");
+  await page.keyboard.press("Enter");
+  await expect(page.locator("#ask-model")).toHaveValue("Llama 3.1 70B");
+  await expect(verdict(page)).toContainText("finish in about");
+});
+
+test("on a phone, Escape closes the list, then the sheet, and the focus goes back to its button", async ({ page }) => {
+  await page.setViewportSize({ width: 390, height: 844 });
+  await page.goto("/");
+  await answered(page);
+  await page.locator("#ask-open").click();
+  await page.locator("#ask-model").click();
+  await expect(page.getByRole("listbox").first()).toBeVisible();
+  await page.keyboard.press("Escape");
+  await expect(page.getByRole("listbox")).toHaveCount(0);
+  await expect(page.locator("#ask-tokens")).toBeVisible();
+  await page.keyboard.press("Escape");
+  await expect(page.locator("#ask-tokens")).toBeHidden();
+  await expect(page.locator("#ask-open")).toBeFocused();
+});
+
 test("numbers of the cards have three digits at most, and the layouts have a cost", async ({ page }) => {
   await page.goto("/");
   await answered(page);

@@ -110,7 +110,7 @@ test("an unmeasured recipe is predicted, and accepts a step time or an MFU", asy
   await page.goto("/?v=1&r=nemotron4-340b/gb200/fp8/256@25.12");
   await expect(page.getByText("Predicted, not measured.")).toBeVisible();
   await page.getByRole("tab", { name: "Scaling" }).click();
-  await expect(page.getByText("No speed of this model is published for this GPU type")).toBeVisible();
+  await expect(page.getByText("there is no published scaling to compare with")).toBeVisible();
   await expect(page.locator(".scaling table.numbers")).toContainText("Predicted, same batch");
   await page.getByRole("tab", { name: "Time" }).click();
   await field(page, "Step time").fill("40%");

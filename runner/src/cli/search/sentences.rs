@@ -435,7 +435,7 @@ pub(super) fn beside_published(found: &SearchedGpu<'_>) -> Option<String> {
             recipe.id,
             significant(published.layout.step_time_s.mid, 3),
             significant(best.layout.step_time_s.mid, 3),
-            whole(high.max(2.0 - low))
+            whole((high / mid).max(2.0 - low / mid))
         ),
     })
 }

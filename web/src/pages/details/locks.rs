@@ -19,7 +19,7 @@ fn toggled(text: &str, field: Field, value: &str) -> String {
     let locks = read(text);
     let mut left = locks.without(field);
     if left == locks {
-        left.0.push(Lock { field, values: vec![value.to_ascii_lowercase()], excludes: false });
+        left.0.push(Lock::on(field, value));
     }
     left.to_string()
 }
@@ -31,7 +31,7 @@ pub(super) fn following(before: &Spec, changed: Spec) -> Spec {
     for Lock { field, values, excludes } in &mut locks.0 {
         let typed = changed.get(*field).filter(|typed| !*excludes && before.get(*field) != Some(typed));
         if let Some(typed) = typed {
-            *values = vec![typed.to_ascii_lowercase()];
+            *values = Lock::on(*field, typed).values;
         }
     }
     if locks.0.is_empty() { changed } else { changed.with(Field::Lock, locks.to_string()) }

@@ -118,7 +118,7 @@ pub(super) fn Answer() -> impl IntoView {
                     }}
                 </p>
                 {move || Some(more.get()).filter(|more| !more.is_empty()).map(|more| view! {
-                    <details class="more"><summary>"What the cost includes"</summary><p>{more}</p></details>
+                    <details class="more"><summary>"Costs and other GPU types"</summary><p>{more}</p></details>
                 })}
                 <LockChips />
             </div>
@@ -155,7 +155,7 @@ fn own_values(plan: Planner) -> Option<Locks> {
         }
         let typed = CHOSEN_FIELDS.into_iter().filter_map(|field| {
             let value = spec.get(field).filter(|value| best.get(field) != Some(value))?;
-            Some(Lock { field, values: vec![value.to_ascii_lowercase()], excludes: false })
+            Some(Lock::on(field, value))
         });
         let locks = Locks(typed.collect());
         (!locks.is_empty() && Locks::parse(&locks.to_string(), Field::Lock).is_ok()).then_some(locks)

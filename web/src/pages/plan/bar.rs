@@ -71,7 +71,7 @@ pub(super) fn QuestionBar() -> impl IntoView {
                 <span class="slot"><GoalBox /></span>
                 <span class="slot">
                     <span>"at"</span>
-                    <Slot field=Field::Price label="Price per GPU-hour" width=8 placeholder="usual prices" />
+                    <Slot field=Field::Price label="Price per GPU-hour" width=5 placeholder="usual" />
                     <span>"$/GPU-h"</span> <PurchaseBox />
                 </span>
             </div>

@@ -282,6 +282,8 @@ fn chart(findings: &Findings, quantity: FrontQuantity, shown: Option<(String, u3
             mark: GpuMark::of(&offer.gpu.id),
             points: useful(&offer.points, findings.goal())
                 .filter_map(|plan| point((&offer.gpu.id, &offer.gpu.name), plan))
+                // Costs near the best plan jump with the spare nodes and the batch.
+                .filter(|point| quantity == FrontQuantity::Days || point.has_marker)
                 .collect(),
         })
         .filter(|line| !line.points.is_empty())

@@ -3,12 +3,14 @@
 use super::Planner;
 use super::bar::summary;
 use super::findings::Findings;
-use super::question::is_in_bar;
+use super::question::{GoalKind, is_in_bar};
 use super::verdict::price_text;
 use leptos::prelude::*;
 use leptos::web_sys::js_sys::Date;
 use std::time::Duration;
+use trainplan_shared::field::Field;
 use trainplan_shared::link;
+use trainplan_shared::question::Chance;
 
 /// How long the details and the chart take to follow a new answer.
 const REST: Duration = Duration::from_millis(600);
@@ -43,7 +45,17 @@ pub(super) fn PrintButton() -> impl IntoView {
 #[component]
 pub(super) fn ReportHead() -> impl IntoView {
     let planner = Planner::of_page();
-    let question = move || planner.question.with(summary);
+    // The bar has a field for the chance, which is therefore not in its summary.
+    let question = move || {
+        planner.question.with(|question| {
+            let is_usual = question.get(Field::Chance).is_none();
+            let often = match is_usual && GoalKind::of(question).fields().contains(&Field::Deadline) {
+                true => format!(", {}", Chance::USUAL.title()),
+                false => String::new(),
+            };
+            format!("{}{often}", summary(question))
+        })
+    };
     let date = || String::from(Date::new_0().to_iso_string()).chars().take(10).collect::<String>();
     let prices = move || {
         planner.search.findings.with(|findings| {

@@ -311,7 +311,12 @@ fn compared(
         (false, Some(false)) => "Both differences are within the uncertainty.".to_string(),
         (false, None) => "The difference is within the uncertainty.".to_string(),
     };
-    format!("{first}{}. {rest}{}", cost.unwrap_or_default(), on_demand(best, plan, second, other))
+    let is_dearer = plan.cost.zip(other.cost).is_some_and(|(cost, than)| cost.mid > than.mid);
+    let why = match is_dearer && plan.trust > other.trust {
+        true => format!(" {name} comes first because its speed is better known."),
+        false => String::new(),
+    };
+    format!("{first}{}. {rest}{why}{}", cost.unwrap_or_default(), on_demand(best, plan, second, other))
 }
 
 /// Returns what the plans of further GPU types take, as sentences.
