@@ -13,7 +13,7 @@ mod unsupported;
 mod vectors;
 
 use crate::architecture::{Architecture, AttentionKind};
-use crate::catalog::Model;
+use crate::catalog::{Catalog, Model};
 use crate::units::group_digits;
 use families::{Family, KvRule};
 use fields::ConfigFields;
@@ -63,6 +63,14 @@ pub enum ConfigError {
         found: String,
         /// Description of valid values.
         wanted: String,
+    },
+    /// The file has neither a family nor the fields of a model.
+    #[error(
+        "The file describes no model: it has no model_type, and {reason}. Use the config.json of a Hugging Face model."
+    )]
+    NoModel {
+        /// What it lacks.
+        reason: String,
     },
     /// The family is unknown and differs from Llama.
     #[error(
@@ -115,10 +123,13 @@ pub fn read(text: &str) -> Result<ImportedModel, ConfigError> {
     }
     let known = table::family(own_type);
     (fields.family, fields.is_known) = (own_type.to_string(), known.is_some());
-    let unlike = |reason| ConfigError::UnknownFamily {
-        found: shown_type(own_type),
-        reason,
-        closest: table::most_alike(own_type),
+    let unlike = |reason| match own_type {
+        "" => ConfigError::NoModel { reason },
+        _ => ConfigError::UnknownFamily {
+            found: shown_type(own_type),
+            reason,
+            closest: table::most_alike(own_type),
+        },
     };
     let family = known.unwrap_or(&table::LLAMA);
 
@@ -165,6 +176,13 @@ pub fn read(text: &str) -> Result<ImportedModel, ConfigError> {
     if let Some((name, _)) = nested {
         fields.note(format!("Only the language model ({name}) is read."));
         unknown.extend(outer.left_over().into_iter().filter(|field| !field.contains("_config ")));
+    }
+    let known = Catalog::embedded().models().iter().find(|model| model.architecture == architecture);
+    if let Some(known) = known {
+        fields.note(format!(
+            "This is the shape of {}: choose that model to plan with its recipes.",
+            known.title
+        ));
     }
     let model = Model::from_architecture(architecture, [vectors.all, vectors.active], seq_len, title)
         .with_attention(normalizes_qk, rope_base);

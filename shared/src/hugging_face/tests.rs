@@ -291,6 +291,18 @@ fn the_sequence_length_is_the_one_before_extension() {
 }
 
 #[test]
+fn a_model_of_the_catalog_is_named() {
+    let says = |file: &str| {
+        let notes = read(file).unwrap().notes;
+        notes.into_iter().find(|note| note.starts_with("This is the shape of"))
+    };
+    let expected = "This is the shape of Llama 3.1 8B: choose that model to plan with its recipes.";
+    assert_eq!(says(&changed("llama3.1-8b", "{", "{")).as_deref(), Some(expected));
+    let other = changed("llama3.1-8b", "\"intermediate_size\": 14336", "\"intermediate_size\": 14848");
+    assert_eq!(says(&other), None);
+}
+
+#[test]
 fn the_rotary_base_is_read_where_it_is_not_megatrons_default() {
     let base = |from: &str, to: &str| read(&changed("llama3.1-8b", from, to)).unwrap().model.rope_base;
     let theta = "\"rope_theta\": 500000.0";
@@ -571,7 +583,7 @@ fn every_error_names_the_field_and_valid_values() {
     assert!(said("\"llama\"", "7").contains("model_type is 7; it must be text"));
     assert!(said("{", r#"{"n_embd": 5, "#).contains("n_embd is 5; it must be 4096, like hidden_size"));
     assert!(read("[]").unwrap_err().to_string().contains("contains a list of 0 instead of an object"));
-    assert!(read("{}").unwrap_err().to_string().contains("model_type \"\" is unknown"));
+    assert!(read("{}").unwrap_err().to_string().contains("describes no model: it has no model_type"));
     assert!(read("").is_err() && read(&"[".repeat(100_000)).is_err());
     let pattern = changed("nemotron-h-8b", "M-M-M-M*", "M-M-M-Mx").to_string();
     assert!(

@@ -290,7 +290,10 @@ pub(crate) fn ProblemText(problem: Problem, address: Address) -> impl IntoView {
         let take = value.clone();
         view! {
             <button type="button" class="nearest" on:click=move |_| address.commit(field, take.clone())>
-                {format!("Use {title}")}
+                {match &*value {
+                    "on" | "off" => format!("Turn {} {title}", field.label()),
+                    _ => format!("Use {title}"),
+                }}
             </button>
         }
     });

@@ -246,7 +246,13 @@ fn lines(chart: &LineChart, ink: &str, width: f64) -> (Vec<Value>, Value) {
         x["ticktext"] = counts.iter().map(|count| group_digits(*count)).collect();
         x["tickvals"] = counts.into();
     }
-    let mut y = axis(&chart.y_title);
+    // A long title is higher than the axis of a narrow chart.
+    let y_title = if width < LABELLED_WIDTH {
+        chart.y_title.replacen(" per GPU", "<br>per GPU", 1)
+    } else {
+        chart.y_title.clone()
+    };
+    let mut y = axis(&y_title);
     if chart.y_log {
         y["type"] = "log".into();
     }

@@ -61,7 +61,7 @@ pub(super) fn Answer() -> impl IntoView {
             // Before the first answer, every plan may have spare nodes.
             let mut plans = findings.plans().peekable();
             let has_spares = plans.peek().is_none() || plans.any(|(_, plan)| plan.paid_gpus > plan.gpus);
-            let spares = if has_spares { ", restarts and spare nodes" } else { " and restarts" };
+            let spares = if has_spares { ", restarts and spare nodes" } else { " and restarts, but no spare nodes," };
             Some(format!(
                 "{batch}{sequences}{software}{longest} · failures{spares} included · ranges hold 80 % · energy of the whole site, with \
                  cooling and network"
@@ -118,7 +118,7 @@ pub(super) fn Answer() -> impl IntoView {
                     }}
                 </p>
                 {move || Some(more.get()).filter(|more| !more.is_empty()).map(|more| view! {
-                    <details class="more"><summary>"Costs and other GPU types"</summary><p>{more}</p></details>
+                    <details class="more"><summary>"About the costs"</summary><p>{more}</p></details>
                 })}
                 <LockChips />
             </div>

@@ -235,7 +235,11 @@ fn GpuTypes() -> impl IntoView {
                 let is_unknown = Catalog::embedded().gpu_or_own(&id).is_err();
                 let own = id.clone();
                 let is_last = move || types.with(Vec::len) == 1;
-                let remove = move |_| set(types.get_untracked().into_iter().filter(|id| *id != own).collect());
+                let remove = move |_| {
+                    set(types.get_untracked().into_iter().filter(|id| *id != own).collect());
+                    // The button is gone.
+                    focus("ask-gpu");
+                };
                 view! {
                     <button
                         type="button"

@@ -55,8 +55,10 @@ pub(super) fn Card(index: usize) -> impl IntoView {
     let count = Memo::new(move |_| findings.with(|findings| findings.offers.len()));
     let spans = move || [2, 3, 4].map(|most| card_span(index, count.get(), most).to_string()).join(" ");
     let is_best = move || findings.with(|findings| findings.best() == Some(index));
-    // Also if it shows another plan of this GPU type than the best one.
-    let is_selected = move || offer.with(|offer| shown_gpus(plan, &offer.gpu.id).is_some());
+    let is_selected = move || {
+        let best = offer.with(|offer| offer.answer.as_ref()?.plan.clone());
+        best.is_some_and(|best| plan.is_shown(&best))
+    };
     view! {
         <article
             class="gpu-card"
@@ -128,7 +130,7 @@ fn card(
         return view! {
             {head(None)}
             <span class="bone hero"></span><span class="bone"></span><span class="bone wide"></span>
-            <small>{(searched > 0).then(|| format!("{searched} GPU counts searched …"))}</small>
+            <small>{(searched > 0).then(|| format!("GPU counts searched: {searched}"))}</small>
         }
         .into_any();
     };
@@ -150,7 +152,11 @@ fn card(
         let cost = other.cost.map_or(String::new(), |cost| format!(", for {}", cost_texts(cost, currency).0));
         let days = readable_days(other.days.mid);
         let over = if is_within(&other, budget) { "" } else { ", over the budget" };
-        let says = format!(" are in time {}: {days} days{cost}{over}", chance.other().title());
+        let chance = match chance.other() {
+            Chance::Even => "have an even chance",
+            Chance::NineInTen => "are in time 9 times in 10",
+        };
+        let says = format!(" {chance}: {days} days{cost}{over}");
         view! { <p class="other-chance">{count_button(plan, &other)} {says}</p> }
     });
     let take = {
@@ -365,7 +371,7 @@ fn Evidence(offer: OfferFindings, found: FoundPlan, goal: AskedGoal) -> impl Int
         .findings
         .with_untracked(|findings| in_time_as_measured(findings, &offer, goal).filter(|_| beyond.is_some()));
     let safe = safe.map(|safe| {
-        view! { " " {count_button(plan, &safe)} " are in time even so." }
+        view! { " " {count_button(plan, &safe)} " would still be in time." }
     });
     let measured = offer.answer.and_then(|answer| answer.with_measured_software);
     let software = measured.map(|(software, days)| {

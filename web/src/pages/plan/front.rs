@@ -4,6 +4,7 @@ use super::Planner;
 use super::bar::summary as question_line;
 use super::deadline_rule::DeadlineRule;
 use super::findings::Findings;
+use super::handover::{self, PlanFigures};
 use super::plan_chart::{ChartCursor, CursorStep, PlanChart, PlanLine, PlanPoint};
 use super::state::Y_KEY;
 use super::verdict::{cost_texts, energy_range, limit_text, money};
@@ -15,6 +16,7 @@ use crate::message::search::{AskedGoal, FoundPlan, Spread, Trust};
 use leptos::ev::KeyboardEvent;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
+use trainplan_shared::link;
 use trainplan_shared::units::{group_digits, readable_days, readable_range};
 
 /// What the chart shows over GPU counts.
@@ -102,11 +104,15 @@ pub(super) fn Front() -> impl IntoView {
             (counts, findings.is_searching(), findings.is_done)
         })
     });
+    let told = handover::shown_figures();
     let content = Memo::new(move |_| {
         drawn.get();
+        let query = plan.state.spec.with(link::write);
+        // Those of the previous plan until the new one is calculated.
+        let told = told.get().filter(|told| told.plan == query);
         let shown = plan.state.scenario.with(|scenario| {
             let scenario = scenario.as_ref().ok()?;
-            Some((scenario.gpu.id.clone(), scenario.layout.gpus()))
+            Some(ShownPlan { gpu: scenario.gpu.id.clone(), gpus: scenario.layout.gpus(), figures: told })
         });
         findings.with_untracked(|findings| chart(findings, quantity.get(), shown))
     });
@@ -255,7 +261,27 @@ const fn is_round(gpus: u32) -> bool {
     gpus != 0 && matches!(gpus >> gpus.trailing_zeros(), 1 | 3 | 5 | 7)
 }
 
-fn chart(findings: &Findings, quantity: FrontQuantity, shown: Option<(String, u32)>) -> PlanChart {
+/// The plan that the page shows.
+struct ShownPlan {
+    /// The id of its GPU type.
+    gpu: String,
+    gpus: u32,
+    /// None while they are calculated.
+    figures: Option<PlanFigures>,
+}
+
+impl ShownPlan {
+    /// Returns its value, if the details say it.
+    fn value(&self, quantity: FrontQuantity, tokens: f64) -> Option<f64> {
+        let figures = self.figures.as_ref()?;
+        let plan = FoundPlan { days: figures.days?, cost: figures.cost, ..FoundPlan::default() };
+        // They don't say the energy.
+        let is_known = quantity != FrontQuantity::Energy;
+        is_known.then(|| quantity.value(&plan, tokens)).flatten().map(|value| value.mid)
+    }
+}
+
+fn chart(findings: &Findings, quantity: FrontQuantity, shown: Option<ShownPlan>) -> PlanChart {
     let tokens = findings.asked.as_ref().map_or(1e12, |asked| asked.tokens);
     let currency = findings.asked.as_ref().map_or("", |asked| asked.currency.as_str());
     let point = |(gpu, name): (&str, &str), plan: &FoundPlan| {
@@ -268,7 +294,7 @@ fn chart(findings: &Findings, quantity: FrontQuantity, shown: Option<(String, u3
             is_measured: plan.trust == Trust::Measured,
             has_marker: is_round(plan.gpus)
                 || plan.trust == Trust::Measured
-                || shown.as_ref().is_some_and(|(id, gpus)| id == gpu && *gpus == plan.gpus),
+                || shown.as_ref().is_some_and(|shown| shown.gpu == gpu && shown.gpus == plan.gpus),
             text: format!("{} × {name}: {}", group_digits(plan.gpus.into()), quantity.text(value, currency)),
             layout: format!("{} · {}", plan.precision, plan.layout),
             key: plan.query.clone(),
@@ -294,10 +320,11 @@ fn chart(findings: &Findings, quantity: FrontQuantity, shown: Option<(String, u3
         (_, FrontQuantity::Cost) => findings.budget().map(|budget| (budget, money(budget, currency))),
         _ => None,
     };
-    let selected = shown.and_then(|(gpu, gpus)| {
-        let offer = findings.offers.iter().find(|offer| offer.gpu.id == gpu)?;
-        let plan = offer.points.iter().find(|plan| plan.gpus == gpus)?;
-        Some((f64::from(gpus), quantity.value(plan, tokens)?.mid))
+    let selected = shown.and_then(|shown| {
+        let offer = findings.offers.iter().find(|offer| offer.gpu.id == shown.gpu)?;
+        let point = || offer.points.iter().find(|plan| plan.gpus == shown.gpus);
+        let value = shown.value(quantity, tokens).or_else(|| Some(quantity.value(point()?, tokens)?.mid));
+        Some((f64::from(shown.gpus), value?))
     });
     PlanChart { lines, y_title: quantity.axis(currency), limit, selected, ..PlanChart::default() }
 }
@@ -367,10 +394,23 @@ mod tests {
     fn each_gpu_type_is_a_line_and_the_deadline_a_rule() {
         let mut findings = answered(&[("H100", Some(plan(1024, 58.0, 4e6))), ("B200", None)]);
         findings.offers[0].points = vec![plan(512, 116.0, 4e6), plan(1024, 58.0, 4e6)];
-        let days = chart(&findings, FrontQuantity::Days, Some(("h100".into(), 512)));
+        let shown = |figures| ShownPlan { gpu: "h100".into(), gpus: 512, figures };
+        let days = chart(&findings, FrontQuantity::Days, Some(shown(None)));
         assert_eq!(days.lines.len(), 1);
         assert_eq!(days.limit, Some((60.0, "60 days".to_string())));
         assert_eq!(days.selected, Some((512.0, 116.0)));
+        // A plan of the user's on as many GPUs is not on the line.
+        let slower = plan(512, 140.0, 5e6);
+        let figures = PlanFigures {
+            plan: String::new(),
+            days: Some(slower.days),
+            cost: slower.cost,
+            lack: None,
+            by_script: None,
+        };
+        let own = |quantity| chart(&findings, quantity, Some(shown(Some(figures.clone())))).selected;
+        assert_eq!(own(FrontQuantity::Days), Some((512.0, 140.0)));
+        assert_eq!(own(FrontQuantity::Cost), Some((512.0, 5e6)));
         let cost = chart(&findings, FrontQuantity::Cost, None);
         assert_eq!((cost.limit, cost.y_title.as_str()), (None, "Cost, USD"));
         let table = table(&findings, FrontQuantity::Days);
@@ -383,7 +423,8 @@ mod tests {
         let counts = [512, 768, 1000, 1008, 1016, 1024, 1040];
         findings.offers[0].points =
             counts.iter().map(|gpus| plan(*gpus, 60_000.0 / f64::from(*gpus), 4e6)).collect();
-        let chart = chart(&findings, FrontQuantity::Days, Some(("h100".into(), 1016)));
+        let shown = ShownPlan { gpu: "h100".into(), gpus: 1016, figures: None };
+        let chart = chart(&findings, FrontQuantity::Days, Some(shown));
         let marked: Vec<f64> =
             chart.lines[0].points.iter().filter(|point| point.has_marker).map(|point| point.gpus).collect();
         assert_eq!(marked, [512.0, 768.0, 1016.0, 1024.0, 1040.0]);

@@ -304,7 +304,9 @@ fn Row(row: LayoutRow, mixed: Memo<Mixed>, currency: Memo<String>) -> impl IntoV
             of_ten => format!("{of_ten} in 10"),
         };
         let why = (!is_enough).then_some("Less often than asked for");
-        view! { <td class="number" class:late=!is_enough title=why>{text}</td> }
+        // A chance that is only less than asked for is not an error.
+        let is_unlikely = !is_enough && of_ten < 5;
+        view! { <td class="number" class:late=is_unlikely title=why>{text}</td> }
     });
     let (mfu, speed) = (percent(found.mfu), group_three_digits(found.tokens_per_s_per_gpu));
     let speed = in_time.is_none().then(|| {
