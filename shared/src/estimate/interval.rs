@@ -71,7 +71,7 @@ choices! {
     Distance {
         /// The GPU type, or a known one that the user changed.
         Gpu "gpu" "GPU type",
-        /// The release of NVIDIA's software or of Megatron-LM on the GPU's generation, or one of which the user changed a few
+        /// The release of NVIDIA's software or of Megatron-LM on the GPU's generation, or a release that the user changed in a few
         /// properties.
         Release "release" "NVIDIA release",
         /// Other software on the GPU's generation, or any that the user changed.

@@ -67,7 +67,7 @@ impl Target {
         let wants_strong = scenario.recipe.is_some_and(|recipe| recipe.id.strong);
         let variant = scenario.recipe.and_then(|recipe| recipe.id.variant.as_ref());
         let scales = |recipe| scales(recipe, &recipes);
-        // A change of a recipe's layout doesn't make it another variant, which has other settings besides.
+        // A change of a recipe's layout doesn't make it another variant, which also has other settings.
         let is_of_variant = |recipe: &&'static Recipe| match scenario.recipe {
             Some(chosen) if chosen.id.release == release => recipe.id.variant == chosen.id.variant,
             _ => true,

@@ -5,7 +5,7 @@ use super::rules::{fills_nodes, tp_stays_in_domain};
 use super::{Candidate, FsdpSupport, Locks, Rule, StackRules};
 use crate::architecture::Architecture;
 use crate::batch::Batch;
-use crate::catalog::{Catalog, Gpu};
+use crate::catalog::{Catalog, Gpu, Recipe};
 use crate::estimate::Inputs;
 use crate::field::Field;
 use crate::layout::{Degrees, Layout, PipelineSplit, cp_problem, tp_problem};
@@ -38,7 +38,7 @@ pub struct SearchSpace<'a> {
 }
 
 /// The layers of each stage, as a recipe lists them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub struct PublishedSplit {
     pp: u32,
     vp: u32,
@@ -46,18 +46,16 @@ pub struct PublishedSplit {
 }
 
 impl PublishedSplit {
-    /// Returns those of a model's recipes with this many layers.
+    /// Returns those of a model's recipes with this many layers. Several recipes may have the same one.
     pub fn of_model(model: &str, layers: u32) -> Vec<PublishedSplit> {
         let recipes = Catalog::embedded().recipes().iter();
         let recipes = recipes.filter(|recipe| recipe.id.model == model && recipe.layers == layers);
-        let mut splits = Vec::new();
-        for Degrees { pp, vp, split, .. } in recipes.map(|recipe| &recipe.degrees) {
-            let published = PublishedSplit { pp: *pp, vp: *vp, split };
-            if matches!(split, PipelineSplit::Explicit(_)) && !splits.contains(&published) {
-                splits.push(published);
-            }
-        }
-        splits
+        let all = recipes.map(|Recipe { degrees: Degrees { pp, vp, split, .. }, .. }| PublishedSplit {
+            pp: *pp,
+            vp: *vp,
+            split,
+        });
+        all.filter(|published| matches!(published.split, PipelineSplit::Explicit(_))).collect()
     }
 
     /// Returns the division that a model's recipes publish for `pp` stages of `vp` chunks.

@@ -322,9 +322,12 @@ fn chart(findings: &Findings, quantity: FrontQuantity, shown: Option<ShownPlan>)
     };
     let selected = shown.and_then(|shown| {
         let offer = findings.offers.iter().find(|offer| offer.gpu.id == shown.gpu)?;
-        let point = || offer.points.iter().find(|plan| plan.gpus == shown.gpus);
-        let value = shown.value(quantity, tokens).or_else(|| Some(quantity.value(point()?, tokens)?.mid));
-        Some((f64::from(shown.gpus), value?))
+        let point = offer.points.iter().find(|plan| plan.gpus == shown.gpus);
+        let of_point = point.and_then(|plan| quantity.value(plan, tokens)).map(|value| value.mid);
+        // The details count a fraction of a step more or less than the search.
+        let is_another = |value: &f64| of_point.is_none_or(|point| (value / point - 1.0).abs() > 0.005);
+        let value = shown.value(quantity, tokens).filter(is_another).or(of_point)?;
+        Some((f64::from(shown.gpus), value))
     });
     PlanChart { lines, y_title: quantity.axis(currency), limit, selected, ..PlanChart::default() }
 }
