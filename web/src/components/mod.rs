@@ -5,6 +5,7 @@ pub(crate) mod combobox;
 pub(crate) mod copy;
 pub(crate) mod field;
 pub(crate) mod filters;
+pub(crate) mod focus;
 pub(crate) mod frame;
 pub(crate) mod gpu_mark;
 pub(crate) mod maths;

@@ -1,31 +1,5 @@
-//! This file places names at the ends of lines, and estimates the height of a legend. It escapes and wraps names, because Plotly
-//! reads them as HTML and cuts off long ones.
-
-use super::COLOURS;
-use super::lines::{ChartLine, LineChart};
-use serde_json::{Value, json};
-
-/// Returns the names of the lines as annotations at their last points.
-pub(super) fn end_labels(chart: &LineChart) -> Vec<Value> {
-    let scaled = |value: f64| if chart.y_log { log10(value) } else { value };
-    let ends = by_height(chart.lines.iter().filter_map(|line| {
-        // Their points are in order of the GPU count.
-        let (x, y) = *line.points.last()?;
-        Some((line, x, y))
-    }));
-    let values = || chart.lines.iter().flat_map(|line| &line.points).map(|point| scaled(point.1));
-    let least = values().fold(f64::MAX, f64::min);
-    let least = if chart.y_log { least } else { least.min(0.0) };
-    let heights: Vec<f64> = ends.iter().map(|end| scaled(end.2)).collect();
-    let shifts = label_shifts(&heights, (least, values().fold(f64::MIN, f64::max)));
-    let label = |((line, x, y), shift): (&(&ChartLine, f64, f64), i32)| {
-        json!({
-            "text": escaped(&line.name), "x": log10(*x), "y": scaled(*y), "xanchor": "left", "xshift": 8, "yshift": shift,
-            "showarrow": false, "font": { "color": COLOURS[line.group % COLOURS.len()], "size": 12 },
-        })
-    };
-    ends.iter().zip(shifts).map(label).collect()
-}
+//! The places of labels that would overlap, and the height of a legend. Names are escaped and wrapped, because Plotly reads them
+//! as HTML and cuts off long ones.
 
 /// Returns the ends of lines, each with x and y, from the highest to the lowest. Sorting a few of them this way takes less code than
 /// `sort_by`.

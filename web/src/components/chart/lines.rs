@@ -1,7 +1,7 @@
 //! This file draws lines over GPU counts, over steps or over time. It also makes the ticks of GPU counts, the levels to compare
 //! with, and the short names of runs.
 
-use super::labels::{end_labels, legend_height, legend_text};
+use super::labels::{by_height, escaped, label_shifts, legend_height, legend_text, log10};
 use super::{BAD, COLOURS, Drawing, GRID, SI_PREFIXES, axis};
 use crate::message::{Plot, PlotLevel, PlotLine};
 use serde_json::{Value, json};
@@ -370,6 +370,28 @@ fn short_names(names: &[&str]) -> Vec<String> {
 
 /// The characters after which a name is divided.
 const SEPARATORS: [char; 4] = ['/', '_', '-', '.'];
+
+/// Returns the names of the lines as annotations at their last points.
+fn end_labels(chart: &LineChart) -> Vec<Value> {
+    let scaled = |value: f64| if chart.y_log { log10(value) } else { value };
+    let ends = by_height(chart.lines.iter().filter_map(|line| {
+        // Their points are in order of the GPU count.
+        let (x, y) = *line.points.last()?;
+        Some((line, x, y))
+    }));
+    let values = || chart.lines.iter().flat_map(|line| &line.points).map(|point| scaled(point.1));
+    let least = values().fold(f64::MAX, f64::min);
+    let least = if chart.y_log { least } else { least.min(0.0) };
+    let heights: Vec<f64> = ends.iter().map(|end| scaled(end.2)).collect();
+    let shifts = label_shifts(&heights, (least, values().fold(f64::MIN, f64::max)));
+    let label = |((line, x, y), shift): (&(&ChartLine, f64, f64), i32)| {
+        json!({
+            "text": escaped(&line.name), "x": log10(*x), "y": scaled(*y), "xanchor": "left", "xshift": 8, "yshift": shift,
+            "showarrow": false, "font": { "color": COLOURS[line.group % COLOURS.len()], "size": 12 },
+        })
+    };
+    ends.iter().zip(shifts).map(label).collect()
+}
 
 #[cfg(test)]
 mod tests {

@@ -2,11 +2,11 @@
 
 use super::Planner;
 use super::import::ImportInput;
-use super::palette::focus;
 use super::question::{FIRST_DEADLINE, FIRST_MODEL, FIRST_TOKENS, GoalKind, days_text, value_title};
 use super::verdict::money;
 use crate::components::combobox::{Choice, Combobox, LastEntry};
 use crate::components::field::ProblemText;
+use crate::components::focus::focus;
 use crate::components::gpu_mark::{GpuMark, GpuSign};
 use leptos::ev::KeyboardEvent;
 use leptos::html::Input;

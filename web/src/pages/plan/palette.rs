@@ -5,11 +5,12 @@ use super::front::FrontQuantity;
 use super::handover::DETAILS_ID;
 use super::state::{DetailsTab, TAB_KEY, Y_KEY};
 use crate::address;
+use crate::components::focus::focus;
 use leptos::ev::KeyboardEvent;
 use leptos::html::{Dialog, Input};
 use leptos::prelude::*;
 use leptos::wasm_bindgen::JsCast;
-use leptos::web_sys::{Element, HtmlElement};
+use leptos::web_sys::Element;
 
 /// What a command does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,21 +82,6 @@ impl PageCommand {
             PageCommand::Redo => address::redo(),
             PageCommand::Print => planner.wants_print.set(true),
         }
-    }
-}
-
-pub(super) fn focus(id: &str) {
-    let element = document().get_element_by_id(id).and_then(|element| element.dyn_into::<HtmlElement>().ok());
-    if let Some(element) = element {
-        let mut around = element.closest("details").ok().flatten();
-        while let Some(closed) = around {
-            // Nothing in a closed one takes the focus.
-            let _ = closed.set_attribute("open", "");
-            around = closed.parent_element().and_then(|parent| parent.closest("details").ok().flatten());
-        }
-        element.scroll_into_view();
-        // It fails only for elements that are gone.
-        let _ = element.focus();
     }
 }
 

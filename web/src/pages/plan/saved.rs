@@ -2,11 +2,11 @@
 
 use super::Planner;
 use super::findings::{Findings, OfferFindings};
-use super::palette::focus;
 use super::question::with_plan;
 use super::trust::trust_text;
 use super::verdict::{cost_range, cost_texts, energy_range, limit_text, price_text};
 use crate::components::copy::{CopyButton, DownloadButton};
+use crate::components::focus::focus;
 use crate::components::gpu_mark::{GpuMark, GpuSign};
 use crate::components::passing_note::PassingNote;
 use crate::message::search::{AskedGoal, FoundPlan, Spread};
