@@ -181,7 +181,11 @@ impl<'a> Survey<'a> {
             self.empty.binary_search(gpus).is_err()
                 && self.points.binary_search_by_key(gpus, |point| point.gpus).is_err()
         };
-        nodes.filter(|nodes| *nodes as usize % step == 0).map(|nodes| nodes * node).filter(is_new).collect()
+        nodes
+            .filter(|nodes| (*nodes as usize).is_multiple_of(step))
+            .map(|nodes| nodes * node)
+            .filter(is_new)
+            .collect()
     }
 
     /// Returns the count in the middle between the smallest that is known to meet the deadline with the chance that was not asked
