@@ -173,8 +173,8 @@ impl Target {
         ]
     }
 
-    /// Returns how the script divides the layers among the scenario's stages. A recipe that lists the layers lists those of the
-    /// chunks: in another pipeline of as many, it divides them as the recipes of such pipelines do.
+    /// Returns how the script divides the layers among the scenario's stages. A recipe lists the layers of each chunk, so with
+    /// another PP and VP its stages get those that the model's recipes publish for that pipeline.
     fn split(&self, scenario: &Scenario) -> &PipelineSplit {
         let (layout, fixed) = (&scenario.layout, &self.recipe.degrees);
         let is_other = (layout.pp(), layout.vp()) != (fixed.pp, fixed.vp);

@@ -4,7 +4,7 @@ use crate::sorting::ascending;
 
 /// The largest share by which an assumed batch may change to suit a number of GPUs.
 ///
-/// Within it, most numbers of GPUs divide a batch: without, 592 GPUs would be slower than 584.
+/// With less freedom, few layouts could divide the batch on some numbers of GPUs, such as 592.
 const MOST_CHANGE: f64 = 0.25;
 
 /// The largest unit of a batch, as a share of it: multiples on both sides are near.

@@ -256,7 +256,7 @@ impl Reading<'_> {
     }
 }
 
-/// The largest number of tokens of a step that may be typed: 1B, read as a power of two.
+/// The most tokens of a step that may be typed: 2³⁰, so that 1B and 1,000M are both allowed.
 const MOST_TOKENS: f64 = 1024.0 * BINARY_MILLION;
 
 /// The part of a limit from which batches are searched.

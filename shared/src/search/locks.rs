@@ -23,7 +23,7 @@ pub const CHOSEN_FIELDS: [Field; 12] = [
     Field::Fsdp,
 ];
 
-/// What stands in a lock for the divisions of layers that recipes list stage by stage: a comma separates locks.
+/// The lock value for a recipe's list of layers per stage. The list itself has commas, which separate locks.
 pub(super) const PUBLISHED_SPLIT: &str = "published";
 
 /// The values that a field may or may not have.
