@@ -198,7 +198,7 @@ fields! {
     Chance "chance" "odds" "Chance" Search Text "CHANCE"
         "How likely the plan must meet the deadline"
         "How likely the plan must meet the deadline: 9-in-10 (at the slow end of its range of days, it still does) or \
-         even (as likely as not) [default: 9-in-10]",
+         even (5 times in 10) [default: 9-in-10]",
     Budget "budget" "bud" "Budget" Search Number "AMOUNT"
         "Maximum cost of the run" "Maximum cost of the run, such as 5M",
     Objective "objective" "obj" "Objective" Search Text "OBJECTIVE"

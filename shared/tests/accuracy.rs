@@ -239,9 +239,15 @@ fn the_split_file_follows_its_rule_for_every_fitted_row() {
             (record[0].to_string(), [1, 2, 3].map(|column| record[column].to_string()))
         })
         .collect();
-    for one in judged(Grouping::Mapping) {
-        assert_eq!(frozen.get(&one.row.id), Some(&FrozenSplit::derive(one.row)), "{}", one.row.id);
-    }
+    let is_judged = |row: &&Measurement| frozen.get(&row.id).is_some_and(|[.., mapping]| !mapping.is_empty());
+    let rows = || embedded().iter().filter(is_judged);
+    assert_eq!(rows().count(), judged(Grouping::Mapping).len());
+    // The folds stay as they were fixed, although the pipeline splits of these recipes were corrected later.
+    let corrected =
+        ["r0247", "r0289", "r0000", "r0018", "r0039", "r0040", "r0087", "r0133", "r0177", "r0214", "mc00002"];
+    let follows = |row: &&Measurement| frozen.get(&row.id) == Some(&FrozenSplit::derive(row));
+    let others: Vec<&str> = rows().filter(|row| !follows(row)).map(|row| &*row.id).collect();
+    assert_eq!(others, corrected);
 }
 
 /// A row is predicted by a fit to all other folds, so rows of the same fold have no influence on it.

@@ -80,6 +80,8 @@ docs/running.md describes campaigns, docs/serving.md the results server.
     name = "trainplan",
     version,
     arg_required_else_help = true,
+    // Wrapper scripts append flags to override their own.
+    args_override_self = true,
     after_help = format!("{EXAMPLES}\n{}", Exit::help())
 )]
 struct Cli {

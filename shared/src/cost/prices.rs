@@ -86,6 +86,14 @@ pub enum PriceSource {
 }
 
 impl PriceSource {
+    /// Returns the form of purchase of an assumed price; none for the user's own price.
+    pub fn form(self) -> Option<PurchaseForm> {
+        match self {
+            PriceSource::Assumed { form, .. } => Some(form),
+            PriceSource::Yours => None,
+        }
+    }
+
     /// Returns how the GPUs are paid for, and for how long they must be rented: "reserved for 3 years"; none for the user's own
     /// price.
     pub fn purchase(self) -> Option<String> {

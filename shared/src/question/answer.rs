@@ -9,6 +9,9 @@ use crate::sorting::{ascending, sorted};
 use crate::stack::Stack;
 use std::borrow::Cow;
 
+/// The share of the days of the best plan below which a less certain layout is worth a look.
+pub const CLEARLY_FASTER: f64 = 0.9;
+
 /// How many times the lowest cost is worth fewer days.
 const LITTLE_WASTE: f64 = 1.25;
 

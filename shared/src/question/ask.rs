@@ -190,7 +190,7 @@ choices! {
         /// The slow end of its range of days meets it.
         NineInTen "9-in-10" "9 times in 10",
         /// Its expected days meet it.
-        Even "even" "as likely as not",
+        Even "even" "5 times in 10",
     }
 }
 

@@ -34,12 +34,12 @@ pub fn in_time_of_ten(days: Interval, limit: f64) -> u32 {
     if limit < days.high { of_ten.min(8) } else { of_ten }
 }
 
-/// Returns a number of ten as a chance: `about 6 in 10`.
+/// Returns a number of ten as a chance: `about 6 times in 10`.
 pub fn chance_text(of_ten: u32) -> String {
     match of_ten {
-        0 => "less than 1 in 10".to_string(),
-        10 => "more than 9 in 10".to_string(),
-        of_ten => format!("about {of_ten} in 10"),
+        0 => "less than once in 10 times".to_string(),
+        10 => "more than 9 times in 10".to_string(),
+        of_ten => format!("about {of_ten} times in 10"),
     }
 }
 
@@ -175,7 +175,7 @@ mod tests {
         assert_eq!(chances, [0, 1, 5, 6, 8, 9, 10]);
         let sure = Interval { low: 59.0, mid: 59.0, high: 59.0 };
         assert_eq!([58.0, 59.0, 60.0].map(|limit| in_time_of_ten(sure, limit)), [0, 10, 10]);
-        assert_eq!(chance_text(6), "about 6 in 10");
+        assert_eq!(chance_text(6), "about 6 times in 10");
     }
 
     #[test]

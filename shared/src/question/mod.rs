@@ -14,7 +14,7 @@ mod relax;
 mod survey;
 mod unmet;
 
-pub use answer::GpuAnswer;
+pub use answer::{CLEARLY_FASTER, GpuAnswer};
 pub use ask::{Chance, Contender, Goal, GpuOffer, Objective, PrecisionChoice, Question};
 pub use batches::GlobalBatches;
 pub use judge::{PlanFacts, chance_text, in_time_of_ten};

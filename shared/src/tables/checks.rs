@@ -32,7 +32,7 @@ columns! {
         csv 0 "outcome" => |row| Some(row.check.outcome.id().to_owned());
     }
     TimeLine "time_line" {
-        terminal "timeline" => |row| Some(row.line.label.clone());
+        terminal "timeline" [wraps] => |row| Some(row.line.label.clone());
     }
     Threshold "threshold" {
         terminal "judged by" => |row| Some(row.check.kind.id().to_owned());
@@ -52,7 +52,7 @@ columns! {
         csv 7 "measured_s" => |row| number(row.check.measured_s);
     }
     Run "run" {
-        terminal "newest run" => |row| row.newest().map(|point| point.id.clone());
+        terminal "newest run" [extra(1)] => |row| row.newest().map(|point| point.id.clone());
         csv 5 "id" => |row| row.newest().map(|point| point.id.clone());
     }
     At "at" {
@@ -65,7 +65,7 @@ columns! {
         csv 9 "limit_s" => |row| number(row.check.limit_s);
     }
     Why "why" {
-        terminal "why" => |row| Some(row.check.text.clone());
+        terminal "why" [wraps] => |row| Some(row.check.text.clone());
         csv 10 "text" => |row| Some(row.check.text.clone());
     }
 }

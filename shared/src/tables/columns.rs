@@ -22,8 +22,8 @@ macro_rules! first {
 /// ```
 ///
 /// Every line is optional. A fourth line, `sort => |row| SortValue`, lets a page sort by the column. The flags of `page`
-/// are the builder methods of `PageHeading`. Each line becomes an arm of its own `match`, so that a page which only draws
-/// headings does not carry the code of cells.
+/// are the builder methods of `PageHeading`, and those of `terminal` the methods of `TerminalHeading`. Each line becomes
+/// an arm of its own `match`, so that a page which only draws headings does not carry the code of cells.
 macro_rules! columns {
     (
         $(#[$doc:meta])*
@@ -31,7 +31,7 @@ macro_rules! columns {
         $(
             $Column:ident $key:literal {
                 $(page $page_title:literal $([$($flag:ident $(($value:expr))?),*])? => $page:expr;)?
-                $(terminal $terminal_title:literal $([$number:ident])? => $terminal:expr;)?
+                $(terminal $terminal_title:literal $([$($mark:ident $(($rank:expr))?),*])? => $terminal:expr;)?
                 $(csv $place:literal $header:literal => $csv:expr;)?
                 $(sort => $sort:expr;)?
             }
@@ -95,7 +95,9 @@ macro_rules! columns {
             const fn terminal_heading(self) -> Option<$crate::tables::TerminalHeading> {
                 match self {
                     $(Self::$Column => first!(
-                        $(Some($crate::tables::TerminalHeading::new($terminal_title)$(.$number())?),)?
+                        $(Some(
+                            $crate::tables::TerminalHeading::new($terminal_title)$($(.$mark($($rank)?))*)?
+                        ),)?
                         None
                     ),)*
                 }
@@ -110,12 +112,17 @@ macro_rules! columns {
 
             /// Returns the rows as a table for a terminal.
             #[must_use]
-            pub fn terminal(rows: &[$Row]) -> $crate::tables::TextTable {
+            pub fn terminal_table(rows: &[$Row]) -> $crate::tables::TerminalTable {
                 let shown = || Self::ALL.iter().filter(|column| column.terminal_heading().is_some());
-                let headings = shown().filter_map(|column| column.terminal_heading());
-                let (titles, numbers) = headings.map(|heading| (heading.title, heading.is_number)).unzip();
+                let headings = shown().filter_map(|column| column.terminal_heading()).collect();
                 let cells = |row: &$Row| shown().map(|column| column.terminal_cell(row)).collect();
-                $crate::tables::TextTable { titles, numbers, rows: rows.iter().map(cells).collect() }
+                $crate::tables::TerminalTable::new(headings, rows.iter().map(cells).collect())
+            }
+
+            /// Returns the rows as a table with all columns of a terminal.
+            #[must_use]
+            pub fn terminal(rows: &[$Row]) -> $crate::tables::TextTable {
+                Self::terminal_table(rows).complete()
             }
 
             fn sort(self) -> Option<fn(&$Row) -> $crate::tables::SortValue> {

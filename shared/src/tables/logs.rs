@@ -29,7 +29,7 @@ columns! {
     }
     Window "window" {
         page "Window" => |report| report.window.map(|window| window.to_string()).into();
-        terminal "window" => |report| report.window.map(|window| window.to_string());
+        terminal "window" [extra(4)] => |report| report.window.map(|window| window.to_string());
         csv 5 "window" => |report| report.window.map(|window| window.to_string());
     }
     StepTime "step_time" {
@@ -38,7 +38,7 @@ columns! {
         csv 6 "step_time_s_mean" => |report| number(report.step_time_s.map(|stat| stat.mean));
     }
     Deviation "deviation" {
-        terminal "std" [number] => |report| {
+        terminal "std" [number, extra(5)] => |report| {
             let stat = report.step_time_s.filter(|stat| stat.n > 1)?;
             Some(format!("{} {}", significant(stat.std?, 2), stat.std_kind.id()))
         };
@@ -52,16 +52,16 @@ columns! {
     }
     Tokens "tokens" {
         page "Tokens/s" [number] => |report| report.tokens_per_s.map(group_digits).into();
-        terminal "tokens/s" [number] => |report| report.tokens_per_s.map(group_digits);
+        terminal "tokens/s" [number, extra(2)] => |report| report.tokens_per_s.map(group_digits);
         csv 10 "tokens_per_s" => |report| number(report.tokens_per_s);
     }
     Mfu "mfu" {
         page "MFU, %" [number, main] => |report| cells::mfu(report.mfu, report.convention, None);
-        terminal "MFU %" [number] => |report| report.mfu.map(cells::percent);
+        terminal "MFU %" [number, extra(1)] => |report| report.mfu.map(cells::percent);
         csv 11 "mfu" => |report| number(report.mfu);
     }
     Counting "counting" {
-        terminal "counted by" => |report| cells::counting(report.convention, report.peak_tflops);
+        terminal "counted by" [extra(6)] => |report| cells::counting(report.convention, report.peak_tflops);
         csv 12 "convention" => |report| report.convention.map(|convention| convention.to_string());
     }
     Peak "peak" {
@@ -78,7 +78,7 @@ columns! {
     }
     OfPublished "of_published" {
         page "Of published, %" [number, main] => |report| cells::of_published(report.baseline).into();
-        terminal "published %" [number] => |report| cells::of_published(report.baseline);
+        terminal "published %" [number, extra(3)] => |report| cells::of_published(report.baseline);
         csv 18 "speed_percent" => |report| number(report.baseline.and_then(|baseline| baseline.speed_percent));
     }
     Planned "planned" {
@@ -133,7 +133,7 @@ columns! {
         csv 33 "global_batch_size" => |report| report.global_batch_size.map(|size| size.to_string());
     }
     Log "log" {
-        terminal "log" => |report| Some(report.path.clone());
+        terminal "log" [wraps] => |report| Some(report.path.clone());
         csv 0 "path" => |report| Some(report.path.clone());
     }
 }

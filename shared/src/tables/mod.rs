@@ -3,8 +3,9 @@
 //! A view is an enum of columns, made by `columns!` in its own file: [`LogColumn`], [`StoredRunColumn`],
 //! [`ComparisonColumn`], [`RecipeColumn`], [`CheckColumn`], [`PlanColumn`], [`PooledColumn`],
 //! [`LayoutColumn`] and [`BenchmarkColumn`]. An entry says how its column appears on a page, on a terminal and in a CSV
-//! file, if it does. Pages and terminals show the columns in the order of their entries. The order of a CSV file is part
-//! of its format, so each entry gives its place there, and a new one takes the next.
+//! file, if it does. Pages and terminals show the columns in the order of their entries. A [`TerminalTable`] leaves out
+//! the least important ones if the terminal is narrow. The order of a CSV file is part of its format, so each entry gives
+//! its place there, and a new one takes the next.
 
 #[macro_use]
 mod columns;
@@ -17,6 +18,7 @@ mod plans;
 mod pooled;
 mod recipes;
 mod runs;
+mod terminal;
 
 pub use benchmarks::BenchmarkColumn;
 pub use checks::{CheckColumn, CheckedTimeLine};
@@ -26,6 +28,7 @@ pub use plans::{LayoutColumn, PlanColumn, PlanRow};
 pub use pooled::PooledColumn;
 pub use recipes::RecipeColumn;
 pub use runs::StoredRunColumn;
+pub use terminal::{CELL_PADDING, TerminalHeading, TerminalTable};
 
 use crate::text::markdown;
 use serde::{Deserialize, Serialize};
@@ -85,23 +88,6 @@ impl PageHeading {
     #[must_use]
     pub const fn optional(self) -> Self {
         Self { is_optional: true, ..self }
-    }
-}
-
-/// The heading of a column on a terminal.
-#[derive(Debug, Clone, Copy)]
-struct TerminalHeading {
-    title: &'static str,
-    is_number: bool,
-}
-
-impl TerminalHeading {
-    const fn new(title: &'static str) -> Self {
-        Self { title, is_number: false }
-    }
-
-    const fn number(self) -> Self {
-        Self { is_number: true, ..self }
     }
 }
 
@@ -175,9 +161,7 @@ impl TextTable {
     /// Returns the table without the columns whose values are all unknown.
     #[must_use]
     pub fn without_empty_columns(self) -> TextTable {
-        let kept: Vec<usize> = (0..self.titles.len())
-            .filter(|place| self.rows.iter().any(|row| row.get(*place).is_some_and(Option::is_some)))
-            .collect();
+        let kept = filled(&self.rows, self.titles.len());
         let keep = |row: &Vec<Option<String>>| kept.iter().map(|place| row[*place].clone()).collect();
         TextTable {
             titles: kept.iter().map(|place| self.titles[*place]).collect(),
@@ -212,6 +196,12 @@ impl TextTable {
         }
         text
     }
+}
+
+/// Returns the places of the columns in which some row has a value.
+fn filled(rows: &[Vec<Option<String>>], columns: usize) -> Vec<usize> {
+    let is_filled = |place: &usize| rows.iter().any(|row| row.get(*place).is_some_and(Option::is_some));
+    (0..columns).filter(is_filled).collect()
 }
 
 /// Returns a number in full, for CSV files.

@@ -70,11 +70,11 @@ columns! {
     }
     Layout "layout" {
         page "Layout" => |row| row.run.layout.candidate.to_string().into();
-        terminal "layout" => |row| Some(row.run.layout.candidate.to_string());
+        terminal "layout" [wraps] => |row| Some(row.run.layout.candidate.to_string());
     }
     Precision "dtype" {
         page "Precision" => |row| row.precision().into();
-        terminal "precision" => |row| Some(row.precision());
+        terminal "precision" [extra(1)] => |row| Some(row.precision());
         csv 5 "dtype" => |row| Some(row.run.layout.candidate.dtype.to_string());
     }
     Tp "tp" {
@@ -148,7 +148,7 @@ columns! {
     }
     Energy "energy" {
         page "MWh" [number] => |row| row.energy().into();
-        terminal "MWh" [number] => |row| Some(row.energy());
+        terminal "MWh" [number, extra(3)] => |row| Some(row.energy());
         csv 27 "mwh_low" => |row| number(Some(row.run.energy.mwh.low));
         sort => |row| SortValue::Number(Some(row.run.energy.mwh.low));
     }
@@ -157,7 +157,7 @@ columns! {
     }
     Mfu "mfu" {
         page "MFU, %" [number] => |row| row.mfu().into();
-        terminal "MFU %" [number] => |row| Some(row.mfu());
+        terminal "MFU %" [number, extra(4)] => |row| Some(row.mfu());
         csv 29 "mfu" => |row| number(Some(row.run.mfu));
         sort => |row| SortValue::Number(Some(row.run.mfu));
     }
@@ -166,13 +166,13 @@ columns! {
     }
     Spare "spare" {
         page "Spare GiB" [number] => |row| cells::gib(row.run.layout.memory.free_bytes).into();
-        terminal "spare GiB" [number] => |row| Some(cells::gib(row.run.layout.memory.free_bytes));
+        terminal "spare GiB" [number, extra(5)] => |row| Some(cells::gib(row.run.layout.memory.free_bytes));
         csv 31 "spare_bytes" => |row| number(Some(row.run.layout.memory.free_bytes));
         sort => |row| SortValue::Number(Some(row.run.layout.memory.free_bytes));
     }
     Confidence "confidence" {
         page "Confidence" => |row| row.run.layout.confidence.to_string().into();
-        terminal "confidence" => |row| Some(row.run.layout.confidence.to_string());
+        terminal "confidence" [extra(2)] => |row| Some(row.run.layout.confidence.to_string());
         csv 32 "confidence" => |row| Some(row.run.layout.confidence.to_string());
     }
 }
@@ -188,15 +188,15 @@ columns! {
         page "Layout" [main] => |row| {
             PageCell::new(Some(row.run.layout.candidate.to_string()), row.recipe.map(ToString::to_string))
         };
-        terminal "layout" => |row| Some(row.run.layout.candidate.to_string());
+        terminal "layout" [wraps] => |row| Some(row.run.layout.candidate.to_string());
     }
     Precision "dtype" {
         page "Precision" => |row| row.precision().into();
-        terminal "precision" => |row| Some(row.precision());
+        terminal "precision" [extra(1)] => |row| Some(row.precision());
     }
     Gbs "gbs" {
         page "GBS" [number] => |row| row.run.layout.candidate.gbs.to_string().into();
-        terminal "GBS" [number] => |row| {
+        terminal "GBS" [number, extra(3)] => |row| {
             let is_chosen = !row.question.gbs.are_fixed();
             is_chosen.then(|| row.run.layout.candidate.gbs.to_string())
         };
@@ -207,7 +207,7 @@ columns! {
             let step = row.run.layout.step_time_s;
             PageCell::new(Some(readable(step.mid)), Some(readable_range((step.low, step.high), readable)))
         };
-        terminal "step s" [number] => |row| {
+        terminal "step s" [number, extra(4)] => |row| {
             let step = row.run.layout.step_time_s;
             Some(format!("{} ({})", readable(step.mid), readable_range((step.low, step.high), readable)))
         };
@@ -225,20 +225,20 @@ columns! {
     }
     Mfu "mfu" {
         page "MFU, %" [number] => |row| row.mfu().into();
-        terminal "MFU %" [number] => |row| Some(row.mfu());
+        terminal "MFU %" [number, extra(5)] => |row| Some(row.mfu());
         sort => |row| SortValue::Number(Some(row.run.mfu));
     }
     Spare "spare" {
         page "Spare GiB" [number] => |row| cells::gib(row.run.layout.memory.free_bytes).into();
-        terminal "spare GiB" [number] => |row| Some(cells::gib(row.run.layout.memory.free_bytes));
+        terminal "spare GiB" [number, extra(6)] => |row| Some(cells::gib(row.run.layout.memory.free_bytes));
         sort => |row| SortValue::Number(Some(row.run.layout.memory.free_bytes));
     }
     Confidence "confidence" {
         page "Confidence" => |row| row.run.layout.confidence.to_string().into();
-        terminal "confidence" => |row| Some(row.run.layout.confidence.to_string());
+        terminal "confidence" [extra(2)] => |row| Some(row.run.layout.confidence.to_string());
     }
     Published "published" {
-        terminal "published by" => |row| row.recipe.map(ToString::to_string);
+        terminal "published by" [extra(7)] => |row| row.recipe.map(ToString::to_string);
     }
 }
 

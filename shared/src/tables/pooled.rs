@@ -9,18 +9,18 @@ columns! {
     PooledColumn of PooledRuns;
 
     Runs "runs" {
-        terminal "repeats pooled" => |pooled| Some(pooled.label.clone());
+        terminal "repeats pooled" [wraps] => |pooled| Some(pooled.label.clone());
     }
     Mean "mean" {
         terminal "mean s" [number] => |pooled| Some(cells::seconds(pooled.mean_s));
     }
     Interval "interval" {
-        terminal "95 % interval s" => |pooled| {
+        terminal "95 % interval s" [extra(1)] => |pooled| {
             Some(format!("{} to {}", cells::seconds(pooled.low_s), cells::seconds(pooled.high_s)))
         };
     }
     RunToRun "run_to_run" {
-        terminal "run to run %" [number] => |pooled| {
+        terminal "run to run %" [number, extra(2)] => |pooled| {
             pooled.run_to_run_percent.map(|percent| format!("{percent:.2}"))
         };
     }
@@ -30,6 +30,6 @@ columns! {
         };
     }
     Verdict "verdict" {
-        terminal "verdict" => |pooled| Some(pooled.against.as_ref()?.verdict.title().to_owned());
+        terminal "verdict" [wraps] => |pooled| Some(pooled.against.as_ref()?.verdict.title().to_owned());
     }
 }

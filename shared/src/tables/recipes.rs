@@ -44,11 +44,11 @@ columns! {
         sort => |recipe| SortValue::Text(recipe.id.dtype.title().to_owned());
     }
     Layers "layers" {
-        terminal "layers" [number] => |recipe| whole(Some(recipe.layers));
+        terminal "layers" [number, extra(11)] => |recipe| whole(Some(recipe.layers));
         csv 8 "layers" => |recipe| whole(Some(recipe.layers));
     }
     SeqLen "seq_len" {
-        terminal "seq" [number] => |recipe| whole(Some(recipe.seq_len));
+        terminal "seq" [number, extra(10)] => |recipe| whole(Some(recipe.seq_len));
         csv 7 "seq_len" => |recipe| whole(Some(recipe.seq_len));
     }
     Layout "layout" {
@@ -60,41 +60,41 @@ columns! {
         };
     }
     Tp "tp" {
-        terminal "TP" [number] => |recipe| whole(Some(recipe.degrees.tp));
+        terminal "TP" [number, extra(4)] => |recipe| whole(Some(recipe.degrees.tp));
         csv 9 "tp" => |recipe| whole(Some(recipe.degrees.tp));
     }
     Pp "pp" {
-        terminal "PP" [number] => |recipe| whole(Some(recipe.degrees.pp));
+        terminal "PP" [number, extra(4)] => |recipe| whole(Some(recipe.degrees.pp));
         csv 10 "pp" => |recipe| whole(Some(recipe.degrees.pp));
     }
     Cp "cp" {
-        terminal "CP" [number] => |recipe| whole(Some(recipe.degrees.cp));
+        terminal "CP" [number, extra(4)] => |recipe| whole(Some(recipe.degrees.cp));
         csv 11 "cp" => |recipe| whole(Some(recipe.degrees.cp));
     }
     Ep "ep" {
         csv 12 "ep" => |recipe| whole(recipe.printed_ep);
     }
     Vp "vp" {
-        terminal "VP" [number] => |recipe| whole(vp(recipe));
+        terminal "VP" [number, extra(6)] => |recipe| whole(vp(recipe));
         csv 13 "vp" => |recipe| whole(vp(recipe));
     }
     Dp "dp" {
-        terminal "DP" [number] => |recipe| whole(Some(scenario(recipe)?.layout.dp()));
+        terminal "DP" [number, extra(7)] => |recipe| whole(Some(scenario(recipe)?.layout.dp()));
         csv 14 "dp" => |recipe| whole(Some(scenario(recipe)?.layout.dp()));
     }
     Mbs "mbs" {
-        terminal "MBS" [number] => |recipe| whole(Some(recipe.mbs));
+        terminal "MBS" [number, extra(8)] => |recipe| whole(Some(recipe.mbs));
         csv 15 "mbs" => |recipe| whole(Some(recipe.mbs));
     }
     Gbs "gbs" {
         page "GBS" [number] => |recipe| recipe.gbs.to_string().into();
-        terminal "GBS" [number] => |recipe| whole(Some(recipe.gbs));
+        terminal "GBS" [number, extra(2)] => |recipe| whole(Some(recipe.gbs));
         csv 16 "gbs" => |recipe| whole(Some(recipe.gbs));
         sort => |recipe| SortValue::Number(Some(recipe.gbs.into()));
     }
     Ga "ga" {
         page "MBS · GA" [number] => |recipe| format!("{} · {}", recipe.mbs, recipe.ga()).into();
-        terminal "GA" [number] => |recipe| whole(Some(scenario(recipe)?.batch.ga()));
+        terminal "GA" [number, extra(9)] => |recipe| whole(Some(scenario(recipe)?.batch.ga()));
         csv 17 "ga" => |recipe| whole(Some(scenario(recipe)?.batch.ga()));
     }
     StepTime "step-time" {
@@ -105,7 +105,7 @@ columns! {
     }
     Tokens "tokens" {
         page "Tokens/s" [number] => |recipe| tokens(recipe).map(group_digits).into();
-        terminal "tokens/s" [number] => |recipe| number(tokens(recipe));
+        terminal "tokens/s" [number, extra(5)] => |recipe| number(tokens(recipe));
         csv 21 "tokens_per_s" => |recipe| number(tokens(recipe));
         sort => |recipe| SortValue::Number(tokens(recipe));
     }
@@ -113,7 +113,7 @@ columns! {
         page "MFU, %" [number] => |recipe| {
             baseline(recipe).map(|baseline| baseline.printed_mfu_pct.clone()).into()
         };
-        terminal "MFU %" [number] => |recipe| mfu(recipe).map(super::cells::percent);
+        terminal "MFU %" [number, extra(1)] => |recipe| mfu(recipe).map(super::cells::percent);
         csv 22 "mfu" => |recipe| number(mfu(recipe));
         sort => |recipe| SortValue::Number(mfu(recipe));
     }
@@ -121,7 +121,7 @@ columns! {
         page "Days for 1T" [number] => |recipe| {
             baseline(recipe).map(|baseline| baseline.printed_days_1t.clone()).into()
         };
-        terminal "days 1T" [number] => |recipe| number(days(recipe));
+        terminal "days 1T" [number, extra(3)] => |recipe| number(days(recipe));
         csv 23 "time_to_train_days" => |recipe| number(days(recipe));
         sort => |recipe| SortValue::Number(days(recipe));
     }

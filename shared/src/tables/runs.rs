@@ -18,7 +18,7 @@ columns! {
     }
     Ran "ran" {
         page "Ran" [order("-ran_at")] => |run| minute(&run.ran_at).into();
-        terminal "ran" => |run| Some(minute(&run.ran_at));
+        terminal "ran" [extra(1)] => |run| Some(minute(&run.ran_at));
         csv 1 "ran_at" => |run| Some(run.ran_at.clone());
     }
     Received "received" {
@@ -48,19 +48,19 @@ columns! {
     }
     Tokens "tokens" {
         page "Tokens/s" [number, order("-tokens_per_s")] => |run| run.tokens_per_s.map(group_digits).into();
-        terminal "tokens/s" [number] => |run| run.tokens_per_s.map(group_digits);
+        terminal "tokens/s" [number, extra(4)] => |run| run.tokens_per_s.map(group_digits);
         csv 10 "tokens_per_s" => |run| number(run.tokens_per_s);
     }
     Mfu "mfu" {
         page "MFU, %" [number, main, order("-mfu")] => |run| cells::mfu(run.mfu, run.convention, None);
-        terminal "MFU %" [number] => |run| run.mfu.map(cells::percent);
+        terminal "MFU %" [number, extra(3)] => |run| run.mfu.map(cells::percent);
         csv 11 "mfu" => |run| number(run.mfu);
     }
     OfPublished "of_published" {
         page "Of published, %" [number, main, order("-speed_percent")] => |run| {
             cells::of_published(run.baseline).into()
         };
-        terminal "published %" [number] => |run| cells::of_published(run.baseline);
+        terminal "published %" [number, extra(2)] => |run| cells::of_published(run.baseline);
         csv 12 "speed_percent" => |run| number(run.baseline.and_then(|baseline| baseline.speed_percent));
     }
     Planned "planned" {
@@ -68,7 +68,7 @@ columns! {
             |run| cells::planned(run.plan);
     }
     Name "name" {
-        terminal "run" => |run| Some(match (&run.campaign, &run.run) {
+        terminal "run" [wraps] => |run| Some(match (&run.campaign, &run.run) {
             (Some(campaign), Some(name)) => format!("{campaign}/{name}#{}", run.repeat.unwrap_or(1)),
             _ => run.path.clone(),
         });

@@ -12,7 +12,7 @@ for (const [model, title] of [
 ]) {
   test(`how many H100 or B200 train ${title} on 10T tokens, by keyboard only`, async ({ page }) => {
     await page.goto("/");
-    await expect(verdict(page)).toHaveText(/^[\d,]+ × B200 finish in about [\d.]+ days, for a \$[\d.]+M share of a reservation\.$/);
+    await expect(verdict(page)).toHaveText(/^[\d,]+ × B200 finish in about [\d.]+ days, for \$[\d.]+M at reserved prices\.$/);
     await page.locator("#ask-model").focus();
     await page.keyboard.press("ControlOrMeta+A");
     await page.keyboard.type(model);
@@ -76,7 +76,7 @@ test("a deadline that can't be met offers changes that meet it, and Ctrl-Z takes
   const change = cards(page).getByRole("button", { name: /^Allow [\d.]+ days$/ });
   await expect(cards(page).getByRole("button", { name: /^(Use [\d,]+ GPUs|Train on [\d.]+[BT] tokens)$/ })).toHaveCount(2);
   await change.click();
-  await expect(verdict(page)).toHaveText(/^64 × H100 finish in about \d+ days, for a \$[\d.]+[kM] share of a reservation\.$/);
+  await expect(verdict(page)).toHaveText(/^64 × H100 finish in about \d+ days, for \$[\d.]+[kM] at reserved prices\.$/);
   await page.keyboard.press("ControlOrMeta+z");
   await expect(verdict(page)).toContainText("No plan finishes within 5 days");
   // Nothing is left to undo: the page stays.
@@ -89,7 +89,7 @@ test("the question asks how likely the deadline must be met, and the plan for th
   await page.goto("/?v=1&m=llama3.1-8b&t=10T&gs=h100&by=20d");
   await expect(page.locator(".verdict-line > p").first()).toContainText("It meets the deadline of 20 days 9 times in 10, if the software performs as predicted.");
   const sure = (await verdict(page).textContent()).match(/^[\d,]+/)[0];
-  await page.locator("#ask-chance").selectOption("as likely as not");
+  await page.locator("#ask-chance").selectOption("5 times in 10");
   await expect(page).toHaveURL(/odds=even/);
   const safe = cards(page).locator(".other-chance button");
   await expect(safe).toHaveText(`${sure} GPUs`);
@@ -152,7 +152,7 @@ test("a number of GPUs may have a comma", async ({ page }) => {
 
 test("a lock asks for the best plan with it", async ({ page }) => {
   await page.goto("/?v=1&m=llama3.1-70b&t=10T&gs=h100%2Cb200&by=60d");
-  await cards(page).nth(0).getByRole("button", { name: "Use this" }).click();
+  await cards(page).nth(0).getByRole("button", { name: "Show this plan" }).click();
   await expect(details(page)).toBeVisible();
   await page.getByText("All settings").click();
   await page.locator("#field-tp").fill("3");
@@ -391,7 +391,7 @@ test("a chosen plan is announced, with a way to it", async ({ page }) => {
   await page.goto("/");
   await expect(details(page)).toBeVisible();
   await expect(page.locator(".shown")).toBeVisible();
-  await page.getByRole("button", { name: "Use this" }).first().click();
+  await page.getByRole("button", { name: "Show this plan" }).first().click();
   const notice = page.getByRole("status").filter({ hasText: "is shown below." });
   await expect(notice).toContainText("H100");
   await notice.getByRole("button", { name: "See it" }).click();
@@ -405,7 +405,7 @@ test("two notes at once are drawn one above the other", async ({ page }) => {
   await expect(details(page)).toBeVisible();
   await expect(page.locator(".shown")).toBeVisible();
   await cards(page).first().getByRole("button", { name: /^Save/ }).click();
-  await page.getByRole("button", { name: "Use this" }).first().click();
+  await page.getByRole("button", { name: "Show this plan" }).first().click();
   const notes = page.locator(".passing p");
   await expect(notes).toHaveCount(2);
   const [saved, shown] = await Promise.all([notes.first().boundingBox(), notes.last().boundingBox()]);

@@ -5,7 +5,7 @@ const rows = (page) => page.locator(".layout-table .row-button");
 
 test("a first visit shows an answered question, and a layout can be chosen and left again", async ({ page }) => {
   await page.goto("/");
-  await expect(verdict(page)).toHaveText(/^[\d,]+ × B200 finish in about [\d.]+ days, for a \$[\d.]+M share of a reservation\.$/);
+  await expect(verdict(page)).toHaveText(/^[\d,]+ × B200 finish in about [\d.]+ days, for \$[\d.]+M at reserved prices\.$/);
   // The ten best, and the published one.
   await expect(rows(page)).toHaveCount(11);
   await rows(page).nth(6).click();

@@ -376,7 +376,7 @@ pub(crate) struct Compared {
     pub(crate) headline: String,
     /// The line of the log with the failure of a run alone.
     pub(crate) failure_line: Option<u64>,
-    /// The same as one word, for its colour.
+    /// What the colour shows.
     pub(crate) outcome: Outcome,
     /// Why runs are not comparable.
     pub(crate) unlike: Vec<String>,
@@ -417,7 +417,7 @@ pub(crate) enum Outcome {
     FarBelowPublished,
     /// A run alone that was not scored.
     Unscored(Status),
-    /// Several runs.
+    /// Several runs, with the worst verdict on any of them.
     Compared(Verdict),
 }
 

@@ -3,6 +3,7 @@
 use super::WorkerMessage;
 use super::plan::Refusal;
 use serde::{Deserialize, Serialize};
+use trainplan_shared::cost::PurchaseForm;
 use trainplan_shared::estimate::{MemoryMargin, MemoryVerdict};
 use trainplan_shared::message::Front;
 use trainplan_shared::question::{Chance, Objective, PlanFacts};
@@ -108,6 +109,9 @@ pub(crate) struct AskedGpu {
     pub(crate) memory_gib: f64,
     /// The price of a GPU-hour, from lowest to highest; none if unknown.
     pub(crate) price: Option<(f64, f64)>,
+    /// The form of purchase of the assumed price; none for a price of the user's.
+    #[serde(default)]
+    pub(crate) form: Option<PurchaseForm>,
     /// How the GPUs are paid for, and for how long they must be rented, if the price is assumed.
     pub(crate) purchase: Option<String>,
     /// The GPU type from whose price the assumed one is estimated.
@@ -219,7 +223,7 @@ pub(crate) struct FoundAnswer {
     /// The best plan, or the one nearest to the goal; none if no layout works.
     pub(crate) plan: Option<FoundPlan>,
     /// The best layouts on as many GPUs.
-    pub(crate) layouts: Vec<FoundPlan>,
+    pub(crate) layouts: Vec<FoundFamily>,
     /// The layout of a published recipe on as many GPUs, with the recipe's id.
     pub(crate) published: Option<(String, FoundPlan)>,
     /// The number of layouts that were considered.
@@ -238,6 +242,21 @@ pub(crate) struct FoundAnswer {
     pub(crate) unmet: Option<FoundUnmet>,
     /// Changes of the question with which a plan reaches the goal.
     pub(crate) changes: Vec<FoundChange>,
+}
+
+/// Layouts that differ only in their chunks of each pipeline stage (VP).
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct FoundFamily {
+    pub(crate) best: FoundPlan,
+    /// The others, best first.
+    pub(crate) others: Vec<FoundPlan>,
+}
+
+impl FoundFamily {
+    /// Returns its layouts, best first.
+    pub(crate) fn plans(&self) -> impl Iterator<Item = &FoundPlan> {
+        std::iter::once(&self.best).chain(&self.others)
+    }
 }
 
 /// A change of the question with which a plan reaches the goal.

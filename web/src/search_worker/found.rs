@@ -1,13 +1,19 @@
 //! What the search found, as messages.
 
 use crate::message::search::{
-    AskedGoal, AskedGpu, AskedQuestion, FoundAnswer, FoundChange, FoundPlan, FoundUnmet, Spread, Trust,
+    AskedGoal, AskedGpu, AskedQuestion, FoundAnswer, FoundChange, FoundFamily, FoundPlan, FoundUnmet, Spread, Trust,
 };
 use trainplan_shared::estimate::Confidence;
 use trainplan_shared::link;
 use trainplan_shared::precision::Dtype;
 use trainplan_shared::question::{Goal, GpuAnswer, GpuOffer, PlannedRun, Question, Relaxation, Unmet};
-use trainplan_shared::search::Rule;
+use trainplan_shared::search::{Candidate, Rule};
+
+/// Families of layouts that the page lists.
+const LISTED_FAMILIES: usize = 10;
+
+/// Layouts among which they are looked for. Many differ only in VP.
+pub(super) const LISTED: usize = 3 * LISTED_FAMILIES;
 
 const GIB: f64 = 1_073_741_824.0;
 
@@ -39,6 +45,7 @@ fn asked_gpu(offer: &GpuOffer) -> AskedGpu {
         name: offer.gpu.name.clone(),
         memory_gib: offer.gpu.hbm_gb,
         price: offer.price.as_ref().map(|price| (price.per_gpu_hour.low, price.per_gpu_hour.high)),
+        form: offer.price.and_then(|price| price.source.form()),
         purchase: offer.price.and_then(|price| price.source.purchase()),
         price_from: offer.price.and_then(|price| price.source.estimated_from()).map(str::to_string),
         whole_term: offer.price.and_then(|price| price.whole_term()).map(|term| (term.low, term.high)),
@@ -97,7 +104,7 @@ pub(super) fn answer(question: &Question, offer: &GpuOffer, answer: &GpuAnswer) 
     let discarded = Rule::ALL.into_iter().map(|rule| (rule.title().to_string(), counts.discarded_by(rule)));
     FoundAnswer {
         plan: answer.best().or(answer.layouts.first()).map(plan),
-        layouts: answer.layouts.iter().map(plan).collect(),
+        layouts: families(&answer.layouts, plan),
         published: answer.published.as_ref().map(|(recipe, run)| (recipe.id.to_string(), plan(run))),
         considered: counts.combinations,
         working: counts.valid() - counts.discarded_by(Rule::Memory),
@@ -115,6 +122,23 @@ pub(super) fn answer(question: &Question, offer: &GpuOffer, answer: &GpuAnswer) 
         }),
         changes: answer.relaxations.iter().map(change).collect(),
     }
+}
+
+/// Returns the layouts in families, the best first, at most as many as the page lists.
+fn families(layouts: &[PlannedRun], plan: impl Fn(&PlannedRun) -> FoundPlan) -> Vec<FoundFamily> {
+    let without_chunks = |run: &PlannedRun| Candidate { vp: 1, ..run.layout.candidate };
+    let mut families: Vec<(Candidate, FoundFamily)> = Vec::new();
+    for run in layouts {
+        let its = without_chunks(run);
+        match families.iter().position(|(of, _)| *of == its) {
+            Some(place) => families[place].1.others.push(plan(run)),
+            None if families.len() < LISTED_FAMILIES => {
+                families.push((its, FoundFamily { best: plan(run), others: Vec::new() }));
+            }
+            None => {}
+        }
+    }
+    families.into_iter().map(|(_, family)| family).collect()
 }
 
 fn change(change: &Relaxation) -> FoundChange {

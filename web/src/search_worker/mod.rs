@@ -70,7 +70,7 @@ async fn answer(number: u32, query: &str) -> Result<(), Replaced> {
         let asked = if task == Task::OnRoundCounts { &round } else { &question };
         let offer = bf16[index].as_ref().filter(|_| task == Task::InBf16).unwrap_or(&asked.offers[index]);
         let plan = |run: &PlannedRun| Box::new(found::plan(asked, offer, run));
-        let mut survey = Survey::new(asked, offer);
+        let mut survey = Survey::new(asked, offer).listing(found::LISTED);
         pause(number).await?;
         while let Ok(point) = survey.step() {
             if let Some(run) = point.filter(|_| task != Task::InBf16) {

@@ -1,20 +1,23 @@
 //! Compares runs, and prepares the comparison for the page.
 
 use super::headline::{self, headline, label, not_comparable, notes, outcome};
+use super::typography::{about_steps, page_cells, unbroken};
 use super::{files, runs};
 use crate::message::{
     Compared, ComparisonFormat, Plot, PlotLevel, PlotLine, RequestError, Row, RowStatus, Saved, Setting,
     Source, Table,
 };
 use std::rc::Rc;
-use trainplan_shared::compare::{Comparison, ComparisonOptions, Curve, ReferenceLevelKind, RunFigures};
+use trainplan_shared::compare::{
+    Comparison, ComparisonOptions, ConfigurationRow, Curve, ReferenceLevelKind, RunFigures,
+};
 use trainplan_shared::comparison_file::ComparisonDocument;
 use trainplan_shared::field::Field;
 use trainplan_shared::log::{Status, Window};
 use trainplan_shared::result::{Report, RunResult, Scoring, View, sentence};
-use trainplan_shared::tables::{ComparedRun, ComparisonColumn, PooledColumn};
+use trainplan_shared::tables::{ComparedRun, ComparisonColumn, PooledColumn, cells};
 use trainplan_shared::text::capital;
-use trainplan_shared::units::minute;
+use trainplan_shared::units::{minute, parse_decimal};
 
 /// The number of recent runs that are searched for the newest comparison.
 const RECENT: usize = 50;
@@ -30,12 +33,12 @@ pub(super) async fn compare(ids: Vec<String>, view: View) -> Result<Compared, Re
         _ => None,
     };
     Ok(Compared {
-        headline: headline(&comparison),
+        headline: unbroken(&headline(&comparison)),
         failure_line,
         outcome: outcome(&comparison),
-        unlike: not_comparable(&comparison),
-        notes: notes(&comparison),
-        method: comparison.difference.method.clone(),
+        unlike: all_unbroken(&not_comparable(&comparison)),
+        notes: all_unbroken(&notes(&comparison)),
+        method: unbroken(&comparison.difference.method),
         pooled: pooled(&comparison),
         step_time: Plot { levels: levels(&comparison), ..plot(&comparison, &comparison.curves.step_time_s) },
         loss: plot(&comparison, &comparison.curves.loss),
@@ -43,9 +46,13 @@ pub(super) async fn compare(ids: Vec<String>, view: View) -> Result<Compared, Re
         rows: ComparedRun::all(&comparison, asked).iter().map(row).collect(),
         missing,
         on_server,
-        scored: scored(&comparison, asked).unwrap_or_default(),
+        scored: about_steps(&scored(&comparison, asked).unwrap_or_default()),
         source: source(&runs, &comparison),
     })
+}
+
+fn all_unbroken(lines: &[String]) -> Vec<String> {
+    lines.iter().map(|line| unbroken(line)).collect()
 }
 
 /// Returns which steps of a run alone are scored and why, and where to choose others.
@@ -171,16 +178,16 @@ fn row(run: &ComparedRun<'_>) -> Row {
     let reasons = item.comparable.reasons.iter().filter(|_| item.status == Status::Scored);
     let reasons = reasons.map(|reason| format!("Not comparable: {}", sentence(reason)));
     let remarks = item.reason.iter().cloned().chain(reasons).chain(item.notes.iter().cloned());
-    let remarks = remarks.map(|remark| sentence(&remark)).filter(|remark| !in_headline(remark)).collect();
+    let remarks = remarks.map(|remark| sentence(&remark)).filter(|remark| !in_headline(remark));
     Row {
         number: 0,
         id: item.id.clone(),
         path: item.label.clone(),
         status: RowStatus::Read(item.status),
-        remarks,
+        remarks: remarks.map(|remark| unbroken(&remark)).collect(),
         campaign: item.campaign.clone(),
         cluster: item.cluster.clone(),
-        cells: ComparisonColumn::page_cells(run),
+        cells: page_cells(ComparisonColumn::page_cells(run)),
     }
 }
 
@@ -188,9 +195,14 @@ fn row(run: &ComparedRun<'_>) -> Row {
 fn pooled(comparison: &Comparison) -> Table {
     let table = PooledColumn::terminal(&comparison.pooled).without_empty_columns();
     let cell = |cell: &Option<String>| cell.clone().unwrap_or_else(|| "–".into());
+    // A comma before the unit, as in the table of runs.
+    let title = |title: &String| match title.rsplit_once(' ') {
+        Some((name, unit @ ("s" | "%"))) => format!("{}, {unit}", capital(name)),
+        _ => capital(title),
+    };
     Table {
-        caption: "Repeats".into(),
-        head: table.titles.iter().map(|title| capital(title)).collect(),
+        caption: "Repeats: runs with the same settings, pooled".into(),
+        head: table.titles.iter().map(title).collect(),
         rows: table.rows.iter().map(|row| row.iter().map(cell).collect()).collect(),
     }
 }
@@ -235,11 +247,18 @@ fn levels(comparison: &Comparison) -> Vec<PlotLevel> {
     levels
 }
 
-fn setting(setting: &trainplan_shared::compare::ConfigurationRow) -> Setting {
+/// Returns the row of a setting. The page has memory in GiB, where the file has bytes.
+fn setting(setting: &ConfigurationRow) -> Setting {
+    let memory = setting.label.strip_suffix(", bytes");
+    let value = |value: &Option<String>| {
+        let value = value.as_deref().unwrap_or_default();
+        let bytes = memory.and_then(|_| parse_decimal(value));
+        bytes.map_or_else(|| value.to_string(), cells::gib)
+    };
     Setting {
         group: setting.group.title().to_string(),
-        label: setting.label.clone(),
-        values: setting.values.iter().map(|value| value.clone().unwrap_or_default()).collect(),
+        label: memory.map_or_else(|| setting.label.clone(), |memory| format!("{memory}, GiB")),
+        values: setting.values.iter().map(value).collect(),
         differs: setting.differs,
     }
 }

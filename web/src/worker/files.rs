@@ -2,6 +2,7 @@
 
 use super::log_text::{LogText, slice, unpacked};
 use super::post;
+use super::typography::{page_cells, unbroken};
 use crate::message::results::{ForPage, LogSection};
 use crate::message::{LogCurve, Refusal, Row, RowStatus, Saved, TableFormat};
 use std::cell::RefCell;
@@ -280,7 +281,7 @@ impl Taken {
 
     fn row(&self, view: &View) -> Row {
         let report = self.report(view);
-        let cells = LogColumn::page_cells(&report);
+        let cells = page_cells(LogColumn::page_cells(&report));
         let mut remarks: Vec<String> = report.reason.into_iter().collect();
         // Of what was not scored the reason says enough.
         let reasons = report.comparable.reasons.iter().filter(|_| report.status == Status::Scored);
@@ -293,7 +294,7 @@ impl Taken {
             number: self.number,
             id: report.id.unwrap_or_default(),
             status: RowStatus::Read(report.status),
-            remarks,
+            remarks: remarks.iter().map(|remark| unbroken(remark)).collect(),
             campaign: carried.map(|carried| carried.campaign.clone()),
             cluster: carried.map(|carried| carried.cluster.clone()),
             cells,

@@ -20,9 +20,11 @@ pub(super) fn label(comparison: &Comparison, place: usize) -> &str {
 const AS_PUBLISHED: f64 = 97.0;
 const NEARLY_AS_PUBLISHED: f64 = 90.0;
 
-/// Returns the verdict; for a run alone, whether it was scored, and how near it comes to the published speed.
+/// Returns the verdict, of several runs the worst; for a run alone, whether it was scored, and how near it comes to the published
+/// speed.
 pub(super) fn outcome(comparison: &Comparison) -> Outcome {
-    match (comparison.verdict, comparison.items.first()) {
+    let verdicts = comparison.verdicts().into_iter().map(|one| one.verdict);
+    match (verdicts.max_by_key(|verdict| severity(*verdict)), comparison.items.first()) {
         (Some(verdict), _) => Outcome::Compared(verdict),
         (None, Some(item)) if item.status != Status::Scored => Outcome::Unscored(item.status),
         (None, item) => item.and_then(speed_percent).map_or(Outcome::Alone, |percent| match percent {
@@ -30,6 +32,16 @@ pub(super) fn outcome(comparison: &Comparison) -> Outcome {
             NEARLY_AS_PUBLISHED.. => Outcome::BelowPublished,
             _ => Outcome::FarBelowPublished,
         }),
+    }
+}
+
+/// Returns the place of a verdict among those on several runs, the worst last.
+const fn severity(verdict: Verdict) -> u8 {
+    match verdict {
+        Verdict::Faster => 0,
+        Verdict::NoDifference | Verdict::Mixed => 1,
+        Verdict::Slower => 2,
+        Verdict::NotComparable => 3,
     }
 }
 
@@ -203,6 +215,22 @@ mod tests {
         assert_eq!(outcome(ms_at(95.0)), Outcome::BelowPublished);
         assert_eq!(outcome(ms_at(75.0)), Outcome::FarBelowPublished);
         assert_eq!(super::outcome(&compare(&[&run("train", 1, 12_000)])), Outcome::Alone);
+    }
+
+    #[test]
+    fn several_runs_have_the_worst_of_their_verdicts() {
+        let outcome = |others: [&RunResult; 2]| {
+            let comparison = compare(&[&run(LLAMA, 1, 12_000), others[0], others[1]]);
+            assert_eq!(comparison.verdict, Some(Verdict::Mixed));
+            outcome(&comparison)
+        };
+        let (faster, alike, slower) =
+            (run(LLAMA, 2, 11_000), run(LLAMA, 3, 12_010), run(LLAMA, 4, 12_600));
+        let unlike = run("pretrain_llama3.1_8b_fp8_16", 5, 12_000);
+        assert_eq!(outcome([&faster, &alike]), Outcome::Compared(Verdict::NoDifference));
+        assert_eq!(outcome([&slower, &faster]), Outcome::Compared(Verdict::Slower));
+        assert_eq!(outcome([&alike, &slower]), Outcome::Compared(Verdict::Slower));
+        assert_eq!(outcome([&unlike, &slower]), Outcome::Compared(Verdict::NotComparable));
     }
 
     #[test]

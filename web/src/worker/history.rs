@@ -1,12 +1,17 @@
 //! Step times over time, as the server judges them.
 
 use super::server;
+use super::typography::unbroken;
 use crate::message::{CheckLine, RequestError, RunAlert, TimeLine, TimePoint};
 use std::cmp::Reverse;
 use trainplan_shared::api::{
     Acknowledgement, AcknowledgementRequest, AlertRecord, AlertRecords, RunHistories,
 };
-use trainplan_shared::history::{self, ChangePoint, CheckOutcome, ThresholdCheck, ThresholdKind};
+use trainplan_shared::field::Field;
+use trainplan_shared::history::{
+    self, ChangePoint, CheckOutcome, ThresholdCheck, ThresholdKind, TimeLineKey,
+};
+use trainplan_shared::link;
 use trainplan_shared::units::{minute, signed, significant};
 use web_sys::js_sys::Date;
 
@@ -65,7 +70,7 @@ fn time_line(series: &history::TimeLine) -> TimeLine {
         usual_s: point.measured_s().and_then(|_| usual(&series.change_points, place)),
         change: series.change_points.iter().find(|change| change.index == place).map(|change| {
             format!(
-                "{} % from here on: {} s before, {} s after",
+                "{}\u{a0}% from here on: {} s before, {} s after",
                 signed(change.percent, 1),
                 significant(change.before_s, 4),
                 significant(change.after_s, 4)
@@ -75,7 +80,7 @@ fn time_line(series: &history::TimeLine) -> TimeLine {
     });
     TimeLine {
         key: format!("{:?}", series.key),
-        title: series.key.label(),
+        title: title(&series.key),
         recipe: series.key.recipe.clone(),
         cluster: series.key.cluster.clone(),
         points: points.collect(),
@@ -85,11 +90,27 @@ fn time_line(series: &history::TimeLine) -> TimeLine {
     }
 }
 
+/// Returns the title of a time line. Without a recipe of their own, runs are called what they ran, such as
+/// `llama3.1-8b/h100/fp8/8@25.04, GBS 64`.
+fn title(key: &TimeLineKey) -> String {
+    let scenario = key.scenario.as_deref().filter(|_| key.recipe.is_none());
+    let scenario = scenario.map(|scenario| link::read(scenario).spec).unwrap_or_default();
+    let value = |(field, text): (Field, &str)| match field {
+        Field::Recipe | Field::Model => text.to_string(),
+        _ => format!("{} {text}", field.label()),
+    };
+    let values: Vec<String> = scenario.iter().map(value).collect();
+    match values.is_empty() {
+        true => key.label(),
+        false => TimeLineKey { recipe: Some(values.join(", ")), ..key.clone() }.label(),
+    }
+}
+
 /// Returns what the page shows of a check; none if the threshold could not judge the run.
 fn check_line(series: &history::TimeLine, check: &ThresholdCheck) -> Option<CheckLine> {
     let newest_change = series.change_points.last().map(|change| change.point.clone());
     (check.outcome != CheckOutcome::NotJudged).then(|| CheckLine {
-        text: check.text.clone(),
+        text: unbroken(&check.text),
         is_regression: check.outcome == CheckOutcome::Regression,
         first_changed: newest_change.filter(|_| check.kind == ThresholdKind::Change),
     })
@@ -99,4 +120,22 @@ fn check_line(series: &history::TimeLine, check: &ThresholdCheck) -> Option<Chec
 fn usual(changes: &[ChangePoint], place: usize) -> Option<f64> {
     let before = changes.iter().rev().find(|change| change.index <= place).map(|change| change.after_s);
     before.or_else(|| changes.first().map(|change| change.before_s))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_line_without_a_recipe_is_titled_by_labels() {
+        let key = |recipe: Option<&str>, scenario: Option<&str>| TimeLineKey {
+            recipe: recipe.map(str::to_string),
+            scenario: scenario.map(str::to_string),
+            cluster: Some("eos".into()),
+            ..TimeLineKey::default()
+        };
+        let own = key(None, Some("v=1&r=llama3.1-405b/h100/fp8/512@25.04&n=256&gbs=128"));
+        assert_eq!(title(&own), "llama3.1-405b/h100/fp8/512@25.04, GPUs 256, GBS 128 on eos");
+        assert_eq!(title(&key(Some("llama3.1-8b/h100/fp8/8@25.04"), None)), "llama3.1-8b/h100/fp8/8@25.04 on eos");
+    }
 }

@@ -15,6 +15,7 @@ mod plan;
 mod runs;
 mod server;
 mod share;
+mod typography;
 mod upload;
 
 use crate::message::plan::CalculatorRequest;

@@ -1,5 +1,6 @@
 //! Runs: dropped on the page, or on the server.
 
+use super::typography::page_cells;
 use super::{files, server};
 use crate::message::LINES;
 use crate::message::{RequestError, Row, RowStatus, Runs, Saved, Table};
@@ -62,7 +63,7 @@ fn row(summary: RunSummary) -> Row {
         path: title,
         remarks: is_unlike.then(|| "Not comparable".to_string()).into_iter().collect(),
         status: RowStatus::Read(summary.status),
-        cells: StoredRunColumn::page_cells(&summary),
+        cells: page_cells(StoredRunColumn::page_cells(&summary)),
         campaign: summary.campaign,
         cluster: summary.cluster,
     }

@@ -471,7 +471,7 @@ mod tests {
             line("m=llama3.1-70b&t=10T&gs=h100,b200&by=60d"),
             "Llama 3.1 70B · 10T · H100, B200 · by 60 days"
         );
-        assert!(line("m=kimi-k2&by=8w&odds=even").ends_with("by 8 weeks, as likely as not"));
+        assert!(line("m=kimi-k2&by=8w&odds=even").ends_with("by 8 weeks, 5 times in 10"));
         assert_eq!(line("m=kimi-k2&t=1T&gs=b200&bud=5M"), "Kimi K2 · 1T · B200 · for $5M");
         assert_eq!(line("m=kimi-k2&t=1T&gs=b200&nr=512"), "Kimi K2 · 1T · B200 · on 512 GPUs");
     }

@@ -152,11 +152,7 @@ fn card(
         let cost = other.cost.map_or(String::new(), |cost| format!(", for {}", cost_texts(cost, currency).0));
         let days = readable_days(other.days.mid);
         let over = if is_within(&other, budget) { "" } else { ", over the budget" };
-        let chance = match chance.other() {
-            Chance::Even => "have an even chance",
-            Chance::NineInTen => "are in time 9 times in 10",
-        };
-        let says = format!(" {chance}: {days} days{cost}{over}");
+        let says = format!(" are in time {}: {days} days{cost}{over}", chance.other().title());
         view! { <p class="other-chance">{count_button(plan, &other)} {says}</p> }
     });
     let take = {
@@ -209,8 +205,7 @@ fn card(
     let whole_term =
         whole_term.map_or("–".to_string(), |term| verdict::cost_range(term, found.paid_gpus, currency));
     let (energy, energy_spread) = energy_range(found.mwh);
-    let is_shown = move || plan.is_shown(&shown);
-    let is_pressed = is_shown.clone();
+    let is_pressed = move || plan.is_shown(&shown);
     let other_shown = {
         let (gpu, best) = (offer.gpu.id.clone(), found.clone());
         move || {
@@ -293,13 +288,12 @@ fn card(
             <button
                 type="button"
                 class="action"
-                class:primary=move || !is_shown()
                 aria-pressed=move || is_pressed().to_string()
                 on:click=take
             >
                 {
                     let shown = found.clone();
-                    move || if plan.is_shown(&shown) { "Shown below" } else { "Use this" }
+                    move || if plan.is_shown(&shown) { "Shown below" } else { "Show this plan" }
                 }
             </button>
         </div>
@@ -359,8 +353,8 @@ fn Evidence(offer: OfferFindings, found: FoundPlan, goal: AskedGoal) -> impl Int
         let (run, days) = (findings.best_measured(&offer)?, findings.best_as_measured_days(&offer)?);
         let share = (days / found.days.mid - 1.0) * 100.0;
         Some(format!(
-            " The plan is predicted to be {share:.0} % faster than any measured run on {}. At the throughput of the fastest ({}), \
-             it takes {} days.",
+            " The plan is predicted to be {share:.0}\u{a0}% faster than any measured run on {}. As fast as the fastest ({}), it \
+             takes {} days.",
             offer.gpu.name,
             run.release,
             readable_days(days)
@@ -374,7 +368,8 @@ fn Evidence(offer: OfferFindings, found: FoundPlan, goal: AskedGoal) -> impl Int
         view! { " " {count_button(plan, &safe)} " would still be in time." }
     });
     let measured = offer.answer.and_then(|answer| answer.with_measured_software);
-    let software = measured.map(|(software, days)| {
+    // One warning is enough: the speed of a measured run counts its software.
+    let software = measured.filter(|_| beyond.is_none()).map(|(software, days)| {
         format!(
             " Nobody published a run of this model on {} with {}; with {software}, which was measured there, it takes {} days.",
             offer.gpu.name,
@@ -471,7 +466,7 @@ fn Days(
                 {limit.map(|_| view! { <span class="of-limit">"deadline"</span> })}
                 {as_measured.map(|_| view! { <span class="of-as-measured">"as fast as measured"</span> })}
             </div>
-            {limit.map(|limit| view! { <small>{in_time(days, limit)} {bet}</small> })}
+            {limit.map(|limit| view! { <small>{in_time(days, limit)}{bet}</small> })}
         </div>
     }
 }
@@ -479,7 +474,7 @@ fn Days(
 /// Returns the chance that a plan meets a deadline, in words.
 fn in_time(Spread { low, mid, high }: Spread, limit: f64) -> String {
     let chance = chance_text(in_time_of_ten(Interval { low, mid, high }, limit));
-    format!("Chance to meet {}: {chance}", limit_text(limit))
+    format!("In time {chance}")
 }
 
 /// The memory of the fullest GPU.
@@ -535,8 +530,8 @@ fn change_title(field: Field, value: &str, currency: &str) -> String {
     let shown = value_title(field, value);
     match field {
         _ if value.is_empty() => format!("Clear {}", field.label().to_ascii_lowercase()),
-        Field::Chance if value == Chance::Even.id() => "Accept a 50 % chance to be in time".to_string(),
-        Field::Chance => "Require to be in time 9 times in 10".to_string(),
+        Field::Chance if value == Chance::Even.id() => format!("Accept to be in time {}", Chance::Even.title()),
+        Field::Chance => format!("Require to be in time {}", Chance::NineInTen.title()),
         Field::Deadline => format!("Allow {shown}"),
         Field::Budget => {
             format!("Allow {}", parse_count(value).map_or(shown, |amount| money(amount, currency)))

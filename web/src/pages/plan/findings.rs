@@ -2,7 +2,7 @@
 //! found.
 
 use crate::message::search::{
-    AskedGoal, AskedGpu, AskedQuestion, FoundAnswer, FoundPlan, FoundUnmet, SearchNews, SearchReply,
+    AskedGoal, AskedGpu, AskedQuestion, FoundAnswer, FoundFamily, FoundPlan, FoundUnmet, SearchNews, SearchReply,
     SearchRequest,
 };
 use crate::reader::{PageWorker, SEARCH_WORKER};
@@ -249,7 +249,8 @@ impl Findings {
         self.offers.iter().flat_map(|offer| {
             let of_answer = offer.answer.iter().flat_map(|answer| {
                 let published = answer.published.iter().map(|(_, plan)| plan);
-                answer.plan.iter().chain(&answer.with_other_chance).chain(&answer.layouts).chain(published)
+                let layouts = answer.layouts.iter().flat_map(FoundFamily::plans);
+                answer.plan.iter().chain(&answer.with_other_chance).chain(layouts).chain(published)
             });
             let in_bf16 = offer.in_bf16.iter().flatten().map(|plan| &**plan);
             of_answer.chain(in_bf16).chain(&offer.points).map(move |plan| (offer, plan))

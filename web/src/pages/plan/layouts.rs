@@ -7,7 +7,7 @@ use super::state::ORDER_KEY;
 use super::trust::{TrustText, trust_text};
 use super::verdict::{LAYOUT_TERMS, cost_texts, unbroken};
 use crate::components::gpu_mark::{GpuMark, GpuSign};
-use crate::message::search::{AskedGoal, FoundPlan, Spread};
+use crate::message::search::{AskedGoal, FoundFamily, FoundPlan, Spread};
 use leptos::prelude::*;
 use std::cmp::Ordering;
 use trainplan_shared::estimate::{Interval, MemoryVerdict};
@@ -43,16 +43,16 @@ impl LayoutColumn {
     ];
 
     /// Returns the columns of a table. With a deadline, the chance to meet it takes the place of MFU, and in several precisions, whose
-    /// peaks differ, the speed does.
-    fn shown(has_deadline: bool, is_mixed: bool) -> impl Iterator<Item = LayoutColumn> {
-        let one = match (has_deadline, is_mixed) {
-            (true, _) => LayoutColumn::InTime,
-            (false, false) => LayoutColumn::Mfu,
-            (false, true) => LayoutColumn::Speed,
+    /// peaks differ, the speed does. A confidence that all rows share is said below the table.
+    fn shown(has_deadline: bool, mixed: Mixed) -> Vec<LayoutColumn> {
+        let is_shown = |column: &LayoutColumn| match column {
+            LayoutColumn::Days | LayoutColumn::Cost | LayoutColumn::Spare => true,
+            LayoutColumn::InTime => has_deadline,
+            LayoutColumn::Mfu => !has_deadline && !mixed.precision,
+            LayoutColumn::Speed => !has_deadline && mixed.precision,
+            LayoutColumn::Trust => mixed.trust,
         };
-        let is_one_of_these =
-            |column| matches!(column, LayoutColumn::InTime | LayoutColumn::Mfu | LayoutColumn::Speed);
-        LayoutColumn::ALL.into_iter().filter(move |column| *column == one || !is_one_of_these(*column))
+        LayoutColumn::ALL.into_iter().filter(is_shown).collect()
     }
 
     fn id(self) -> &'static str {
@@ -64,6 +64,17 @@ impl LayoutColumn {
             LayoutColumn::Mfu => "mfu",
             LayoutColumn::Speed => "speed",
             LayoutColumn::Trust => "trust",
+        }
+    }
+
+    /// Returns the class of its cells.
+    fn class(self) -> &'static str {
+        match self {
+            LayoutColumn::Days => "number of-days",
+            LayoutColumn::Cost => "number of-cost",
+            LayoutColumn::Spare => "number of-spare",
+            LayoutColumn::InTime | LayoutColumn::Mfu | LayoutColumn::Speed => "number of-goal",
+            LayoutColumn::Trust => "of-trust",
         }
     }
 
@@ -105,6 +116,15 @@ struct LayoutRow {
     recipe: Option<String>,
     /// How many of ten such runs meet the deadline, and whether that is often enough; none without a deadline.
     in_time: Option<(u32, bool)>,
+    /// Rows that differ only in VP.
+    others: Vec<LayoutRow>,
+}
+
+impl LayoutRow {
+    /// Returns the row and those that differ only in VP.
+    fn all(&self) -> impl Iterator<Item = &LayoutRow> {
+        std::iter::once(self).chain(&self.others)
+    }
 }
 
 /// Returns the rows in an order, the published layout among them.
@@ -125,10 +145,16 @@ fn rows(
             (in_time_of_ten(Interval { low, mid, high }, limit), end <= limit)
         }),
         plan: plan.clone(),
+        others: Vec::new(),
     };
-    let mut rows: Vec<LayoutRow> =
-        answer.layouts.iter().map(|plan| row(plan, is_published(plan).map(|(id, _)| id))).collect();
-    if let Some((id, plan)) = published.filter(|_| rows.iter().all(|row| row.recipe.is_none())) {
+    let marked = |plan: &FoundPlan| row(plan, is_published(plan).map(|(id, _)| id));
+    let family = |family: &FoundFamily| LayoutRow {
+        others: family.others.iter().map(marked).collect(),
+        ..marked(&family.best)
+    };
+    let mut rows: Vec<LayoutRow> = answer.layouts.iter().map(family).collect();
+    let is_listed = rows.iter().flat_map(LayoutRow::all).any(|row| row.recipe.is_some());
+    if let Some((id, plan)) = published.filter(|_| !is_listed) {
         rows.push(row(plan, Some(id)));
     }
     let Some(column) = column else { return rows };
@@ -141,16 +167,19 @@ fn rows(
 struct Mixed {
     precision: bool,
     batch: bool,
+    trust: bool,
 }
 
 impl Mixed {
     fn of(rows: &[LayoutRow]) -> Mixed {
         let differs = |is_same: fn(&FoundPlan, &FoundPlan) -> bool| {
-            rows.first().is_some_and(|first| rows.iter().any(|row| !is_same(&row.plan, &first.plan)))
+            let mut all = rows.iter().flat_map(LayoutRow::all);
+            all.next().is_some_and(|first| all.any(|row| !is_same(&row.plan, &first.plan)))
         };
         Mixed {
             precision: differs(|one, other| one.precision == other.precision),
             batch: differs(|one, other| one.batch_tokens == other.batch_tokens),
+            trust: differs(|one, other| one.trust == other.trust),
         }
     }
 }
@@ -194,7 +223,7 @@ pub(super) fn Layouts() -> impl IntoView {
     let title = move || {
         offer.with(|offer| {
             let gpus = offer.as_ref().and_then(|offer| {
-                Some((offer.answer.as_ref()?.layouts.first()?.gpus, offer.gpu.name.clone()))
+                Some((offer.answer.as_ref()?.layouts.first()?.best.gpus, offer.gpu.name.clone()))
             });
             gpus.map_or("Best layouts".to_string(), |(gpus, name)| {
                 let precision = precision().map_or(String::new(), |precision| format!(", {precision}"));
@@ -216,7 +245,7 @@ pub(super) fn Layouts() -> impl IntoView {
         let (gpu, shown) = shown?;
         offer.with(|offer| {
             let offer = offer.as_ref().filter(|offer| offer.gpu.id == gpu)?;
-            let listed = offer.answer.as_ref()?.layouts.first()?.gpus;
+            let listed = offer.answer.as_ref()?.layouts.first()?.best.gpus;
             (listed != shown).then_some((listed, shown))
         })
     });
@@ -230,6 +259,13 @@ pub(super) fn Layouts() -> impl IntoView {
                 .map(|(reason, count)| format!("{}: {reason}", group_digits(*count as f64)));
             Some((format!("{all} layouts considered; {works} pass the rules."), reasons.collect::<Vec<_>>()))
         })
+    };
+    let columns = Memo::new(move |_| LayoutColumn::shown(deadline.get().is_some(), mixed.get()));
+    let width = move || (columns.with(Vec::len) + 2).to_string();
+    let shared_trust = move || {
+        let first = rows.with(|rows| rows.first().map(|row| trust_text(row.plan.trust).word));
+        let word = first.filter(|_| !mixed.get().trust)?;
+        Some(format!("All have {} confidence. ", word.to_ascii_lowercase()))
     };
     let sort = move |column: LayoutColumn| plan.address.set_own(ORDER_KEY, column.id());
     view! {
@@ -254,32 +290,32 @@ pub(super) fn Layouts() -> impl IntoView {
                     <thead>
                         <tr>
                             <th scope="col" title=LAYOUT_TERMS>"Layout"</th>
-                            {move || LayoutColumn::shown(deadline.get().is_some(), mixed.get().precision).map(|each| view! {
+                            {move || columns.get().into_iter().map(|each| view! {
                                 <th
                                     scope="col"
-                                    class:number=each != LayoutColumn::Trust
+                                    class=each.class()
                                     aria-sort=move || if column.get() == Some(each) { "descending" } else { "none" }
                                 >
                                     <button type="button" on:click=move |_| sort(each)>{each.title()}</button>
                                 </th>
                             }).collect_view()}
-                            <td></td>
+                            <td class="of-save"></td>
                         </tr>
                     </thead>
                     <tbody>
                         // Without keys: a price changes a row's figures, but not its plan.
-                        {move || rows.get().into_iter().map(|row| view! { <Row row mixed currency /> }).collect_view()}
+                        {move || rows.get().into_iter().map(|row| view! { <Family row columns mixed currency /> }).collect_view()}
                         {move || match (rows.with(Vec::is_empty), is_answered.get()) {
                             (false, _) => ().into_any(),
-                            (true, true) => view! { <tr><td colspan="7">"No layout works. The cards above say what to change."</td></tr> }.into_any(),
+                            (true, true) => view! { <tr><td colspan=width>"No layout works. The cards above say what to change."</td></tr> }.into_any(),
                             (true, false) => (0..8).map(|_| view! {
-                                <tr aria-hidden="true"><td colspan="7"><span class="bone wide"></span></td></tr>
+                                <tr aria-hidden="true"><td colspan=width><span class="bone wide"></span></td></tr>
                             }).collect_view().into_any(),
                         }}
                     </tbody>
                 </table>
             </div>
-            <p><small>{ORDER.replace(" %", "\u{a0}%")}</small></p>
+            <p><small>{shared_trust} {ORDER.replace(" %", "\u{a0}%")}</small></p>
             {move || counts().map(|(text, reasons)| view! {
                 <details>
                     <summary>{text}</summary>
@@ -290,64 +326,132 @@ pub(super) fn Layouts() -> impl IntoView {
     }
 }
 
+/// The best of the layouts that differ only in VP, and the others on demand.
 #[component]
-fn Row(row: LayoutRow, mixed: Memo<Mixed>, currency: Memo<String>) -> impl IntoView {
+fn Family(
+    row: LayoutRow,
+    columns: Memo<Vec<LayoutColumn>>,
+    mixed: Memo<Mixed>,
+    currency: Memo<String>,
+) -> impl IntoView {
     let plan = Planner::of_page();
-    let LayoutRow { gpu, plan: found, recipe, in_time } = row;
+    let others = StoredValue::new(row.others.clone());
+    // The published layout and the shown one are never hidden.
+    let has_published = row.others.iter().any(|other| other.recipe.is_some());
+    let is_open = RwSignal::new(has_published);
+    let is_other_shown =
+        Memo::new(move |_| others.with_value(|others| others.iter().any(|other| plan.is_shown(&other.plan))));
+    let is_unfolded = Memo::new(move |_| is_open.get() || is_other_shown.get());
+    let fold = (!row.others.is_empty()).then_some(is_unfolded);
+    let toggle = move || is_open.update(|open| *open = !*open);
+    view! {
+        <Row row columns mixed currency fold toggle />
+        {move || is_unfolded.get().then(|| {
+            let others = others.get_value().into_iter();
+            others.map(|row| view! { <Row row columns mixed currency fold=None toggle=|| () is_variant=true /> }).collect_view()
+        })}
+    }
+}
+
+#[component]
+fn Row(
+    row: LayoutRow,
+    columns: Memo<Vec<LayoutColumn>>,
+    mixed: Memo<Mixed>,
+    currency: Memo<String>,
+    /// Whether the rows that differ only in VP are shown; none if there are none.
+    fold: Option<Memo<bool>>,
+    /// Shows or hides these rows.
+    toggle: impl Fn() + Copy + 'static,
+    /// Whether this is one of these rows.
+    #[prop(optional)]
+    is_variant: bool,
+) -> impl IntoView {
+    let plan = Planner::of_page();
+    let LayoutRow { gpu, plan: found, recipe, in_time, others } = row;
     let (shown, kept) = (found.clone(), found.clone());
     let is_shown = Memo::new(move |_| plan.is_shown(&shown));
-    let query = found.query.clone();
-    let chance = in_time.map(|(of_ten, is_enough)| {
-        let text = match of_ten {
-            0 => "<1 in 10".to_string(),
-            10 => ">9 in 10".to_string(),
-            of_ten => format!("{of_ten} in 10"),
-        };
-        let why = (!is_enough).then_some("Less often than asked for");
-        // A chance that is only less than asked for is not an error.
-        let is_unlikely = !is_enough && of_ten < 5;
-        view! { <td class="number" class:late=is_unlikely title=why>{text}</td> }
-    });
-    let (mfu, speed) = (percent(found.mfu), group_three_digits(found.tokens_per_s_per_gpu));
-    let speed = in_time.is_none().then(|| {
-        view! { <td class="number">{move || if mixed.get().precision { speed.clone() } else { mfu.clone() }}</td> }
-    });
+    let (query, layout) = (found.query.clone(), unbroken(&found.layout));
+    let by_button = query.clone();
     let (precision, batch) = (found.precision.clone(), rounded_count(found.batch_tokens));
     let own = move || {
-        let Mixed { precision: has_precision, batch: has_batch } = mixed.get();
+        let Mixed { precision: has_precision, batch: has_batch, .. } = mixed.get();
         let batch = has_batch.then(|| format!("{batch} tokens per step"));
         has_precision.then(|| precision.clone()).into_iter().chain(batch).collect::<Vec<_>>().join(" · ")
     };
-    let TrustText { class, word, why } = trust_text(found.trust);
-    let by_button = query.clone();
+    let count = others.len();
+    let fold = fold.map(|is_unfolded| {
+        view! {
+            <button
+                type="button"
+                class="fold"
+                aria-expanded=move || is_unfolded.get().to_string()
+                on:click=move |event| { event.stop_propagation(); toggle(); }
+            >{format!("{count} with other VP")}</button>
+        }
+    });
+    let cells = move || {
+        let cell = |column: LayoutColumn| currency.with(|currency| cell(column, &found, in_time, currency));
+        columns.get().into_iter().map(cell).collect_view()
+    };
     view! {
-        <tr class:selected=is_shown on:click=move |_| plan.state.choose(&query)>
+        <tr class:selected=is_shown class:variant=is_variant on:click=move |_| plan.state.choose(&query)>
             <th scope="row">
                 <button
                     type="button"
                     class="row-button"
                     aria-pressed=move || is_shown.get().to_string()
                     on:click=move |event| { event.stop_propagation(); plan.state.choose(&by_button); }
-                >{unbroken(&found.layout)}</button>
+                >{layout}</button>
                 " " <small>{own}</small>
                 {recipe.map(|recipe| view! { <span class="tag" title=recipe>"Published layout"</span> })}
+                {fold}
             </th>
-            <td class="number">
-                {readable_days(found.days.mid)} " "
-                <small>{readable_range((found.days.low, found.days.high), readable_days)}</small>
-            </td>
-            <td class="number">
-                {move || found.cost.map(|cost| {
-                    let (cost, range) = currency.with(|currency| cost_texts(cost, currency));
-                    view! { {cost} " " <small>{range}</small> }
-                })}
-            </td>
-            <td class="number" class:tight={found.memory != MemoryVerdict::Fits}>{format!("{:.1}", found.spare_gib)}</td>
-            {chance}
-            {speed}
-            <td><span class=format!("trust {class}") title=why>{word}</span></td>
-            <td><SaveButton gpu plan=kept /></td>
+            {cells}
+            <td class="of-save"><SaveButton gpu plan=kept /></td>
         </tr>
+    }
+}
+
+/// Returns the cell of a column.
+fn cell(column: LayoutColumn, found: &FoundPlan, in_time: Option<(u32, bool)>, currency: &str) -> AnyView {
+    let class = column.class();
+    let text = |text: String| view! { <td class=class>{text}</td> }.into_any();
+    let with_range = |(value, range): (String, String)| {
+        view! { <td class=class>{value} " " <small>{range}</small></td> }.into_any()
+    };
+    match column {
+        LayoutColumn::Days => with_range((
+            readable_days(found.days.mid),
+            readable_range((found.days.low, found.days.high), readable_days),
+        )),
+        LayoutColumn::Cost => {
+            with_range(found.cost.map_or_else(Default::default, |cost| cost_texts(cost, currency)))
+        }
+        LayoutColumn::Spare => {
+            let is_tight = found.memory != MemoryVerdict::Fits;
+            let spare = format!("{:.1}", found.spare_gib);
+            view! { <td class=class class:tight=is_tight>{spare}</td> }.into_any()
+        }
+        LayoutColumn::InTime => {
+            let (of_ten, is_enough) = in_time.unwrap_or_default();
+            let chance = match of_ten {
+                0 => "<1 in 10".to_string(),
+                10 => ">9 in 10".to_string(),
+                of_ten => format!("{of_ten} in 10"),
+            };
+            let why = (!is_enough).then_some("Less often than asked for");
+            // A chance that is only less than asked for is not an error.
+            let is_unlikely = !is_enough && of_ten < 5;
+            view! { <td class=class class:late=is_unlikely title=why>{chance}</td> }.into_any()
+        }
+        LayoutColumn::Mfu => text(percent(found.mfu)),
+        LayoutColumn::Speed => text(group_three_digits(found.tokens_per_s_per_gpu)),
+        LayoutColumn::Trust => {
+            let TrustText { class: of_trust, word, why } = trust_text(found.trust);
+            view! { <td class=class><span class=format!("trust {of_trust}") title=why>{word}</span></td> }
+                .into_any()
+        }
     }
 }
 
@@ -356,13 +460,17 @@ mod tests {
     use super::super::findings::tests::{answered, plan};
     use super::*;
 
+    fn family(best: FoundPlan) -> FoundFamily {
+        FoundFamily { best, others: Vec::new() }
+    }
+
     #[test]
     fn a_row_says_how_often_it_is_in_time_and_whether_that_is_enough() {
         let in_time = |is_by_slow_end: bool| {
             let mut findings = answered(&[("H100", Some(plan(64, 58.0, 4e6)))]);
             let answer = findings.offers[0].answer.as_mut().unwrap();
             let days = Spread { low: 50.0, mid: 58.0, high: 66.0 };
-            answer.layouts = vec![FoundPlan { days, ..plan(64, 58.0, 4e6) }];
+            answer.layouts = vec![family(FoundPlan { days, ..plan(64, 58.0, 4e6) })];
             rows(&findings.offers[0], None, Some((60.0, is_by_slow_end)))[0].in_time
         };
         assert_eq!((in_time(false), in_time(true)), (Some((6, true)), Some((6, false))));
@@ -373,7 +481,7 @@ mod tests {
         let mut findings = answered(&[("H100", Some(plan(64, 60.0, 4e6)))]);
         let of = |query: &str, days: f64| FoundPlan { query: query.into(), ..plan(64, days, 4e6) };
         let answer = findings.offers[0].answer.as_mut().unwrap();
-        answer.layouts = vec![of("a", 60.0), of("b", 58.0)];
+        answer.layouts = vec![family(of("a", 60.0)), family(of("b", 58.0))];
         answer.published = Some(("recipe".into(), of("c", 70.0)));
         let all = rows(&findings.offers[0], Some(LayoutColumn::Days), Some((60.0, false)));
         let queries: Vec<&str> = all.iter().map(|row| row.plan.query.as_str()).collect();
@@ -384,16 +492,22 @@ mod tests {
         findings.offers[0].answer.as_mut().unwrap().published = Some(("recipe".into(), of("a", 60.0)));
         let all = rows(&findings.offers[0], None, None);
         assert_eq!((all.len(), all[0].recipe.is_some()), (2, true));
+        let answer = findings.offers[0].answer.as_mut().unwrap();
+        answer.layouts[1].others.push(of("c", 70.0));
+        answer.published = Some(("recipe".into(), of("c", 70.0)));
+        let all = rows(&findings.offers[0], None, None);
+        assert_eq!((all.len(), all[1].others[0].recipe.as_deref()), (2, Some("recipe")));
     }
 
     #[test]
     fn layouts_in_several_precisions_are_compared_by_speed_and_say_what_differs() {
-        let titles = |is_mixed: bool| {
-            LayoutColumn::shown(false, is_mixed).map(LayoutColumn::title).collect::<Vec<_>>().join(", ")
+        let titles = |precision: bool, trust: bool| {
+            let shown = LayoutColumn::shown(false, Mixed { precision, trust, batch: false });
+            shown.into_iter().map(LayoutColumn::title).collect::<Vec<_>>().join(", ")
         };
-        assert_eq!(titles(false), "Days, Cost, Free GiB, MFU, Confidence");
-        assert_eq!(titles(true), "Days, Cost, Free GiB, Tokens/s per GPU, Confidence");
-        assert!(LayoutColumn::shown(true, true).any(|column| column == LayoutColumn::InTime));
+        assert_eq!(titles(false, false), "Days, Cost, Free GiB, MFU");
+        assert_eq!(titles(true, true), "Days, Cost, Free GiB, Tokens/s per GPU, Confidence");
+        assert!(LayoutColumn::shown(true, Mixed::default()).contains(&LayoutColumn::InTime));
         let mut findings = answered(&[("H100", Some(plan(64, 60.0, 4e6)))]);
         let in_precision = |precision: &str, batch_tokens: f64| FoundPlan {
             precision: precision.into(),
@@ -401,11 +515,11 @@ mod tests {
             ..plan(64, 60.0, 4e6)
         };
         let mut mixed = |layouts: Vec<FoundPlan>| {
-            findings.offers[0].answer.as_mut().unwrap().layouts = layouts;
+            findings.offers[0].answer.as_mut().unwrap().layouts = layouts.into_iter().map(family).collect();
             Mixed::of(&rows(&findings.offers[0], None, None))
         };
         assert_eq!(mixed(vec![in_precision("BF16", 8e6), in_precision("BF16", 8e6)]), Mixed::default());
-        let both = Mixed { precision: true, batch: true };
+        let both = Mixed { precision: true, batch: true, trust: false };
         assert_eq!(mixed(vec![in_precision("BF16", 8e6), in_precision("FP8", 9e6)]), both);
     }
 }

@@ -3,6 +3,7 @@
 use super::findings::{Findings, OfferFindings};
 use super::question::value_title;
 use crate::message::search::{AskedGoal, AskedGpu, FoundAnswer, FoundPlan, FoundUnmet, Spread};
+use trainplan_shared::cost::PurchaseForm;
 use trainplan_shared::estimate::Interval;
 use trainplan_shared::field::Field;
 use trainplan_shared::problem::one_of;
@@ -50,7 +51,6 @@ pub(super) fn verdict(findings: &Findings) -> Option<Verdict> {
                 rest: sentences([
                     missed(findings),
                     late(findings),
-                    on_measured_software(offer, goal),
                     as_measured(findings, offer),
                     faster_layout(goal, offer),
                     overspent(findings),
@@ -68,7 +68,6 @@ pub(super) fn verdict(findings: &Findings) -> Option<Verdict> {
                 rest: sentences([
                     missed(findings),
                     late(findings),
-                    on_measured_software(first.0, goal),
                     as_measured(findings, first.0),
                     faster_layout(goal, first.0),
                     overspent(findings),
@@ -94,7 +93,7 @@ fn late(findings: &Findings) -> String {
     let AskedGoal::Deadline(limit) = findings.goal() else { return String::new() };
     let Some(chance) = findings.asked.as_ref().and_then(|asked| asked.chance) else { return String::new() };
     let all = reaching(findings, |_| true);
-    // Cards name the plans that are in time as likely as not.
+    // Cards name the plans that are in time 5 times in 10.
     let named = if chance == Chance::Even { &*all } else { &[] };
     let others = named.iter().filter_map(|(name, answer)| {
         let other = answer.with_other_chance.as_ref()?;
@@ -124,12 +123,15 @@ fn late(findings: &Findings) -> String {
 }
 
 /// Returns how long the plan of a GPU type takes at the throughput of the fastest measured run, if it is predicted to be clearly
-/// faster, as a sentence.
+/// faster, or else with software that was measured, as a sentence.
 fn as_measured(findings: &Findings, offer: &OfferFindings) -> String {
-    findings.best_as_measured_days(offer).map_or(String::new(), |days| {
-        let days = readable_days(days);
-        format!("At the speed of the fastest measured run on {}, it takes {days} days.", offer.gpu.name)
-    })
+    findings.best_as_measured_days(offer).map_or_else(
+        || on_measured_software(offer, findings.goal()),
+        |days| {
+            let days = readable_days(days);
+            format!("At the speed of the fastest measured run on {}, it takes {days} days.", offer.gpu.name)
+        },
+    )
 }
 
 /// Returns what the plan of a GPU type bets on, if nobody published a run of the model with its software, as a sentence: the chance
@@ -158,7 +160,7 @@ fn faster_layout(goal: AskedGoal, offer: &OfferFindings) -> String {
         return String::new();
     };
     let limit = answer.plan.as_ref().map_or(0.0, |plan| plan.days.mid * CLEARLY_FASTER);
-    let faster = answer.layouts.iter().filter(|plan| plan.days.mid <= limit);
+    let faster = answer.layouts.iter().map(|family| &family.best).filter(|plan| plan.days.mid <= limit);
     let faster = faster.min_by(|one, other| one.days.mid.total_cmp(&other.days.mid));
     faster.map_or(String::new(), |plan| {
         format!(
@@ -259,11 +261,13 @@ fn all_of(names: &[&str]) -> String {
 pub(super) fn alone(gpu: &AskedGpu, plan: &FoundPlan, goal: AskedGoal, currency: &str) -> String {
     let gpus = group_digits(plan.gpus.into());
     let days = readable_days(plan.days.mid);
-    // The run needs a part of the term.
-    let cost = plan.cost.map(|cost| match (cost_text(cost.mid, currency), gpu.whole_term) {
-        (cost, Some(_)) => format!(", for a {cost} share of a reservation"),
-        (cost, None) => format!(", for {cost}"),
-    });
+    let prices = match gpu.form {
+        None => "",
+        Some(PurchaseForm::Owned) => " on GPUs of your own",
+        Some(PurchaseForm::Reserved) => " at reserved prices",
+        Some(PurchaseForm::OnDemand) => " at on-demand prices",
+    };
+    let cost = plan.cost.map(|cost| format!(", for {}{prices}", cost_text(cost.mid, currency)));
     let about = if matches!(goal, AskedGoal::Deadline(_)) { "about " } else { "" };
     format!("{gpus} × {} finish in {about}{days} days{}.", gpu.name, cost.unwrap_or_default())
 }
@@ -291,11 +295,6 @@ fn compared(
             Some((share, false)) => format!("{name} takes {share} more time than {against}"),
         },
     };
-    let cost = plan.cost.zip(other.cost).map(|(cost, than)| match difference(cost.mid, than.mid) {
-        None => " and costs as much".to_string(),
-        Some((share, true)) => format!(" and costs {share} less"),
-        Some((share, false)) => format!(" and costs {share} more"),
-    });
     let is_sure = |one: Spread, other: Spread| !one.overlaps(other);
     let first_is_sure = match is_by_gpus {
         true => is_sure(needed(plan), needed(other)),
@@ -303,20 +302,32 @@ fn compared(
     };
     let cost_is_sure = plan.cost.zip(other.cost).map(|(one, other)| is_sure(one, other));
     let what = if is_by_gpus { "GPUs" } else { "time" };
+    // A cost that may as well be the same is not a reason to choose.
+    let is_alike = (first_is_sure, cost_is_sure) == (true, Some(false));
+    let cost = plan.cost.zip(other.cost).map(|(cost, than)| match difference(cost.mid, than.mid) {
+        None => " and costs as much".to_string(),
+        Some((share, is_less)) => {
+            let than = if is_less { "less" } else { "more" };
+            match is_alike {
+                true => format!(" and costs about as much ({share} {than}, within the uncertainty)"),
+                false => format!(" and costs {share} {than}"),
+            }
+        }
+    });
     let rest = match (first_is_sure, cost_is_sure) {
-        (true, Some(true)) => "Both differences are larger than the uncertainty.".to_string(),
-        (true, None) => "The difference is larger than the uncertainty.".to_string(),
-        (true, Some(false)) => "The difference in cost is within the uncertainty.".to_string(),
-        (false, Some(true)) => format!("The difference in {what} is within the uncertainty."),
-        (false, Some(false)) => "Both differences are within the uncertainty.".to_string(),
-        (false, None) => "The difference is within the uncertainty.".to_string(),
+        (true, Some(true)) => " Both differences are larger than the uncertainty.".to_string(),
+        (true, None) => " The difference is larger than the uncertainty.".to_string(),
+        (true, Some(false)) => String::new(),
+        (false, Some(true)) => format!(" The difference in {what} is within the uncertainty."),
+        (false, Some(false)) => " Both differences are within the uncertainty.".to_string(),
+        (false, None) => " The difference is within the uncertainty.".to_string(),
     };
     let is_dearer = plan.cost.zip(other.cost).is_some_and(|(cost, than)| cost.mid > than.mid);
     let why = match is_dearer && plan.trust > other.trust {
         true => format!(" {name} comes first because its speed is better known."),
         false => String::new(),
     };
-    format!("{first}{}. {rest}{why}{}", cost.unwrap_or_default(), on_demand(best, plan, second, other))
+    format!("{first}{}.{rest}{why}{}", cost.unwrap_or_default(), on_demand(best, plan, second, other))
 }
 
 /// Returns what the plans of further GPU types take, as sentences.
@@ -551,7 +562,7 @@ mod tests {
         assert_eq!(
             rest,
             "At the slow end of their ranges, B200 and H100 miss the deadline. B200 needs 50\u{a0}% fewer GPUs than H100 and \
-             costs 10\u{a0}% less. The difference in cost is within the uncertainty."
+             costs about as much (10\u{a0}% less, within the uncertainty)."
         );
     }
 
