@@ -1,4 +1,4 @@
-use crate::refusal;
+use crate::{json, refusal};
 use std::fs;
 use std::io::Read;
 use std::process::{Command, Stdio};
@@ -86,6 +86,41 @@ fn wrong_use_exits_with_2_and_says_what_was_meant() {
     assert!(refusal(&["recipe"]).contains("recipes"));
     assert!(refusal(&["recipes", "--gpuz", "h100"]).contains("--gpu"));
     assert!(refusal(&["recipes", "--format", "xml"]).contains("json"));
+}
+
+#[test]
+fn the_last_value_of_a_flag_counts() {
+    let recipe = "llama3.1-70b/h100/fp8/256@25.04";
+    let estimate = |more: &[&str]| json(&[&["estimate", "--recipe", recipe][..], more].concat());
+    let last = estimate(&["--tp", "8", "--tokens", "2T", "--fsdp", "off", "--price", "3"]);
+    let all = ["--tp", "4", "--tokens", "1T", "--fsdp", "on", "--price", "2"];
+    let overridden = ["--tokens", "2T", "--tp", "8", "--price", "3", "--fsdp", "off"];
+    assert_eq!(estimate(&[all, overridden].concat()), last);
+    // So do switches, and the flags of every subcommand.
+    let run = trainplan(["recipes", "--measured", "--measured", "--format", "csv", "--format", "json"]);
+    assert!(run.code == Some(0) && run.stdout.starts_with('['), "{}", run.stderr);
+    let nowhere = tempfile::tempdir().unwrap();
+    let data = nowhere.path().to_str().unwrap();
+    let list = ["jobs", "list", "--data-dir", "/nowhere", "--data-dir", data, "--format", "json"];
+    let run = trainplan(list);
+    assert_eq!((run.code, run.stdout.trim()), (Some(0), "[]"), "{}", run.stderr);
+}
+
+#[test]
+fn flags_that_are_lists_add_up() {
+    let search = |more: &[&str]| {
+        let question = ["search", "--model", "llama3.1-8b", "--gpus", "64", "--tokens", "1T"];
+        json(&[&question[..], more].concat())
+    };
+    let lists = search(&["--gpu", "h100,b200", "--dtype", "bf16,fp8", "--lock", "cp=1,tp=2"]);
+    let flags = ["--gpu", "h100", "--gpu", "b200", "--dtype", "bf16", "--dtype", "fp8"];
+    // A lock replaces an earlier one on the same field.
+    let locks = ["--lock", "tp=1,cp=1", "--lock", "tp=2"];
+    assert_eq!(search(&[&flags[..], &locks[..]].concat()), lists);
+
+    let launch = ["launch", "--recipe", "llama3.1-8b/h100/fp8/8@25.04", "--env", "ONE=1", "--env", "TWO=2"];
+    let env = &json(&launch)["env"];
+    assert!(!env["ONE"].is_null() && !env["TWO"].is_null(), "{env}");
 }
 
 #[test]

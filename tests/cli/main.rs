@@ -25,6 +25,7 @@ mod run;
 mod search;
 mod snapshots;
 mod stacks;
+mod terminal;
 mod validate;
 
 use serde_json::Value;

@@ -3,6 +3,7 @@
 use crate::{csv, json, refusal};
 use serde_json::Value;
 use std::fs;
+use trainplan_shared::question::CLEARLY_FASTER;
 use trainplan_tests::trainplan;
 
 /// The question of the planning guide, for a model.
@@ -103,6 +104,26 @@ fn a_question_is_answered_for_each_gpu_type_and_an_estimate_confirms_it() {
         let verdict = result["verdict"].as_str().unwrap();
         assert!(verdict.starts_with("B200 needs ") && verdict.contains("fewer GPUs than H100"), "{verdict}");
     }
+}
+
+#[test]
+fn a_clearly_faster_but_less_certain_layout_is_named_without_a_deadline() {
+    let mut named = 0;
+    for model in ["qwen3-30b-a3b", "llama3.1-8b"] {
+        let question = ["search", "--model", model, "--gpu", "h100", "--gpus", "64", "--tokens", "1T"];
+        let answer = &json(&question)["answers"][0];
+        let limit = number(&answer["best"]["days"]) * CLEARLY_FASTER;
+        let is_faster = list(&answer["layouts"]).iter().any(|layout| number(&layout["days"]) <= limit);
+        let sentence = "but that prediction is less certain.";
+        for format in ["table", "markdown"] {
+            let text = trainplan(question.iter().chain(&["--format", format])).stdout;
+            assert_eq!(text.contains(sentence), is_faster, "{text}");
+        }
+        named += u32::from(is_faster);
+        let text = trainplan(question.iter().chain(&["--deadline", "900d", "--format", "table"])).stdout;
+        assert!(!text.contains(sentence), "{text}");
+    }
+    assert!(named > 0, "none of these models shows it any more; choose another");
 }
 
 #[test]

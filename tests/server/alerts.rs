@@ -18,6 +18,7 @@ on_every_store! {
     a_killed_server_judges_after_its_restart
     redirects_are_failures_and_slow_hooks_delay_no_other
     alerts_for_removed_webhooks_are_dropped
+    a_webhook_gets_twelve_attempts
     alerts_are_acknowledged_with_a_reason
     thresholds_are_configurable
     corrected_runs_are_judged_again
@@ -222,6 +223,22 @@ fn alerts_for_removed_webhooks_are_dropped(kind: Kind) {
     let said = || Some(server.output()).filter(|output| output.contains("was dropped"));
     let output = wait_for("note", SOON, said);
     assert!(output.contains("127.0.0.1") && !output.contains("s3cret"), "{output}");
+}
+
+fn a_webhook_gets_twelve_attempts(kind: Kind) {
+    // Nobody listens there.
+    let arguments = ["--webhook", "http://127.0.0.1:9/", "--webhook-allow-private"];
+    let server = Server::with(&Place::new(kind), &Options { arguments: &arguments, ..Options::default() });
+    let run = put(&server.owner(), "alpha", &[9.4, 9.4, 9.4, 9.4, 9.4, 9.4, 10.5]);
+    wait_for_alert(&server.owner(), &run);
+    let number = |what: &str| server.place.number(&format!("SELECT {what} FROM deliveries"));
+    wait_for("attempt", SOON, || (number("coalesce(max(tries), 0)") > 0).then_some(()));
+    let due = jiff::Timestamp::now();
+    change(&server.place.address(), &format!("UPDATE deliveries SET tries = 11, due = '{due:.6}'"));
+    wait_for("end of the delivery", SOON, || (number("count(*)") == 0).then_some(()));
+    wait_for("note", SOON, || server.output().contains("(attempt 12)").then_some(()));
+    // The alert itself stays.
+    wait_for_alert(&server.owner(), &run);
 }
 
 fn alerts_are_acknowledged_with_a_reason(kind: Kind) {

@@ -1,11 +1,11 @@
 //! Texts and lists beyond their maxima, and figures that make no sense, are refused with the field's name.
 
 use crate::harness::{
-    Answer, Client, Kind, Place, SOON, Server, carried, digest, file_of, ids, on_every_store, progress,
-    wait_for,
+    Answer, Client, Kind, Place, SOON, Server, carried, digest, file_of, ids, made_long, on_every_store,
+    progress, read_head, wait_for,
 };
 use serde_json::{Value, json};
-use std::io::{Read, Write};
+use std::io::{BufReader, Read, Write};
 use std::thread;
 use std::time::{Duration, Instant};
 use trainplan_shared::result::RunResult;
@@ -16,6 +16,7 @@ on_every_store! {
     long_query_parameters_are_refused
     long_texts_in_progress_are_refused
     attacks_on_memory_stay_below_512_mb
+    downloads_that_nobody_reads_do_not_block_others
 }
 
 /// Uploads a result after setting a field, by its JSON pointer.
@@ -190,6 +191,42 @@ fn attacks_on_memory_stay_below_512_mb(kind: Kind) {
     });
     assert_eq!(owner.all("").len(), runs.len() + listed.len());
     assert!(server.peak_memory() < 512 << 20, "{} bytes", server.peak_memory());
+}
+
+/// Each download occupies 3 MiB while it is sent, of 128 MiB for all of them. Further ones are refused at once.
+fn downloads_that_nobody_reads_do_not_block_others(kind: Kind) {
+    const MOST: usize = 128 / 3;
+    let server = Server::at(&Place::new(kind));
+    // Longer than what the system keeps of an answer that nobody reads.
+    let (owner, made) = (server.owner(), made_long(4 << 20));
+    owner.put_all(&made);
+    let path = format!("/runs/{}/log", made.run.id);
+    let ask = |_| {
+        let mut wire = server.wire();
+        write!(wire, "GET /api/v1{path} HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+        BufReader::new(wire)
+    };
+    let mut readers: Vec<_> = (0..MOST + 8).map(ask).collect();
+    let heads: Vec<String> = readers.iter_mut().map(read_head).collect();
+    let (served, refused): (Vec<_>, Vec<_>) =
+        heads.iter().partition(|head| head.starts_with("HTTP/1.1 200 "));
+    assert_eq!(served.len(), MOST, "{refused:?}");
+    for head in refused {
+        assert!(head.starts_with("HTTP/1.1 503 ") && head.contains("retry-after: "), "{head}");
+    }
+    let answer = owner.get(&path);
+    assert!(answer.problem(503).contains("Try again"), "{}", answer.text());
+    assert!(answer.header("retry-after").is_some());
+    // As it is stored, a log occupies nothing.
+    let packed = owner.ask("GET", &path, &[("accept-encoding", "zstd")], None);
+    assert!(zstd::decode_all(&packed.body[..]).unwrap() == made.log, "it is the log");
+    let other = carried(12.0, "eos");
+    owner.put_all(&other);
+    assert_eq!(owner.all("").len(), 2);
+    assert_eq!(owner.get(&format!("{path}/lines?count=1")).status, 200);
+    drop(readers);
+    wait_for("room for a download", SOON, || (owner.get(&path).status == 200).then_some(()));
+    assert!(owner.get(&path).body == made.log, "it is the log");
 }
 
 /// Readers of large answers are disconnected if they read less than 64 KiB a second, and not only if they read

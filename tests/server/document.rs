@@ -22,6 +22,28 @@ pub(crate) fn operations() -> Vec<(String, String)> {
     paths.iter().flat_map(of).collect()
 }
 
+fn operation(method: &str, template: &str) -> &'static Value {
+    &DOCUMENT["paths"][template][method.to_lowercase()]
+}
+
+/// Returns who may call an operation, by the document. Each alternative is the scope of a token, or none where no token is needed.
+/// Returns none if the document says nothing.
+pub(crate) fn security(method: &str, template: &str) -> Option<Vec<Option<String>>> {
+    let alternatives = operation(method, template)["security"].as_array()?;
+    let scope = |alternative: &Value| {
+        let scope = alternative.get("token")?[0].as_str();
+        Some(scope.unwrap_or_else(|| panic!("{method} {template}: a token without a scope")).to_owned())
+    };
+    Some(alternatives.iter().map(scope).collect())
+}
+
+/// Returns the names of an operation's query parameters.
+pub(crate) fn query_parameters(method: &str, template: &str) -> Vec<&'static str> {
+    let all = operation(method, template)["parameters"].as_array().into_iter().flatten();
+    let of_query = all.filter(|parameter| parameter["in"] == "query");
+    of_query.map(|parameter| parameter["name"].as_str().unwrap()).collect()
+}
+
 /// Checks an answer against the documented status, content type and schema of its operation.
 pub(crate) fn check(method: &str, path: &str, answer: &Answer) {
     let path = path.split('?').next().unwrap();

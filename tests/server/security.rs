@@ -272,9 +272,15 @@ fn a_body_beyond_the_limit() {
 #[test]
 fn a_header_beyond_every_limit() {
     let server = Server::start();
-    let head = format!("GET /api/v1/limits HTTP/1.1\r\nX-Long: {}\r\n", "x".repeat(1 << 20));
-    let answer = refused(&server, &head, b"");
-    assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 431"), "{answer}");
+    // Thousands of connections may each send as much.
+    for bytes in [200_000, 1 << 20] {
+        let head = format!("GET /api/v1/limits HTTP/1.1\r\nX-Long: {}\r\n", "x".repeat(bytes));
+        let answer = refused(&server, &head, b"");
+        assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 431"), "{bytes}: {answer}");
+    }
+    let head =
+        format!("GET /api/v1/limits HTTP/1.1\r\nConnection: close\r\nX-Long: {}\r\n", "x".repeat(60_000));
+    assert_eq!(refused(&server, &head, b""), "HTTP/1.1 200 OK");
     let head: String = (0..2000).map(|number| format!("X-{number}: x\r\n")).collect();
     let answer = refused(&server, &format!("GET /api/v1/limits HTTP/1.1\r\n{head}"), b"");
     assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 431"), "{answer}");
@@ -439,6 +445,9 @@ fn exceeding_the_rate_with_forged_addresses() {
     };
     assert!((0..60).any(|number| ask(number, "192.0.2.1") == 429));
     assert_eq!(ask(0, "192.0.2.2"), 200);
+    // One host may own a whole IPv6 network.
+    assert!((0..60).any(|number| ask(0, &format!("2001:db8:1:2::{number:x}")) == 429));
+    assert_eq!(ask(0, "2001:db8:1:3::1"), 200);
 }
 
 #[test]
@@ -505,11 +514,29 @@ fn stress_a_client_that_says_nothing_is_let_go() {
     let mut silent = server.wire();
     let mut half = server.wire();
     write!(half, "GET / HTTP/1.1\r\nHost").unwrap();
-    let mut body = server.wire();
-    let head =
-        format!("Host: localhost\r\nAuthorization: Bearer {}\r\nContent-Length: 9\r\n\r\n", server.owner);
-    write!(body, "POST /api/v1/tokens HTTP/1.1\r\n{head}x").unwrap();
-    assert!(read_all(&mut body).starts_with("HTTP/1.1 408"));
+    let run = made(12.39).run;
+    assert_eq!(server.owner().put(&run).status, 201);
+    let path = format!("/api/v1/runs/{}", run.id);
+    let head = format!(
+        "Host: localhost\r\nAuthorization: Bearer {}\r\nUpload-Offset: 0\r\nUpload-Complete: ?0\r\nContent-Length: 9\r\n\r\n",
+        server.owner
+    );
+    let requests = [
+        "POST /api/v1/tokens".to_owned(),
+        format!("PUT {path}"),
+        format!("PUT {path}/log"),
+        format!("POST {path}/progress"),
+        format!("POST {path}/scores"),
+    ];
+    let bodies = requests.map(|request| {
+        let mut body = server.wire();
+        write!(body, "{request} HTTP/1.1\r\n{head} ").unwrap();
+        (request, body)
+    });
+    for (request, mut body) in bodies {
+        let answer = read_all(&mut body);
+        assert!(answer.starts_with("HTTP/1.1 408"), "{request}: {answer}");
+    }
     read_all(&mut half);
     read_all(&mut silent);
     let made = made_long(32 << 20);
@@ -740,6 +767,20 @@ fn more_connections_than_open_files() {
     }
     assert_eq!(owner.all("").len(), 10);
     drop(idle);
+}
+
+#[test]
+fn methods_of_any_name() {
+    let server = Server::start();
+    for number in 0..50 {
+        let mut wire = server.wire();
+        let head = "/api/v1/limits HTTP/1.1\r\nHost: localhost\r\nConnection: close";
+        write!(wire, "INVENTED{number} {head}\r\n\r\n").unwrap();
+        assert!(read_all(&mut wire).starts_with("HTTP/1.1 405 "));
+    }
+    // Metrics stay in memory, so a client must not be able to name any.
+    let metrics = server.owner().get("//metrics").text();
+    assert!(metrics.contains("method=\"other\"") && !metrics.contains("INVENTED"), "{metrics}");
 }
 
 #[test]

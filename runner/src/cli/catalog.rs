@@ -4,6 +4,7 @@ use super::Failure;
 use super::output::{self, Format, FormatArg};
 use serde::Serialize;
 use trainplan_shared::catalog::{Catalog, Gpu, Model};
+use trainplan_shared::tables::{TerminalHeading, TerminalTable};
 
 /// List the known models
 #[derive(Debug, clap::Args)]
@@ -106,7 +107,20 @@ impl GpusArgs {
         match self.format.choose() {
             Format::Json => output::json(&listed),
             Format::Csv => output::csv(HEADER, rows),
-            Format::Table => output::table(HEADER, &[3, 4, 5, 6], rows),
+            Format::Table => {
+                let [id, name, form, bf16, fp8, memory, per_node] = HEADER.map(TerminalHeading::new);
+                let headings = vec![
+                    id,
+                    name,
+                    form.extra(1),
+                    bf16.number(),
+                    fp8.number(),
+                    memory.number(),
+                    per_node.number(),
+                ];
+                let rows = rows.map(|row| row.map(Some).to_vec()).collect();
+                output::text_table(TerminalTable::new(headings, rows))
+            }
         }
     }
 }

@@ -205,10 +205,10 @@ fn print(certificate: &Certificate, format: Format) -> Result<(), Failure> {
         Format::Table => {
             output::text_line("")?;
             output::table(header, &[3], certificate.rows())?;
-            output::text_line(&format!("\n{}", certificate.summary()))?;
+            output::prose(&format!("\n{}", certificate.summary()))?;
             for run in &certificate.runs {
                 for why in &run.reasons {
-                    output::text_line(&format!("  {}: {why}", run.run))?;
+                    output::prose(&format!("  {}: {why}", run.run))?;
                 }
             }
             Ok(())

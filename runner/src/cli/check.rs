@@ -128,7 +128,7 @@ impl Args {
             Format::Json => output::json(&Judged { thresholds, judged, regressions, series: &lines })?,
             Format::Csv => output::csv_table(&CheckColumn::csv(&rows))?,
             Format::Table => {
-                output::text_table(&CheckColumn::terminal(&rows))?;
+                output::text_table(CheckColumn::terminal_table(&rows))?;
                 note(&format!("thresholds: {thresholds}"));
             }
         }

@@ -83,7 +83,7 @@ fn table(cluster: &Cluster, findings: &[Finding]) -> Result<(), Failure> {
     }
     output::text_line("\nWhat to do:")?;
     for finding in to_do {
-        output::text_line(&format!("  {}: {}", finding.check, finding.what_to_do))?;
+        output::prose(&format!("  {}: {}", finding.check, finding.what_to_do))?;
     }
     Ok(())
 }

@@ -21,6 +21,7 @@ use trainplan_shared::options::{Recompute, TrainingOptions};
 use trainplan_shared::planning::{Predicted, Remedy, RunPlan};
 use trainplan_shared::range::ValueRange;
 use trainplan_shared::scenario::Scenario;
+use trainplan_shared::tables::cells;
 use trainplan_shared::units::{
     group_digits, percent, readable, readable_days, readable_range, short_count, signed_percent, significant,
 };
@@ -273,9 +274,9 @@ fn flat(output: &EstimateOutput<'_>) -> Vec<[String; 2]> {
 
 fn table(predicted: &Predicted, plan: Option<&RunPlan>) -> Result<(), Failure> {
     let Predicted { scenario, estimate, .. } = predicted;
-    output::text_line(&format!("{}\n", in_words(scenario)))?;
+    output::prose(&format!("{}\n", in_words(scenario)))?;
     output::table(["estimate", "", ""], &[1], headline(predicted))?;
-    output::text_line(&format!("\n{}\n", evidence(&estimate.evidence)))?;
+    output::prose(&format!("\n{}\n", evidence(&estimate.evidence)))?;
     let step_time_s = estimate.breakdown.step_time_s();
     let shares = estimate.breakdown.parts().map(|(part, seconds)| (part, seconds, seconds / step_time_s));
     let shown = shares.into_iter().filter(|(_, _, share)| *share >= 0.0005);
@@ -390,9 +391,10 @@ fn headline(predicted: &Predicted) -> Vec<[String; 3]> {
     let mut lines = vec![line("step time", format!("{} s", readable(step.mid)), interval)];
     if let (Some((recipe, baseline)), Some(off)) = (predicted.published, predicted.off_published()) {
         let published = format!("{} s", readable(baseline.step_time_s));
+        let recipe = cells::recipe(&recipe.id);
         let comment = match predicted.held_out_error() {
-            Some(error) => format!("{}; predicted without this run: {}", recipe.id, signed_percent(error)),
-            None => format!("{}: {}", recipe.id, signed_percent(off)),
+            Some(error) => format!("{recipe}; predicted without this run: {}", signed_percent(error)),
+            None => format!("{recipe}: {}", signed_percent(off)),
         };
         lines.push(line("published", published, comment));
     }
@@ -460,7 +462,7 @@ fn memory(memory: &MemoryEstimate) -> Result<(), Failure> {
         }
         MemoryVerdict::DoesNotFit => format!("does not fit, {margin}"),
     };
-    output::text_line(&format!(
+    output::prose(&format!(
         "\nPlus {:.2} GiB reserved (CUDA, NCCL, fragmentation). Needs {:.1} of {:.1} GiB: {verdict}.",
         gib(memory.reserved_bytes),
         gib(memory.needed_bytes()),

@@ -51,7 +51,7 @@ impl Args {
                 flops.explain.iter().map(derivation),
             ),
             Format::Table => {
-                output::text_line(&format!(
+                output::prose(&format!(
                     "{} ({parameters}), {} layers, {} tokens, convention {}: {} FLOPs per sequence",
                     counted.model.title,
                     counted.architecture.layers,
@@ -60,7 +60,7 @@ impl Args {
                     significant(flops.per_sequence, 6),
                 ))?;
                 if let Some(document) = &flops.document {
-                    output::text_line(&format!(
+                    output::prose(&format!(
                         "Its document divides by {}: {}.",
                         significant(document.value, 6),
                         document.reason

@@ -11,6 +11,7 @@ use trainplan_shared::field::{Field, FieldGroup};
 use trainplan_shared::message::Message;
 use trainplan_shared::metrics::Metrics;
 use trainplan_shared::planning::StepTimeSource;
+use trainplan_shared::tables::cells;
 use trainplan_shared::units::{format_count, group_digits, readable, readable_days, significant};
 
 /// Turn a step time into tokens per second, MFU and days to train
@@ -66,9 +67,9 @@ impl Args {
                 output::csv(["metric", "value"], rows(metrics).map(|(name, value, _)| [name, value]))
             }
             Format::Table => {
-                let recipe = recipe.map_or("none".into(), ToString::to_string);
+                let recipe = recipe.map_or("none".into(), cells::recipe);
                 let basis = in_words(measured.basis);
-                output::text_line(&format!("Published recipe: {recipe}. Step time: {basis}.\n"))?;
+                output::prose(&format!("Published recipe: {recipe}. Step time: {basis}.\n"))?;
                 output::table(
                     ["metric", "value"],
                     &[1],
@@ -84,8 +85,8 @@ impl Args {
 /// Writes a line of the derivation with its note.
 fn explain(line: &Line) -> Result<(), Failure> {
     let numbers = if line.numbers.is_empty() { String::new() } else { format!(" = {}", line.numbers) };
-    output::text_line(&format!("{}{numbers} = {} {}", line.name, significant(line.value, 6), line.unit))?;
-    if line.note.is_empty() { Ok(()) } else { output::text_line(&format!("    ({})", line.note)) }
+    output::prose(&format!("{}{numbers} = {} {}", line.name, significant(line.value, 6), line.unit))?;
+    if line.note.is_empty() { Ok(()) } else { output::prose(&format!("    ({})", line.note)) }
 }
 
 fn in_words(basis: StepTimeSource) -> &'static str {

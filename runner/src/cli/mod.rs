@@ -37,6 +37,7 @@ mod stack_file;
 mod stacks;
 mod stored;
 mod summary;
+mod terminal;
 mod token;
 mod upload;
 mod validate;

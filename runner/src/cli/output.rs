@@ -1,11 +1,11 @@
 //! Writes results to stdout: a table for people, JSON and CSV for programs.
 
-use super::Failure;
+use super::{Failure, note, terminal};
 use clap::ValueEnum;
-use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, Width, presets};
 use serde::Serialize;
 use std::io::{self, IsTerminal, Write};
-use trainplan_shared::tables::TextTable;
+use trainplan_shared::tables::{CELL_PADDING, TerminalTable, TextTable};
 pub(super) use trainplan_shared::text::printable;
 
 /// How a result is written.
@@ -57,7 +57,7 @@ pub(super) fn csv<const N: usize>(
     Ok(writer.flush()?)
 }
 
-/// Writes a table whose columns named in `numbers` stand right.
+/// Writes a table whose columns named in `numbers` are aligned right. On a narrow terminal, its texts are wrapped.
 pub(super) fn table<const N: usize>(
     header: [&str; N],
     numbers: &[usize],
@@ -72,6 +72,8 @@ pub(super) fn wide_table(
     numbers: &[usize],
     rows: impl IntoIterator<Item = Vec<String>>,
 ) -> Result<(), Failure> {
+    let rows: Vec<Vec<String>> = rows.into_iter().collect();
+    let widths = terminal::width().and_then(|width| terminal::narrowed(header, &rows, numbers, width));
     let mut table = Table::new();
     table
         .load_style(presets::NOTHING)
@@ -85,23 +87,45 @@ pub(super) fn wide_table(
             column.set_cell_alignment(CellAlignment::Right);
         }
     }
+    for (place, width) in widths.into_iter().flatten().enumerate() {
+        if let (Some(column), Ok(width)) = (table.column_mut(place), u16::try_from(width + CELL_PADDING)) {
+            column.set_constraint(ColumnConstraint::Absolute(Width::Fixed(width)));
+        }
+    }
     let lines = table.to_string();
     let lines: Vec<&str> = lines.lines().map(str::trim_end).collect();
     text_line(&lines.join("\n"))
 }
 
-/// Writes the table of a view for people: unknown values are dashes, and no cell can control the terminal.
-pub(super) fn text_table(table: &TextTable) -> Result<(), Failure> {
+/// Writes the table of a view for people: unknown values are dashes, and no cell can control the terminal. A narrow
+/// terminal gets the most important columns.
+pub(super) fn text_table(table: TerminalTable) -> Result<(), Failure> {
+    let (table, left_out) = match terminal::width() {
+        Some(width) => table.within(width),
+        None => (table.complete(), Vec::new()),
+    };
     let titles: Vec<String> = table.titles.iter().map(|title| (*title).to_owned()).collect();
     let numbers = table.numbers.iter().enumerate().filter(|(_, is_number)| **is_number);
     let numbers: Vec<usize> = numbers.map(|(place, _)| place).collect();
     let cell = |cell: &Option<String>| printable(cell.as_deref().unwrap_or("–"));
-    wide_table(&titles, &numbers, table.rows.iter().map(|row| row.iter().map(cell).collect()))
+    wide_table(&titles, &numbers, table.rows.iter().map(|row| row.iter().map(cell).collect()))?;
+    if !left_out.is_empty() {
+        note(&format!("no room for {}; use a wider terminal or --format csv", left_out.join(", ")));
+    }
+    Ok(())
 }
 
 /// Writes the table of a view as CSV.
 pub(super) fn csv_table(table: &TextTable) -> Result<(), Failure> {
     text(&table.to_csv().map_err(|error| Failure::Format(error.to_string()))?)
+}
+
+/// Writes sentences and a line end. On a terminal, lines end between words.
+pub(super) fn prose(text: &str) -> Result<(), Failure> {
+    match terminal::width() {
+        Some(width) => text_line(&terminal::wrapped(text, width)),
+        None => text_line(text),
+    }
 }
 
 /// Writes text and a line end.

@@ -125,7 +125,7 @@ impl Args {
                 output::json(&rows)
             }
             Format::Csv => output::csv_table(&RecipeColumn::csv(&recipes)),
-            Format::Table => output::text_table(&RecipeColumn::terminal(&recipes)),
+            Format::Table => output::text_table(RecipeColumn::terminal_table(&recipes)),
         }
     }
 }

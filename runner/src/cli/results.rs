@@ -115,7 +115,7 @@ impl List {
         match self.format.choose() {
             Format::Json => output::json(&page.items)?,
             Format::Csv => output::csv_table(&StoredRunColumn::csv(&page.items))?,
-            Format::Table => output::text_table(&StoredRunColumn::terminal(&page.items))?,
+            Format::Table => output::text_table(StoredRunColumn::terminal_table(&page.items))?,
         }
         if page.next_cursor.is_some() {
             note(&format!(

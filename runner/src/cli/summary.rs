@@ -7,6 +7,7 @@ use crate::journal::{Event, Phase, Round, Run, UploadState};
 use crate::slurm::{Sighting, State};
 use serde::Serialize;
 use std::collections::BTreeMap;
+use trainplan_shared::tables::{TerminalHeading, TerminalTable};
 use trainplan_shared::units::readable;
 
 /// What became of a run, for programs.
@@ -212,42 +213,76 @@ fn on_its_way<'a>(to: &'a str, run: &'a Run) -> Upload<'a> {
     Upload { to, state, at, why }
 }
 
+/// The columns of a table of runs.
+enum RunColumn {
+    Run,
+    Jobs,
+    State,
+    Queued,
+    GpuHours,
+    StepTime,
+    Planned,
+    OffBy,
+    Published,
+    Speed,
+    Mfu,
+}
+
+impl RunColumn {
+    const ALL: [RunColumn; 11] = [
+        RunColumn::Run,
+        RunColumn::Jobs,
+        RunColumn::State,
+        RunColumn::Queued,
+        RunColumn::GpuHours,
+        RunColumn::StepTime,
+        RunColumn::Planned,
+        RunColumn::OffBy,
+        RunColumn::Published,
+        RunColumn::Speed,
+        RunColumn::Mfu,
+    ];
+
+    const fn heading(&self) -> TerminalHeading {
+        match self {
+            RunColumn::Run => TerminalHeading::new("run").wraps(),
+            RunColumn::Jobs => TerminalHeading::new("jobs").extra(2),
+            RunColumn::State => TerminalHeading::new("state").wraps(),
+            RunColumn::Queued => TerminalHeading::new("queued").number().extra(5),
+            RunColumn::GpuHours => TerminalHeading::new("GPU-hours").number().extra(6),
+            RunColumn::StepTime => TerminalHeading::new("step, s").number(),
+            RunColumn::Planned => TerminalHeading::new("planned, s").number().extra(3),
+            RunColumn::OffBy => TerminalHeading::new("off by, %").number().extra(1),
+            RunColumn::Published => TerminalHeading::new("published, s").number().extra(8),
+            RunColumn::Speed => TerminalHeading::new("speed, %").number().extra(4),
+            RunColumn::Mfu => TerminalHeading::new("MFU, %").number().extra(7),
+        }
+    }
+}
+
 /// Runs as a table, and below it why some have no result.
 pub(super) fn table(summaries: &[Summary]) -> Result<(), Failure> {
     let rounded = |value: Option<f64>| value.map_or_else(|| "-".into(), super::estimate::rounded);
     let percent = |value: Option<f64>| value.map_or_else(|| "-".into(), |value| format!("{value:.1}"));
-    let header = [
-        "run",
-        "jobs",
-        "state",
-        "queued",
-        "GPU-hours",
-        "step, s",
-        "planned, s",
-        "off by, %",
-        "published, s",
-        "speed, %",
-        "MFU, %",
-    ];
-    let rows = summaries.iter().map(|run| {
-        [
-            run.title.clone(),
-            run.jobs.join(", "),
-            run.state.clone(),
-            run.queue_s.map_or_else(|| "-".into(), watch::duration),
-            run.gpu_hours.map_or_else(|| "-".into(), readable),
-            rounded(run.step_time_s),
-            rounded(Some(run.planned_step_time_s)),
-            run.error.map_or_else(|| "-".into(), |error| format!("{:+.1}", error * 100.0)),
-            rounded(run.published_step_time_s),
-            percent(run.speed_percent),
-            percent(run.mfu.map(|mfu| mfu * 100.0)),
-        ]
-    });
-    output::table(header, &[3, 4, 5, 6, 7, 8, 9, 10], rows)?;
+    let cells = |run: &Summary<'_>, column: &RunColumn| match column {
+        RunColumn::Run => run.title.clone(),
+        RunColumn::Jobs => run.jobs.join(", "),
+        RunColumn::State => run.state.clone(),
+        RunColumn::Queued => run.queue_s.map_or_else(|| "-".into(), watch::duration),
+        RunColumn::GpuHours => run.gpu_hours.map_or_else(|| "-".into(), readable),
+        RunColumn::StepTime => rounded(run.step_time_s),
+        RunColumn::Planned => rounded(Some(run.planned_step_time_s)),
+        RunColumn::OffBy => run.error.map_or_else(|| "-".into(), |error| format!("{:+.1}", error * 100.0)),
+        RunColumn::Published => rounded(run.published_step_time_s),
+        RunColumn::Speed => percent(run.speed_percent),
+        RunColumn::Mfu => percent(run.mfu.map(|mfu| mfu * 100.0)),
+    };
+    let row = |run: &Summary<'_>| RunColumn::ALL.iter().map(|column| Some(cells(run, column))).collect();
+    let headings = RunColumn::ALL.iter().map(RunColumn::heading).collect();
+    output::text_table(TerminalTable::new(headings, summaries.iter().map(row).collect()))?;
     for run in summaries {
         if let (Some(why), false) = (run.why, run.outcome == RunOutcome::Scored) {
-            output::text_line(&format!("  {}: {why}", run.title))?;
+            output::prose(&format!("  {}: {why}", run.title))?;
         }
     }
     let kept = summaries.iter().filter(|run| run.result.is_some()).count();

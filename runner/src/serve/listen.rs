@@ -22,6 +22,10 @@ const CONNECTIONS: usize = 2048;
 /// The open files that are kept for the database, logs and webhooks, whatever connections there are.
 const RESERVE: u64 = 192;
 
+/// The most bytes of a request's line and headers, and of each buffer of a connection. hyper's own limit of some 400 kB,
+/// times [`CONNECTIONS`], is more memory than all requests may share.
+const HEAD_BYTES: usize = 128 << 10;
+
 /// The time that a client has to send a request's headers.
 const HEADERS: Duration = Duration::from_secs(20);
 
@@ -91,6 +95,7 @@ pub(super) async fn serve(listener: TcpListener, router: Router, end: impl Futur
         });
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
+            .max_buf_size(HEAD_BYTES)
             .header_read_timeout(HEADERS)
             .serve_connection(TokioIo::new(Paced::new(stream)), service);
         let connection = graceful.watch(connection);

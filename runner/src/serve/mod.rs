@@ -25,7 +25,7 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderName, HeaderValue, header};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::{any, get};
 use limits::Room;
 use meter::Meter;
 use problem::Problem;
@@ -329,6 +329,8 @@ fn router<App: Embed + 'static>(server: &Server) -> Router {
     Router::new()
         .route("/healthz", get(health))
         .merge(metrics)
+        // A nested router does not get this path.
+        .route("/api/v1/", any(api::unknown_address))
         .nest("/api/v1", api::routes(server))
         .fallback_service(get(assets::respond::<App>))
         .layer(from_fn_with_state(server.clone(), harden))

@@ -340,6 +340,7 @@ async fn missing_resources_are_problems_and_never_the_app() {
         &format!("/runs/{known}/log"),
         "/nowhere",
         "",
+        "/",
     ] {
         let response = stored.get(path, &[("accept", "text/html")]).await;
         assert!(!problem(response, StatusCode::NOT_FOUND).await.is_empty(), "{path}");

@@ -173,6 +173,16 @@ impl Store {
         Ok(all.unsigned_abs())
     }
 
+    /// Deletes what tokens uploaded on earlier days.
+    pub(super) async fn forget_uploaded(&self) -> Result<(), StoreError> {
+        // Yesterday stays: the clocks of several servers differ a little.
+        let yesterday = time(Timestamp::now() - SignedDuration::from_hours(24))[..10].to_owned();
+        let mut writing = self.database.write().await?;
+        let delete = sqlx::query("DELETE FROM uploaded WHERE day < $1").bind(yesterday);
+        delete.execute(&mut *writing).await.map_err(|error| self.failed(error))?;
+        self.commit(writing).await
+    }
+
     /// Creates a share link and returns it with its secret.
     pub(crate) async fn create_share(
         &self,

@@ -367,11 +367,13 @@ impl Store {
         Ok(ids.iter().filter_map(|id| id.parse().ok()).collect())
     }
 
-    /// Deletes old changes and reports of progress, expired share links, and pieces of abandoned uploads.
+    /// Deletes old changes and reports of progress, expired share links, what tokens uploaded on earlier days, and
+    /// pieces of abandoned uploads.
     pub(crate) async fn tidy(&self) -> Result<(), StoreError> {
         self.forget_changes().await?;
         self.forget_progress().await?;
         self.forget_shares().await?;
+        self.forget_uploaded().await?;
         Ok(Arriving::clear_abandoned(&self.blobs).await?)
     }
 

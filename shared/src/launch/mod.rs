@@ -45,6 +45,7 @@ use crate::catalog::{RecipeId, ReferenceClass, Release};
 use crate::field::Field;
 use crate::problem::Problem;
 use crate::scenario::Scenario;
+use facts::Limits;
 use plan::LaunchPlan;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -101,6 +102,12 @@ pub struct LaunchComparability {
     /// Whether that recipe runs on another number of GPUs.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub by_weak_scaling: bool,
+}
+
+/// Returns the container image in which a recipe's release runs it, such as `nemo:25.02.01`; none if it is not known.
+pub fn container_image(recipe: &RecipeId) -> Option<String> {
+    let limits = Limits::of(recipe.release, &recipe.model, &recipe.gpu)?;
+    (!limits.image.is_empty()).then(|| format!("nemo:{}", limits.image))
 }
 
 /// Returns the launch of a scenario.

@@ -167,6 +167,15 @@ impl Span {
     pub fn count(self) -> u64 {
         if self.last < self.first { 0 } else { (self.last - self.first).saturating_add(1) }
     }
+
+    /// Returns the range for people: `35–44`, `49`.
+    #[must_use]
+    pub fn words(self) -> String {
+        match self.first == self.last {
+            true => self.last.to_string(),
+            false => format!("{}–{}", self.first, self.last),
+        }
+    }
 }
 
 impl fmt::Display for Span {

@@ -55,7 +55,7 @@ impl Scoring {
         let steps = match (self.window, scored.split_once('-')) {
             (Window::Last, Some((_, last))) => format!("Step {last} is scored, the last in the log"),
             (_, Some((first, last))) if first == last => format!("Step {last} is scored"),
-            _ => format!("Steps {scored} are scored"),
+            _ => format!("Steps {} are scored", scored.replace('-', "–")),
         };
         format!("{steps}, {}.", self.reason())
     }
@@ -69,12 +69,12 @@ mod tests {
     fn the_sentence_names_the_scored_steps_and_why_they_were_taken() {
         for (chosen, release, scored, window, sentence) in [
             ("", "25.04", "49-49", "last", "Step 49 is scored, the last in the log, as release 25.04 does."),
-            ("", "25.12", "35-44", "35-44", "Steps 35-44 are scored, as release 25.12 does."),
-            ("", "", "35-44", "35-44", "Steps 35-44 are scored, the default for runs of an unknown release."),
-            ("20-30", "25.05", "20-30", "20-30", "Steps 20-30 are scored, as you chose."),
+            ("", "25.12", "35-44", "35-44", "Steps 35–44 are scored, as release 25.12 does."),
+            ("", "", "35-44", "35-44", "Steps 35–44 are scored, the default for runs of an unknown release."),
+            ("20-30", "25.05", "20-30", "20-30", "Steps 20–30 are scored, as you chose."),
             ("7-7", "25.05", "7-7", "7-7", "Step 7 is scored, as you chose."),
             // Choosing the release's own window changes nothing.
-            ("11-44", "25.05", "11-44", "11-44", "Steps 11-44 are scored, as release 25.05 does."),
+            ("11-44", "25.05", "11-44", "11-44", "Steps 11–44 are scored, as release 25.05 does."),
         ] {
             let scoring = Scoring::of(chosen.parse().ok(), release.parse().ok());
             assert_eq!(

@@ -1,8 +1,10 @@
 //! The figures of runs as people read them, the same on every page.
 
 use super::PageCell;
+use crate::catalog::RecipeId;
 use crate::convention::Convention;
 use crate::estimate::Interval;
+use crate::launch::container_image;
 use crate::log::Stat;
 use crate::range::ValueRange;
 use crate::result::{BaselineComparison, PlanComparison};
@@ -26,6 +28,12 @@ pub fn mfu(mfu: Option<f64>, convention: Option<Convention>, peak_tflops: Option
     let peak = peak_tflops.map_or(String::new(), |peak| format!(" of {} TFLOPS", group_digits(peak)));
     let counting = convention.filter(|_| mfu.is_some()).map(|convention| format!("{convention}{peak}"));
     PageCell::new(mfu.map(|mfu| readable(mfu * 100.0)), counting)
+}
+
+/// Returns a recipe with the container image of its release: `llama3.1-8b/h100/fp8/8@25.04 (nemo:25.02.01)`.
+#[must_use]
+pub fn recipe(recipe: &RecipeId) -> String {
+    container_image(recipe).map_or_else(|| recipe.to_string(), |image| format!("{recipe} ({image})"))
 }
 
 /// Returns the speed in percent of the published one.

@@ -2,7 +2,7 @@
 
 use super::{PageCell, cells, joined, number, whole};
 use crate::compare::{Comparison, RunComparison, RunFigures};
-use crate::log::{Stat, Window};
+use crate::log::{Span, Stat, Window};
 use crate::result::Scoring;
 use crate::statistics::Sample;
 use crate::units::{group_digits, signed, significant};
@@ -84,7 +84,7 @@ columns! {
         csv 9 "status" => |run| Some(run.item.status.id().to_owned());
     }
     Window "window" {
-        page "Window" => |run| PageCell::new(run.item.window.clone(), Some(steps(run)));
+        page "Window" => |run| PageCell::new(window(run), Some(steps(run)));
         terminal "window" => |run| run.item.window.clone();
         csv 10 "window" => |run| run.item.window.clone();
     }
@@ -110,7 +110,7 @@ columns! {
     }
     SteadySteps "steady_steps" {
         terminal "steady steps" => |run| {
-            run.item.steady.map(|steady| format!("{}-{}", steady.first, steady.last))
+            run.item.steady.map(|steady| Span { first: steady.first, last: steady.last }.words())
         };
     }
     SteadyFirst "steady_first" {
@@ -286,6 +286,14 @@ fn steps(run: &ComparedRun<'_>) -> String {
     }
 }
 
+/// Returns the scored steps.
+fn window(run: &ComparedRun<'_>) -> Option<String> {
+    match run.item.window.as_ref()?.parse() {
+        Ok(Window::Labels(steps)) => Some(steps.words()),
+        Ok(Window::Last) | Err(_) => run.item.window.clone(),
+    }
+}
+
 /// Returns the mean of the steps after the warm-up, with its interval.
 fn steady(run: &ComparedRun<'_>) -> Option<String> {
     let steady = run.item.steady?;
@@ -293,7 +301,8 @@ fn steady(run: &ComparedRun<'_>) -> Option<String> {
     let ends = sample.low.zip(sample.high).map_or(String::new(), |(low, high)| {
         format!(", {:.0} % interval {}", run.level * 100.0, range(low, high))
     });
-    Some(format!("steps {}-{}: mean {}{ends}", steady.first, steady.last, cells::seconds(sample.mean)))
+    let steps = Span { first: steady.first, last: steady.last }.words();
+    Some(format!("steps {steps}: mean {}{ends}", cells::seconds(sample.mean)))
 }
 
 /// Returns by how much a step takes longer than one of the reference, and below it the interval and the verdict.

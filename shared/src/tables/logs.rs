@@ -1,6 +1,7 @@
 //! Logs and what they measured: the Results page's dropped files, `trainplan parse` and its CSV file.
 
 use super::{cells, joined, number};
+use crate::log::Span;
 use crate::result::Report;
 use crate::units::{group_digits, significant};
 
@@ -28,8 +29,8 @@ columns! {
         csv 4 "steps" => |report| Some(report.steps.to_string());
     }
     Window "window" {
-        page "Window" => |report| report.window.map(|window| window.to_string()).into();
-        terminal "window" [extra(4)] => |report| report.window.map(|window| window.to_string());
+        page "Window" => |report| report.window.map(Span::words).into();
+        terminal "window" [extra(4)] => |report| report.window.map(Span::words);
         csv 5 "window" => |report| report.window.map(|window| window.to_string());
     }
     StepTime "step_time" {

@@ -238,7 +238,7 @@ columns! {
         terminal "confidence" [extra(2)] => |row| Some(row.run.layout.confidence.to_string());
     }
     Published "published" {
-        terminal "published by" [extra(7)] => |row| row.recipe.map(ToString::to_string);
+        terminal "published by" [extra(7)] => |row| row.recipe.map(cells::recipe);
     }
 }
 

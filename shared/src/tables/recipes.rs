@@ -3,6 +3,7 @@
 use super::{PageCell, SortValue, number, whole};
 use crate::catalog::{Baseline, Catalog, Recipe, Scaling};
 use crate::field::Field;
+use crate::launch::container_image;
 use crate::scenario::Scenario;
 use crate::spec::Spec;
 use crate::units::group_digits;
@@ -124,6 +125,9 @@ columns! {
         terminal "days 1T" [number, extra(3)] => |recipe| number(days(recipe));
         csv 23 "time_to_train_days" => |recipe| number(days(recipe));
         sort => |recipe| SortValue::Number(days(recipe));
+    }
+    Container "container" {
+        terminal "container" [extra(12)] => |recipe| container_image(&recipe.id);
     }
     Release "release" {
         page "Release" => |recipe| recipe.id.release.to_string().into();

@@ -13,13 +13,13 @@ test("without ids the newest comparison is drawn, with plan, published number, c
   await server.put(12.5, { gpus: 1024 });
   const newest = await server.put(12.9, { carried: carried("llama-405b-new") });
   await page.goto("/compare");
-  await expect(headline(page)).toContainText(/nightly\/llama-405b-new#1 takes 4\.8\d % longer per step than nightly\/llama-405b#1 \(\d/);
+  await expect(headline(page)).toContainText(/nightly\/llama-405b-new#1 takes 4\.8\d\s% longer per step than nightly\/llama-405b#1 \(\d/);
   await expect(headline(page)).toContainText("runs at 95.9 % of the published speed and took 7.5 % more than planned, within the interval.");
   await expect(row(page, "llama-405b#1")).toBeVisible();
   const other = row(page, "llama-405b-new#1");
   await expect(cell(row(page, "llama-405b#1"), "Against reference")).toHaveText("reference");
-  await expect(cell(other, "Against reference")).toContainText(/\+4\.8\d %\+4\.\d\d to \+5\.\d\d %, slower/);
-  await expect(cell(other, "Step time, s")).toContainText(/: mean 12\.8\d+, 95 % interval 12\.8\d+ to 12\.9\d+/);
+  await expect(cell(other, "Against reference")).toContainText(/\+4\.8\d\s%\+4\.\d\d to \+5\.\d\d\s%, slower/);
+  await expect(cell(other, "Step time, s")).toContainText(/: mean 12\.8\d+, 95\s% interval 12\.8\d+ to 12\.9\d+/);
   await expect(cell(other, "MFU, %")).toHaveText(/42\.\drecipe of 1,979 TFLOPS/);
   await expect(cell(other, "Of published, %")).toHaveText("95.9of 12.37 s");
   await expect(cell(other, "Planned, s")).toContainText("12 (11.4 to 12.9)");
@@ -47,7 +47,7 @@ test("without ids the newest comparison is drawn, with plan, published number, c
 
   await page.getByRole("button", { name: "Make reference" }).click();
   await expect(page).toHaveURL(`/compare?v=1&ids=${newest},${before}`);
-  await expect(headline(page)).toContainText(/nightly\/llama-405b#1 takes 4\.6\d % less per step than nightly\/llama-405b-new#1/);
+  await expect(headline(page)).toContainText(/nightly\/llama-405b#1 takes 4\.6\d\s% less per step than nightly\/llama-405b-new#1/);
   await page.goBack();
   await expect(headline(page)).toContainText("longer");
 });
@@ -59,7 +59,7 @@ test("unlike runs are flagged loudly, and window, convention and scale stand in 
   await expect(page.locator(".verdict .notice.wrong")).toContainText("GBS 512 (reference 256), GPUs 1024 (reference 512)");
   await expect(page.locator('[data-verdict="not_comparable"]')).toBeVisible();
   await expect(page.locator(".verdict").getByText("is not comparable with")).toHaveCount(1);
-  await expect(cell(row(page, "Remove").first(), "Window")).toContainText("20-29");
+  await expect(cell(row(page, "Remove").first(), "Window")).toContainText("20–29");
   await expect(page.getByRole("button", { name: "Logarithmic" })).toHaveAttribute("aria-pressed", "true");
   await page.getByRole("button", { name: "Linear" }).click();
   await page.locator("#field-convention").selectOption("full");
@@ -81,6 +81,8 @@ test("runs that can't be compared are listed in one box, which opens", async ({ 
   await summary.click();
   await expect(box.getByText("GPUs 1024 (reference 512)")).toBeVisible();
   await expect(box.getByRole("listitem")).toHaveCount(4);
+  // The colour is that of the worst verdict.
+  await expect(page.locator('[data-verdict="not_comparable"]')).toBeVisible();
   await expectAccessible(page);
 });
 
@@ -92,7 +94,7 @@ test("runs are added, removed and saved, and a single run is compared with its p
   await expect(page.getByRole("button", { name: "Remove" })).toHaveCount(0);
   for (const id of ids.slice(1)) await page.getByLabel("Add a run").selectOption(id);
   await expect(page).toHaveURL(`/compare?v=1&ids=${ids.join(",")}`);
-  await expect(headline(page)).toContainText(/Compared with nightly\/a#1: .+ slower \(\+.+ % per step\); .+ slower \(/);
+  await expect(headline(page)).toContainText(/Compared with nightly\/a#1: .+ slower \(\+.+\s% per step\); .+ slower \(/);
 
   const csv = page.waitForEvent("download");
   await page.getByRole("button", { name: "Save as CSV" }).click();
@@ -107,8 +109,27 @@ test("runs are added, removed and saved, and a single run is compared with its p
   const served = await (await server.send("GET", `/compare?ids=${ids.join(",")}`)).json();
   expect(served).toEqual(saved);
 
+  for (const [title, name] of [["Step time, s", "curve-step-time.png"], ["Loss", "curve-loss.png"]]) {
+    const chart = page.getByRole("region", { name: title, exact: true });
+    await expect(chart.locator(".main-svg").first()).toBeVisible();
+    const png = page.waitForEvent("download");
+    await chart.getByRole("button", { name: "Save as PNG" }).click();
+    const file = await png;
+    expect(file.suggestedFilename()).toBe(name);
+    const image = readFileSync(await file.path());
+    expect(image.subarray(1, 4).toString()).toBe("PNG");
+    expect([image.readUInt32BE(16), image.readUInt32BE(20)]).toEqual([2400, 1350]);
+  }
+
   await page.getByRole("button", { name: "Copy link" }).click();
   expect(await page.evaluate(() => navigator.clipboard.readText())).toBe(`${server.url}/compare?v=1&ids=${ids.join(",")}`);
+
+  // One is faster than the new reference and one is slower: the colour is that of the worse.
+  await page.getByRole("button", { name: "Make reference: nightly/b#1" }).click();
+  await expect(headline(page)).toContainText(/Compared with nightly\/b#1: nightly\/a#1 faster .+ nightly\/c#1 slower/);
+  await expect(page.locator(".verdict")).toHaveAttribute("data-verdict", "slower");
+  await page.goBack();
+  await expect(headline(page)).toContainText("Compared with nightly/a#1");
   await page.getByRole("button", { name: "Remove nightly/b#1" }).click();
   await expect(page).toHaveURL(`/compare?v=1&ids=${ids[0]},${ids[2]}`);
 });
@@ -119,10 +140,10 @@ test("repeats are pooled, and the comparison is copied as Markdown and saved as 
     ids.push(await server.put(seconds, { carried: carried(name, repeat) }));
   }
   await page.goto(`/compare?v=1&ids=${ids.join(",")}`);
-  await expect(headline(page)).toContainText(/nightly\/b#1 with 1 repeat takes 5\.\d\d % longer per step than nightly\/a#1 with 2 repeats \(/);
+  await expect(headline(page)).toContainText(/nightly\/b#1 with 1 repeat takes 5\.\d\d\s% longer per step than nightly\/a#1 with 2 repeats \(/);
   const repeats = page.getByRole("region", { name: "Repeats" });
   await expect(repeats.getByRole("row", { name: /^nightly\/b#1 with 1 repeat .+ slower$/ })).toBeVisible();
-  await expect(page.getByText(/Run-to-run variation of 0\.\d\d %, from 5 runs, is included\./)).toBeVisible();
+  await expect(page.getByText(/Run-to-run variation of 0\.\d\d\s%, from 5 runs, is included\./)).toBeVisible();
   await expectAccessible(page);
 
   await page.getByRole("button", { name: "Copy Markdown" }).click();
@@ -199,5 +220,5 @@ plain("where nobody has runs, files can be dropped, and are compared", async ({ 
       buffer: Buffer.from(log(seconds)),
     })),
   );
-  await expect(headline(page)).toContainText(/fp8_512 \(job 2\) takes 3\.\d+ % less per step than pretrain_llama3.1_405b_fp8_512 \(job 1\)/);
+  await expect(headline(page)).toContainText(/fp8_512 \(job 2\) takes 3\.\d+\s% less per step than pretrain_llama3.1_405b_fp8_512 \(job 1\)/);
 });

@@ -17,7 +17,7 @@ test("a change of the step time is marked, in the chart and in its table", async
   await page.goto("/history");
   const line = page.getByRole("region", { name: "llama3.1-405b/h100/fp8/512@25.04 on eos", exact: true });
   await expect(line.locator(".notice.wrong").first()).toContainText("Regression: ");
-  await expect(line.locator(".notice.wrong")).toContainText(/Step times changed by \+8\.\d % on \d{4}-\d\d-\d\d \d\d:\d\d UTC/i);
+  await expect(line.locator(".notice.wrong")).toContainText(/Step times changed by \+8\.\d\s% on \d{4}-\d\d-\d\d \d\d:\d\d UTC/i);
   for (const name of ["Runs", "Usual", "Change", "Regression", "Published"]) {
     await expect(line.locator(".legendtext").filter({ hasText: name })).toBeVisible();
   }
@@ -25,7 +25,7 @@ test("a change of the step time is marked, in the chart and in its table", async
   const table = line.getByRole("table");
   await expect(line.getByText("Show data: 14 runs")).toBeVisible();
   await expect(table.locator("tbody tr")).toHaveCount(14);
-  await expect(table.locator("tbody tr").filter({ hasText: /\+8\.\d % from here on/ })).toHaveCount(1);
+  await expect(table.locator("tbody tr").filter({ hasText: /\+8\.\d\s% from here on/ })).toHaveCount(1);
   await expect(table.locator("tbody tr").first()).toContainText("Regression");
   await expectAccessible(page);
   // What changed leads to the run at which it did, and to what was before it.
@@ -80,7 +80,7 @@ test("Results says what takes longer than it should, until that is over", async 
   await server.put(12.3, { carried: carried("llama-405b", 15), log: false });
   await expect(regressions).toHaveCount(0);
   await page.goto("/history?v=1&cluster=eos");
-  await expect(page.getByText(/Step times changed by \+7\.\d % on .*; the newest run took 12\.\d+ s, as before the change\./)).toBeVisible();
+  await expect(page.getByText(/Step times changed by \+7\.\d\s% on .*; the newest run took 12\.\d+ s, as before the change\./)).toBeVisible();
 });
 
 test("of many regressions Results tells three at once, and the others on request", async ({ page, server }) => {

@@ -77,10 +77,10 @@ test("a window is always shown with who chose it", async ({ page, server }) => {
   const score = page.getByRole("region", { name: "Score" });
   await expect(score).toContainText("Step 49 is scored, the last in the log, as release 25.04 does. Choose others under Window.");
   await page.getByLabel("Window", { exact: true }).fill("20-29");
-  await expect(score).toContainText("Steps 20-29 are scored, as you chose.");
+  await expect(score).toContainText("Steps 20–29 are scored, as you chose.");
   await page.goto(`/compare?v=1&ids=${ids.join(",")}`);
   const windows = page.locator('table.reports td[data-label="Window"]');
-  await expect(windows).toHaveText(["49-49of 50 steps, as release 25.04 does", "49-49of 50 steps, as release 25.04 does"]);
+  await expect(windows).toHaveText(["49of 50 steps, as release 25.04 does", "49of 50 steps, as release 25.04 does"]);
 });
 
 test("the verdict says how near a run comes to the published speed", async ({ page, server }) => {

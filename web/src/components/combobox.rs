@@ -142,6 +142,7 @@ pub(crate) fn Combobox(
     };
     let option = move |(index, choice): (usize, Choice)| {
         let value = choice.value.clone();
+        let is_chosen = title.with_untracked(|title| *title == choice.title);
         // Before the blur, which closes the list.
         let pick = move |event: leptos::ev::MouseEvent| {
             event.prevent_default();
@@ -151,6 +152,7 @@ pub(crate) fn Combobox(
             <li
                 id=format!("{id}-{index}")
                 role="option"
+                class:chosen=is_chosen
                 aria-selected=move || (active.get() == Some(index)).to_string()
                 on:mousedown=pick
             >

@@ -1,10 +1,12 @@
-//! The charts of step time and loss by step, each with its table.
+//! The charts of step time and loss by step, each with its table and as an image.
 
-use super::chart::{Chart, LineChart};
+use super::chart::{Chart, Drawing, LineChart, png};
+use super::copy::save_address;
 use super::numbers::{Numbers, Table};
 use crate::address::Address;
 use crate::message::{Compared, Plot};
 use leptos::prelude::*;
+use leptos::task::spawn_local;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use trainplan_shared::units::significant;
@@ -53,9 +55,24 @@ pub(crate) fn Plots(
 pub(crate) fn PlotSection(id: &'static str, title: &'static str, plot: Memo<Plot>) -> impl IntoView {
     let address = Address::of_page();
     let is_log = Memo::new(move |_| address.own(SCALE) == "log");
-    let chart =
+    let chart: Signal<Drawing> =
         Signal::derive(move || plot.with(|plot| LineChart::of_plot(plot, title, is_log.get()).into()));
     let summary = Signal::derive(move || plot.with(|plot| summary(title, plot)));
+    let png_failed = RwSignal::new(false);
+    let save_png = move |_| {
+        let chart = chart.get_untracked();
+        let heading = plot.with_untracked(|plot| match plot.lines.first() {
+            // The legend has only what tells the runs apart.
+            Some(run) => format!("{title} · {}", run.name),
+            None => title.to_string(),
+        });
+        spawn_local(async move {
+            let name = format!("{id}.png");
+            let saved = png(&chart, &heading).await.and_then(|image| save_address(&image, &name));
+            // `try_set`: the page may have been left meanwhile.
+            png_failed.try_set(saved.is_err());
+        });
+    };
     view! {
         <Show when=move || plot.with(|plot| !plot.lines.is_empty())>
             <section class="scaling" aria-labelledby=id>
@@ -63,7 +80,12 @@ pub(crate) fn PlotSection(id: &'static str, title: &'static str, plot: Memo<Plot
                 <Chart chart summary />
                 <Window plot />
                 <Above plot is_log />
-                <NumbersOf title plot />
+                <div class="chart-foot">
+                    <NumbersOf title plot />
+                    <button type="button" class="link" on:click=save_png>
+                        {move || if png_failed.get() { "Saving failed" } else { "Save as PNG" }}
+                    </button>
+                </div>
             </section>
         </Show>
     }

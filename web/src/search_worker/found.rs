@@ -1,9 +1,11 @@
 //! What the search found, as messages.
 
 use crate::message::search::{
-    AskedGoal, AskedGpu, AskedQuestion, FoundAnswer, FoundChange, FoundFamily, FoundPlan, FoundUnmet, Spread, Trust,
+    AskedGoal, AskedGpu, AskedQuestion, FoundAnswer, FoundChange, FoundFamily, FoundPlan, FoundUnmet, Spread,
+    Trust,
 };
 use trainplan_shared::estimate::Confidence;
+use trainplan_shared::layout::PipelineSplit;
 use trainplan_shared::link;
 use trainplan_shared::precision::Dtype;
 use trainplan_shared::question::{Goal, GpuAnswer, GpuOffer, PlannedRun, Question, Relaxation, Unmet};
@@ -12,7 +14,7 @@ use trainplan_shared::search::{Candidate, Rule};
 /// Families of layouts that the page lists.
 const LISTED_FAMILIES: usize = 10;
 
-/// Layouts among which they are looked for. Many differ only in VP.
+/// Layouts among which they are looked for. Many differ only in VP and the pipeline split.
 pub(super) const LISTED: usize = 3 * LISTED_FAMILIES;
 
 const GIB: f64 = 1_073_741_824.0;
@@ -126,7 +128,8 @@ pub(super) fn answer(question: &Question, offer: &GpuOffer, answer: &GpuAnswer) 
 
 /// Returns the layouts in families, the best first, at most as many as the page lists.
 fn families(layouts: &[PlannedRun], plan: impl Fn(&PlannedRun) -> FoundPlan) -> Vec<FoundFamily> {
-    let without_chunks = |run: &PlannedRun| Candidate { vp: 1, ..run.layout.candidate };
+    let without_chunks =
+        |run: &PlannedRun| Candidate { vp: 1, split: &PipelineSplit::Even, ..run.layout.candidate };
     let mut families: Vec<(Candidate, FoundFamily)> = Vec::new();
     for run in layouts {
         let its = without_chunks(run);

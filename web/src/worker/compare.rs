@@ -1,7 +1,7 @@
 //! Compares runs, and prepares the comparison for the page.
 
 use super::headline::{self, headline, label, not_comparable, notes, outcome};
-use super::typography::{about_steps, page_cells, unbroken};
+use super::typography::{page_cells, unbroken};
 use super::{files, runs};
 use crate::message::{
     Compared, ComparisonFormat, Plot, PlotLevel, PlotLine, RequestError, Row, RowStatus, Saved, Setting,
@@ -46,7 +46,7 @@ pub(super) async fn compare(ids: Vec<String>, view: View) -> Result<Compared, Re
         rows: ComparedRun::all(&comparison, asked).iter().map(row).collect(),
         missing,
         on_server,
-        scored: about_steps(&scored(&comparison, asked).unwrap_or_default()),
+        scored: unbroken(&scored(&comparison, asked).unwrap_or_default()),
         source: source(&runs, &comparison),
     })
 }
@@ -196,7 +196,7 @@ fn pooled(comparison: &Comparison) -> Table {
     let table = PooledColumn::terminal(&comparison.pooled).without_empty_columns();
     let cell = |cell: &Option<String>| cell.clone().unwrap_or_else(|| "–".into());
     // A comma before the unit, as in the table of runs.
-    let title = |title: &String| match title.rsplit_once(' ') {
+    let title = |title: &&str| match title.rsplit_once(' ') {
         Some((name, unit @ ("s" | "%"))) => format!("{}, {unit}", capital(name)),
         _ => capital(title),
     };

@@ -219,18 +219,14 @@ mod tests {
 
     #[test]
     fn several_runs_have_the_worst_of_their_verdicts() {
-        let outcome = |others: [&RunResult; 2]| {
-            let comparison = compare(&[&run(LLAMA, 1, 12_000), others[0], others[1]]);
-            assert_eq!(comparison.verdict, Some(Verdict::Mixed));
-            outcome(&comparison)
-        };
-        let (faster, alike, slower) =
-            (run(LLAMA, 2, 11_000), run(LLAMA, 3, 12_010), run(LLAMA, 4, 12_600));
+        let of = |others: [&RunResult; 2]| compare(&[&run(LLAMA, 1, 12_000), others[0], others[1]]);
+        let (faster, alike, slower) = (run(LLAMA, 2, 11_000), run(LLAMA, 3, 12_010), run(LLAMA, 4, 12_600));
+        assert_eq!(of([&slower, &faster]).verdict, Some(Verdict::Mixed));
+        assert_eq!(outcome(&of([&slower, &faster])), Outcome::Compared(Verdict::Slower));
+        assert_eq!(outcome(&of([&alike, &slower])), Outcome::Compared(Verdict::Slower));
+        assert_eq!(outcome(&of([&faster, &alike])), Outcome::Compared(Verdict::NoDifference));
         let unlike = run("pretrain_llama3.1_8b_fp8_16", 5, 12_000);
-        assert_eq!(outcome([&faster, &alike]), Outcome::Compared(Verdict::NoDifference));
-        assert_eq!(outcome([&slower, &faster]), Outcome::Compared(Verdict::Slower));
-        assert_eq!(outcome([&alike, &slower]), Outcome::Compared(Verdict::Slower));
-        assert_eq!(outcome([&unlike, &slower]), Outcome::Compared(Verdict::NotComparable));
+        assert_eq!(outcome(&of([&unlike, &faster])), Outcome::Compared(Verdict::NotComparable));
     }
 
     #[test]

@@ -136,6 +136,9 @@ mod tests {
         };
         let own = key(None, Some("v=1&r=llama3.1-405b/h100/fp8/512@25.04&n=256&gbs=128"));
         assert_eq!(title(&own), "llama3.1-405b/h100/fp8/512@25.04, GPUs 256, GBS 128 on eos");
-        assert_eq!(title(&key(Some("llama3.1-8b/h100/fp8/8@25.04"), None)), "llama3.1-8b/h100/fp8/8@25.04 on eos");
+        assert_eq!(
+            title(&key(Some("llama3.1-8b/h100/fp8/8@25.04"), None)),
+            "llama3.1-8b/h100/fp8/8@25.04 on eos"
+        );
     }
 }

@@ -31,18 +31,18 @@ pub(super) fn table(comparison: &Comparison) -> Result<(), Failure> {
     }
     if !comparison.pooled.is_empty() {
         output::text_line("")?;
-        output::text_table(&PooledColumn::terminal(&comparison.pooled).without_empty_columns())?;
+        output::text_table(PooledColumn::terminal_table(&comparison.pooled).without_empty_columns())?;
     }
     verdicts(comparison)?;
     for item in items {
         let reasons = item.reason.iter().chain(&item.comparable.reasons).chain(&item.notes);
         for remark in reasons {
-            output::text_line(&printable(&format!("  {}: {remark}", item.label)))?;
+            output::prose(&printable(&format!("  {}: {remark}", item.label)))?;
         }
     }
     match items.len() {
         0 | 1 => Ok(()),
-        _ => output::text_line(&format!("  {}", comparison.difference.method)),
+        _ => output::prose(&format!("  {}", comparison.difference.method)),
     }
 }
 
@@ -53,14 +53,14 @@ fn verdicts(comparison: &Comparison) -> Result<(), Failure> {
         output::text_line(&format!("\nCompared with {}:", printable(comparison.reference_label())))?;
     }
     for LabelledVerdict { label, text, run, .. } in verdicts {
-        output::text_line(&printable(&format!("  {label}: {text}")))?;
+        output::prose(&printable(&format!("  {label}: {text}")))?;
         for remark in run.map(remarks).unwrap_or_default() {
-            output::text_line(&printable(&format!("    {remark}")))?;
+            output::prose(&printable(&format!("    {remark}")))?;
         }
         let unknown = run.map(RunComparison::unknown_fields).unwrap_or_default();
         let flags: Vec<String> = unknown.iter().map(|field| format!("--{}", field.flag())).collect();
         if !flags.is_empty() {
-            output::text_line(&format!("    To compare them, set {}.", flags.join(", ")))?;
+            output::prose(&format!("    To compare them, set {}.", flags.join(", ")))?;
         }
     }
     Ok(())

@@ -135,7 +135,7 @@ fn print(summary: &FailureSummary<'_>, observed: ObservedFailures) -> Result<(),
         _ => format!("{} {one}s", group_digits(count as f64)),
     };
     let hours = readable(summary.gpu_hours);
-    output::text_line(&format!(
+    output::prose(&format!(
         "{} of {} in {} on {} ran for {hours} GPU-hours.\n",
         count(summary.jobs, "job"),
         count(summary.runs, "run"),
@@ -148,7 +148,7 @@ fn print(summary: &FailureSummary<'_>, observed: ObservedFailures) -> Result<(),
     });
     output::table(["how a job ended", "times", "interruption"], &[1], rows)?;
     let per_thousand = rate.times(1000.0);
-    output::text_line(&match summary.interruptions {
+    output::prose(&match summary.interruptions {
         0 => format!(
             "\nNo interruption in {hours} GPU-hours: at most {} per 1,000 GPU-hours (upper end of the 80 % interval).",
             readable(per_thousand.high)
@@ -170,7 +170,7 @@ fn print(summary: &FailureSummary<'_>, observed: ObservedFailures) -> Result<(),
         }
     }
     if summary.includes_studies {
-        output::text_line(&caution(observed))?;
+        output::prose(&caution(observed))?;
     }
     if summary.clusters.len() > 1 {
         output::text_line("Failure rates differ between clusters: choose one with --cluster.")?;

@@ -227,14 +227,14 @@ async fn list(data: &DataDir, all: bool, filter: &RunFilter, format: Format) -> 
             (None, Some(holder)) => format!("carried out by process {holder}"),
             (None, None) => format!("paused: to continue, use `trainplan jobs follow {}`", round.title()),
         };
-        output::text_line(&format!(
+        output::prose(&format!(
             "Campaign {} on cluster {}, started {}; {state}.\n",
             round.title(),
             round.cluster,
             watch::clock(round.begun_ms)
         ))?;
         table(runs)?;
-        output::text_line(&format!("{}\n", counts(runs)))?;
+        output::prose(&format!("{}\n", counts(runs)))?;
     }
     Ok(())
 }
@@ -278,7 +278,7 @@ async fn show(data: &DataDir, name: &str, format: Format) -> Result<(), Failure>
         return output::json(&Shown { summary, log, copy, events });
     }
     table(&[summary])?;
-    output::text_line(&format!(
+    output::prose(&format!(
         "\nRun {} of campaign {}. Local copy of the log: {}",
         run.id,
         round.campaign,
@@ -292,7 +292,7 @@ async fn show(data: &DataDir, name: &str, format: Format) -> Result<(), Failure>
             Event::CancelSent { answer } => format!("scancel failed: {answer}"),
             _ => String::new(),
         });
-        output::text_line(&format!("  {}  {text}", watch::clock(*at_ms)))?;
+        output::prose(&format!("  {}  {text}", watch::clock(*at_ms)))?;
     }
     Ok(())
 }

@@ -103,10 +103,10 @@ impl Args {
             Format::Json => output::json(&reports)?,
             Format::Csv => output::csv_table(&LogColumn::csv(&reports))?,
             Format::Table => {
-                output::text_table(&LogColumn::terminal(&reports))?;
+                output::text_table(LogColumn::terminal_table(&reports))?;
                 for report in &reports {
                     for remark in remarks(report) {
-                        output::text_line(&format!("  {}: {remark}", printable(&report.path)))?;
+                        output::prose(&format!("  {}: {remark}", printable(&report.path)))?;
                     }
                 }
             }

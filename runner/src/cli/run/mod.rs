@@ -264,7 +264,7 @@ fn table(
     });
     output::table(header, &[1, 2, 3, 6, 7, 8], rows)?;
     let hours = |of: fn(Interval) -> f64| outputs.iter().map(|run| of(run.gpu_hours)).sum::<f64>();
-    output::text_line(&format!(
+    output::prose(&format!(
         "\nTotal: {} GPU-hours ({}) of training, without queueing and startup.",
         readable(hours(|of| of.mid)),
         readable_range((hours(|of| of.low), hours(|of| of.high)), readable)
@@ -307,8 +307,9 @@ fn details(planned: &Planned, output: &PlannedRun) -> Result<(), Failure> {
     for (name, secret) in &output.secrets {
         lines.push(format!("  {name}: {}", place(secret)));
     }
-    lines.extend(output.launch.script.lines().map(|line| format!("    {line}")));
-    output::text_line(&lines.join("\n"))
+    output::prose(&lines.join("\n"))?;
+    let script: Vec<String> = output.launch.script.lines().map(|line| format!("    {line}")).collect();
+    output::text_line(&script.join("\n"))
 }
 
 /// Returns where a secret comes from. The words of a command are quoted, so that control characters have no

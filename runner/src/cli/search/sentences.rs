@@ -9,8 +9,8 @@ use trainplan_shared::message;
 use trainplan_shared::message::Front;
 use trainplan_shared::problem::one_of;
 use trainplan_shared::question::{
-    Chance, Contender, Goal, GpuAnswer, GpuOffer, Objective, PlannedRun, Question, Relaxation, Unmet,
-    chance_text,
+    CLEARLY_FASTER, Chance, Contender, Goal, GpuAnswer, GpuOffer, Objective, PlannedRun, Question,
+    Relaxation, Unmet, chance_text,
 };
 use trainplan_shared::range::ValueRange;
 use trainplan_shared::search::{ORDER, Rule, SearchCounts, SearchRegret};
@@ -495,6 +495,21 @@ pub(super) fn counted(counts: &SearchCounts) -> String {
 pub(super) fn order(answer: &GpuAnswer) -> Option<String> {
     let seconds: Vec<f64> = answer.layouts.iter().map(|run| run.layout.s_per_sequence()).collect();
     (!seconds.is_sorted()).then(|| ORDER.to_owned())
+}
+
+/// Returns which layout is expected to be clearly faster than the best one, which is best because its range ends earlier. With a
+/// deadline, the number of GPUs follows from the range.
+pub(super) fn faster_layout(found: &SearchedGpu<'_>) -> Option<String> {
+    let best = found.answer.best().filter(|_| !matches!(found.question.goal, Goal::Deadline(_)))?;
+    let limit = best.days * CLEARLY_FASTER;
+    let faster = found.answer.layouts.iter().filter(|run| run.days <= limit);
+    let run = faster.min_by(|one, other| one.days.total_cmp(&other.days))?;
+    Some(format!(
+        "With the layout {} it may take only {} days ({}), but that prediction is less certain.",
+        run.layout.candidate,
+        readable_days(run.days),
+        run.time.days().readable(readable_days)
+    ))
 }
 
 /// Returns how many layouts were considered, and which rule discarded how many.

@@ -25,7 +25,7 @@ const MOST_SHARES: u64 = 1000;
 const LONGEST_NAME: usize = 100;
 
 /// Read your own rights
-#[utoipa::path(get, path = "/me", tag = "access", responses((status = 200, body = CallerAccess)))]
+#[utoipa::path(get, path = "/me", tag = "access", security(()), responses((status = 200, body = CallerAccess)))]
 pub(super) async fn me(Extension(caller): Extension<Caller>) -> Response {
     let scope = TokenScope::ALL.iter().rev().copied().find(|scope| caller.may(*scope).is_ok());
     let (runs, until) = match &caller {
@@ -40,7 +40,10 @@ pub(super) async fn me(Extension(caller): Extension<Caller>) -> Response {
 /// List tokens, without their secrets
 ///
 /// Requires scope admin.
-#[utoipa::path(get, path = "/tokens", tag = "access", responses((status = 200, body = Tokens)))]
+#[utoipa::path(
+    get, path = "/tokens", tag = "access", security(("token" = ["admin"])),
+    responses((status = 200, body = Tokens))
+)]
 pub(super) async fn tokens(
     State(server): State<Server>,
     Extension(caller): Extension<Caller>,
@@ -53,7 +56,8 @@ pub(super) async fn tokens(
 ///
 /// Requires scope admin. The response contains the secret, which can't be read again.
 #[utoipa::path(
-    post, path = "/tokens", tag = "access", request_body = TokenRequest, responses((status = 201, body = NewToken))
+    post, path = "/tokens", tag = "access", security(("token" = ["admin"])),
+    request_body = TokenRequest, responses((status = 201, body = NewToken))
 )]
 pub(super) async fn create_token(
     State(server): State<Server>,
@@ -75,7 +79,8 @@ pub(super) async fn create_token(
 ///
 /// Requires scope admin. The share links that the token created stop working too.
 #[utoipa::path(
-    delete, path = "/tokens/{id}", tag = "access", params(("id" = String, Path, description = "The token's id or name")),
+    delete, path = "/tokens/{id}", tag = "access", security(("token" = ["admin"])),
+    params(("id" = String, Path, description = "The token's id or name")),
     responses((status = 204, description = "The token is revoked"))
 )]
 pub(super) async fn revoke_token(
@@ -93,7 +98,10 @@ pub(super) async fn revoke_token(
 /// List active share links
 ///
 /// Returns the links that your token created; with scope admin, all links.
-#[utoipa::path(get, path = "/shares", tag = "access", responses((status = 200, body = ShareLinks)))]
+#[utoipa::path(
+    get, path = "/shares", tag = "access", security(("token" = ["read"])),
+    responses((status = 200, body = ShareLinks))
+)]
 pub(super) async fn shares(
     State(server): State<Server>,
     Extension(caller): Extension<Caller>,
@@ -108,7 +116,8 @@ pub(super) async fn shares(
 /// Anyone who has the link can view its runs and their logs, and nothing else, until it expires or is
 /// revoked. The response contains the secret, which can't be read again.
 #[utoipa::path(
-    post, path = "/shares", tag = "access", request_body = ShareLinkRequest, responses((status = 201, body = NewShareLink))
+    post, path = "/shares", tag = "access", security(("token" = ["read"])),
+    request_body = ShareLinkRequest, responses((status = 201, body = NewShareLink))
 )]
 pub(super) async fn create_share(
     State(server): State<Server>,
@@ -145,7 +154,7 @@ pub(super) async fn create_share(
 
 /// Revoke a share link
 #[utoipa::path(
-    delete, path = "/shares/{id}", tag = "access", params(("id" = String, Path)),
+    delete, path = "/shares/{id}", tag = "access", security(("token" = ["read"])), params(("id" = String, Path)),
     responses((status = 204, description = "The link is revoked"))
 )]
 pub(super) async fn revoke_share(

@@ -16,7 +16,7 @@ use trainplan_shared::result::RunResult;
 /// The first run is the reference. Runs are also compared with their prediction and with the published
 /// result.
 #[utoipa::path(
-    get, path = "/compare", tag = "runs",
+    get, path = "/compare", tag = "runs", security((), ("token" = ["read"])),
     params(
         ("ids" = String, Query, description = "Ids of runs, separated by commas, each once"),
         ("window" = Option<String>, Query, description = "Steps to score: `last`, `11-44`, …; the release's window by default"),

@@ -28,7 +28,7 @@ const LOOK: Duration = Duration::from_millis(600);
 /// fetch the lists again. A stream ends when its token expires or is revoked. One caller may have 32 streams (then 429), and
 /// the server 512 (then 503).
 #[utoipa::path(
-    get, path = "/events", tag = "events",
+    get, path = "/events", tag = "events", security((), ("token" = ["read"])),
     responses((status = 200, body = String, content_type = "text/event-stream", description = "Events, as they happen"))
 )]
 pub(super) async fn watch(

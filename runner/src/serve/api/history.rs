@@ -27,7 +27,7 @@ const MOST_ALERTS: u32 = 1000;
 /// run. Takes the filters of `GET /runs` and the thresholds of `trainplan check`; unset thresholds have the
 /// server's values.
 #[utoipa::path(
-    get, path = "/history", tag = "history",
+    get, path = "/history", tag = "history", security((), ("token" = ["read"])),
     params(
         ("recipe" = Option<String>, Query), ("cluster" = Option<String>, Query), ("campaign" = Option<String>, Query),
         ("limit" = Option<u32>, Query, description = "Number of newest runs to include; at most 10,000"),
@@ -71,7 +71,10 @@ fn split(query: &str, mut thresholds: Thresholds) -> Result<(Thresholds, String)
 /// List alerts
 ///
 /// Returns the runs that exceeded a threshold when the server received them.
-#[utoipa::path(get, path = "/alerts", tag = "history", responses((status = 200, body = AlertRecords)))]
+#[utoipa::path(
+    get, path = "/alerts", tag = "history", security((), ("token" = ["read"])),
+    responses((status = 200, body = AlertRecords))
+)]
 pub(super) async fn alerts(
     State(server): State<Server>,
     Extension(caller): Extension<Caller>,
@@ -89,7 +92,8 @@ const LONGEST_REASON: usize = 1000;
 ///
 /// The alerts stay in the list, with the reason. Another acknowledgement replaces the one before. Requires scope upload.
 #[utoipa::path(
-    put, path = "/runs/{id}/acknowledgement", tag = "history", params(("id" = String, Path)),
+    put, path = "/runs/{id}/acknowledgement", tag = "history", security(("token" = ["upload"])),
+    params(("id" = String, Path)),
     request_body = AcknowledgementRequest, responses((status = 204, description = "The alerts are acknowledged"))
 )]
 pub(super) async fn acknowledge(
@@ -113,7 +117,8 @@ pub(super) async fn acknowledge(
 ///
 /// Requires scope upload.
 #[utoipa::path(
-    delete, path = "/runs/{id}/acknowledgement", tag = "history", params(("id" = String, Path)),
+    delete, path = "/runs/{id}/acknowledgement", tag = "history", security(("token" = ["upload"])),
+    params(("id" = String, Path)),
     responses((status = 204, description = "The alerts are not acknowledged"))
 )]
 pub(super) async fn withdraw(

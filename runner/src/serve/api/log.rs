@@ -26,7 +26,7 @@ const COMPLETE: HeaderName = HeaderName::from_static("upload-complete");
 /// The headers are those of the answer to an upload: `upload-complete` is `?1` if the log is complete, as far as is
 /// known without reading it, and `upload-offset` is the number of raw bytes that arrived; 0 where the log is complete.
 #[utoipa::path(
-    head, path = "/runs/{id}/log", tag = "logs", params(("id" = String, Path)),
+    head, path = "/runs/{id}/log", tag = "logs", security(("token" = ["upload"])), params(("id" = String, Path)),
     responses((status = 200, description = "See the headers"))
 )]
 pub(super) async fn progress(
@@ -48,7 +48,7 @@ pub(super) async fn progress(
 /// SHA-256 that the result names; otherwise the server discards it. If the log is complete already, the body is ignored.
 /// The headers `upload-offset` and `upload-complete` of the answer say the same as its body.
 #[utoipa::path(
-    put, path = "/runs/{id}/log", tag = "logs",
+    put, path = "/runs/{id}/log", tag = "logs", security(("token" = ["upload"])),
     params(
         ("id" = String, Path),
         ("upload-offset" = u64, Header, description = "Where the body begins in the raw log. If the server has another number of bytes, it answers 409 with its own `upload-offset`"),
@@ -256,7 +256,7 @@ impl Decoding {
 /// The log is compared with its hash first. If the stored log is missing or damaged, the answer is 500, and
 /// uploading the log again replaces it.
 #[utoipa::path(
-    get, path = "/runs/{id}/log", tag = "logs", params(("id" = String, Path)),
+    get, path = "/runs/{id}/log", tag = "logs", security((), ("token" = ["read"])), params(("id" = String, Path)),
     responses((status = 200, body = String, content_type = "text/plain"))
 )]
 pub(super) async fn download(
@@ -301,7 +301,7 @@ const MOST_READ: u64 = 1 << 30;
 
 /// Read or search lines of the raw log
 #[utoipa::path(
-    get, path = "/runs/{id}/log/lines", tag = "logs",
+    get, path = "/runs/{id}/log/lines", tag = "logs", security((), ("token" = ["read"])),
     params(
         ("id" = String, Path),
         ("from" = Option<u64>, Query, description = "The first line, counted from 1"),

@@ -33,8 +33,12 @@ use uuid::Uuid;
 
 #[derive(OpenApi)]
 #[openapi(
-    info(title = "Trainplan", description = "Upload, store, watch and compare the results of training runs."),
-    security((), ("token" = [])),
+    info(
+        title = "Trainplan",
+        description = "Upload, store, watch and compare the results of training runs. Each operation names the scope that \
+            a token needs for it: `read`, `upload`, which includes `read`, or `admin`, which includes both. Where an \
+            operation also lists no token, the server may let everyone read. `GET /limits` and `GET /me` never need one."
+    ),
     components(schemas(ProblemDetails))
 )]
 struct Document;
@@ -45,7 +49,7 @@ pub(super) fn routes(server: &Server) -> Router<Server> {
     let document = document.to_pretty_json().unwrap_or_default();
     router
         .route("/openapi.json", get(move || async move { (JSON, document) }))
-        .fallback(|| async { not_found("The API has no such address. GET /api/v1/openapi.json lists all.") })
+        .fallback(unknown_address)
         .method_not_allowed_fallback(|| async {
             let detail =
                 "This address does not support the method. GET /api/v1/openapi.json lists all operations.";
@@ -54,6 +58,11 @@ pub(super) fn routes(server: &Server) -> Router<Server> {
         .layer(from_fn(bound_query))
         .layer(from_fn_with_state(server.clone(), identify))
         .layer(map_response(as_problem))
+}
+
+/// Answers requests to addresses that the API does not have.
+pub(super) async fn unknown_address() -> Problem {
+    not_found("The API has no such address. GET /api/v1/openapi.json lists all.")
 }
 
 fn documented_routes() -> (Router<Server>, utoipa::openapi::OpenApi) {
@@ -157,7 +166,7 @@ const NEVER_KEPT: [(HeaderName, &str); 2] =
 const LARGEST_JSON: usize = 64 * 1024;
 
 /// Read the server's limits
-#[utoipa::path(get, path = "/limits", tag = "server", responses((status = 200, body = ServerLimits)))]
+#[utoipa::path(get, path = "/limits", tag = "server", security(()), responses((status = 200, body = ServerLimits)))]
 async fn limits(State(server): State<Server>) -> Response {
     (NEVER_KEPT, Json(server.options.limits)).into_response()
 }

@@ -21,7 +21,7 @@ const LISTED_AFTER_END: SignedDuration = SignedDuration::from_hours(1);
 ///
 /// The newest report replaces the one before. Reports about a run whose result is stored are ignored.
 #[utoipa::path(
-    post, path = "/runs/{id}/progress", tag = "progress",
+    post, path = "/runs/{id}/progress", tag = "progress", security(("token" = ["upload"])),
     params(("id" = String, Path, description = "The id that the result will have")), request_body = RunProgress,
     responses((status = 204, description = "The report was received"))
 )]
@@ -64,7 +64,10 @@ fn bound(progress: &RunProgress) -> Result<(), Problem> {
 /// List unfinished runs
 ///
 /// Runs that ended without a result stay in the list for an hour.
-#[utoipa::path(get, path = "/progress", tag = "progress", responses((status = 200, body = UnfinishedRuns)))]
+#[utoipa::path(
+    get, path = "/progress", tag = "progress", security((), ("token" = ["read"])),
+    responses((status = 200, body = UnfinishedRuns))
+)]
 pub(super) async fn list(
     State(server): State<Server>,
     Extension(caller): Extension<Caller>,

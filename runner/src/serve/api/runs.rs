@@ -7,7 +7,7 @@ use super::super::limits::{
 };
 use super::super::problem::Problem;
 use super::super::{Server, quota};
-use super::{NEVER_KEPT, bad_request, id, no_run, not_found, unprocessable};
+use super::{LARGEST_JSON, NEVER_KEPT, bad_request, id, no_run, not_found, unprocessable};
 use crate::store::{FileSize, InvalidCursor, Query, time};
 use axum::Json;
 use axum::body::{Body, Bytes};
@@ -42,7 +42,7 @@ pub(super) const STREAMED: usize = 3 << 20;
 /// Stored results never change. Uploading the same result again has no effect; another result under the same
 /// id is refused with 409, and a run that was deleted with 410.
 #[utoipa::path(
-    put, path = "/runs/{id}", tag = "runs",
+    put, path = "/runs/{id}", tag = "runs", security(("token" = ["upload"])),
     params(
         ("id" = String, Path, description = "The result's id, as in the file"),
         ("content-digest" = String, Header, description = "`sha-256=:BASE64:`, the hash of the body (RFC 9530)"),
@@ -107,7 +107,7 @@ pub(super) async fn put(
 /// In `recipe`, `cluster`, `campaign`, `model`, `gpu` and `dtype`, `*` stands for any text, and case is
 /// ignored then: `recipe=*llama*`.
 #[utoipa::path(
-    get, path = "/runs", tag = "runs",
+    get, path = "/runs", tag = "runs", security((), ("token" = ["read"])),
     params(
         ("recipe" = Option<String>, Query, description = "A recipe's id, or a short form as on the command line"),
         ("cluster" = Option<String>, Query), ("campaign" = Option<String>, Query),
@@ -137,7 +137,7 @@ pub(super) async fn list(
 
 /// Read a result file
 #[utoipa::path(
-    get, path = "/runs/{id}", tag = "runs",
+    get, path = "/runs/{id}", tag = "runs", security((), ("token" = ["read"])),
     params(
         ("id" = String, Path),
         ("upload" = Option<String>, Query, description = "If present, returns the uploaded file even if the log was scored again"),
@@ -176,7 +176,7 @@ pub(super) async fn result(
 
 /// Read a run's row in the list
 #[utoipa::path(
-    get, path = "/runs/{id}/summary", tag = "runs", params(("id" = String, Path)),
+    get, path = "/runs/{id}/summary", tag = "runs", security((), ("token" = ["read"])), params(("id" = String, Path)),
     responses((status = 200, body = RunSummary))
 )]
 pub(super) async fn summary(
@@ -192,7 +192,7 @@ pub(super) async fn summary(
 
 /// List the scores of a run by all parser versions
 #[utoipa::path(
-    get, path = "/runs/{id}/scores", tag = "runs", params(("id" = String, Path)),
+    get, path = "/runs/{id}/scores", tag = "runs", security((), ("token" = ["read"])), params(("id" = String, Path)),
     responses((status = 200, body = ScoreVersions<ScoreSummary>))
 )]
 pub(super) async fn scores(
@@ -225,7 +225,7 @@ async fn read_scores(server: &Server, id: Uuid) -> Result<Vec<ScoreVersion>, Pro
 /// parameters, the run keeps its recipe; runs of campaigns always do. The new score counts from then on.
 /// Requires scope admin.
 #[utoipa::path(
-    post, path = "/runs/{id}/scores", tag = "runs",
+    post, path = "/runs/{id}/scores", tag = "runs", security(("token" = ["admin"])),
     params(("id" = String, Path), ("recipe" = Option<String>, Query, description = "A recipe. All scenario flags of the command line are allowed, without `--`")),
     responses((status = 200, body = ScoreVersions<ScoreSummary>))
 )]
@@ -234,13 +234,15 @@ pub(super) async fn rescore(
     Extension(caller): Extension<Caller>,
     Path(path): Path<String>,
     RawQuery(query): RawQuery,
-    body: Bytes,
+    body: Body,
 ) -> Result<Response, Problem> {
     caller.may(TokenScope::Admin)?;
     let id = id(&path)?;
+    let (body, room) = read_body(body, LARGEST_JSON, &server.room).await?;
     if !matches!(body.trim_ascii(), b"" | b"{}") {
         return Err(bad_request("The body must be empty. Pass the recipe in the query: ?recipe=ID."));
     }
+    drop((body, room));
     let scenario = parse_scenario(&query.unwrap_or_default())?;
     let turn = server.turns.acquire().await;
     let held = server.room.take_for_reading(&server.store.file_sizes(id).await?)?;
@@ -284,7 +286,7 @@ fn parse_scenario(query: &str) -> Result<Option<Spec>, Problem> {
 /// Deletes its result, log, scores and alerts permanently; of an unfinished run, its progress. A later upload of the run
 /// is refused. Requires scope admin.
 #[utoipa::path(
-    delete, path = "/runs/{id}", tag = "runs", params(("id" = String, Path)),
+    delete, path = "/runs/{id}", tag = "runs", security(("token" = ["admin"])), params(("id" = String, Path)),
     responses((status = 204, description = "The run was deleted"))
 )]
 pub(super) async fn delete(
@@ -305,7 +307,7 @@ pub(super) async fn delete(
 ///
 /// Does not bring back what was deleted: the next upload does. Requires scope admin.
 #[utoipa::path(
-    post, path = "/runs/{id}/restore", tag = "runs", params(("id" = String, Path)),
+    post, path = "/runs/{id}/restore", tag = "runs", security(("token" = ["admin"])), params(("id" = String, Path)),
     responses((status = 204, description = "The run may be uploaded again"))
 )]
 pub(super) async fn restore(

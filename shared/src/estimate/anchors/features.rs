@@ -102,7 +102,6 @@ impl Coordinate {
     }
 
     /// Returns the number that has this value.
-    #[cfg(feature = "calibrate")]
     fn number_of(self, value: f64) -> f64 {
         let log = match self {
             Coordinate::Recompute | Coordinate::Fsdp => return value,
@@ -150,7 +149,7 @@ impl Features {
 
     /// Returns the layout in one line, without degrees of 1: `TP 4 · PP 2 · MBS 1`.
     pub(super) fn layout(&self) -> String {
-        let value = |coordinate: Coordinate| libm::round(libm::exp2(self.place[coordinate as usize]));
+        let value = |coordinate: Coordinate| coordinate.number_of(self.place[coordinate as usize]);
         let mut text = String::new();
         let degrees = [
             ("TP", Coordinate::Tp),
@@ -164,7 +163,7 @@ impl Features {
                 text += &format!("{name} {degree} · ");
             }
         }
-        text += &format!("MBS {}", value(Coordinate::Mbs));
+        text += &format!("MBS {} · GA {}", value(Coordinate::Mbs), value(Coordinate::Ga));
         if self.place[Coordinate::Fsdp as usize] > 0.0 {
             text += " · FSDP";
         }

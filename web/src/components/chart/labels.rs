@@ -51,7 +51,12 @@ pub(super) fn legend_height<'a>(names: impl Iterator<Item = &'a str> + Clone, wi
     let longest = names.clone().map(|name| name.chars().count()).max().unwrap_or(0);
     let column = 45.0 + 7.5 * longest.min(LEGEND_LINE) as f64;
     let columns = ((width / column) as usize).max(1);
-    LINE * names.count().div_ceil(columns) * longest.div_ceil(LEGEND_LINE).max(1)
+    // In a single column each name takes only its own lines.
+    let lines: usize = match columns {
+        1 => names.map(|name| 1 + legend_text(name).matches("<br>").count()).sum(),
+        _ => names.count().div_ceil(columns) * longest.div_ceil(LEGEND_LINE).max(1),
+    };
+    LINE * lines
 }
 
 /// Returns the places of labels that are [`LABEL_HEIGHT`] apart, as near as possible to the given ascending places: a group
@@ -108,5 +113,7 @@ mod tests {
         let names = ["Weights", "Gradients", "Optimizer", "Activations", "Logits", "Reserved"];
         let height = |width| legend_height(names.into_iter(), width);
         assert_eq!((height(1000.0), height(300.0), height(50.0)), (20, 60, 120));
+        let long = "Published: pretrain_llama3.1_405b_fp8_512, pretrain_llama3.1_405b_fp8_256";
+        assert_eq!(legend_height([long, "Planned"].into_iter(), 300.0), 80);
     }
 }

@@ -185,10 +185,8 @@ fn step_basis(scenario: &Scenario, step: &PlannedStep, evidence: &str) -> (&'sta
         StepTimeSource::TypedMfu => {
             ("Assumed MFU.", format!("Calculated from an MFU of {}, not predicted.", mfu()))
         }
-        StepTimeSource::Predicted { low, high } => {
-            let ends = (metrics.step_time_s * low, metrics.step_time_s * high);
-            let range = readable_range(ends, readable);
-            ("Predicted, not measured.", format!("80\u{a0}% range: {range}\u{a0}s per step. {evidence}"))
+        StepTimeSource::Predicted { .. } => {
+            ("Predicted, not measured.", format!("{evidence} Ranges hold 80\u{a0}%."))
         }
         StepTimeSource::RecipeMfu => {
             let mfu = mfu();
@@ -210,6 +208,10 @@ fn Figures() -> impl IntoView {
     });
     let figure = move |value: fn(&PlannedStep) -> String| {
         move || plan.step.with(|step| step.as_ref().map_or("–".to_string(), value))
+    };
+    let interval = move |value: fn(&Metrics, f64) -> f64, write: fn(f64) -> String| {
+        let text = move || plan.step.with(|step| interval(step.as_ref()?, value, write));
+        move || text().map(|text| view! { " " <small>{text}</small> })
     };
     let days_label = move || match plan.step.get().map(|step| step.metrics) {
         Some(Metrics { time_to_train_days: None, .. }) => "Days to train: not defined for a proxy".into(),
@@ -291,17 +293,24 @@ fn Figures() -> impl IntoView {
             </div>
             <div class="figure"><dt>"Step time"</dt><dd data-figure="step-time">
                 {figure(step_time)}
+                {interval(|metrics, factor| metrics.step_time_s * factor, readable)}
                 {move || plan.measured().map(|measured| view! {
                     " " <small>{format!("measured: {}\u{a0}s", readable(measured.step_time_s))}</small>
                 })}
             </dd></div>
             <div class="figure">
                 <dt>"Tokens per second"</dt>
-                <dd data-figure="tokens-per-s">{figure(|step| group_three_digits(step.metrics.tokens_per_s))}</dd>
+                <dd data-figure="tokens-per-s">
+                    {figure(|step| group_three_digits(step.metrics.tokens_per_s))}
+                    {interval(|metrics, factor| metrics.tokens_per_s / factor, group_three_digits)}
+                </dd>
             </div>
             <div class="figure">
                 <dt>{move || plan.mfu_label()}</dt>
-                <dd data-figure="mfu">{figure(|step| percent(step.metrics.mfu.unwrap_or(0.0)))}</dd>
+                <dd data-figure="mfu">
+                    {figure(|step| percent(step.metrics.mfu.unwrap_or(0.0)))}
+                    {interval(|metrics, factor| metrics.mfu.unwrap_or(0.0) * 100.0 / factor, readable)}
+                </dd>
             </div>
         </dl>
         {move || run.get().map(|run| {
@@ -372,9 +381,15 @@ fn days_without_failures(step: &PlannedStep) -> String {
 
 /// Returns the interval of predicted days without failures in parentheses.
 fn days_interval(step: &PlannedStep) -> Option<String> {
+    step.metrics.time_to_train_days?;
+    interval(step, |metrics, factor| metrics.time_to_train_days.unwrap_or(0.0) * factor, readable_days)
+}
+
+/// Returns the interval of a predicted figure in parentheses. `value` computes the figure if the step took so many times as long.
+fn interval(step: &PlannedStep, value: fn(&Metrics, f64) -> f64, write: fn(f64) -> String) -> Option<String> {
     let StepTimeSource::Predicted { low, high } = step.source else { return None };
-    let days = step.metrics.time_to_train_days?;
-    Some(format!("({})", readable_range((days * low, days * high), readable_days)))
+    let ends = (value(&step.metrics, low), value(&step.metrics, high));
+    Some(format!("({})", readable_range(ends, write)))
 }
 
 /// Returns the step time with its unit: a published or typed one as it was given, any other one rounded.
@@ -561,12 +576,12 @@ mod tests {
             (
                 "r=llama3.1-405b/h100/fp8/512@25.04&n=4096",
                 "Predicted, not measured.",
-                "80\u{a0}% range: 11.0–14.0\u{a0}s per step. High confidence.",
+                "High confidence. Ranges hold 80\u{a0}%.",
             ),
             (
                 "r=llama3.1-405b/h100/bf16/64@25.04&mbs=2&n=128",
                 "Predicted, not measured.",
-                "80\u{a0}% range: 11.0–14.0\u{a0}s per step. High confidence.",
+                "High confidence. Ranges hold 80\u{a0}%.",
             ),
         ] {
             assert_eq!(sentence(link), (lead, text.to_string()), "{link}");

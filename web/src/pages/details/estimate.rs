@@ -46,14 +46,18 @@ fn EstimateFrame(title: &'static str, children: ChildrenFn) -> impl IntoView {
     }
 }
 
-/// Where the time goes: predicted figures beside the published ones, and the parts of a step.
+/// Where the time goes: predicted figures beside those of a published, typed or measured run, and the parts of a step.
 #[component]
 pub(super) fn TimePanel() -> impl IntoView {
     let plan = Plan::of_page();
+    let compared = Memo::new(move |_| comparison(plan));
+    let is_compared = move || compared.with(Option::is_some);
     view! {
         <EstimateFrame title="Time">
-            <div class="charts">
-                <div class="panel"><Numbers table=Signal::derive(move || comparison(plan)) /></div>
+            <div class:charts=is_compared>
+                <Show when=is_compared>
+                    <div class="panel"><Numbers table=Signal::derive(move || compared.get().unwrap_or_default()) /></div>
+                </Show>
                 <div class="panel">
                     <BarsPanel title="Where the time goes" chart=Signal::derive(move || time(latest(plan))) />
                     <p class="basis"><small>
@@ -82,9 +86,16 @@ pub(super) fn MemoryPanel() -> impl IntoView {
 #[component]
 pub(super) fn EvidencePanel() -> impl IntoView {
     let plan = Plan::of_page();
+    let is_predicted = move || {
+        let source = plan.step.with(|step| step.as_ref().map(|step| step.source));
+        matches!(source, Some(StepTimeSource::Predicted { .. }))
+    };
     view! {
         <EstimateFrame title="Evidence">
-            <p>{move || latest(plan).basis}</p>
+            // The sentence above the tabs says it of a predicted step time.
+            <Show when=move || !is_predicted()>
+                <p>{move || latest(plan).basis}</p>
+            </Show>
             <EvidenceTable />
         </EstimateFrame>
     }
@@ -265,10 +276,10 @@ fn held_out(errors: Option<(f64, f64)>) -> String {
 }
 
 /// Returns the predicted figures with their intervals, beside the published ones, else those of a typed step time, else those of the
-/// measured run that was opened.
-fn comparison(plan: Plan) -> Table {
+/// measured run that was opened; none without any of these.
+fn comparison(plan: Plan) -> Option<Table> {
     plan.scenario.with(|scenario| {
-        let Ok(scenario) = scenario else { return Table::default() };
+        let scenario = scenario.as_ref().ok()?;
         let latest = latest(plan);
         let published = scenario.baseline().map(|baseline| Beside {
             name: "Published",
@@ -285,9 +296,10 @@ fn comparison(plan: Plan) -> Table {
             let held_out = held_out.map(|(error, _)| error);
             Beside { name: "Measured", step_time_s: measured.step_time_s, held_out }
         });
+        let beside = published.or(typed).or(measured)?;
         plan.spec.with(|spec| {
             let metrics = |step_time_s| spec.metrics_at(scenario, StepTime::Seconds(step_time_s)).ok();
-            comparison_table(&latest, published.or(typed).or(measured), metrics, &plan.mfu_label())
+            comparison_table(&latest, beside, metrics, &plan.mfu_label())
         })
     })
 }
@@ -306,26 +318,18 @@ struct Beside {
 /// A run that corrects the prediction says nothing about its accuracy, so it is compared with the prediction without it.
 fn comparison_table(
     prediction: &Prediction,
-    beside: Option<Beside>,
+    Beside { name, step_time_s, held_out }: Beside,
     metrics: impl Fn(f64) -> Option<Metrics>,
     mfu_label: &str,
-) -> Table {
+) -> Option<Table> {
     let Prediction { low_s, mid_s, high_s, .. } = *prediction;
-    let [mid, low, high] = [mid_s, low_s, high_s].map(&metrics);
-    let (Some(mid), Some(low), Some(high)) = (mid, low, high) else { return Table::default() };
-    let beside = beside.and_then(|Beside { name, step_time_s, held_out }| {
-        let compared = held_out.map_or(Some(mid.clone()), |error| metrics(step_time_s * (1.0 + error)))?;
-        Some((name, metrics(step_time_s)?, compared, held_out.is_some()))
-    });
-    let row = |name: String, value: fn(&Metrics) -> Option<f64>, write: fn(f64) -> String| {
-        let predicted = value(&mid)?;
-        let mut cells = vec![name, write(predicted), readable_range((value(&low)?, value(&high)?), write)];
-        let pair =
-            beside.as_ref().and_then(|(_, beside, compared, _)| Some((value(beside)?, value(compared)?)));
-        if let Some((beside, compared)) = pair {
-            cells.extend([write(beside), signed_percent(compared / beside - 1.0)]);
-        }
-        Some(cells)
+    let (mid, low, high) = (metrics(mid_s)?, metrics(low_s)?, metrics(high_s)?);
+    let beside = metrics(step_time_s)?;
+    let compared = held_out.map_or(Some(mid.clone()), |error| metrics(step_time_s * (1.0 + error)))?;
+    let row = |title: String, value: fn(&Metrics) -> Option<f64>, write: fn(f64) -> String| {
+        let range = readable_range((value(&low)?, value(&high)?), write);
+        let difference = signed_percent(value(&compared)? / value(&beside)? - 1.0);
+        Some(vec![title, write(value(&mid)?), range, write(value(&beside)?), difference])
     };
     let rows = [
         row("Step time, s".into(), |metrics| Some(metrics.step_time_s), readable),
@@ -337,15 +341,12 @@ fn comparison_table(
             readable_days,
         ),
     ];
-    let mut head = vec!["", "Predicted", "80 % interval"];
-    if let Some((name, _, _, is_held_out)) = beside {
-        head.extend([name, if is_held_out { "Predicted without this run" } else { "Difference" }]);
-    }
-    Table {
+    let difference = if held_out.is_some() { "Predicted without this run" } else { "Difference" };
+    Some(Table {
         caption: format!("Predicted figures; {mfu_label}"),
-        head: head.into_iter().map(str::to_string).collect(),
+        head: ["", "Predicted", "80\u{a0}% interval", name, difference].map(str::to_string).into(),
         rows: rows.into_iter().flatten().collect(),
-    }
+    })
 }
 
 fn time(prediction: Prediction) -> BarChart {
@@ -422,18 +423,19 @@ mod tests {
         let scenario = spec.scenario().expect("a recipe");
         let metrics = |step_time_s| spec.metrics_at(&scenario, StepTime::Seconds(step_time_s)).ok();
         let prediction = Prediction { low_s: 11.0, mid_s: 12.0, high_s: 14.0, ..Prediction::default() };
-        let published = |held_out| Some(Beside { name: "Published", step_time_s: 12.37, held_out });
-        let table = comparison_table(&prediction, published(None), metrics, "MFU");
-        assert_eq!(table.head, ["", "Predicted", "80 % interval", "Published", "Difference"]);
+        let table = |held_out| {
+            let published = Beside { name: "Published", step_time_s: 12.37, held_out };
+            comparison_table(&prediction, published, metrics, "MFU").expect("figures")
+        };
+        let corrected = table(Some(0.02));
+        let table = table(None);
+        assert_eq!(table.head, ["", "Predicted", "80\u{a0}% interval", "Published", "Difference"]);
         assert_eq!(table.rows[0], ["Step time, s", "12.0", "11.0–14.0", "12.4", "−3.0 %"]);
         assert_eq!(table.rows[1][2], "150,000–191,000");
         assert_eq!(table.rows[3], ["Days for 1T tokens, without failures", "66", "61–77", "68", "−3.0 %"]);
-        let corrected = comparison_table(&prediction, published(Some(0.02)), metrics, "MFU");
         assert_eq!(corrected.head[4], "Predicted without this run");
         assert_eq!(corrected.rows[0], ["Step time, s", "12.0", "11.0–14.0", "12.4", "+2.0 %"]);
         assert_eq!(corrected.rows[1][4], "−2.0 %");
-        let alone = comparison_table(&prediction, None, metrics, "MFU");
-        assert_eq!(alone.rows[0], ["Step time, s", "12.0", "11.0–14.0"]);
     }
 
     #[test]

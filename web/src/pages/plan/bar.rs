@@ -109,6 +109,11 @@ pub(super) fn gpu_name(id: &str) -> String {
 }
 
 /// The choice of the model.
+/// Returns the series of a model: `llama3.1` of `llama3.1-70b`.
+fn series_of(model: &Model) -> &str {
+    model.id.split('-').next().unwrap_or_default()
+}
+
 #[component]
 fn ModelBox() -> impl IntoView {
     let plan = Planner::of_page();
@@ -121,10 +126,17 @@ fn ModelBox() -> impl IntoView {
         })
     });
     let models: Vec<&Model> = Catalog::embedded().models().iter().collect();
-    // People mostly ask for the models with the most measured runs: "70b" finds Llama 3.1 before Llama 2.
-    let measured = |model: &Model| BestMeasured::gpu_types(&model.id);
-    let models = sorted(&models, |one, other| measured(other).cmp(&measured(one)));
-    let choices = models.into_iter().map(|model| Choice {
+    // People mostly ask for the series with the most measured runs: "70b" finds Llama 3.1 before Llama 2. In a series, by size.
+    let measured = |series: &str| {
+        let its = models.iter().filter(|model| series_of(model) == series);
+        its.map(|model| BestMeasured::gpu_types(&model.id)).max()
+    };
+    let sorted = sorted(&models, |one, other| {
+        let series = [one, other].map(|model| series_of(model));
+        let by_series = measured(series[1]).cmp(&measured(series[0])).then(series[0].cmp(series[1]));
+        by_series.then(one.architecture.parameters().total_cmp(&other.architecture.parameters()))
+    });
+    let choices = sorted.into_iter().map(|model| Choice {
         value: model.id.clone(),
         title: model.title.clone(),
         note: parameters(model.architecture.parameters()),

@@ -353,8 +353,8 @@ fn Evidence(offer: OfferFindings, found: FoundPlan, goal: AskedGoal) -> impl Int
         let (run, days) = (findings.best_measured(&offer)?, findings.best_as_measured_days(&offer)?);
         let share = (days / found.days.mid - 1.0) * 100.0;
         Some(format!(
-            " The plan is predicted to be {share:.0}\u{a0}% faster than any measured run on {}. As fast as the fastest ({}), it \
-             takes {} days.",
+            " The plan is predicted to be {share:.0}\u{a0}% faster than any measured run on {}. At the speed of the fastest ({}), \
+             it takes {} days.",
             offer.gpu.name,
             run.release,
             readable_days(days)
@@ -530,7 +530,9 @@ fn change_title(field: Field, value: &str, currency: &str) -> String {
     let shown = value_title(field, value);
     match field {
         _ if value.is_empty() => format!("Clear {}", field.label().to_ascii_lowercase()),
-        Field::Chance if value == Chance::Even.id() => format!("Accept to be in time {}", Chance::Even.title()),
+        Field::Chance if value == Chance::Even.id() => {
+            format!("Accept to be in time {}", Chance::Even.title())
+        }
         Field::Chance => format!("Require to be in time {}", Chance::NineInTen.title()),
         Field::Deadline => format!("Allow {shown}"),
         Field::Budget => {

@@ -2,8 +2,8 @@
 //! found.
 
 use crate::message::search::{
-    AskedGoal, AskedGpu, AskedQuestion, FoundAnswer, FoundFamily, FoundPlan, FoundUnmet, SearchNews, SearchReply,
-    SearchRequest,
+    AskedGoal, AskedGpu, AskedQuestion, FoundAnswer, FoundFamily, FoundPlan, FoundUnmet, SearchNews,
+    SearchReply, SearchRequest,
 };
 use crate::reader::{PageWorker, SEARCH_WORKER};
 use leptos::prelude::*;

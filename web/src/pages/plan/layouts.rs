@@ -116,12 +116,12 @@ struct LayoutRow {
     recipe: Option<String>,
     /// How many of ten such runs meet the deadline, and whether that is often enough; none without a deadline.
     in_time: Option<(u32, bool)>,
-    /// Rows that differ only in VP.
+    /// Rows that differ only in VP or the pipeline split.
     others: Vec<LayoutRow>,
 }
 
 impl LayoutRow {
-    /// Returns the row and those that differ only in VP.
+    /// Returns the row and its others.
     fn all(&self) -> impl Iterator<Item = &LayoutRow> {
         std::iter::once(self).chain(&self.others)
     }
@@ -163,11 +163,12 @@ fn rows(
 }
 
 /// What differs between rows, so that each says it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct Mixed {
     precision: bool,
-    batch: bool,
     trust: bool,
+    /// The tokens per step of the first row, which only other ones say.
+    batch_tokens: f64,
 }
 
 impl Mixed {
@@ -178,8 +179,8 @@ impl Mixed {
         };
         Mixed {
             precision: differs(|one, other| one.precision == other.precision),
-            batch: differs(|one, other| one.batch_tokens == other.batch_tokens),
             trust: differs(|one, other| one.trust == other.trust),
+            batch_tokens: rows.first().map_or(0.0, |first| first.plan.batch_tokens),
         }
     }
 }
@@ -326,7 +327,7 @@ pub(super) fn Layouts() -> impl IntoView {
     }
 }
 
-/// The best of the layouts that differ only in VP, and the others on demand.
+/// The best of the layouts that differ only in VP or the pipeline split, and the others on demand.
 #[component]
 fn Family(
     row: LayoutRow,
@@ -359,11 +360,11 @@ fn Row(
     columns: Memo<Vec<LayoutColumn>>,
     mixed: Memo<Mixed>,
     currency: Memo<String>,
-    /// Whether the rows that differ only in VP are shown; none if there are none.
+    /// Whether its others are shown; none if there are none.
     fold: Option<Memo<bool>>,
-    /// Shows or hides these rows.
+    /// Shows or hides them.
     toggle: impl Fn() + Copy + 'static,
-    /// Whether this is one of these rows.
+    /// Whether this is one of the others.
     #[prop(optional)]
     is_variant: bool,
 ) -> impl IntoView {
@@ -373,10 +374,11 @@ fn Row(
     let is_shown = Memo::new(move |_| plan.is_shown(&shown));
     let (query, layout) = (found.query.clone(), unbroken(&found.layout));
     let by_button = query.clone();
-    let (precision, batch) = (found.precision.clone(), rounded_count(found.batch_tokens));
+    let (precision, found_tokens) = (found.precision.clone(), found.batch_tokens);
+    let batch = rounded_count(found_tokens);
     let own = move || {
-        let Mixed { precision: has_precision, batch: has_batch, .. } = mixed.get();
-        let batch = has_batch.then(|| format!("{batch} tokens per step"));
+        let Mixed { precision: has_precision, batch_tokens, .. } = mixed.get();
+        let batch = (found_tokens != batch_tokens).then(|| format!("{batch} tokens per step"));
         has_precision.then(|| precision.clone()).into_iter().chain(batch).collect::<Vec<_>>().join(" · ")
     };
     let count = others.len();
@@ -387,7 +389,7 @@ fn Row(
                 class="fold"
                 aria-expanded=move || is_unfolded.get().to_string()
                 on:click=move |event| { event.stop_propagation(); toggle(); }
-            >{format!("{count} with other VP")}</button>
+            >{format!("{count} with other VP or split")}</button>
         }
     });
     let cells = move || {
@@ -502,7 +504,7 @@ mod tests {
     #[test]
     fn layouts_in_several_precisions_are_compared_by_speed_and_say_what_differs() {
         let titles = |precision: bool, trust: bool| {
-            let shown = LayoutColumn::shown(false, Mixed { precision, trust, batch: false });
+            let shown = LayoutColumn::shown(false, Mixed { precision, trust, batch_tokens: 8e6 });
             shown.into_iter().map(LayoutColumn::title).collect::<Vec<_>>().join(", ")
         };
         assert_eq!(titles(false, false), "Days, Cost, Free GiB, MFU");
@@ -518,8 +520,9 @@ mod tests {
             findings.offers[0].answer.as_mut().unwrap().layouts = layouts.into_iter().map(family).collect();
             Mixed::of(&rows(&findings.offers[0], None, None))
         };
-        assert_eq!(mixed(vec![in_precision("BF16", 8e6), in_precision("BF16", 8e6)]), Mixed::default());
-        let both = Mixed { precision: true, batch: true, trust: false };
-        assert_eq!(mixed(vec![in_precision("BF16", 8e6), in_precision("FP8", 9e6)]), both);
+        let alike = Mixed { precision: false, trust: false, batch_tokens: 8e6 };
+        assert_eq!(mixed(vec![in_precision("BF16", 8e6), in_precision("BF16", 9e6)]), alike);
+        let precisions = mixed(vec![in_precision("BF16", 8e6), in_precision("FP8", 8e6)]);
+        assert_eq!(precisions, Mixed { precision: true, ..alike });
     }
 }

@@ -7,7 +7,7 @@ use trainplan_shared::cost::PurchaseForm;
 use trainplan_shared::estimate::Interval;
 use trainplan_shared::field::Field;
 use trainplan_shared::problem::one_of;
-use trainplan_shared::question::{Chance, Objective, chance_text, in_time_of_ten};
+use trainplan_shared::question::{CLEARLY_FASTER, Chance, Objective, chance_text, in_time_of_ten};
 use trainplan_shared::units::{
     group_digits, group_three_digits, readable, readable_days, readable_range, significant,
 };
@@ -149,9 +149,6 @@ fn on_measured_software(offer: &OfferFindings, goal: AskedGoal) -> String {
     let days = readable_days(mid);
     format!("With {software}, which was measured on {}, it takes {days} days{chance}.", offer.gpu.name)
 }
-
-/// The share of the days of the best plan below which another layout is worth a look.
-const CLEARLY_FASTER: f64 = 0.9;
 
 /// Returns which layout is expected to be clearly faster than the best one, which is best because its range ends earlier, as a
 /// sentence. With a deadline, the number of GPUs follows from the range.

@@ -3,6 +3,7 @@
 use crate::message::{
     Bars, EvidenceRun, FieldChange, Part, PredictedLine, Prediction, Remedy as ShownRemedy, WholeRun,
 };
+use crate::worker::typography::unbroken;
 use trainplan_shared::estimate::{
     Anchor, Breakdown, MemoryEstimate, MemoryPart, MemoryVerdict, StageGroup, StageMemory, StepPart,
     StepPartGroup,
@@ -31,7 +32,7 @@ pub(crate) fn predict(query: &str) -> Option<Prediction> {
         low_s: estimate.step_time_s.low,
         mid_s: estimate.step_time_s.mid,
         high_s: estimate.step_time_s.high,
-        basis: estimate.evidence.summary(),
+        basis: unbroken(&estimate.evidence.summary()),
         evidence: estimate.evidence.anchors.iter().map(evidence_run).collect(),
         held_out,
         time: time(&estimate.breakdown),
