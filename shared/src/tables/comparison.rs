@@ -288,10 +288,8 @@ fn steps(run: &ComparedRun<'_>) -> String {
 
 /// Returns the scored steps.
 fn window(run: &ComparedRun<'_>) -> Option<String> {
-    match run.item.window.as_ref()?.parse() {
-        Ok(Window::Labels(steps)) => Some(steps.words()),
-        Ok(Window::Last) | Err(_) => run.item.window.clone(),
-    }
+    let (first, last) = run.item.window.as_ref()?.split_once('-')?;
+    Some(Span { first: first.parse().ok()?, last: last.parse().ok()? }.words())
 }
 
 /// Returns the mean of the steps after the warm-up, with its interval.

@@ -1,13 +1,13 @@
 //! The answer: a sentence, and a card for each GPU type.
 
 use super::Planner;
+use super::amounts::limit_text;
 use super::bar::Samples;
 use super::cards::Card;
 use super::headline::headline;
 use super::locks::{self, LockChips};
 use super::question::has_scenario;
 use super::report::PrintButton;
-use super::verdict::limit_text;
 use crate::address::{can_undo, undo};
 use leptos::prelude::*;
 use trainplan_shared::field::Field;

@@ -1,9 +1,9 @@
 //! The question bar: one sentence of fields that asks for a plan.
 
 use super::Planner;
+use super::amounts::money;
 use super::import::ImportInput;
 use super::question::{FIRST_DEADLINE, FIRST_MODEL, FIRST_TOKENS, GoalKind, days_text, value_title};
-use super::verdict::money;
 use crate::components::combobox::{Choice, Combobox, LastEntry};
 use crate::components::field::ProblemText;
 use crate::components::focus::focus;

@@ -1,15 +1,14 @@
 //! The card of a GPU type: its best plan.
 
 use super::Planner;
+use super::amounts::{self, cost_text, cost_texts, energy_range, limit_text, money, price_text};
 use super::findings::{Findings, OfferFindings};
+use super::layouts::{LAYOUT_TERMS, unbroken};
 use super::locks;
 use super::question::value_title;
 use super::saved::SaveButton;
 use super::trust::{TrustMark, TrustText, trust_text};
-use super::verdict::{
-    self, LAYOUT_TERMS, cost_text, cost_texts, energy_range, is_within, limit_text, money, price_text,
-    unbroken,
-};
+use super::verdict::is_within;
 use crate::components::gpu_mark::{GpuMark, GpuSign};
 use crate::message::search::{AskedGoal, FoundChange, FoundPlan, FoundUnmet, Spread, Trust};
 use leptos::prelude::*;
@@ -203,7 +202,7 @@ fn card(
         });
     let whole_term = offer.gpu.whole_term;
     let whole_term =
-        whole_term.map_or("–".to_string(), |term| verdict::cost_range(term, found.paid_gpus, currency));
+        whole_term.map_or("–".to_string(), |term| amounts::cost_range(term, found.paid_gpus, currency));
     let (energy, energy_spread) = energy_range(found.mwh);
     let is_pressed = move || plan.is_shown(&shown);
     let other_shown = {

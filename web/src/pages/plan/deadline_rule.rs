@@ -1,7 +1,7 @@
 //! The deadline as a rule over the chart, which is moved with the pointer or the arrow keys.
 
 use super::Planner;
-use super::verdict::limit_text;
+use super::amounts::limit_text;
 use crate::components::chart::{ChartFrame, log10};
 use leptos::ev::{Event, KeyboardEvent, PointerEvent};
 use leptos::html::{Div, Span};

@@ -1,13 +1,13 @@
 //! The chart of all plans: GPUs against days, cost or energy.
 
 use super::Planner;
+use super::amounts::{cost_texts, energy_range, limit_text, money};
 use super::bar::summary as question_line;
 use super::deadline_rule::DeadlineRule;
 use super::findings::Findings;
 use super::handover::{self, PlanFigures};
 use super::plan_chart::{ChartCursor, CursorStep, PlanChart, PlanLine, PlanPoint};
 use super::state::Y_KEY;
-use super::verdict::{cost_texts, energy_range, limit_text, money};
 use crate::components::chart::{Chart, ChartFrame, png};
 use crate::components::copy::save_address;
 use crate::components::gpu_mark::{GpuMark, GpuSign};

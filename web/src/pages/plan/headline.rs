@@ -1,10 +1,11 @@
 //! The headline: the shown plan in a sentence, and whether it is the best one.
 
 use super::Planner;
+use super::amounts::{limit_text, money};
 use super::findings::Findings;
 use super::handover::{self, PlanFigures};
 use super::question::has_scenario;
-use super::verdict::{Verdict, alone, limit_text, money, terms, verdict};
+use super::verdict::{Verdict, alone, terms, verdict};
 use crate::message::search::{AskedGoal, AskedGpu, FoundPlan};
 use leptos::prelude::*;
 use trainplan_shared::link;

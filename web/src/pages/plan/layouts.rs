@@ -1,11 +1,11 @@
 //! The best layouts on as many GPUs as the plan, to sort and to choose from.
 
 use super::Planner;
+use super::amounts::cost_texts;
 use super::findings::{Findings, OfferFindings};
 use super::saved::SaveButton;
 use super::state::ORDER_KEY;
 use super::trust::{TrustText, trust_text};
-use super::verdict::{LAYOUT_TERMS, cost_texts, unbroken};
 use crate::components::gpu_mark::{GpuMark, GpuSign};
 use crate::message::search::{AskedGoal, FoundFamily, FoundPlan, Spread};
 use leptos::prelude::*;
@@ -18,6 +18,17 @@ use trainplan_shared::sorting::order;
 use trainplan_shared::units::{
     group_digits, group_three_digits, percent, readable_days, readable_range, rounded_count,
 };
+
+/// What the abbreviations of a layout mean.
+pub(super) const LAYOUT_TERMS: &str = "TP, PP, CP, EP: GPUs for tensor, pipeline, context and expert parallelism. VP: chunks of each \
+                                       pipeline stage. MBS: micro batch size. FSDP: fully sharded. Counted split: embedding and output \
+                                       layer count as layers.";
+
+/// Returns a line of values that breaks only between them.
+pub(super) fn unbroken(line: &str) -> String {
+    let values = line.split(" · ").map(|value| value.replace(' ', "\u{a0}"));
+    values.collect::<Vec<_>>().join("\u{a0}· ")
+}
 
 /// A column that the table can be sorted by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -343,15 +354,23 @@ fn Family(
     let is_other_shown =
         Memo::new(move |_| others.with_value(|others| others.iter().any(|other| plan.is_shown(&other.plan))));
     let is_unfolded = Memo::new(move |_| is_open.get() || is_other_shown.get());
-    let fold = (!row.others.is_empty()).then_some(is_unfolded);
-    let toggle = move || is_open.update(|open| *open = !*open);
+    let fold = (!row.others.is_empty()).then_some(Fold { is_open, is_unfolded });
     view! {
-        <Row row columns mixed currency fold toggle />
+        <Row row columns mixed currency fold />
         {move || is_unfolded.get().then(|| {
             let others = others.get_value().into_iter();
-            others.map(|row| view! { <Row row columns mixed currency fold=None toggle=|| () is_variant=true /> }).collect_view()
+            others.map(|row| view! { <Row row columns mixed currency fold=None is_variant=true /> }).collect_view()
         })}
     }
+}
+
+/// The state of rows that can be hidden.
+#[derive(Clone, Copy)]
+struct Fold {
+    /// Whether the user opened them.
+    is_open: RwSignal<bool>,
+    /// Whether they are shown.
+    is_unfolded: Memo<bool>,
 }
 
 #[component]
@@ -360,10 +379,8 @@ fn Row(
     columns: Memo<Vec<LayoutColumn>>,
     mixed: Memo<Mixed>,
     currency: Memo<String>,
-    /// Whether its others are shown; none if there are none.
-    fold: Option<Memo<bool>>,
-    /// Shows or hides them.
-    toggle: impl Fn() + Copy + 'static,
+    /// Its others; none if there are none.
+    fold: Option<Fold>,
     /// Whether this is one of the others.
     #[prop(optional)]
     is_variant: bool,
@@ -382,13 +399,13 @@ fn Row(
         has_precision.then(|| precision.clone()).into_iter().chain(batch).collect::<Vec<_>>().join(" · ")
     };
     let count = others.len();
-    let fold = fold.map(|is_unfolded| {
+    let fold = fold.map(|Fold { is_open, is_unfolded }| {
         view! {
             <button
                 type="button"
                 class="fold"
                 aria-expanded=move || is_unfolded.get().to_string()
-                on:click=move |event| { event.stop_propagation(); toggle(); }
+                on:click=move |event| { event.stop_propagation(); is_open.update(|open| *open = !*open); }
             >{format!("{count} with other VP or split")}</button>
         }
     });

@@ -1,6 +1,7 @@
 //! The Plan page: a question, its answer for each GPU type, all plans in a chart, and the best layouts. The program of
 //! `pages/details` draws the shown plan below them.
 
+pub(crate) mod amounts;
 mod answer;
 mod bar;
 mod cards;

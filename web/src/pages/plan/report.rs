@@ -1,10 +1,10 @@
 //! The printed report: what the page's question was, when and where it was answered.
 
 use super::Planner;
+use super::amounts::price_text;
 use super::bar::summary;
 use super::findings::Findings;
 use super::question::{GoalKind, is_in_bar};
-use super::verdict::price_text;
 use leptos::prelude::*;
 use leptos::web_sys::js_sys::Date;
 use std::time::Duration;

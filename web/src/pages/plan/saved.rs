@@ -1,10 +1,10 @@
 //! Plans that the user saved in this browser, side by side.
 
 use super::Planner;
+use super::amounts::{cost_range, cost_texts, energy_range, limit_text, price_text};
 use super::findings::{Findings, OfferFindings};
 use super::question::with_plan;
 use super::trust::trust_text;
-use super::verdict::{cost_range, cost_texts, energy_range, limit_text, price_text};
 use crate::components::copy::{CopyButton, DownloadButton};
 use crate::components::focus::focus;
 use crate::components::gpu_mark::{GpuMark, GpuSign};

@@ -1,21 +1,13 @@
 //! The answer in a sentence: which GPU type needs fewer GPUs, and which costs less.
 
+use super::amounts::{cost_range, cost_text, limit_text, money, rounded_count};
 use super::findings::{Findings, OfferFindings};
-use super::question::value_title;
 use crate::message::search::{AskedGoal, AskedGpu, FoundAnswer, FoundPlan, FoundUnmet, Spread};
 use trainplan_shared::cost::PurchaseForm;
 use trainplan_shared::estimate::Interval;
-use trainplan_shared::field::Field;
 use trainplan_shared::problem::one_of;
 use trainplan_shared::question::{CLEARLY_FASTER, Chance, Objective, chance_text, in_time_of_ten};
-use trainplan_shared::units::{
-    group_digits, group_three_digits, readable, readable_days, readable_range, significant,
-};
-
-/// What the abbreviations of a layout mean.
-pub(super) const LAYOUT_TERMS: &str = "TP, PP, CP, EP: GPUs for tensor, pipeline, context and expert parallelism. VP: chunks of each \
-                                       pipeline stage. MBS: micro batch size. FSDP: fully sharded. Counted split: embedding and output \
-                                       layer count as layers.";
+use trainplan_shared::units::{group_digits, readable_days, readable_range};
 
 /// The answer in words.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -227,12 +219,6 @@ pub(super) fn terms(
         format!("on demand, it is {}{}", cost_text(on_demand, currency), exceeds(on_demand))
     });
     format!("The cost is the run's share of GPUs {purchase}{in_all}; {on_demand}.")
-}
-
-/// Returns what `gpus` cost for a whole term: `$46.4M`, or from least to most.
-pub(super) fn cost_range((least, most): (f64, f64), gpus: u32, currency: &str) -> String {
-    let [low, high] = [least, most].map(|cost| cost_text(cost * f64::from(gpus), currency));
-    if low == high { low } else { format!("{low}–{high}") }
 }
 
 /// Returns the sentence about a price of the user's that is used for every GPU type.
@@ -465,81 +451,6 @@ fn missed(findings: &Findings) -> String {
     ])
 }
 
-pub(super) fn limit_text(days: f64) -> String {
-    let unit = if days == 1.0 { "day" } else { "days" };
-    let days = if days >= 1000.0 { group_digits(days) } else { significant(days, 3) };
-    format!("{days} {unit}")
-}
-
-/// Returns an amount with the sign of its currency and three digits: `$4.12M`.
-pub(crate) fn money(amount: f64, currency: &str) -> String {
-    format!("{}{}", currency_sign(currency), rounded_count(amount))
-}
-
-fn currency_sign(currency: &str) -> String {
-    match currency {
-        "" | "USD" => "$".to_string(),
-        "EUR" => "€".to_string(),
-        other => format!("{other} "),
-    }
-}
-
-/// Returns a line of values that breaks only between them.
-pub(super) fn unbroken(line: &str) -> String {
-    let values = line.split(" · ").map(|value| value.replace(' ', "\u{a0}"));
-    values.collect::<Vec<_>>().join("\u{a0}· ")
-}
-
-/// Returns the price of a GPU-hour and how it is paid; none if no price is known.
-pub(super) fn price_text(gpu: &AskedGpu, currency: &str) -> Option<String> {
-    let (low, high) = gpu.price?;
-    let range = if low == high { readable(low) } else { readable_range((low, high), readable) };
-    let purchase = gpu.purchase.as_ref().map_or(String::new(), |purchase| format!(", {purchase}"));
-    let from = gpu
-        .price_from
-        .as_ref()
-        .map_or(String::new(), |from| format!(", estimated from the {}", value_title(Field::Gpu, from)));
-    Some(format!("{}{range} per GPU-hour{purchase}{from}", currency_sign(currency)))
-}
-
-/// Returns a calculated cost as the cards show it, always with three digits: `$1.70M`. [`money`] is for amounts that a person typed.
-pub(super) fn cost_text(amount: f64, currency: &str) -> String {
-    let (step, suffix) = suffix_of(amount);
-    format!("{}{}{suffix}", currency_sign(currency), readable(amount / step))
-}
-
-/// Returns a cost and its range with three digits each and one suffix: `$4.10M` and `$3.60–4.90M`.
-pub(crate) fn cost_texts(cost: Spread, currency: &str) -> (String, String) {
-    let (step, suffix) = suffix_of(cost.mid);
-    let sign = currency_sign(currency);
-    let text = |value: f64| readable(value / step);
-    let range = format!("{sign}{}–{}{suffix}", text(cost.low), text(cost.high));
-    (cost_text(cost.mid, currency), range)
-}
-
-/// Returns an energy in MWh and its range, in one unit and with three significant digits: `2.24 GWh` and `1.76–2.31`.
-pub(crate) fn energy_range(mwh: Spread) -> (String, String) {
-    let (unit, factor) = if mwh.mid >= 10_000.0 { ("GWh", 1e-3) } else { ("MWh", 1.0) };
-    let text = |value: f64| group_three_digits(value * factor);
-    (format!("{} {unit}", text(mwh.mid)), format!("{}–{}", text(mwh.low), text(mwh.high)))
-}
-
-/// Returns a large number with three significant digits and a suffix: `4.12M`, `980k`.
-pub(super) fn rounded_count(value: f64) -> String {
-    match suffix_of(value) {
-        (_, "") => group_digits(value),
-        (step, suffix) => format!("{}{suffix}", significant((value / step).max(1.0), 3)),
-    }
-}
-
-/// Returns the unit of a large number with its suffix; 1 without a suffix.
-fn suffix_of(value: f64) -> (f64, &'static str) {
-    let steps = [(1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k")];
-    // 999,600 is 1M with three digits.
-    let step = steps.into_iter().find(|(step, _)| value >= step * 0.9995);
-    step.filter(|_| value >= 9995.0).unwrap_or((1.0, ""))
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::findings::tests::{answered, plan};
@@ -584,26 +495,5 @@ mod tests {
         findings.offers[1].answer.as_mut().unwrap().unmet = Some(FoundUnmet::TooSlow(90.0));
         let expected = "No plan finishes within 60 days. The best takes about 82 days, on 16,384 × H100.";
         assert_eq!(lead(&findings).0, expected);
-    }
-
-    #[test]
-    fn ranges_have_three_digits_and_one_unit() {
-        let spread = |low: f64, mid: f64, high: f64| Spread { low, mid, high };
-        let energy = energy_range(spread(1_757_172.0, 2_000_123.0, 2_237_273.0));
-        assert_eq!(energy, ("2,000 GWh".to_string(), "1,760–2,240".to_string()));
-        assert_eq!(energy_range(spread(950.4, 1021.7, 1100.0)).0, "1,020 MWh");
-        let cost = cost_texts(spread(3_600_000.0, 4_123_456.0, 4_900_000.0), "USD");
-        assert_eq!(cost, ("$4.12M".to_string(), "$3.60–4.90M".to_string()));
-        assert_eq!(cost_texts(spread(9e5, 1e6, 1.1e6), "EUR").1, "€0.900–1.10M");
-    }
-
-    #[test]
-    fn amounts_have_three_digits_and_a_suffix() {
-        assert_eq!(money(4_123_456.0, "USD"), "$4.12M");
-        assert_eq!(money(980_400.0, ""), "$980k");
-        assert_eq!(money(950.0, "EUR"), "€950");
-        assert_eq!(money(1.5e9, "CHF"), "CHF 1.5B");
-        assert_eq!(cost_text(1_699_000.0, "USD"), "$1.70M");
-        assert_eq!(cost_text(950.0, "EUR"), "€950");
     }
 }
