@@ -18,7 +18,7 @@ use crate::problem::Problem;
 use crate::search::{Locks, StackRules};
 use crate::spec::Spec;
 use crate::stack::Software;
-use crate::units::{limit, parse_count, parse_days};
+use crate::units::{group_digits, limit, nearest_multiples, parse_count, parse_days};
 use std::borrow::Cow;
 use std::str::FromStr;
 use std::sync::LazyLock;
@@ -66,6 +66,7 @@ impl Reading<'_> {
         let chance = self.keep(self.spec.parse(Field::Chance)).unwrap_or(Chance::USUAL);
         let objective = self.keep(self.spec.parse(Field::Objective));
         let offers = self.offers(&settings);
+        self.check_nodes(&counts, &offers);
         let model = self.model();
         let tokens = self.keep(self.spec.typed_tokens());
         let seq_len = self.keep(self.spec.whole(Field::SeqLen, 1));
@@ -110,6 +111,24 @@ impl Reading<'_> {
             self.problems.push(problem);
             None
         })
+    }
+
+    /// Refuses a named number of GPUs that fills whole nodes of no GPU type, unless it is a part of one node.
+    fn check_nodes(&mut self, counts: &GpuCounts, offers: &[GpuOffer]) {
+        let GpuCounts::Only(named) = counts else { return };
+        let Some(largest) = offers.iter().map(|offer| offer.gpu.gpus_per_node).max() else { return };
+        let is_partial = |gpus: &&u32| {
+            let fills = |offer: &GpuOffer| {
+                **gpus < offer.gpu.gpus_per_node || gpus.is_multiple_of(offer.gpu.gpus_per_node)
+            };
+            !offers.iter().any(fills)
+        };
+        if let Some(gpus) = named.iter().find(is_partial) {
+            let message =
+                format!("{} GPUs don't fill whole nodes of {largest}.", group_digits(f64::from(*gpus)));
+            let problem = Problem::new(Field::GpuRange, gpus, message);
+            self.problems.push(problem.suggest(nearest_multiples(*gpus, largest)));
+        }
     }
 
     fn model(&mut self) -> Option<Cow<'static, Model>> {

@@ -1,6 +1,7 @@
 use super::*;
 use crate::field::Field;
 use crate::gpu_counts::GpuCounts;
+use crate::message::Front;
 use crate::problem::Problem;
 use crate::search::{Candidate, LayoutSearch};
 use crate::spec::Spec;
@@ -483,6 +484,19 @@ fn counts_are_whole_nodes() {
     assert_eq!(GpuCounts::UpTo(64).of_nodes(8), [8, 16, 24, 32, 40, 48, 56, 64]);
     for text in ["many", "0", "512..256", "1.5", ""] {
         assert!(text.parse::<GpuCounts>().is_err(), "{text}");
+    }
+}
+
+#[test]
+fn a_number_of_gpus_fills_whole_nodes_of_a_gpu_type() {
+    let problems = refused(&[(Field::GpuTypes, "h100"), (Field::GpuRange, "513")]);
+    assert_eq!(problems[0].text(Front::Page), "513 GPUs don't fill whole nodes of 8. Use 512 or 520.");
+    assert_eq!(
+        (problems[0].field, &*problems[0].suggestions),
+        (Field::GpuRange, &["512".into(), "520".into()][..])
+    );
+    for (gpus, count) in [("h100", "4"), ("h100", "512,1024"), ("h100,gb200", "516")] {
+        ask(&[(Field::GpuTypes, gpus), (Field::GpuRange, count)]);
     }
 }
 

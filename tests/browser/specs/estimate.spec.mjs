@@ -158,7 +158,7 @@ test("a pasted config.json is planned, and its link contains the model", async (
   await expect(page.getByText("strange_layers")).toBeVisible();
   await expect(page.locator("#headline")).toHaveText("Small-8B on 512 × H100, FP8");
   await expect(page).toHaveURL(/m=own/);
-  await expect(stepTime(page)).toBeVisible();
+  await expect(figure(page, "step-time")).toHaveText(/\d\ss\s/);
   await expect(page.getByText("Predicted, not measured.")).toBeVisible();
   await expectAccessible(page);
   await openAll(page);
@@ -208,16 +208,16 @@ test("custom software changes the estimate, and its text is in the link", async 
   await page.getByText("All settings").click();
   await page.getByText("Recomputation, sharding, software").click();
   await page.getByText("Custom software").click();
-  const known = await stepTime(page).textContent();
+  const known = await figure(page, "step-time").textContent();
   await page.getByLabel("Overlaps DP", { exact: true }).selectOption("no");
   await expect(page).toHaveURL(/stack=nemo-2%3Aoverlaps_dp%3Dno/);
-  await expect(stepTime(page)).not.toHaveText(known);
+  await expect(figure(page, "step-time")).not.toHaveText(known);
   await expect(page.locator("#field-stack")).toHaveValue("nemo-2:overlaps_dp=no");
   await page.getByLabel("Gradient, bytes", { exact: true }).fill("much");
   await expect(page.locator("#field-stack-note .error")).toContainText("must be a number from 0 to 100");
   await page.getByRole("button", { name: "Reset to NeMo 2" }).click();
   await expect(page).not.toHaveURL(/stack=/);
-  await expect(stepTime(page)).toHaveText(known);
+  await expect(figure(page, "step-time")).toHaveText(known);
 });
 
 test("a plan without a recipe keeps the values of the recipe", async ({ page }) => {
@@ -241,10 +241,10 @@ test("the estimate belongs to the last typed value", async ({ page }) => {
   const gpus = page.locator("#field-gpus");
   for (const count of ["640", "768", "896", "2560", "3072", "4096"]) await gpus.fill(count);
   await expect(estimate(page)).toHaveAttribute("aria-busy", "false");
-  const shown = await stepTime(page).textContent();
+  const shown = await figure(page, "step-time").textContent();
   await page.goto("about:blank");
   await page.goto(`/?v=1&r=${RECIPE}&n=4096`);
-  await expect(stepTime(page)).toHaveText(shown);
+  await expect(figure(page, "step-time")).toHaveText(shown);
 });
 
 test("without a worker, the page shows an error and the figures at the recipe's MFU", async ({ page }) => {

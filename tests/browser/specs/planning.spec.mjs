@@ -101,7 +101,7 @@ test("the question asks how likely the deadline must be met, and the plan for th
   await safe.click();
   await expect(details(page)).toContainText(`on ${count} × H100`);
   await expect(verdict(page)).toHaveText(new RegExp(`^${count} × H100 finish in about \\d+ days, for a \\$`));
-  await expect(rest).toContainText("It meets the deadline of 20 days even at the slow end of its range.");
+  await expect(rest).toContainText(/It meets the deadline of 20 days (about|more than) 9 times in 10\./);
   await expect(rest).toContainText(best);
   await page.getByRole("button", { name: "Show the best plan" }).click();
   await expect(verdict(page)).toHaveText(best);
@@ -174,7 +174,7 @@ test("a plan that doesn't fit says so in the headline", async ({ page }) => {
 
 test("the headline describes a plan that no search found", async ({ page }) => {
   await page.goto("/?v=1&m=llama3.1-70b&gpu=b200&n=256&d=mxfp8&tp=2&pp=4&vp=5&gbs=1024&t=10T&gs=b200&by=60d");
-  await expect(verdict(page)).toHaveText(/^256 × B200 finish in about \d+ days, for a \$/);
+  await expect(verdict(page)).toHaveText(/^256 × B200 finish in about \d+ days, for \$/);
   await expect(page.locator(".verdict-line > p").first()).toContainText("It misses the deadline of 60 days.");
   const days = (await page.locator('[data-figure="days"]').textContent()).match(/^\d+/)[0];
   await expect(verdict(page)).toContainText(`about ${days} days`);
@@ -299,15 +299,22 @@ test("a locked value is kept by the search, and removing the lock restores the b
 test("layouts that miss the deadline say so, as far as the question asks", async ({ page }) => {
   await page.goto("/?v=1&gs=b200&by=60d&odds=even");
   const rows = page.locator(".layout-table tbody tr");
-  await expect(rows).toHaveCount(11);
+  // The published layout, which may be one of a hidden row's, is always shown.
+  await expect(rows.filter({ hasText: "Published layout" })).toHaveCount(1);
+  expect(await rows.count()).toBeGreaterThanOrEqual(4);
   for (const row of await rows.all()) {
     const days = Number.parseFloat(await row.locator("td").first().textContent());
     await expect(row.locator("td", { hasText: / in 10$/ })).toHaveClass(days > 60 ? /late/ : "number");
   }
   await expect(page.getByRole("columnheader", { name: "In time" })).toBeVisible();
   await page.goto("/?v=1&gs=b200&nr=512");
-  await expect(rows).toHaveCount(11);
+  await expect(rows.filter({ hasText: "Published layout" })).toHaveCount(1);
   await expect(page.locator(".layouts .late")).toHaveCount(0);
+  // Layouts that differ only in VP, the split or the batch are hidden at first.
+  const fold = page.getByRole("button", { name: /^\d+ with another VP, split or batch$/ }).first();
+  const [hidden, before] = [Number.parseInt(await fold.textContent()), await rows.count()];
+  await fold.click();
+  await expect(rows).toHaveCount(before + hidden);
   await expect(page.getByRole("columnheader", { name: "MFU" })).toBeVisible();
 });
 

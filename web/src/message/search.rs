@@ -244,7 +244,7 @@ pub(crate) struct FoundAnswer {
     pub(crate) changes: Vec<FoundChange>,
 }
 
-/// Layouts that differ only in how layers are divided among pipeline stages and their chunks (VP).
+/// Layouts that differ only in how layers are divided among pipeline stages and their chunks (VP), and in the batch.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct FoundFamily {
     pub(crate) best: FoundPlan,

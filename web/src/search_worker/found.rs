@@ -14,7 +14,7 @@ use trainplan_shared::search::{Candidate, Rule};
 /// Families of layouts that the page lists.
 const LISTED_FAMILIES: usize = 10;
 
-/// Layouts among which they are looked for. Many differ only in VP and the pipeline split.
+/// Layouts among which they are looked for. Many differ only in VP, the pipeline split or the batch.
 pub(super) const LISTED: usize = 3 * LISTED_FAMILIES;
 
 const GIB: f64 = 1_073_741_824.0;
@@ -128,11 +128,11 @@ pub(super) fn answer(question: &Question, offer: &GpuOffer, answer: &GpuAnswer) 
 
 /// Returns the layouts in families, the best first, at most as many as the page lists.
 fn families(layouts: &[PlannedRun], plan: impl Fn(&PlannedRun) -> FoundPlan) -> Vec<FoundFamily> {
-    let without_chunks =
-        |run: &PlannedRun| Candidate { vp: 1, split: &PipelineSplit::Even, ..run.layout.candidate };
+    let kind =
+        |run: &PlannedRun| Candidate { vp: 1, split: &PipelineSplit::Even, gbs: 1, ..run.layout.candidate };
     let mut families: Vec<(Candidate, FoundFamily)> = Vec::new();
     for run in layouts {
-        let its = without_chunks(run);
+        let its = kind(run);
         match families.iter().position(|(of, _)| *of == its) {
             Some(place) => families[place].1.others.push(plan(run)),
             None if families.len() < LISTED_FAMILIES => {

@@ -251,10 +251,10 @@ fn Figures() -> impl IntoView {
             let by_script = days.times(slowdown);
             let consequence = match deadline.get() {
                 Some(limit) if days.mid <= limit && by_script.mid > limit => {
-                    ", which misses the deadline. With the planned software:"
+                    ", which misses the deadline."
                 }
                 Some(limit) if days.high <= limit && by_script.high > limit => {
-                    ", and may miss the deadline. With the planned software:"
+                    ", and may miss the deadline."
                 }
                 _ => ".",
             };

@@ -203,6 +203,10 @@ fn card(
     let whole_term = offer.gpu.whole_term;
     let whole_term =
         whole_term.map_or("–".to_string(), |term| amounts::cost_range(term, found.paid_gpus, currency));
+    // What the run's share of a reservation doesn't say.
+    let in_all = known.whole_term.then(|| {
+        view! { <p class="in-all">{format!("On demand {on_demand}; the whole reservation {whole_term}")}</p> }
+    });
     let (energy, energy_spread) = energy_range(found.mwh);
     let is_pressed = move || plan.is_shown(&shown);
     let other_shown = {
@@ -240,11 +244,13 @@ fn card(
     speed_rows.push(row("MFU", mfu, String::new()));
     speed_rows.push(row("Tokens per step", batch, String::new()));
     let other_batch = plan.search.findings.with_untracked(|findings| other_batch(findings, found));
-    let doubts = missed.into_iter().chain(found.cautions());
-    let doubts = doubts.map(|doubt| view! { <p class="missed">{doubt}</p> }).collect_view();
+    let missed = missed.map(|missed| view! { <p class="missed">{missed}</p> });
+    let doubts =
+        found.cautions().into_iter().map(|doubt| view! { <p class="missed">{doubt}</p> }).collect_view();
     let more = plan.more_figures;
     view! {
         {head(Some(found.trust))}
+        {missed}
         <div class="card-columns">
             <div>
                 <p class="hero">
@@ -253,6 +259,7 @@ fn card(
                     {(found.paid_gpus > found.gpus).then(|| format!(" + {} spare", group_digits((found.paid_gpus - found.gpus).into())))}
                 </p>
                 <dl class="mini main">{main_rows}</dl>
+                {in_all}
             </div>
             <div>
                 <p class="layout-line"><small title=LAYOUT_TERMS>"Layout"</small> <strong>{unbroken(&format!("{} · {}", found.precision, found.layout))}</strong>{other_batch.map(|text| view! { " " <small>{text}</small> })}</p>

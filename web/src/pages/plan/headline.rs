@@ -6,10 +6,12 @@ use super::findings::Findings;
 use super::handover::{self, PlanFigures};
 use super::question::has_scenario;
 use super::verdict::{Verdict, alone, terms, verdict};
-use crate::message::search::{AskedGoal, AskedGpu, FoundPlan};
+use crate::message::search::{AskedGoal, AskedGpu, FoundPlan, Spread};
 use leptos::prelude::*;
+use trainplan_shared::estimate::Interval;
 use trainplan_shared::link;
-use trainplan_shared::units::group_digits;
+use trainplan_shared::question::{chance_text, in_time_of_ten};
+use trainplan_shared::units::{group_digits, readable_days};
 
 /// The headline of the page.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -52,6 +54,8 @@ struct OtherPlan {
     figures: Option<PlanFigures>,
     /// Whether it is the best one if the deadline had to be met with the other chance.
     is_with_other_chance: bool,
+    /// Its days at the throughput of the fastest measured run, if it is predicted to be clearly faster.
+    as_measured_days: Option<f64>,
 }
 
 /// Returns the headline. While figures are calculated, it stays that of the previous plan.
@@ -92,7 +96,9 @@ fn other_plan(
         Some((scenario.gpu.id.clone(), scenario.gpu.name.clone(), scenario.layout.gpus()))
     })?;
     let mut alike = findings.plans().filter(|(offer, found)| offer.gpu.id == id && found.gpus == gpus);
-    let found = alike.find(|(_, found)| plan.is_shown(found)).map(|(_, found)| PlanFigures {
+    let found = alike.find(|(_, found)| plan.is_shown(found));
+    let as_measured_days = found.and_then(|(offer, found)| findings.as_measured_days(offer, found));
+    let found = found.map(|(_, found)| PlanFigures {
         plan: query,
         days: Some(found.days),
         cost: found.cost,
@@ -102,7 +108,7 @@ fn other_plan(
     let figures = found.or(told);
     let others = findings.offers.iter().filter_map(|offer| offer.answer.as_ref()?.with_other_chance.as_ref());
     let is_with_other_chance = others.into_iter().any(|other| plan.is_shown(other));
-    Some(OtherPlan { id, gpu, gpus, figures, is_with_other_chance })
+    Some(OtherPlan { id, gpu, gpus, figures, is_with_other_chance, as_measured_days })
 }
 
 fn of_best(Verdict { lead, rest, more }: Verdict) -> Headline {
@@ -162,7 +168,11 @@ fn of_other(other: &OtherPlan, findings: &Findings, best: &Verdict) -> Headline 
     let cost = figures.and_then(|figures| figures.cost);
     let terms =
         offer.map_or(String::new(), |offer| terms(&offer.gpu, cost, None, findings.budget(), currency));
-    let parts = [reaches.as_str(), why, &best.lead];
+    let as_measured = other.as_measured_days.map_or(String::new(), |days| {
+        let days = readable_days(days);
+        format!("At the speed of the fastest measured run on {}, it takes {days} days.", other.gpu)
+    });
+    let parts = [reaches.as_str(), &as_measured, why, &best.lead];
     let rest = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ");
     Headline { lead, rest, more: terms, is_other: true }
 }
@@ -172,10 +182,10 @@ fn reaches(figures: &PlanFigures, goal: AskedGoal, currency: &str) -> String {
     match (goal, figures.days, figures.cost) {
         (AskedGoal::Deadline(limit), Some(days), _) => {
             let deadline = format!("the deadline of {}", limit_text(limit));
-            match (days.mid > limit, days.high > limit) {
-                (true, _) => format!("It misses {deadline}."),
-                (false, true) => format!("At the slow end of its range, it misses {deadline}."),
-                (false, false) => format!("It meets {deadline} even at the slow end of its range."),
+            let Spread { low, mid, high } = days;
+            match in_time_of_ten(Interval { low, mid, high }, limit) {
+                0 => format!("It misses {deadline}."),
+                of_ten => format!("It meets {deadline} {}.", chance_text(of_ten)),
             }
         }
         (AskedGoal::Budget(limit), _, Some(cost)) => {
@@ -208,6 +218,7 @@ mod tests {
             gpus: 576,
             figures: Some(figures),
             is_with_other_chance,
+            as_measured_days: None,
         };
         let best = verdict(&findings).expect("a verdict");
         of_other(&other, &findings, &best)
@@ -219,11 +230,13 @@ mod tests {
         assert_eq!(headline.lead, "576 × B200 finish in about 50 days, for $3.00M.");
         assert_eq!(
             headline.rest,
-            "It meets the deadline of 60 days even at the slow end of its range. You chose this plan; the search prefers \
+            "It meets the deadline of 60 days more than 9 times in 10. You chose this plan; the search prefers \
              another one: 1,024 × H100 finish in about 58 days, for $4.00M."
         );
         assert!(headline.is_other);
-        assert!(of(Some(58.0), None).rest.starts_with("At the slow end of its range, it misses"));
+        assert!(
+            of(Some(58.0), None).rest.starts_with("It meets the deadline of 60 days about 7 times in 10.")
+        );
         assert!(of(Some(70.0), None).rest.starts_with("It misses the deadline of 60 days."));
     }
 

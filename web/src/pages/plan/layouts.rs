@@ -127,7 +127,7 @@ struct LayoutRow {
     recipe: Option<String>,
     /// How many of ten such runs meet the deadline, and whether that is often enough; none without a deadline.
     in_time: Option<(u32, bool)>,
-    /// Rows that differ only in VP or the pipeline split.
+    /// Rows that differ only in VP, the pipeline split or the batch.
     others: Vec<LayoutRow>,
 }
 
@@ -338,7 +338,7 @@ pub(super) fn Layouts() -> impl IntoView {
     }
 }
 
-/// The best of the layouts that differ only in VP or the pipeline split, and the others on demand.
+/// The best of the layouts that differ only in VP, the pipeline split or the batch, and the others on demand.
 #[component]
 fn Family(
     row: LayoutRow,
@@ -406,7 +406,7 @@ fn Row(
                 class="fold"
                 aria-expanded=move || is_unfolded.get().to_string()
                 on:click=move |event| { event.stop_propagation(); is_open.update(|open| *open = !*open); }
-            >{format!("{count} with other VP or split")}</button>
+            >{format!("{count} with another VP, split or batch")}</button>
         }
     });
     let cells = move || {

@@ -5,6 +5,8 @@ use super::findings::{Findings, OfferFindings};
 use crate::message::search::{AskedGoal, AskedGpu, FoundAnswer, FoundPlan, FoundUnmet, Spread};
 use trainplan_shared::cost::PurchaseForm;
 use trainplan_shared::estimate::Interval;
+use trainplan_shared::field::Field;
+use trainplan_shared::link;
 use trainplan_shared::problem::one_of;
 use trainplan_shared::question::{CLEARLY_FASTER, Chance, Objective, chance_text, in_time_of_ten};
 use trainplan_shared::units::{group_digits, readable_days, readable_range};
@@ -46,6 +48,7 @@ pub(super) fn verdict(findings: &Findings) -> Option<Verdict> {
                     as_measured(findings, offer),
                     faster_layout(goal, offer),
                     overspent(findings),
+                    assumed_form(findings),
                 ]),
                 more: sentences([waste(findings), terms]),
             }
@@ -64,6 +67,7 @@ pub(super) fn verdict(findings: &Findings) -> Option<Verdict> {
                     faster_layout(goal, first.0),
                     overspent(findings),
                     compared(first, second, goal),
+                    assumed_form(findings),
                 ]),
                 more: sentences([
                     others(reaching.collect::<Vec<_>>().as_slice(), currency),
@@ -106,7 +110,11 @@ fn late(findings: &Findings) -> String {
         (_, []) => String::new(),
         (_, all) => {
             let is_bet = all.iter().any(|(_, answer)| answer.with_measured_software.is_some());
-            let it_meets = if all.len() == 1 { "It meets" } else { "The plans meet" };
+            let it_meets = match all {
+                [(name, _)] if findings.offers.len() > 1 => format!("{name} meets"),
+                [_] => "It meets".to_string(),
+                _ => "The plans meet".to_string(),
+            };
             let bet = if is_bet { ", if the software performs as predicted" } else { "" };
             format!("{it_meets} the deadline of {} {}{bet}.", limit_text(limit), chance.title())
         }
@@ -171,6 +179,16 @@ fn overspent(findings: &Findings) -> String {
     let Some(limit) = findings.budget() else { return String::new() };
     let overspent = reaching(findings, |plan| plan.cost.is_some_and(|cost| cost.high > limit));
     at_the_end(&overspent, ["expensive end", "exceeds the budget", "exceed the budget"])
+}
+
+/// Returns why the costs are those on demand, if nobody chose that, as a sentence.
+fn assumed_form(findings: &Findings) -> String {
+    let is_chosen = link::read(&findings.query).spec.get(Field::Purchase).is_some();
+    let is_on_demand = findings.offers.iter().any(|offer| offer.gpu.form == Some(PurchaseForm::OnDemand));
+    match findings.budget().is_some() && is_on_demand && !is_chosen {
+        true => "With a budget, GPUs are on demand, unless you choose another form.".to_string(),
+        false => String::new(),
+    }
 }
 
 /// Returns the names and answers of the GPU types whose best plan has a property.
