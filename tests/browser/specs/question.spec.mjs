@@ -6,10 +6,11 @@ const rows = (page) => page.locator(".layout-table .row-button");
 test("a first visit shows an answered question, and a layout can be chosen and left again", async ({ page }) => {
   await page.goto("/");
   await expect(verdict(page)).toHaveText(/^[\d,]+ × B200 finish in about [\d.]+ days, for \$[\d.]+M at reserved prices\.$/);
-  // The ten best, and the published one.
-  await expect(rows(page)).toHaveCount(11);
-  await rows(page).nth(6).click();
-  await expect(rows(page).nth(6)).toHaveAttribute("aria-pressed", "true");
+  // The best, at most ten, and the published one.
+  await expect(page.locator(".layout-table").getByText("Published layout")).toHaveCount(1);
+  expect(await rows(page).count()).toBeGreaterThan(5);
+  await rows(page).nth(3).click();
+  await expect(rows(page).nth(3)).toHaveAttribute("aria-pressed", "true");
   await expect(page).toHaveURL(/by=60d/);
   await page.goBack();
   await expect(page).toHaveURL("/");
