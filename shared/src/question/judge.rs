@@ -37,7 +37,7 @@ pub fn in_time_of_ten(days: Interval, limit: f64) -> u32 {
 /// Returns a number of ten as a chance: `about 6 times in 10`.
 pub fn chance_text(of_ten: u32) -> String {
     match of_ten {
-        0 => "less than once in 10 times".to_string(),
+        0 => "less than 1 time in 10".to_string(),
         10 => "more than 9 times in 10".to_string(),
         of_ten => format!("about {of_ten} times in 10"),
     }

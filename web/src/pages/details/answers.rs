@@ -495,7 +495,7 @@ fn summary(scenario: &Scenario) -> Vec<(&'static str, String)> {
         parallel += " · FSDP";
     }
     let batch_text = format!(
-        "GBS {} = MBS {} · DP {} · GA {}; {} tokens per sequence",
+        "GBS {} = MBS {} × DP {} × GA {}; {} tokens per sequence",
         group_digits(batch.gbs().into()),
         batch.mbs(),
         layout.dp(),

@@ -135,7 +135,7 @@ pub(super) fn Answer() -> impl IntoView {
                 <small>{assumptions}</small>
                 <div class="verdict-actions">
                     <Samples />
-                    <PrintButton />
+                    {move || (!is_empty()).then(|| view! { <PrintButton /> })}
                 </div>
             </div>
         </section>

@@ -205,7 +205,7 @@ fn card(
         whole_term.map_or("–".to_string(), |term| amounts::cost_range(term, found.paid_gpus, currency));
     // What the run's share of a reservation doesn't say.
     let in_all = known.whole_term.then(|| {
-        view! { <p class="in-all">{format!("On demand {on_demand}; the whole reservation {whole_term}")}</p> }
+        view! { <p class="in-all">{format!("On demand {on_demand} · reservation {whole_term}")}</p> }
     });
     let (energy, energy_spread) = energy_range(found.mwh);
     let is_pressed = move || plan.is_shown(&shown);

@@ -207,6 +207,10 @@ pub(super) fn Layouts() -> impl IntoView {
             .scenario
             .with(|scenario| scenario.as_ref().ok().map(|scenario| scenario.gpu.id.clone()));
         findings.with(|findings| {
+            // Rows that another GPU type replaces a moment later would move under the pointer.
+            if !findings.is_answered() {
+                return None;
+            }
             let of_shown = findings.offers.iter().find(|offer| shown.as_ref() == Some(&offer.gpu.id));
             of_shown.or(findings.best().and_then(|best| findings.offers.get(best))).cloned()
         })
