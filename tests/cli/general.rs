@@ -112,7 +112,8 @@ fn flags_that_are_lists_add_up() {
         let question = ["search", "--model", "llama3.1-8b", "--gpus", "64", "--tokens", "1T"];
         json(&[&question[..], more].concat())
     };
-    let lists = search(&["--gpu", "h100,b200", "--dtype", "bf16,fp8", "--lock", "cp=1,tp=2"]);
+    let lists = search(&["--gpu", "h100,b200", "--dtype", "fp8", "--lock", "cp=1,tp=2"]);
+    // The last precision replaces the first.
     let flags = ["--gpu", "h100", "--gpu", "b200", "--dtype", "bf16", "--dtype", "fp8"];
     // A lock replaces an earlier one on the same field.
     let locks = ["--lock", "tp=1,cp=1", "--lock", "tp=2"];

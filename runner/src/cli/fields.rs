@@ -8,7 +8,7 @@ use trainplan_shared::spec::Spec;
 pub(super) type FlagName = fn(Field) -> &'static str;
 
 /// The fields that are lists: each further flag adds to the list. Any other flag replaces what was given before.
-const LISTS: [Field; 3] = [Field::GpuTypes, Field::Precisions, Field::Lock];
+const LISTS: [Field; 2] = [Field::GpuTypes, Field::Lock];
 
 /// Returns the flag of a field. Its value is taken as text, so that the field's own type reports a mistake, in the
 /// same words as on a page.

@@ -110,7 +110,7 @@ pub(super) fn text_table(table: TerminalTable) -> Result<(), Failure> {
     let cell = |cell: &Option<String>| printable(cell.as_deref().unwrap_or("–"));
     wide_table(&titles, &numbers, table.rows.iter().map(|row| row.iter().map(cell).collect()))?;
     if !left_out.is_empty() {
-        note(&format!("no room for {}; use a wider terminal or --format csv", left_out.join(", ")));
+        note(&format!("no room for {}; use a wider terminal", left_out.join(", ")));
     }
     Ok(())
 }

@@ -41,7 +41,7 @@ pub(super) fn narrowed(
         })
         .collect();
     // Nothing is written after the last cell.
-    let room = (terminal + 1).saturating_sub(CELL_PADDING * widths.len());
+    let room = terminal.saturating_add(1).saturating_sub(CELL_PADDING * widths.len());
     if widths.iter().sum::<usize>() <= room {
         return None;
     }

@@ -38,6 +38,7 @@ pub fn in_time_of_ten(days: Interval, limit: f64) -> u32 {
 pub fn chance_text(of_ten: u32) -> String {
     match of_ten {
         0 => "less than 1 time in 10".to_string(),
+        1 => "about 1 time in 10".to_string(),
         10 => "more than 9 times in 10".to_string(),
         of_ten => format!("about {of_ten} times in 10"),
     }
@@ -175,7 +176,7 @@ mod tests {
         assert_eq!(chances, [0, 1, 5, 6, 8, 9, 10]);
         let sure = Interval { low: 59.0, mid: 59.0, high: 59.0 };
         assert_eq!([58.0, 59.0, 60.0].map(|limit| in_time_of_ten(sure, limit)), [0, 10, 10]);
-        assert_eq!(chance_text(6), "about 6 times in 10");
+        assert_eq!([1, 6].map(chance_text), ["about 1 time in 10", "about 6 times in 10"]);
     }
 
     #[test]

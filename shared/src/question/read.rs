@@ -66,7 +66,9 @@ impl Reading<'_> {
         let chance = self.keep(self.spec.parse(Field::Chance)).unwrap_or(Chance::USUAL);
         let objective = self.keep(self.spec.parse(Field::Objective));
         let offers = self.offers(&settings);
-        self.check_nodes(&counts, &offers);
+        if self.problems.is_empty() {
+            self.check_nodes(&counts, &offers);
+        }
         let model = self.model();
         let tokens = self.keep(self.spec.typed_tokens());
         let seq_len = self.keep(self.spec.whole(Field::SeqLen, 1));
@@ -116,18 +118,20 @@ impl Reading<'_> {
     /// Refuses a named number of GPUs that fills whole nodes of no GPU type, unless it is a part of one node.
     fn check_nodes(&mut self, counts: &GpuCounts, offers: &[GpuOffer]) {
         let GpuCounts::Only(named) = counts else { return };
-        let Some(largest) = offers.iter().map(|offer| offer.gpu.gpus_per_node).max() else { return };
-        let is_partial = |gpus: &&u32| {
-            let fills = |offer: &GpuOffer| {
+        let Some(node) = offers.iter().map(|offer| offer.gpu.gpus_per_node).min() else { return };
+        let fills_no_node = |gpus: &&u32| {
+            let works = |offer: &GpuOffer| {
                 **gpus < offer.gpu.gpus_per_node || gpus.is_multiple_of(offer.gpu.gpus_per_node)
             };
-            !offers.iter().any(fills)
+            !offers.iter().any(works)
         };
-        if let Some(gpus) = named.iter().find(is_partial) {
+        if let Some(gpus) = named.iter().find(fills_no_node) {
             let message =
-                format!("{} GPUs don't fill whole nodes of {largest}.", group_digits(f64::from(*gpus)));
+                format!("{} GPUs don't fill whole nodes of {node}.", group_digits(f64::from(*gpus)));
             let problem = Problem::new(Field::GpuRange, gpus, message);
-            self.problems.push(problem.suggest(nearest_multiples(*gpus, largest)));
+            // A suggestion takes the place of the whole text.
+            let instead = if named.len() == 1 { nearest_multiples(*gpus, node) } else { Vec::new() };
+            self.problems.push(problem.suggest(instead));
         }
     }
 

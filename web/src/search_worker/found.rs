@@ -15,7 +15,7 @@ use trainplan_shared::search::{Candidate, Rule};
 const LISTED_FAMILIES: usize = 10;
 
 /// Layouts among which they are looked for. Many differ only in VP, the pipeline split or the batch.
-pub(super) const LISTED: usize = 3 * LISTED_FAMILIES;
+pub(super) const LISTED: usize = 6 * LISTED_FAMILIES;
 
 const GIB: f64 = 1_073_741_824.0;
 
@@ -146,4 +146,33 @@ fn families(layouts: &[PlannedRun], plan: impl Fn(&PlannedRun) -> FoundPlan) -> 
 
 fn change(change: &Relaxation) -> FoundChange {
     FoundChange { key: change.setting.field.key().to_string(), value: change.setting.value.clone() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use trainplan_shared::field::Field;
+    use trainplan_shared::question::Survey;
+
+    #[test]
+    fn layouts_of_a_family_differ_only_in_vp_split_and_batch() {
+        let spec = link::read("m=llama3.1-70b&t=1T&gs=h100&nr=256&bt=4M..8M").spec;
+        let question = spec.question().expect("a question");
+        let offer = &question.offers[0];
+        let mut survey = Survey::new(&question, offer).listing(LISTED);
+        while survey.step().is_ok() {}
+        let answer = survey.answer();
+        let families = families(&answer.layouts, |run| plan(&question, offer, run));
+        assert_eq!(families[0].best, plan(&question, offer, &answer.layouts[0]));
+        assert!(families.len() > 1 && families.len() <= LISTED_FAMILIES);
+        let kind = |found: &FoundPlan| {
+            let free = [Field::Vp, Field::PipelineSplit, Field::Gbs].into_iter();
+            free.fold(link::read(&found.query).spec, |spec, field| spec.with(field, ""))
+        };
+        for (place, family) in families.iter().enumerate() {
+            assert!(family.others.iter().all(|other| kind(other) == kind(&family.best)));
+            assert!(families[..place].iter().all(|earlier| kind(&earlier.best) != kind(&family.best)));
+        }
+        assert!(families.iter().any(|family| !family.others.is_empty()));
+    }
 }

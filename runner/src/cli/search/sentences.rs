@@ -183,7 +183,7 @@ fn late(question: &Question, reaching: &[(&SearchedGpu<'_>, &PlannedRun)]) -> Ve
                     })
                 })
                 .collect();
-            sentences.push(format!("The chance of meeting it is {}.", all_of(&chances)));
+            sentences.push(format!("It is met {}.", all_of(&chances)));
         }
         let others = reaching.iter().filter_map(|(found, run)| {
             let other = found.answer.with_other_chance.as_ref().filter(|other| other.gpus != run.gpus)?;

@@ -186,7 +186,7 @@ fn step_basis(scenario: &Scenario, step: &PlannedStep, evidence: &str) -> (&'sta
             ("Assumed MFU.", format!("Calculated from an MFU of {}, not predicted.", mfu()))
         }
         StepTimeSource::Predicted { .. } => {
-            ("Predicted, not measured.", format!("{evidence} Ranges hold 80\u{a0}%."))
+            ("Predicted, not measured.", format!("{evidence} Ranges are 80\u{a0}% intervals."))
         }
         StepTimeSource::RecipeMfu => {
             let mfu = mfu();
@@ -576,12 +576,12 @@ mod tests {
             (
                 "r=llama3.1-405b/h100/fp8/512@25.04&n=4096",
                 "Predicted, not measured.",
-                "High confidence. Ranges hold 80\u{a0}%.",
+                "High confidence. Ranges are 80\u{a0}% intervals.",
             ),
             (
                 "r=llama3.1-405b/h100/bf16/64@25.04&mbs=2&n=128",
                 "Predicted, not measured.",
-                "High confidence. Ranges hold 80\u{a0}%.",
+                "High confidence. Ranges are 80\u{a0}% intervals.",
             ),
         ] {
             assert_eq!(sentence(link), (lead, text.to_string()), "{link}");

@@ -108,12 +108,12 @@ pub(super) fn gpu_name(id: &str) -> String {
     Catalog::embedded().gpu_or_own(id).map_or_else(|_| id.to_string(), |gpu| gpu.name.clone())
 }
 
-/// The choice of the model.
 /// Returns the series of a model: `llama3.1` of `llama3.1-70b`.
 fn series_of(model: &Model) -> &str {
     model.id.split('-').next().unwrap_or_default()
 }
 
+/// The choice of the model.
 #[component]
 fn ModelBox() -> impl IntoView {
     let plan = Planner::of_page();

@@ -537,9 +537,9 @@ fn change_title(field: Field, value: &str, currency: &str) -> String {
     match field {
         _ if value.is_empty() => format!("Clear {}", field.label().to_ascii_lowercase()),
         Field::Chance if value == Chance::Even.id() => {
-            format!("Accept to be in time {}", Chance::Even.title())
+            format!("Accept being in time {}", Chance::Even.title())
         }
-        Field::Chance => format!("Require to be in time {}", Chance::NineInTen.title()),
+        Field::Chance => format!("Require being in time {}", Chance::NineInTen.title()),
         Field::Deadline => format!("Allow {shown}"),
         Field::Budget => {
             format!("Allow {}", parse_count(value).map_or(shown, |amount| money(amount, currency)))

@@ -183,9 +183,11 @@ fn reaches(figures: &PlanFigures, goal: AskedGoal, currency: &str) -> String {
         (AskedGoal::Deadline(limit), Some(days), _) => {
             let deadline = format!("the deadline of {}", limit_text(limit));
             let Spread { low, mid, high } = days;
-            match in_time_of_ten(Interval { low, mid, high }, limit) {
-                0 => format!("It misses {deadline}."),
-                of_ten => format!("It meets {deadline} {}.", chance_text(of_ten)),
+            let of_ten = in_time_of_ten(Interval { low, mid, high }, limit);
+            match mid > limit {
+                true if of_ten == 0 => format!("It misses {deadline}."),
+                true => format!("It misses {deadline}: it is in time {}.", chance_text(of_ten)),
+                false => format!("It meets {deadline} {}.", chance_text(of_ten)),
             }
         }
         (AskedGoal::Budget(limit), _, Some(cost)) => {

@@ -352,12 +352,13 @@ fn Family(
 ) -> impl IntoView {
     let plan = Planner::of_page();
     let others = StoredValue::new(row.others.clone());
-    // The published layout and the shown one are never hidden.
+    // The published layout and the shown one are hidden by the user only.
     let has_published = row.others.iter().any(|other| other.recipe.is_some());
-    let is_open = RwSignal::new(has_published);
     let is_other_shown =
         Memo::new(move |_| others.with_value(|others| others.iter().any(|other| plan.is_shown(&other.plan))));
-    let is_unfolded = Memo::new(move |_| is_open.get() || is_other_shown.get());
+    let is_open = RwSignal::new(None::<bool>);
+    let is_unfolded =
+        Memo::new(move |_| is_open.get().unwrap_or_else(|| has_published || is_other_shown.get()));
     let fold = (!row.others.is_empty()).then_some(Fold { is_open, is_unfolded });
     view! {
         <Row row columns mixed currency fold />
@@ -371,8 +372,8 @@ fn Family(
 /// The state of rows that can be hidden.
 #[derive(Clone, Copy)]
 struct Fold {
-    /// Whether the user opened them.
-    is_open: RwSignal<bool>,
+    /// Whether the user opened or closed them; none before that.
+    is_open: RwSignal<Option<bool>>,
     /// Whether they are shown.
     is_unfolded: Memo<bool>,
 }
@@ -409,7 +410,7 @@ fn Row(
                 type="button"
                 class="fold"
                 aria-expanded=move || is_unfolded.get().to_string()
-                on:click=move |event| { event.stop_propagation(); is_open.update(|open| *open = !*open); }
+                on:click=move |event| { event.stop_propagation(); is_open.set(Some(!is_unfolded.get_untracked())); }
             >{format!("{count} with another VP, split or batch")}</button>
         }
     });

@@ -2,7 +2,7 @@
 
 use super::amounts::{cost_range, cost_text, limit_text, money, rounded_count};
 use super::findings::{Findings, OfferFindings};
-use crate::message::search::{AskedGoal, AskedGpu, FoundAnswer, FoundPlan, FoundUnmet, Spread};
+use crate::message::search::{AskedGoal, AskedGpu, FoundAnswer, FoundFamily, FoundPlan, FoundUnmet, Spread};
 use trainplan_shared::cost::PurchaseForm;
 use trainplan_shared::estimate::Interval;
 use trainplan_shared::field::Field;
@@ -157,7 +157,7 @@ fn faster_layout(goal: AskedGoal, offer: &OfferFindings) -> String {
         return String::new();
     };
     let limit = answer.plan.as_ref().map_or(0.0, |plan| plan.days.mid * CLEARLY_FASTER);
-    let faster = answer.layouts.iter().map(|family| &family.best).filter(|plan| plan.days.mid <= limit);
+    let faster = answer.layouts.iter().flat_map(FoundFamily::plans).filter(|plan| plan.days.mid <= limit);
     let faster = faster.min_by(|one, other| one.days.mid.total_cmp(&other.days.mid));
     faster.map_or(String::new(), |plan| {
         format!(
@@ -184,7 +184,7 @@ fn overspent(findings: &Findings) -> String {
 /// Returns why the costs are those on demand, if nobody chose that, as a sentence.
 fn assumed_form(findings: &Findings) -> String {
     let is_chosen = link::read(&findings.query).spec.get(Field::Purchase).is_some();
-    let is_on_demand = findings.offers.iter().any(|offer| offer.gpu.form == Some(PurchaseForm::OnDemand));
+    let is_on_demand = findings.offers.iter().all(|offer| offer.gpu.form == Some(PurchaseForm::OnDemand));
     match findings.budget().is_some() && is_on_demand && !is_chosen {
         true => "With a budget, GPUs are on demand, unless you choose another form.".to_string(),
         false => String::new(),
