@@ -289,7 +289,7 @@ fn steps(run: &ComparedRun<'_>) -> String {
 /// Returns the scored steps.
 fn window(run: &ComparedRun<'_>) -> Option<String> {
     let (first, last) = run.item.window.as_ref()?.split_once('-')?;
-    Some(Span { first: first.parse().ok()?, last: last.parse().ok()? }.words())
+    Some(if first == last { first.to_string() } else { format!("{first}–{last}") })
 }
 
 /// Returns the mean of the steps after the warm-up, with its interval.
