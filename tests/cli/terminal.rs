@@ -60,7 +60,7 @@ fn a_narrow_terminal_keeps_the_most_important_columns_and_names_the_others() {
         assert_eq!(header(&narrow).contains(title), is_kept, "{title}: {narrow}");
     }
     let note = narrow.lines().find(|line| line.starts_with("note: no room for ")).unwrap();
-    assert!(note.contains("spare GiB") && note.ends_with("--format csv"), "{note}");
+    assert!(note.contains("spare GiB") && note.ends_with("use a wider terminal"), "{note}");
     // A variable overrides the width that the terminal reports.
     let typed = on_terminal(1000, &format!("COLUMNS=80 \"$TRAINPLAN\" {SEARCH} 2>/dev/null"));
     assert_eq!(typed, stdout(80, SEARCH));
