@@ -85,7 +85,7 @@ columns! {
     }
     Window "window" {
         page "Window" => |run| PageCell::new(window(run), Some(steps(run)));
-        terminal "window" => |run| window(run);
+        terminal "window" => window;
         csv 10 "window" => |run| run.item.window.clone();
     }
     Steps "steps" {
