@@ -21,7 +21,7 @@ pub(super) fn width() -> Option<usize> {
 
 /// Returns the widths to which the columns of a table are narrowed so that it fits into a terminal; none if it fits without.
 ///
-/// The widest columns become narrower first. Numbers are never broken, and words only if there is no other way.
+/// The widest columns become narrower first. A number never wraps, and a word only if the table would not fit otherwise.
 pub(super) fn narrowed(
     header: &[String],
     rows: &[Vec<String>],
@@ -117,7 +117,7 @@ mod tests {
         assert_eq!(narrowed(45), Some(vec![11, 9, 20]));
         // The title of numbers is wrapped between its words.
         assert_eq!(narrowed(35), Some(vec![11, 6, 13]));
-        // Texts are broken in words where there is no other way.
+        // Words wrap if the table would not fit otherwise.
         assert_eq!(narrowed(29), Some(vec![10, 5, 10]));
         assert_eq!(narrowed(1), Some(vec![10, 5, 10]));
     }

@@ -5,6 +5,7 @@ use crate::message::search::{AskedGpu, Spread};
 use trainplan_shared::field::Field;
 use trainplan_shared::units::{group_digits, group_three_digits, readable, readable_range, significant};
 
+/// Returns the days of a deadline with their unit: `60 days`.
 pub(super) fn limit_text(days: f64) -> String {
     let unit = if days == 1.0 { "day" } else { "days" };
     let days = if days >= 1000.0 { group_digits(days) } else { significant(days, 3) };

@@ -5,13 +5,13 @@ use super::amounts::{limit_text, money};
 use super::findings::Findings;
 use super::handover::{self, PlanFigures};
 use super::question::has_scenario;
-use super::verdict::{Verdict, alone, terms, verdict};
+use super::verdict::{Verdict, alone, at_measured_speed, terms, verdict};
 use crate::message::search::{AskedGoal, AskedGpu, FoundPlan, Spread};
 use leptos::prelude::*;
 use trainplan_shared::estimate::Interval;
 use trainplan_shared::link;
 use trainplan_shared::question::{chance_text, in_time_of_ten};
-use trainplan_shared::units::{group_digits, readable_days};
+use trainplan_shared::units::group_digits;
 
 /// The headline of the page.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -168,10 +168,8 @@ fn of_other(other: &OtherPlan, findings: &Findings, best: &Verdict) -> Headline 
     let cost = figures.and_then(|figures| figures.cost);
     let terms =
         offer.map_or(String::new(), |offer| terms(&offer.gpu, cost, None, findings.budget(), currency));
-    let as_measured = other.as_measured_days.map_or(String::new(), |days| {
-        let days = readable_days(days);
-        format!("At the speed of the fastest measured run on {}, it takes {days} days.", other.gpu)
-    });
+    let as_measured =
+        other.as_measured_days.map_or(String::new(), |days| at_measured_speed(&other.gpu, days));
     let parts = [reaches.as_str(), &as_measured, why, &best.lead];
     let rest = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ");
     Headline { lead, rest, more: terms, is_other: true }

@@ -20,7 +20,7 @@ mod report;
 mod saved;
 pub(crate) mod state;
 mod trust;
-pub(crate) mod verdict;
+mod verdict;
 
 use crate::address::{Address, name_page};
 use crate::components::field::{AddressProblems, Problems};

@@ -127,11 +127,14 @@ fn late(findings: &Findings) -> String {
 fn as_measured(findings: &Findings, offer: &OfferFindings) -> String {
     findings.best_as_measured_days(offer).map_or_else(
         || on_measured_software(offer, findings.goal()),
-        |days| {
-            let days = readable_days(days);
-            format!("At the speed of the fastest measured run on {}, it takes {days} days.", offer.gpu.name)
-        },
+        |days| at_measured_speed(&offer.gpu.name, days),
     )
+}
+
+/// Returns how long a plan on a GPU type takes at the throughput of the fastest measured run there, as a sentence.
+pub(super) fn at_measured_speed(gpu: &str, days: f64) -> String {
+    let days = readable_days(days);
+    format!("At the speed of the fastest measured run on {gpu}, it takes {days} days.")
 }
 
 /// Returns what the plan of a GPU type bets on, if nobody published a run of the model with its software, as a sentence: the chance
