@@ -147,9 +147,14 @@ impl Place {
 
     /// Runs another command of the program on this store.
     pub(crate) fn trainplan(&self, arguments: &[&str]) -> Run {
+        run_of(&self.command(arguments).output().unwrap())
+    }
+
+    /// Returns another command of the program on this store, which is not started yet.
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(binary());
-        command.args(arguments).arg("--data-dir").arg(self.dir());
-        run_of(&command.envs(self.environment.iter().cloned()).output().unwrap())
+        command.args(arguments).arg("--data-dir").arg(self.dir()).envs(self.environment.iter().cloned());
+        command
     }
 
     /// Creates a token with the command line.

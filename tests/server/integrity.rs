@@ -1,10 +1,13 @@
 //! Damaged and missing raw logs: found, refused, reported and replaced.
 
-use crate::harness::{Client, Kind, Made, Place, Server, carried, file_of, log, made, on_every_store};
-use crate::services;
+use crate::harness::{
+    Client, Kind, Made, Place, SOON, Server, carried, file_of, log, made, on_every_store, wait_for,
+};
+use crate::services::{self, POSTGRES};
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use trainplan_tests::Run;
 
 on_every_store! {
@@ -199,6 +202,60 @@ fn the_store_is_verified(kind: Kind) {
         assert_eq!(owner.put_log(bad.run.id, 0, true, &bad.log).json()["complete"], true);
     }
     assert_eq!(verify(&["--skip-checked", "0"]).0.code, Some(0));
+}
+
+#[test]
+fn a_killed_check_continues_where_it_was_on_sqlite() {
+    a_killed_check_continues_where_it_was(&Place::local());
+}
+
+#[test]
+fn a_killed_check_continues_where_it_was_on_postgres() {
+    a_killed_check_continues_where_it_was(&Place::local().with_database(POSTGRES.database()));
+}
+
+fn a_killed_check_continues_where_it_was(place: &Place) {
+    let server = Server::at(place);
+    let mut made: Vec<Made> = (0..7).map(|run| uploaded(&server, 10.0 + f64::from(run))).collect();
+    // Logs are checked in the order of their hashes.
+    made.sort_by(|one, other| one.run.source.sha256.cmp(&other.run.source.sha256));
+    let [_, damaged, _, held, _, missing, _] = &made[..] else { unreachable!() };
+    flip(place, damaged);
+    fs::remove_file(blob(place, missing)).unwrap();
+    // Who opens a pipe waits until somebody writes to it, so the check stops at this log.
+    let (log, aside) = (blob(place, held), place.dir().join("aside"));
+    fs::rename(&log, &aside).unwrap();
+    assert!(Command::new("mkfifo").arg(&log).status().unwrap().success());
+    let mut check =
+        place.command(&["verify-store"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let count = |what: &str| place.number(&format!("SELECT count(*) FROM runs WHERE {what} IS NOT NULL"));
+    wait_for("check of two sound logs", SOON, || (count("log_checked_at") == 2).then_some(()));
+    assert_eq!(check.try_wait().unwrap(), None, "it ended before it was killed");
+    check.kill().unwrap();
+    check.wait().unwrap();
+    fs::remove_file(&log).unwrap();
+    fs::rename(&aside, &log).unwrap();
+    assert_eq!((count("log_checked_at"), count("log_fault")), (2, 1));
+
+    // The next check reads the logs that were not checked, and those with a fault.
+    let verify = || -> (Run, Vec<(String, String)>) {
+        let run = place.trainplan(&["verify-store", "--format", "json"]);
+        let rows: Vec<serde_json::Value> = serde_json::from_str(&run.stdout).unwrap();
+        let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
+        let mut rows: Vec<_> = rows.iter().map(|row| (text(&row["fault"]), text(&row["runs"][0]))).collect();
+        rows.sort();
+        (run, rows)
+    };
+    let (run, rows) = verify();
+    assert!(run.stderr.contains("checked 7 results and 5 logs; 2 faults found"), "{}", run.stderr);
+    let of = |fault: &str, made: &Made| (fault.to_owned(), made.run.id.to_string());
+    assert_eq!((run.code, rows), (Some(1), vec![of("damaged", damaged), of("missing", missing)]));
+    for bad in [damaged, missing] {
+        assert_eq!(server.owner().put_log(bad.run.id, 0, true, &bad.log).json()["complete"], true);
+    }
+    let (run, rows) = verify();
+    assert!(run.stderr.contains("checked 7 results and 2 logs; 0 faults found"), "{}", run.stderr);
+    assert_eq!((run.code, rows), (Some(0), Vec::new()));
 }
 
 /// Runs `verify-store`; returns the rows of its output, each with its fault and its run.

@@ -53,6 +53,8 @@ fn measure(name: &str, place: &Place) {
         ("list by step time, 100", "/runs?sort=step_time_s&gpu=h100".into()),
         ("list by plan error, 100", "/runs?sort=-plan_error".into()),
         ("list, newest 1000", "/runs?limit=1000".into()),
+        ("history of everything", "/history".into()),
+        ("history of a cluster", "/history?cluster=cluster7".into()),
         ("summary", format!("/runs/{}/summary", some[0])),
         ("comparison of 2", format!("/compare?ids={}", some[..2].join(","))),
         ("comparison of 8", format!("/compare?ids={}", some[..8].join(","))),

@@ -160,7 +160,13 @@ async fn caller(server: &Server, secret: &str) -> Result<Option<Caller>, Problem
 
 /// Returns the secret that a request carries.
 fn bearer(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
-    let Some(value) = headers.get(header::AUTHORIZATION) else { return Ok(None) };
+    let mut values = headers.get_all(header::AUTHORIZATION).iter();
+    let Some(value) = values.next() else { return Ok(None) };
+    // A proxy may have checked another one than the server would.
+    if values.next().is_some() {
+        let detail = "The request has several Authorization headers. Send one.";
+        return Err(Problem::new(StatusCode::BAD_REQUEST, detail));
+    }
     let secret = value.to_str().ok().and_then(|value| {
         let (scheme, secret) = value.split_once(' ')?;
         scheme.eq_ignore_ascii_case("bearer").then_some(secret.trim())

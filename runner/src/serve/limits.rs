@@ -16,7 +16,6 @@ use std::io::Read;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use trainplan_shared::result::{LONGEST_NAME, LONGEST_PATH, LONGEST_SCENARIO};
 
 /// The longest pause within a body.
 const IDLE: Duration = Duration::from_secs(30);
@@ -100,7 +99,11 @@ impl HeldRoom {
 
 /// Returns a value as a JSON answer, which holds room until it is sent.
 pub(super) fn held_json(value: &impl Serialize, room: &Room) -> Result<Response, Problem> {
-    let json = Bytes::from(serde_json::to_vec(value).map_err(Problem::broken)?);
+    held_bytes(serde_json::to_vec(value).map_err(Problem::broken)?.into(), room)
+}
+
+/// Returns JSON as an answer, which holds room until it is sent.
+pub(super) fn held_bytes(json: Bytes, room: &Room) -> Result<Response, Problem> {
     let held = room.take(json.len())?;
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static("application/json")),
@@ -115,16 +118,6 @@ pub(super) fn held_body(bytes: Bytes, held: HeldRoom) -> Body {
         let piece = rest.split_to(rest.len().min(ROOM_PIECE));
         (!piece.is_empty()).then_some((Ok::<_, Infallible>(piece), (rest, held)))
     }))
-}
-
-/// Returns the most bytes of a query parameter's value.
-pub(super) fn longest_value(name: &str) -> usize {
-    match name {
-        "line" => LONGEST_SCENARIO,
-        "recipe" | "cluster" | "campaign" | "status" | "sort" | "since" | "until" | "cursor" | "window"
-        | "convention" => LONGEST_NAME,
-        _ => LONGEST_PATH,
-    }
 }
 
 /// Reads a body of at most `most` bytes; returns it with the room that it takes. Only received bytes need room,
@@ -181,11 +174,28 @@ impl TimedBody {
 
 /// Returns whether a body is compressed with zstd, the only accepted coding.
 pub(super) fn is_compressed(headers: &HeaderMap) -> Result<bool, Problem> {
-    match headers.get(header::CONTENT_ENCODING).map(|value| value.to_str().unwrap_or_default().trim()) {
-        None | Some("" | "identity") => Ok(false),
-        Some("zstd") => Ok(true),
-        Some(_) => {
+    let codings: Vec<&str> = headers
+        .get_all(header::CONTENT_ENCODING)
+        .iter()
+        .map(|value| value.to_str().unwrap_or("?").trim())
+        .filter(|coding| !matches!(*coding, "" | "identity"))
+        .collect();
+    match codings[..] {
+        [] => Ok(false),
+        ["zstd"] => Ok(true),
+        _ => {
             let detail = "The body has an unknown Content-Encoding. Send it uncompressed or with zstd.";
+            Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail))
+        }
+    }
+}
+
+/// Refuses a compressed body of an operation whose bodies are always small.
+pub(super) fn refuse_compressed(headers: &HeaderMap) -> Result<(), Problem> {
+    match is_compressed(headers) {
+        Ok(false) => Ok(()),
+        Ok(true) | Err(_) => {
+            let detail = "This operation does not accept a Content-Encoding. Send the body uncompressed.";
             Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail))
         }
     }

@@ -3,6 +3,7 @@
 mod api;
 mod assets;
 mod guard;
+mod histories;
 mod host;
 mod judging;
 mod limits;
@@ -15,6 +16,7 @@ mod quota;
 mod rates;
 #[cfg(test)]
 mod tests;
+mod turns;
 mod watch;
 mod webhooks;
 
@@ -26,6 +28,7 @@ use axum::http::{HeaderName, HeaderValue, header};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
+use histories::Histories;
 use limits::Room;
 use meter::Meter;
 use problem::Problem;
@@ -38,10 +41,11 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::{Notify, Semaphore, watch as flag};
+use tokio::sync::{Notify, watch as flag};
 use tracing::Instrument;
 use trainplan_shared::api::ServerLimits;
 use trainplan_shared::history::Thresholds;
+use turns::Turns;
 use uuid::Uuid;
 use watch::Watch;
 use webhooks::Webhooks;
@@ -129,10 +133,10 @@ struct ServerState {
     room: Room,
     /// The memory for what is decompressed while it is sent.
     streams: Room,
-    /// Limits the number of concurrent requests with much work.
-    turns: Semaphore,
-    /// Limits the number of lists that are read at a time.
-    lists: Semaphore,
+    /// Limits how many requests with much work run at a time.
+    turns: Turns,
+    /// The histories that were read last.
+    histories: Histories,
     /// Wakes the judge when a run was received.
     received: Notify,
     /// True when the server shuts down.
@@ -182,8 +186,8 @@ impl Server {
             webhooks: webhooks.map_err(ServeError::Webhook)?,
             room: Room::new(),
             streams: Room::of_streams(),
-            turns: Semaphore::new(8),
-            lists: Semaphore::new(8),
+            turns: Turns::new(),
+            histories: Histories::new(),
             received: Notify::new(),
             ends,
         })))
@@ -333,11 +337,23 @@ fn router<App: Embed + 'static>(server: &Server) -> Router {
         .route("/api/v1/", any(api::unknown_address))
         .nest("/api/v1", api::routes(server))
         .fallback_service(get(assets::respond::<App>))
+        .layer(from_fn(refuse_misspelt_api))
         .layer(from_fn_with_state(server.clone(), harden))
         .layer(from_fn_with_state(server.clone(), meter::count))
         .layer(from_fn(identify_request))
         .layer(from_fn(linger::read_rest))
         .with_state(server.clone())
+}
+
+/// Answers addresses that begin almost like the API's, such as `//api/v1/runs`, with an error that programs can read. They would
+/// get a page of the web app otherwise.
+async fn refuse_misspelt_api(request: Request, next: Next) -> Response {
+    let path = request.uri().path();
+    let is_meant = path.split('/').find(|part| !part.is_empty()) == Some("api");
+    if is_meant && path != "/api/v1" && !path.starts_with("/api/v1/") {
+        return api::unknown_address().await.into_response();
+    }
+    next.run(request).await
 }
 
 /// Answers `/healthz`: whether the store answers.

@@ -28,11 +28,6 @@ impl Problem {
         problem.with(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
     }
 
-    /// Returns 400: the query has a parameter that the operation does not know.
-    pub(super) fn unknown_parameter(name: &str, allowed: &str) -> Problem {
-        Problem::new(StatusCode::BAD_REQUEST, format!("Unknown parameter \"{name}\". Allowed: {allowed}."))
-    }
-
     /// Returns 429: the caller exceeded its request rate.
     pub(super) fn too_often(wait: Duration) -> Problem {
         // Rounded up, so that the caller does not come back too early.

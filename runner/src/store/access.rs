@@ -42,7 +42,11 @@ const TOKEN_COLUMNS: &str =
     "id, name, scope, created_at, expires_at, revoked_at, last_used_at, quota_bytes, sha256";
 
 impl Store {
-    /// Creates a token and returns it with its secret.
+    /// The largest quota of a token, in bytes per day: databases have no larger numbers.
+    pub(crate) const LARGEST_QUOTA: u64 = i64::MAX as u64;
+
+    /// Creates a token and returns it with its secret. A larger quota than [`Store::LARGEST_QUOTA`] becomes that one, and a
+    /// lifetime beyond the year 9999 ends with that year.
     pub(crate) async fn create_token(
         &self,
         name: &str,
@@ -57,10 +61,12 @@ impl Store {
             name: name.to_owned(),
             scope,
             created_at: time(created),
-            expires_at: lifetime.and_then(|lifetime| created.checked_add(lifetime).ok()).map(time),
+            // A lifetime that is too long must not become an unlimited one.
+            expires_at: lifetime
+                .map(|lifetime| time(created.checked_add(lifetime).unwrap_or(Timestamp::MAX))),
             revoked_at: None,
             last_used_at: None,
-            quota_bytes,
+            quota_bytes: quota_bytes.map(|bytes| bytes.min(Self::LARGEST_QUOTA)),
         };
         let mut writing = self.database.write().await?;
         let insert = "INSERT INTO tokens (id, name, sha256, scope, created_at, expires_at, quota_bytes) \
@@ -72,7 +78,7 @@ impl Store {
             .bind(scope.id())
             .bind(&token.created_at)
             .bind(&token.expires_at)
-            .bind(quota_bytes.and_then(|bytes| i64::try_from(bytes).ok()))
+            .bind(token.quota_bytes.and_then(|bytes| i64::try_from(bytes).ok()))
             .execute(&mut *writing)
             .await
             .map_err(|error| self.failed(error))?;

@@ -1,4 +1,4 @@
-//! The log of changes to the store, by any program or server, for the event stream.
+//! The log of changes to the store, by any program or server, for the event stream and for answers that are kept.
 
 use super::{Store, StoreError, now, time};
 use jiff::{SignedDuration, Timestamp};
@@ -19,7 +19,49 @@ pub(crate) struct Change {
     pub(crate) id: String,
 }
 
+/// The newest changes at a moment. Two marks show whether a run was added, changed or deleted between them, by any
+/// program or server.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct ChangeMark {
+    /// The newest sequence number; 0 if nothing ever changed.
+    newest: i64,
+    /// The sequence numbers of changes to runs among the newest [`ChangeMark::COMPARED`], in order.
+    of_runs: Vec<i64>,
+}
+
+impl ChangeMark {
+    /// The number of changes that a mark compares. PostgreSQL may show a later change before an earlier one whose
+    /// transaction is not committed yet, so the newest sequence number alone does not show every change.
+    const COMPARED: i64 = 1000;
+
+    /// The most changes between two marks that are compared. As many before them are compared too.
+    const APART: i64 = Self::COMPARED / 2;
+
+    /// Returns whether no run was added, changed or deleted between this mark and a later one. After many changes
+    /// of other kinds, this is unknown, and the answer is no.
+    pub(crate) fn holds_at(&self, later: &ChangeMark) -> bool {
+        (0..=Self::APART).contains(&later.newest.saturating_sub(self.newest))
+            && later.of_runs.iter().all(|seq| self.of_runs.binary_search(seq).is_ok())
+    }
+}
+
 impl Store {
+    /// Returns the mark of the store as it is now.
+    pub(crate) async fn change_mark(&self) -> Result<ChangeMark, StoreError> {
+        let select = "SELECT seq, kind FROM changes \
+            WHERE seq > (SELECT coalesce(max(seq), 0) FROM changes) - $1 ORDER BY seq";
+        let select = sqlx::query_as(select).bind(ChangeMark::COMPARED);
+        let rows: Result<Vec<(i64, String)>, _> = select.fetch_all(&self.database.readers).await;
+        let rows = rows.map_err(|error| self.failed(error))?;
+        // Kinds of newer programs, which this one does not know, may be about runs.
+        let is_of_run =
+            |kind: &str| !matches!(EventKind::from_id(kind), Some(EventKind::Progress | EventKind::Alert));
+        Ok(ChangeMark {
+            newest: rows.last().map_or(0, |(seq, _)| *seq),
+            of_runs: rows.iter().filter(|(_, kind)| is_of_run(kind)).map(|(seq, _)| *seq).collect(),
+        })
+    }
+
     /// The most changes that [`Store::changes`] returns.
     pub(crate) const MOST_CHANGES: usize = 1000;
 
@@ -69,5 +111,34 @@ impl Store {
         let insert = sqlx::query("INSERT INTO changes (at, kind, id) VALUES ($1, $2, $3)");
         let inserted = insert.bind(now()).bind(kind.id()).bind(id).execute(&mut **writing).await;
         inserted.map(|_| ()).map_err(|error| self.failed(error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ChangeMark;
+
+    fn mark(newest: i64, of_runs: &[i64]) -> ChangeMark {
+        ChangeMark { newest, of_runs: of_runs.to_vec() }
+    }
+
+    #[test]
+    fn a_mark_holds_until_a_run_changes() {
+        let known = mark(2000, &[1100, 1900, 2000]);
+        assert!(known.holds_at(&known));
+        // Changes of other kinds, which move the oldest ones out of sight.
+        assert!(known.holds_at(&mark(2300, &[1900, 2000])));
+        assert!(!known.holds_at(&mark(2001, &[1100, 1900, 2000, 2001])));
+        // One that was committed late.
+        assert!(!known.holds_at(&mark(2000, &[1100, 1900, 1950, 2000])));
+    }
+
+    #[test]
+    fn a_mark_does_not_hold_when_some_changes_can_not_be_seen() {
+        let known = mark(2000, &[1900]);
+        assert!(known.holds_at(&mark(2500, &[1900])));
+        assert!(!known.holds_at(&mark(2501, &[1900])));
+        // The database was restored from a backup.
+        assert!(!known.holds_at(&mark(1999, &[1900])));
     }
 }

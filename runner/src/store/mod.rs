@@ -18,6 +18,7 @@ mod progress;
 mod query;
 mod retention;
 mod scores;
+mod selection;
 mod summary;
 #[cfg(test)]
 mod tests;
@@ -27,9 +28,9 @@ pub(crate) use access::{Access, secret};
 pub(crate) use alerts::Delivery;
 pub(crate) use arriving::Arriving;
 pub(crate) use blobs::{BlobError, LogHash, WINDOW_LOG, hex};
-pub(crate) use changes::Change;
+pub(crate) use changes::{Change, ChangeMark};
 pub(crate) use files::FileSize;
-pub(crate) use query::{Cursor, InvalidCursor, Query, Sort};
+pub(crate) use query::{Cursor, InvalidCursor, Query, Sort, time};
 pub(crate) use retention::Retention;
 pub(crate) use scores::read_again;
 pub(crate) use verification::ResultFault;
@@ -509,6 +510,8 @@ impl Store {
                 };
                 updated.map_err(|error| self.failed(error))?;
             }
+            // Other servers of this store may have lists and histories of the rows as they were.
+            self.change(&mut writing, EventKind::Again, "").await?;
             self.commit(writing).await?;
         }
     }
@@ -615,9 +618,4 @@ fn unpack(id: Uuid, file: &[u8]) -> Result<RunResult, StoreError> {
 /// Returns the current time as the store writes it.
 fn now() -> String {
     time(Timestamp::now())
-}
-
-/// Returns a time as the store writes it: in UTC with microseconds, so that texts sort like times.
-pub(crate) fn time(time: Timestamp) -> String {
-    format!("{time:.6}")
 }

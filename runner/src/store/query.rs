@@ -1,7 +1,6 @@
-//! Queries for runs: filters, order and pages.
+//! Queries for runs: filters, order and pages. The fuzz target `query` includes this file, so it uses nothing else of the store.
 
-use super::columns::RunRow;
-use super::database::Statement;
+use jiff::Timestamp;
 use std::fmt;
 use std::str::FromStr;
 use trainplan_shared::api::{RunPage, RunSummary};
@@ -45,87 +44,6 @@ impl Query {
     /// The default of [`Query::limit`].
     pub(crate) const LIMIT: u32 = 100;
 
-    /// Returns the statements that read the page and one run more, which shows whether there is another page.
-    /// Run them in order until there are enough runs. Runs without a value to sort by come last in either
-    /// direction and have a statement of their own: no index serves both databases and directions with nulls.
-    pub(super) fn selects(&self) -> Vec<Statement<'_>> {
-        let Sort { key, descending } = self.sort;
-        let (column, direction, beyond) =
-            if descending { (key.column(), "DESC", "<") } else { (key.column(), "ASC", ">") };
-        let mut selects = Vec::new();
-        let is_among_empty = matches!(self.cursor, Some(Cursor { value: None, .. }));
-        if !is_among_empty {
-            let mut select = self.filtered();
-            if !key.is_time() {
-                select.push(format_args!(" AND {column} IS NOT NULL"));
-            }
-            if let Some(Cursor { value: Some(value), id }) = &self.cursor {
-                select.push(format_args!(" AND ({column}, id) {beyond} ("));
-                match value {
-                    SortValue::Text(text) => select.bind(text),
-                    SortValue::Number(number) => select.bind(number),
-                };
-                select.push(", ").bind(id.to_string()).push(")");
-            }
-            select.push(format_args!(" ORDER BY {column} {direction}, id {direction} LIMIT "));
-            selects.push(select);
-        }
-        if !key.is_time() {
-            let mut select = self.filtered();
-            select.push(format_args!(" AND {column} IS NULL"));
-            if let Some(Cursor { value: None, id }) = &self.cursor {
-                select.push(format_args!(" AND id {beyond} ")).bind(id.to_string());
-            }
-            select.push(format_args!(" ORDER BY id {direction} LIMIT "));
-            selects.push(select);
-        }
-        for select in &mut selects {
-            select.bind(i64::from(self.limit()) + 1);
-        }
-        selects
-    }
-
-    /// Returns the statement that reads the runs that match the filters.
-    fn filtered(&self) -> Statement<'_> {
-        let mut select = RunRow::select();
-        let names = [
-            ("recipe", &self.recipe),
-            ("cluster", &self.cluster),
-            ("campaign", &self.campaign),
-            ("model", &self.model),
-            ("gpu", &self.gpu),
-            ("dtype", &self.dtype),
-        ];
-        for (column, wanted) in names {
-            match wanted {
-                // Lowered by the database, whose rules differ from Rust's.
-                Some(like) if like.contains('*') => {
-                    select.push(format_args!(" AND lower({column}) LIKE lower("));
-                    select.bind(pattern(like)).push(") ESCAPE '\\'");
-                }
-                Some(name) => {
-                    select.push(format_args!(" AND {column} = ")).bind(name);
-                }
-                None => {}
-            }
-        }
-        let filters = [
-            (" AND status = ", &self.status),
-            (" AND line = ", &self.line),
-            (" AND received_at >= ", &self.since),
-            (" AND received_at < ", &self.until),
-        ];
-        for (column, wanted) in filters {
-            if let Some(wanted) = wanted {
-                select.push(column).bind(wanted);
-            }
-        }
-        if let Some(gpus) = self.gpus {
-            select.push(" AND gpus = ").bind(i64::from(gpus));
-        }
-        select
-    }
-
     pub(super) fn limit(&self) -> u32 {
         self.limit.unwrap_or(Query::LIMIT)
     }
@@ -146,24 +64,16 @@ impl Query {
     }
 }
 
-/// Returns the LIKE pattern of a text with `*`, with `\` as the escape character.
-fn pattern(like: &str) -> String {
-    let mut pattern = String::new();
-    for char in like.chars() {
-        match char {
-            '*' => pattern.push('%'),
-            '%' | '_' | '\\' => pattern.extend(['\\', char]),
-            _ => pattern.push(char),
-        }
-    }
-    pattern
+/// Returns a time as the store writes it: in UTC with microseconds, so that texts sort like times.
+pub(crate) fn time(time: Timestamp) -> String {
+    format!("{time:.6}")
 }
 
 /// An order of runs: `step_time_s`, or `-step_time_s` for descending.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Sort {
-    key: SortKey,
-    descending: bool,
+    pub(super) key: SortKey,
+    pub(super) descending: bool,
 }
 
 impl Sort {
@@ -179,7 +89,7 @@ impl Default for Sort {
 
 /// A column to sort by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum SortKey {
+pub(super) enum SortKey {
     ReceivedAt,
     RanAt,
     StepTime,
@@ -201,11 +111,11 @@ impl SortKey {
     ];
 
     /// Returns whether the column is a time, which every run has.
-    fn is_time(self) -> bool {
+    pub(super) fn is_time(self) -> bool {
         matches!(self, SortKey::ReceivedAt | SortKey::RanAt)
     }
 
-    fn column(self) -> &'static str {
+    pub(super) fn column(self) -> &'static str {
         match self {
             SortKey::ReceivedAt => "received_at",
             SortKey::RanAt => "ran_at",
@@ -253,12 +163,13 @@ impl FromStr for Sort {
 /// The end of a page: the last run's value and id. Runs that are received later do not move it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Cursor {
-    value: Option<SortValue>,
-    id: Uuid,
+    pub(super) value: Option<SortValue>,
+    pub(super) id: Uuid,
 }
 
+/// A value of the column to sort by.
 #[derive(Debug, Clone, PartialEq)]
-enum SortValue {
+pub(super) enum SortValue {
     Text(String),
     Number(f64),
 }
@@ -305,7 +216,7 @@ impl FromStr for Cursor {
         } else if let Some(number) = value.parse().ok().filter(|number: &f64| number.is_finite()) {
             Some(SortValue::Number(number))
         } else {
-            value.parse::<jiff::Timestamp>().map_err(|_| InvalidCursor)?;
+            value.parse::<Timestamp>().map_err(|_| InvalidCursor)?;
             Some(SortValue::Text(value.to_owned()))
         };
         Ok(Cursor { value, id })

@@ -64,9 +64,9 @@ pub struct TokenRequest {
     pub name: String,
     /// What the token allows.
     pub scope: TokenScope,
-    /// The number of days until it expires; null for a token that never expires.
+    /// The number of days until it expires: 1 to 36500; null for a token that never expires.
     pub expires_in_days: Option<u32>,
-    /// The number of bytes that it may upload per day; null for the server's default.
+    /// The number of bytes that it may upload per day, at most 2^63 - 1; null for the server's default.
     pub quota_bytes: Option<u64>,
 }
 
@@ -110,7 +110,7 @@ pub struct ShareLinks {
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ShareLinkRequest {
-    /// The ids of the runs to show.
+    /// The ids of the runs to show, each once.
     pub ids: Vec<String>,
     /// The number of days until the link expires: 1 to 366.
     pub expires_in_days: u32,

@@ -3,17 +3,22 @@
 use super::super::Server;
 use super::super::guard::Caller;
 use super::super::problem::Problem;
+use super::query::repeated;
 use super::{NEVER_KEPT, id, json, no_run, not_found, unprocessable};
+use crate::store::Store;
 use axum::Json;
 use axum::body::Body;
 use axum::extract::{Extension, Path, State};
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use jiff::SignedDuration;
 use trainplan_shared::api::{
     CallerAccess, NewShareLink, NewToken, ShareLinkRequest, ShareLinks, TokenRequest, TokenScope, Tokens,
 };
 use uuid::Uuid;
+
+/// The longest lifetime of a token that expires: 100 years.
+const LONGEST_TOKEN_DAYS: u32 = 36_500;
 
 /// The longest lifetime of a share link, so that forgotten links expire.
 const LONGEST_SHARE_DAYS: u32 = 366;
@@ -62,13 +67,21 @@ pub(super) async fn tokens(
 pub(super) async fn create_token(
     State(server): State<Server>,
     Extension(caller): Extension<Caller>,
+    headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
     caller.may(TokenScope::Admin)?;
-    let TokenRequest { name, scope, expires_in_days, quota_bytes } = json(&server, body).await?;
+    let TokenRequest { name, scope, expires_in_days, quota_bytes } = json(&server, &headers, body).await?;
     let name = name.trim();
     if name.is_empty() || name.len() > LONGEST_NAME || name.contains(char::is_control) {
         return Err(unprocessable("name must have 1 to 100 printable characters, such as \"nightly\""));
+    }
+    if let Some(wanted) = expires_in_days {
+        bound_days(wanted, LONGEST_TOKEN_DAYS)?;
+    }
+    if let Some(wanted) = quota_bytes.filter(|wanted| *wanted > Store::LARGEST_QUOTA) {
+        let most = Store::LARGEST_QUOTA;
+        return Err(unprocessable(&format!("quota_bytes is {wanted}, but must be at most {most}.")));
     }
     let token = server.store.create_token(name, scope, expires_in_days.map(days), quota_bytes).await?;
     tracing::info!("token {} was created by {}", token.token.id, caller.name());
@@ -122,25 +135,23 @@ pub(super) async fn shares(
 pub(super) async fn create_share(
     State(server): State<Server>,
     Extension(caller): Extension<Caller>,
+    headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
     may_share(&caller)?;
-    let wanted: ShareLinkRequest = json(&server, body).await?;
+    let wanted: ShareLinkRequest = json(&server, &headers, body).await?;
     let (days_wanted, most) = (wanted.expires_in_days, server.options.limits.max_compared);
-    if !(1..=LONGEST_SHARE_DAYS).contains(&days_wanted) {
-        let detail =
-            format!("expires_in_days is {days_wanted}, but must be between 1 and {LONGEST_SHARE_DAYS}.");
-        return Err(unprocessable(&detail));
-    }
+    bound_days(days_wanted, LONGEST_SHARE_DAYS)?;
     if wanted.ids.is_empty() || wanted.ids.len() > most {
         let detail = format!("ids has {} runs, but a share link shows 1 to {most}.", wanted.ids.len());
         return Err(unprocessable(&detail));
     }
-    let mut runs = Vec::new();
-    for text in &wanted.ids {
-        let run = id(text)?;
-        server.store.summary(run).await?.ok_or_else(|| no_run(text))?;
-        runs.push(run);
+    let runs = wanted.ids.iter().map(|text| id(text)).collect::<Result<Vec<Uuid>, Problem>>()?;
+    if let Some(twice) = repeated(&runs) {
+        return Err(unprocessable(&format!("ids names {twice} twice. Name each run once.")));
+    }
+    for run in &runs {
+        server.store.summary(*run).await?.ok_or_else(|| no_run(&run.to_string()))?;
     }
     if server.store.count_shares(caller.name()).await? >= MOST_SHARES {
         let detail = format!(
@@ -186,6 +197,15 @@ fn may_share(caller: &Caller) -> Result<(), Problem> {
 /// Returns whose share links the caller sees; none means everyone's.
 fn creator(caller: &Caller) -> Option<&str> {
     (!caller.is_admin()).then(|| caller.name())
+}
+
+/// Refuses lifetimes that are too short or too long.
+fn bound_days(wanted: u32, most: u32) -> Result<(), Problem> {
+    if (1..=most).contains(&wanted) {
+        return Ok(());
+    }
+    let detail = format!("expires_in_days is {wanted}, but must be between 1 and {most}.");
+    Err(unprocessable(&detail))
 }
 
 fn days(days: u32) -> SignedDuration {

@@ -4,11 +4,11 @@ use super::super::Server;
 use super::super::guard::Caller;
 use super::super::limits::held_json;
 use super::super::problem::Problem;
-use super::{NEVER_KEPT, bad_request, id, no_run};
+use super::{NEVER_KEPT, no_run, query};
 use axum::extract::{Extension, RawQuery, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use trainplan_shared::compare::{Comparison, ComparisonOptions};
+use trainplan_shared::compare::Comparison;
 use trainplan_shared::result::RunResult;
 
 /// Compare runs
@@ -27,40 +27,12 @@ use trainplan_shared::result::RunResult;
 pub(super) async fn compare(
     State(server): State<Server>,
     Extension(caller): Extension<Caller>,
-    RawQuery(query): RawQuery,
+    RawQuery(text): RawQuery,
 ) -> Result<Response, Problem> {
-    let mut ids = Vec::new();
-    let mut options = ComparisonOptions::default();
-    for (name, value) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
-        match name.as_ref() {
-            "ids" => {
-                for text in value.split(',').map(str::trim).filter(|text| !text.is_empty()) {
-                    ids.push(id(text)?);
-                }
-            }
-            "window" => {
-                let window =
-                    value.parse().map_err(|error| bad_request(&format!("window={value}: {error}")))?;
-                options.view.window = Some(window);
-            }
-            "convention" => {
-                let convention = value.parse();
-                let refuse = |error| bad_request(&format!("convention={value}: {error}"));
-                options.view.convention = Some(convention.map_err(refuse)?);
-            }
-            _ => return Err(Problem::unknown_parameter(&name, "ids, window, convention")),
-        }
-    }
     let most = server.options.limits.max_compared;
-    if ids.is_empty() || ids.len() > most {
-        let detail = format!("ids has {} runs, but 1 to {most} can be compared: ids=A,B.", ids.len());
-        return Err(bad_request(&detail));
-    }
-    if let Some((_, twice)) = ids.iter().enumerate().find(|(at, id)| ids[..*at].contains(id)) {
-        return Err(bad_request(&format!("ids names {twice} twice. Name each run once.")));
-    }
+    let (ids, options) = query::comparison(&text.unwrap_or_default(), most)?;
     caller.may_read(&ids)?;
-    let _turn = server.turns.acquire().await;
+    let _turn = server.turns.read().await?;
     let mut sizes = Vec::new();
     for id in &ids {
         let newest = server.store.file_sizes(*id).await?.into_iter().next();

@@ -2,14 +2,14 @@
 
 use super::super::Server;
 use super::super::guard::Caller;
-use super::super::limits::held_json;
+use super::super::limits::{held_bytes, held_json};
 use super::super::problem::Problem;
-use super::{NEVER_KEPT, bad_request, id, json, not_found, runs, unprocessable};
+use super::{NEVER_KEPT, id, json, not_found, query, unprocessable};
 use crate::history::point;
-use crate::store::Sort;
-use axum::body::Body;
+use crate::store::{ChangeMark, Query, Sort};
+use axum::body::{Body, Bytes};
 use axum::extract::{Extension, Path, RawQuery, State};
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use trainplan_shared::api::{AcknowledgementRequest, AlertRecords, RunHistories, TokenScope};
 use trainplan_shared::history::{Thresholds, time_lines};
@@ -40,32 +40,46 @@ const MOST_ALERTS: u32 = 1000;
 pub(super) async fn history(
     State(server): State<Server>,
     Extension(caller): Extension<Caller>,
-    RawQuery(query): RawQuery,
+    RawQuery(text): RawQuery,
 ) -> Result<Response, Problem> {
     caller.may(TokenScope::Read)?;
-    let (thresholds, filters) = split(&query.unwrap_or_default(), server.options.thresholds)?;
-    let mut query = runs::parse_query(&filters, MOST_RUNS)?;
+    let text = text.unwrap_or_default();
+    let (thresholds, mut query) = query::history(&text, server.options.thresholds, MOST_RUNS)?;
     query.limit = query.limit.or(Some(MOST_RUNS));
     query.sort = Sort::NEWEST_RUN;
-    let _turn = server.turns.acquire().await;
-    let page = server.store.list(&query).await?;
-    let is_cut = page.next_cursor.is_some();
-    let series = tokio::task::spawn_blocking(move || time_lines(page.items.iter().map(point), &thresholds));
-    let series = series.await.map_err(Problem::broken)?;
-    Ok((NEVER_KEPT, held_json(&RunHistories { series, is_cut }, &server.room)?).into_response())
+    let json = match kept(&server, &text).await? {
+        (Some(json), _) => json,
+        (None, _) => {
+            let _turn = server.turns.read().await?;
+            // Another request may have made it meanwhile.
+            let (json, mark) = kept(&server, &text).await?;
+            match json {
+                Some(json) => json,
+                None => {
+                    let json = judged(&server, &query, thresholds).await?;
+                    server.histories.keep(text, mark, json.clone());
+                    json
+                }
+            }
+        }
+    };
+    Ok((NEVER_KEPT, held_bytes(json, &server.room)?).into_response())
 }
 
-/// Splits a query into thresholds, on top of the server's own, and filters.
-fn split(query: &str, mut thresholds: Thresholds) -> Result<(Thresholds, String), Problem> {
-    let mut filters = form_urlencoded::Serializer::new(String::new());
-    for (name, value) in form_urlencoded::parse(query.as_bytes()) {
-        if Thresholds::NAMES.contains(&name.as_ref()) {
-            thresholds.set(&name, &value).map_err(|error| bad_request(&error.to_string()))?;
-        } else {
-            filters.append_pair(&name, &value);
-        }
-    }
-    Ok((thresholds, filters.finish()))
+/// Returns the kept answer to a query, if it still holds, and the mark of the store from before it was looked for.
+async fn kept(server: &Server, query: &str) -> Result<(Option<Bytes>, ChangeMark), Problem> {
+    let mark = server.store.change_mark().await?;
+    Ok((server.histories.get(query, &mark), mark))
+}
+
+/// Reads and judges the runs of a query; returns the answer as JSON.
+async fn judged(server: &Server, query: &Query, thresholds: Thresholds) -> Result<Bytes, Problem> {
+    let page = server.store.list(query).await?;
+    let judged = tokio::task::spawn_blocking(move || {
+        let series = time_lines(page.items.iter().map(point), &thresholds);
+        serde_json::to_vec(&RunHistories { series, is_cut: page.next_cursor.is_some() })
+    });
+    Ok(judged.await.map_err(Problem::broken)?.map_err(Problem::broken)?.into())
 }
 
 /// List alerts
@@ -80,7 +94,7 @@ pub(super) async fn alerts(
     Extension(caller): Extension<Caller>,
 ) -> Result<Response, Problem> {
     caller.may(TokenScope::Read)?;
-    let _turn = server.lists.acquire().await;
+    let _turn = server.turns.lists.acquire().await;
     let items = server.store.alerts(MOST_ALERTS).await?;
     Ok((NEVER_KEPT, held_json(&AlertRecords { items }, &server.room)?).into_response())
 }
@@ -100,11 +114,12 @@ pub(super) async fn acknowledge(
     State(server): State<Server>,
     Extension(caller): Extension<Caller>,
     Path(path): Path<String>,
+    headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
     caller.may(TokenScope::Upload)?;
     let id = id(&path)?;
-    let AcknowledgementRequest { reason } = json(&server, body).await?;
+    let AcknowledgementRequest { reason } = json(&server, &headers, body).await?;
     let reason = reason.trim();
     if reason.is_empty() || reason.len() > LONGEST_REASON || reason.contains('\0') {
         let detail = format!("reason must have 1 to {LONGEST_REASON} bytes, and no NUL character.");

@@ -4,8 +4,9 @@ use super::super::guard::Caller;
 use super::super::limits::{EXPANSION, TimedBody, held_json, is_compressed, too_large};
 use super::super::problem::Problem;
 use super::super::{Server, quota};
+use super::query::WantedLines;
 use super::runs::{STREAMED, stream};
-use super::{NEVER_KEPT, bad_request, id, no_run, not_found, unprocessable};
+use super::{NEVER_KEPT, bad_request, id, no_run, not_found, query, unprocessable};
 use crate::serve::assets::accepts;
 use crate::store::{Arriving, LogHash, StoreError, WINDOW_LOG};
 use axum::Json;
@@ -122,7 +123,7 @@ async fn is_complete(server: &Server, id: Uuid) -> Result<bool, Problem> {
     if !server.store.has_log(id).await? {
         return Ok(false);
     }
-    let _turn = server.turns.acquire().await;
+    let _turn = server.turns.uploads.acquire().await;
     Ok(server.store.is_sound(&sha256).await?)
 }
 
@@ -266,7 +267,7 @@ pub(super) async fn download(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let (id, sha256) = find(&server, &caller, &path).await?;
-    let turn = server.turns.acquire().await;
+    let turn = server.turns.logs.acquire().await;
     server.store.check_log(&sha256).await?;
     drop(turn);
     let log = server.store.read_log(&sha256).await?;
@@ -290,9 +291,6 @@ const LARGEST_OVERHEAD: u64 = 1 << 20;
 /// The most bytes of a line's text.
 const LONGEST: usize = 4096;
 
-/// The most lines in a response.
-const MOST_LINES: usize = 2000;
-
 /// The most bytes of text in a response; the client then continues from there.
 const MOST_TEXT: usize = 1 << 20;
 
@@ -314,25 +312,13 @@ pub(super) async fn lines(
     State(server): State<Server>,
     Extension(caller): Extension<Caller>,
     Path(path): Path<String>,
-    RawQuery(query): RawQuery,
+    RawQuery(text): RawQuery,
 ) -> Result<Response, Problem> {
     let (_, sha256) = find(&server, &caller, &path).await?;
-    let (mut from, mut count, mut wanted) = (1, 500, String::new());
-    for (name, value) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
-        let refuse = || bad_request(&format!("{name}={value}: must be a whole number from 1."));
-        match name.as_ref() {
-            "from" => from = value.parse().ok().filter(|from| *from > 0).ok_or_else(refuse)?,
-            "count" => {
-                count = value.parse().ok().filter(|count| *count > 0).ok_or_else(refuse)?;
-                count = count.min(MOST_LINES);
-            }
-            "q" => wanted = value.to_lowercase(),
-            _ => return Err(Problem::unknown_parameter(&name, "from, count, q")),
-        }
-    }
-    let turn = server.turns.acquire().await;
+    let wanted = query::lines(&text.unwrap_or_default())?;
+    let turn = server.turns.logs.acquire().await;
     let log = server.store.sound_log(&sha256).await?;
-    let read = tokio::task::spawn_blocking(move || some_lines(log.raw()?, from, count, &wanted));
+    let read = tokio::task::spawn_blocking(move || some_lines(log.raw()?, &wanted));
     match read.await.map_err(Problem::broken)? {
         Ok(lines) => {
             drop(turn);
@@ -342,14 +328,14 @@ pub(super) async fn lines(
     }
 }
 
-fn some_lines(log: impl Read, from: u64, count: usize, wanted: &str) -> io::Result<LogLines> {
+fn some_lines(log: impl Read, wanted: &WantedLines) -> io::Result<LogLines> {
     let mut reader = BufReader::with_capacity(1 << 18, log);
     let (mut line, mut read, mut shown_bytes) = (1, 0, 0);
     let mut lines: Vec<LogLine> = Vec::new();
     let mut text = Vec::new();
     loop {
         text.clear();
-        let is_wanted = line >= from;
+        let is_wanted = line >= wanted.from;
         let length = read_line(&mut reader, &mut text)?;
         if length == 0 {
             return Ok(LogLines { lines, next: None, total: Some(line - 1) });
@@ -357,13 +343,13 @@ fn some_lines(log: impl Read, from: u64, count: usize, wanted: &str) -> io::Resu
         read += length;
         if is_wanted {
             let shown = String::from_utf8_lossy(text.trim_ascii_end()).into_owned();
-            if wanted.is_empty() || shown.to_lowercase().contains(wanted) {
+            if wanted.text.is_empty() || shown.to_lowercase().contains(&wanted.text) {
                 shown_bytes += shown.len();
                 lines.push(LogLine { number: line, text: shown });
             }
         }
         line += 1;
-        if lines.len() >= count || shown_bytes > MOST_TEXT || (is_wanted && read > MOST_READ) {
+        if lines.len() >= wanted.count || shown_bytes > MOST_TEXT || (is_wanted && read > MOST_READ) {
             return Ok(LogLines { lines, next: Some(line), total: None });
         }
     }

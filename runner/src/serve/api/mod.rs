@@ -6,22 +6,24 @@ mod events;
 mod history;
 mod log;
 mod progress;
+mod query;
 mod runs;
 
 use super::Server;
 use super::guard::identify;
-use super::limits::{longest_value, read_body};
+use super::limits::{read_body, refuse_compressed};
 use super::problem::Problem;
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::{HeaderName, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 use axum::middleware::{Next, from_fn, from_fn_with_state, map_response};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
+use query::QueryProblem;
 use serde::de::DeserializeOwned;
 use trainplan_shared::api::{ProblemDetails, ServerLimits};
-use trainplan_shared::result::{LONGEST_NAME, MAXIMA};
+use trainplan_shared::result::MAXIMA;
 use utoipa::OpenApi;
 use utoipa::openapi::path::{Operation, ParameterIn};
 use utoipa::openapi::schema::{Schema, SchemaType, Type};
@@ -114,7 +116,7 @@ fn document_maxima(operation: &mut Operation) {
                 SchemaType::Array(several) => several.contains(&Type::String),
                 SchemaType::AnyValue => false,
             };
-            schema.max_length = is_text.then(|| longest_value(&parameter.name));
+            schema.max_length = is_text.then(|| query::longest_value(&parameter.name));
         }
     }
     if let Some(RefOr::T(body)) = &mut operation.request_body
@@ -129,23 +131,21 @@ fn document_maxima(operation: &mut Operation) {
     }
 }
 
-/// Refuses requests with a query parameter that is too long, before anything is done with it.
+/// Refuses requests with a query that is too long, before anything is done with it.
 async fn bound_query(request: Request, next: Next) -> Result<Response, Problem> {
-    for (name, value) in form_urlencoded::parse(request.uri().query().unwrap_or_default().as_bytes()) {
-        if name.len() > LONGEST_NAME {
-            let detail = format!(
-                "The query has a parameter name of {} bytes; at most {LONGEST_NAME} are accepted.",
-                name.len()
-            );
-            return Err(unprocessable(&detail));
-        }
-        let most = longest_value(&name);
-        if value.len() > most {
-            let detail = format!("{name} has {} bytes; at most {most} are accepted.", value.len());
-            return Err(unprocessable(&detail));
-        }
-    }
+    query::bound(request.uri().query().unwrap_or_default())?;
     Ok(next.run(request).await)
+}
+
+impl From<QueryProblem> for Problem {
+    fn from(problem: QueryProblem) -> Problem {
+        let status = match &problem {
+            QueryProblem::Invalid(_) => StatusCode::BAD_REQUEST,
+            QueryProblem::TooLong(_) => StatusCode::UNPROCESSABLE_ENTITY,
+            QueryProblem::NotARun(_) => StatusCode::NOT_FOUND,
+        };
+        Problem::new(status, problem.to_string())
+    }
 }
 
 /// Returns the error response of every operation.
@@ -172,7 +172,8 @@ async fn limits(State(server): State<Server>) -> Response {
 }
 
 /// Reads a small JSON body.
-async fn json<T: DeserializeOwned>(server: &Server, body: Body) -> Result<T, Problem> {
+async fn json<T: DeserializeOwned>(server: &Server, headers: &HeaderMap, body: Body) -> Result<T, Problem> {
+    refuse_compressed(headers)?;
     let (body, _room) = read_body(body, LARGEST_JSON, &server.room).await?;
     serde_json::from_slice(&body)
         .map_err(|error| unprocessable(&format!("The body does not have the documented form: {error}.")))
@@ -180,7 +181,7 @@ async fn json<T: DeserializeOwned>(server: &Server, body: Body) -> Result<T, Pro
 
 /// Reads a run's id from a path or query.
 fn id(text: &str) -> Result<Uuid, Problem> {
-    text.parse().map_err(|_| not_found(&format!("{text} is not a run's id. Use the whole id, a UUID.")))
+    query::run_id(text).map_err(Problem::from)
 }
 
 fn no_run(id: &str) -> Problem {

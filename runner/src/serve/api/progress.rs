@@ -8,7 +8,7 @@ use super::{NEVER_KEPT, id, json, unprocessable};
 use crate::store::time;
 use axum::body::Body;
 use axum::extract::{Extension, Path, State};
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use jiff::{SignedDuration, Timestamp};
 use trainplan_shared::api::{RunProgress, TokenScope, UnfinishedRuns};
@@ -29,11 +29,12 @@ pub(super) async fn post(
     State(server): State<Server>,
     Extension(caller): Extension<Caller>,
     Path(path): Path<String>,
+    headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
     caller.may(TokenScope::Upload)?;
     let id = id(&path)?;
-    let progress: RunProgress = json(&server, body).await?;
+    let progress: RunProgress = json(&server, &headers, body).await?;
     bound(&progress)?;
     let bytes = serde_json::to_vec(&progress).map_err(Problem::broken)?.len();
     quota::count(&server, &caller, bytes as u64).await?;
@@ -74,7 +75,7 @@ pub(super) async fn list(
 ) -> Result<Response, Problem> {
     caller.may(TokenScope::Read)?;
     let listed_since = time(Timestamp::now() - LISTED_AFTER_END);
-    let _turn = server.lists.acquire().await;
+    let _turn = server.turns.lists.acquire().await;
     let mut items = server.store.unfinished().await?;
     items.retain(|run| !run.is_over || run.received_at > listed_since);
     Ok((NEVER_KEPT, held_json(&UnfinishedRuns { items }, &server.room)?).into_response())

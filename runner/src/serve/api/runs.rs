@@ -7,29 +7,21 @@ use super::super::limits::{
 };
 use super::super::problem::Problem;
 use super::super::{Server, quota};
-use super::{LARGEST_JSON, NEVER_KEPT, bad_request, id, no_run, not_found, unprocessable};
-use crate::store::{FileSize, InvalidCursor, Query, time};
+use super::{LARGEST_JSON, NEVER_KEPT, bad_request, id, no_run, not_found, query, unprocessable};
+use crate::store::FileSize;
 use axum::Json;
 use axum::body::{Body, Bytes};
 use axum::extract::{Extension, Path, RawQuery, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream::try_unfold;
-use jiff::Timestamp;
 use std::io::{self, Read};
 use trainplan_shared::api::{
     ExpectedLog, LogProgress, RunPage, RunSummary, ScoreSummary, ScoreVersion, ScoreVersions, TokenScope,
     UploadOutcome, UploadedRun,
 };
-use trainplan_shared::catalog::Catalog;
-use trainplan_shared::field::Field;
-use trainplan_shared::log::Status;
-use trainplan_shared::result::{self, RunResult, View};
-use trainplan_shared::spec::Spec;
+use trainplan_shared::result::{self, RunResult};
 use uuid::Uuid;
-
-/// The longest pattern with `*`, in bytes: databases refuse much longer ones.
-const LONGEST_PATTERN: usize = 500;
 
 /// The size of a piece of a streamed response, in bytes.
 const PIECE: usize = 64 * 1024;
@@ -67,7 +59,7 @@ pub(super) async fn put(
     let is_compressed = is_compressed(&headers)?;
     let (sent, mut held) = read_body(body, most, &server.room).await?;
     // Only after the body arrived, so that a slow network does not block other uploads.
-    let _turn = server.turns.acquire().await;
+    let _turn = server.turns.uploads.acquire().await;
     let received = sent.len() as u64;
     quota::count(&server, &caller, received).await?;
     check_digest(&headers, &sent)?;
@@ -125,12 +117,12 @@ pub(super) async fn put(
 pub(super) async fn list(
     State(server): State<Server>,
     Extension(caller): Extension<Caller>,
-    RawQuery(query): RawQuery,
+    RawQuery(text): RawQuery,
 ) -> Result<Response, Problem> {
     caller.may(TokenScope::Read)?;
-    let query = parse_query(&query.unwrap_or_default(), server.options.limits.max_page)?;
+    let query = query::filters(&text.unwrap_or_default(), server.options.limits.max_page)?;
     // Few pages are in memory before their room is taken.
-    let _turn = server.lists.acquire().await;
+    let _turn = server.turns.lists.acquire().await;
     let page = server.store.list(&query).await?;
     Ok((NEVER_KEPT, held_json(&page, &server.room)?).into_response())
 }
@@ -202,7 +194,7 @@ pub(super) async fn scores(
 ) -> Result<Response, Problem> {
     let id = id(&path)?;
     caller.may_read(&[id])?;
-    let turn = server.turns.acquire().await;
+    let turn = server.turns.read().await?;
     let items = read_scores(&server, id).await?;
     drop(turn);
     if items.is_empty() {
@@ -233,7 +225,7 @@ pub(super) async fn rescore(
     State(server): State<Server>,
     Extension(caller): Extension<Caller>,
     Path(path): Path<String>,
-    RawQuery(query): RawQuery,
+    RawQuery(text): RawQuery,
     body: Body,
 ) -> Result<Response, Problem> {
     caller.may(TokenScope::Admin)?;
@@ -243,8 +235,8 @@ pub(super) async fn rescore(
         return Err(bad_request("The body must be empty. Pass the recipe in the query: ?recipe=ID."));
     }
     drop((body, room));
-    let scenario = parse_scenario(&query.unwrap_or_default())?;
-    let turn = server.turns.acquire().await;
+    let scenario = query::scenario(&text.unwrap_or_default())?;
+    let turn = server.turns.logs.acquire().await;
     let held = server.room.take_for_reading(&server.store.file_sizes(id).await?)?;
     if server.store.reparse(id, scenario).await?.is_none() {
         return Err(match server.store.file(id).await? {
@@ -262,23 +254,6 @@ pub(super) async fn rescore(
     let items = read_scores(&server, id).await?;
     drop(turn);
     Ok((NEVER_KEPT, held_json(&ScoreVersions { items }, &server.room)?).into_response())
-}
-
-/// Returns the scenario in a query; none if it has no parameters.
-fn parse_scenario(query: &str) -> Result<Option<Spec>, Problem> {
-    let mut spec = Spec::default();
-    for (name, value) in form_urlencoded::parse(query.as_bytes()) {
-        let field = Field::from_flag(&name).filter(|field| field.is_of_scenario());
-        let field =
-            field.ok_or_else(|| Problem::unknown_parameter(&name, "scenario flags, such as recipe"))?;
-        let recipe = Catalog::embedded().recipe(&value).ok().filter(|_| field == Field::Recipe);
-        spec.set(field, recipe.map_or_else(|| value.into_owned(), |recipe| recipe.id.to_string()));
-    }
-    let view = View::of(spec, None).map_err(|problems| {
-        let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
-        bad_request(&problems.join(" "))
-    })?;
-    Ok(Some(view.spec).filter(|spec| *spec != Spec::default()))
 }
 
 /// Delete a run
@@ -342,66 +317,4 @@ pub(super) fn stream(reader: impl Read + Send + 'static, held: impl Send + 'stat
         let (piece, reader) = read.await.map_err(io::Error::other)??;
         Ok::<_, io::Error>((!piece.is_empty()).then_some((piece, (reader, held))))
     }))
-}
-
-/// Reads the query of `GET /runs`, with pages of at most `most` runs.
-pub(super) fn parse_query(text: &str, most: u32) -> Result<Query, Problem> {
-    let mut query = Query::default();
-    for (name, value) in form_urlencoded::parse(text.as_bytes()) {
-        let refuse = |why: String| bad_request(&format!("{name}={value}: {why}."));
-        // No stored text has one, and PostgreSQL fails at it.
-        if value.contains('\0') {
-            return Err(refuse("the value contains a NUL character".into()));
-        }
-        if value.contains('*') && value.len() > LONGEST_PATTERN && name != "line" {
-            return Err(refuse(format!("a pattern with * may have at most {LONGEST_PATTERN} bytes")));
-        }
-        let text = Some(value.clone().into_owned());
-        let at = || {
-            let read = value.parse::<Timestamp>();
-            read.map(time)
-                .map_err(|_| refuse("not a time; use RFC 3339, such as 2026-11-01T00:00:00Z".into()))
-        };
-        match name.as_ref() {
-            "recipe" => {
-                query.recipe =
-                    Catalog::embedded().recipe(&value).map(|recipe| recipe.id.to_string()).ok().or(text);
-            }
-            "cluster" => query.cluster = text,
-            "campaign" => query.campaign = text,
-            "model" => query.model = text,
-            "gpu" => query.gpu = text,
-            "dtype" => query.dtype = text,
-            "line" => query.line = text,
-            "gpus" => match value.parse() {
-                Ok(gpus) => query.gpus = Some(gpus),
-                Err(_) => return Err(refuse("not a whole number".into())),
-            },
-            "since" => query.since = Some(at()?),
-            "until" => query.until = Some(at()?),
-            "status" if Status::ALL.iter().any(|status| status.id() == value) => query.status = text,
-            "status" => {
-                let all = Status::ALL.map(Status::id).join(", ");
-                return Err(refuse(format!("unknown status; allowed: {all}")));
-            }
-            "sort" => query.sort = value.parse().map_err(|error| refuse(format!("{error}")))?,
-            "limit" => match value.parse() {
-                Ok(limit) if (1..=most).contains(&limit) => query.limit = Some(limit),
-                _ => return Err(refuse(format!("must be a number from 1 to {most}"))),
-            },
-            "cursor" => {
-                query.cursor = Some(value.parse().map_err(|error: InvalidCursor| refuse(error.to_string()))?);
-            }
-            _ => {
-                let all = "recipe, cluster, campaign, status, model, gpu, gpus, dtype, line, since, until, sort, limit, cursor";
-                return Err(Problem::unknown_parameter(&name, all));
-            }
-        }
-    }
-    if query.cursor.as_ref().is_some_and(|cursor| !cursor.suits(query.sort)) {
-        return Err(bad_request(
-            "The cursor belongs to another order. Send the same sort as for the previous page.",
-        ));
-    }
-    Ok(query)
 }

@@ -1,0 +1,53 @@
+//! Turns of requests with much work. Each kind of work has turns of its own, so that none delays another: who reads much does
+//! not keep others from uploading.
+
+use super::problem::Problem;
+use axum::http::{StatusCode, header};
+use std::time::Duration;
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+/// The number of expensive reads at a time. A history occupies a connection to the database until its last row, and SQLite has
+/// four for reading: one is left for all other requests.
+const READS: usize = 3;
+
+/// How long an expensive read waits for its turn.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The turns of a server.
+pub(super) struct Turns {
+    /// Of uploads.
+    pub(super) uploads: Semaphore,
+    /// Of lists.
+    pub(super) lists: Semaphore,
+    /// Of requests that read a raw log whole. A log may be large, so they wait for as long as it takes.
+    pub(super) logs: Semaphore,
+    /// Of expensive reads: of whole results, or of thousands of rows.
+    reads: Semaphore,
+}
+
+impl Turns {
+    pub(super) fn new() -> Turns {
+        Turns {
+            uploads: Semaphore::new(8),
+            lists: Semaphore::new(8),
+            logs: Semaphore::new(8),
+            reads: Semaphore::new(READS),
+        }
+    }
+
+    /// Waits for the turn of an expensive read, which ends when the returned value is dropped.
+    ///
+    /// # Errors
+    /// Others take too long: 503.
+    pub(super) async fn read(&self) -> Result<SemaphorePermit<'_>, Problem> {
+        match tokio::time::timeout(PATIENCE, self.reads.acquire()).await {
+            Ok(Ok(turn)) => Ok(turn),
+            // Nobody closes the semaphore.
+            Ok(Err(_)) | Err(_) => {
+                let detail = "The server is busy with other histories, comparisons and scores. Try again in a few seconds.";
+                let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail);
+                Err(problem.with(header::RETRY_AFTER, PATIENCE.as_secs()))
+            }
+        }
+    }
+}

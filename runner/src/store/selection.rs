@@ -1,0 +1,101 @@
+//! The statements that read the runs of a [`Query`].
+
+use super::columns::RunRow;
+use super::database::Statement;
+use super::query::{Cursor, Query, Sort, SortValue};
+
+impl Query {
+    /// Returns the statements that read the page and one run more, which shows whether there is another page.
+    /// Run them in order until there are enough runs. Runs without a value to sort by come last in either
+    /// direction and have a statement of their own: no index serves both databases and directions with nulls.
+    pub(super) fn selects(&self) -> Vec<Statement<'_>> {
+        let Sort { key, descending } = self.sort;
+        let (column, direction, beyond) =
+            if descending { (key.column(), "DESC", "<") } else { (key.column(), "ASC", ">") };
+        let mut selects = Vec::new();
+        let is_among_empty = matches!(self.cursor, Some(Cursor { value: None, .. }));
+        if !is_among_empty {
+            let mut select = self.filtered();
+            if !key.is_time() {
+                select.push(format_args!(" AND {column} IS NOT NULL"));
+            }
+            if let Some(Cursor { value: Some(value), id }) = &self.cursor {
+                select.push(format_args!(" AND ({column}, id) {beyond} ("));
+                match value {
+                    SortValue::Text(text) => select.bind(text),
+                    SortValue::Number(number) => select.bind(number),
+                };
+                select.push(", ").bind(id.to_string()).push(")");
+            }
+            select.push(format_args!(" ORDER BY {column} {direction}, id {direction} LIMIT "));
+            selects.push(select);
+        }
+        if !key.is_time() {
+            let mut select = self.filtered();
+            select.push(format_args!(" AND {column} IS NULL"));
+            if let Some(Cursor { value: None, id }) = &self.cursor {
+                select.push(format_args!(" AND id {beyond} ")).bind(id.to_string());
+            }
+            select.push(format_args!(" ORDER BY id {direction} LIMIT "));
+            selects.push(select);
+        }
+        for select in &mut selects {
+            select.bind(i64::from(self.limit()) + 1);
+        }
+        selects
+    }
+
+    /// Returns the statement that reads the runs that match the filters.
+    fn filtered(&self) -> Statement<'_> {
+        let mut select = RunRow::select();
+        let names = [
+            ("recipe", &self.recipe),
+            ("cluster", &self.cluster),
+            ("campaign", &self.campaign),
+            ("model", &self.model),
+            ("gpu", &self.gpu),
+            ("dtype", &self.dtype),
+        ];
+        for (column, wanted) in names {
+            match wanted {
+                // Lowered by the database, whose rules differ from Rust's.
+                Some(like) if like.contains('*') => {
+                    select.push(format_args!(" AND lower({column}) LIKE lower("));
+                    select.bind(pattern(like)).push(") ESCAPE '\\'");
+                }
+                Some(name) => {
+                    select.push(format_args!(" AND {column} = ")).bind(name);
+                }
+                None => {}
+            }
+        }
+        let filters = [
+            (" AND status = ", &self.status),
+            (" AND line = ", &self.line),
+            (" AND received_at >= ", &self.since),
+            (" AND received_at < ", &self.until),
+        ];
+        for (column, wanted) in filters {
+            if let Some(wanted) = wanted {
+                select.push(column).bind(wanted);
+            }
+        }
+        if let Some(gpus) = self.gpus {
+            select.push(" AND gpus = ").bind(i64::from(gpus));
+        }
+        select
+    }
+}
+
+/// Returns the LIKE pattern of a text with `*`, with `\` as the escape character.
+fn pattern(like: &str) -> String {
+    let mut pattern = String::new();
+    for char in like.chars() {
+        match char {
+            '*' => pattern.push('%'),
+            '%' | '_' | '\\' => pattern.extend(['\\', char]),
+            _ => pattern.push(char),
+        }
+    }
+    pattern
+}
