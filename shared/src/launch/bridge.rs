@@ -6,6 +6,7 @@
 
 use super::forced::ForcedValues;
 use super::plan::LaunchPlan;
+use super::readme;
 use super::render::line;
 use super::word::ShellWord;
 use crate::catalog::Recipe;
@@ -24,6 +25,9 @@ pub struct BridgeCommand {
     pub env: BTreeMap<String, String>,
     /// The values that the script forces, whatever its base configuration and its own variables say: `gbs=1536`.
     pub forced: Vec<String>,
+    /// What the release's README prints for the recipe, where another value runs: `mbs=2`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub printed: Vec<String>,
 }
 
 /// Returns the name of a plan's experiment.
@@ -69,6 +73,7 @@ pub(super) fn command(plan: &LaunchPlan) -> Option<BridgeCommand> {
             command: line(&words),
             env: forced.map(|forced| forced.env.iter().cloned().collect()).unwrap_or_default(),
             forced: arguments.iter().map(|(key, value)| format!("{key}={value}")).collect(),
+            printed: readme::printed(plan),
         }
     })
 }

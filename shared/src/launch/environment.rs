@@ -35,10 +35,17 @@ pub(super) fn layout(plan: &mut LaunchPlan) {
         return;
     }
     for (field, value) in plan.target.taken(plan.scenario) {
-        plan.incomparable.push(match field {
+        let reason = match field {
             Field::Gbs => format!("the published runs don't use a global batch size of {value}"),
+            Field::Recompute | Field::RecomputeModules => {
+                "the published runs recompute other activations".into()
+            }
+            Field::PipelineSplit => "the published runs divide the layers differently".into(),
             _ => format!("the published runs have another {} than {value}", field.label()),
-        });
+        };
+        if !plan.incomparable.contains(&reason) {
+            plan.incomparable.push(reason);
+        }
         plan.set(field, ShellWord::of(value));
     }
 }

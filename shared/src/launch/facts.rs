@@ -38,7 +38,7 @@ pub(super) struct ReleaseScript {
     pub(super) conda: String,
 }
 
-/// A variable that a script reads, or that its document names although nothing reads it; or a flag that it takes.
+/// A variable that a script reads, or that its document names although nothing reads it; or an argument that it takes.
 #[derive(Debug)]
 pub(super) struct Variable {
     release: Release,
@@ -170,15 +170,20 @@ impl Variable {
         facts().variables.iter().any(|variable| variable.name == name && acts(variable.usage))
     }
 
-    /// Returns whether it is a flag of the script, not a variable.
+    /// Returns whether it is an argument of the script, not a variable: a flag, or a key of its configuration.
     pub(super) fn is_flag(&self) -> bool {
-        self.name.starts_with('-')
+        is_flag(&self.name)
     }
 
     /// Returns whether the script expands it without quotes.
     pub(super) fn unquoted(&self) -> bool {
         self.unquoted == "yes"
     }
+}
+
+/// Returns whether a name is that of an argument, not of a variable: `-tp`, or `model.recompute_modules`.
+pub(super) fn is_flag(name: &str) -> bool {
+    name.starts_with('-') || name.contains('.')
 }
 
 impl Limits {

@@ -142,14 +142,24 @@ impl<'a> LaunchPlan<'a> {
     }
 
     /// Returns the name of an experiment with one of Megatron-Bridge's own recipes: the recipe's name, which has the GPU count
-    /// that it was tuned for, and what differs from it, so that its logs aren't taken for runs of the recipe itself.
+    /// that it was tuned for, and what differs from it, so that its logs aren't taken for runs of the recipe itself. Logs are
+    /// recognised by a name that begins with the recipe's and goes on with numbers: one that differs in more begins with `own`.
     pub(super) fn bridge_experiment(&self) -> String {
         let recipe = &self.target.recipe.id;
         let gpus = (self.gpus() != recipe.gpus).then(|| (Field::Gpus, self.gpus().to_string()));
-        let differences = gpus.into_iter().chain(self.target.taken(self.scenario));
-        differences.fold(recipe.bridge_name().unwrap_or_default(), |name, (field, value)| {
-            format!("{name}_{}{value}", field.flag())
-        })
+        let taken = self.target.taken(self.scenario);
+        let is_own = taken.iter().any(|(field, _)| {
+            matches!(
+                field,
+                Field::Recompute | Field::RecomputeModules | Field::PipelineSplit | Field::ExpertTp
+            )
+        });
+        let name = recipe.bridge_name().unwrap_or_default();
+        let name = gpus
+            .into_iter()
+            .chain(taken)
+            .fold(name, |name, (field, value)| format!("{name}_{}{}", field.flag(), short_list(&value)));
+        if is_own { format!("own_{name}") } else { name }
     }
 
     /// Returns the directory of the experiments.
@@ -228,8 +238,36 @@ impl<'a> LaunchPlan<'a> {
     }
 }
 
+/// Returns a list as part of a name, with equal values in a row counted: `16,16,16,13` is `16x3-13`.
+fn short_list(list: &str) -> String {
+    let values: Vec<&str> = list.split(',').collect();
+    let runs = values.chunk_by(|one, next| one == next).map(|run| match run {
+        [value] => (*value).to_owned(),
+        _ => format!("{}x{}", run.first().copied().unwrap_or_default(), run.len()),
+    });
+    runs.collect::<Vec<_>>().join("-")
+}
+
 /// Returns the fields that are given, separated by commas; `None` if none is.
 pub(super) fn given_fields(fields: &[(Field, bool)]) -> Option<Message> {
     let given = fields.iter().filter(|(_, given)| *given).map(|(field, _)| Message::from(*field));
     given.reduce(|list, field| list.and(", ").and(field))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_are_short_in_names() {
+        for (list, name) in [
+            ("8", "8"),
+            ("none", "none"),
+            ("mlp,mla_up_proj", "mlp-mla_up_proj"),
+            ("32,29", "32-29"),
+            ("7,8,8,8,8,8,8,6", "7-8x6-6"),
+        ] {
+            assert_eq!(short_list(list), name);
+        }
+    }
 }

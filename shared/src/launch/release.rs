@@ -1,17 +1,20 @@
 //! Where a release's scripts differ from their documents, and what makes a run of it comparable.
 
 use super::choice::Style;
+use super::configuration;
 use super::facts::Fault;
 use super::plan::{LaunchPlan, LaunchWarning, NEGLIGIBLE, WarningTopic};
+use super::readme;
 use crate::catalog::{Catalog, Reference};
-use crate::estimate::{Estimate, Inputs};
+use crate::estimate::{Breakdown, Constants, Estimate, Inputs};
 use crate::field::Field;
 use crate::message;
-use crate::message::Setting;
+use crate::message::{Message, Setting};
 use crate::options::TrainingOptions;
 use crate::precision::Dtype;
 use crate::problem::Problem;
 use crate::releases::{BatchRule, Fp8Scaling, LoggedTflops, TokenUse, TraceRun};
+use crate::stack::Software;
 use crate::units::longer;
 
 pub(super) fn apply(plan: &mut LaunchPlan) {
@@ -41,6 +44,9 @@ pub(super) fn apply(plan: &mut LaunchPlan) {
     for fault in Fault::of(&plan.target.recipe.id) {
         plan.warn(fault.text.as_str(), fault.fix.as_str());
     }
+    if let Some(difference) = readme::difference(plan) {
+        plan.warn(difference, "");
+    }
     unpublished_scale(plan);
 }
 
@@ -56,44 +62,62 @@ fn borrowed_recipe(plan: &mut LaunchPlan) {
     }
 }
 
-/// Returns the step time with the software of the release as a multiple of the estimated one; none if that is hardly another.
+/// Returns the software that the script runs: the release's, without what the plan's changes turn off.
+fn software_of_script(plan: &LaunchPlan) -> Software {
+    match plan.style {
+        Style::TrainSh => configuration::software(plan.target.recipe, plan.scenario),
+        _ => plan.release().software().stack.into(),
+    }
+}
+
+/// Returns the step time with the software of the script as a multiple of the estimated one; none if that is hardly another.
 pub(super) fn slowdown(plan: &LaunchPlan) -> Option<f64> {
-    let (scenario, runs) = (plan.scenario, plan.release().software().stack);
-    if scenario.options.software == runs.into() {
+    let (scenario, runs) = (plan.scenario, software_of_script(plan));
+    if scenario.options.software == runs {
         return None;
     }
-    let options = TrainingOptions { software: runs.into(), ..scenario.options };
+    let options = TrainingOptions { software: runs, ..scenario.options };
     let with = Inputs { options: &options, ..scenario.inputs() };
-    let [planned, with] =
-        [scenario.inputs(), with].map(|inputs| Estimate::from_embedded(&inputs).step_time_s.mid);
+    let [planned, with] = [scenario.inputs(), with].map(|inputs| match runs.known() {
+        Some(_) => Estimate::from_embedded(&inputs).step_time_s.mid,
+        // Nobody measured known software without a part of it.
+        None => Breakdown::of(&inputs, Constants::embedded()).step_time_s(),
+    });
     Some(with / planned).filter(|ratio| (ratio - 1.0).abs() >= NEGLIGIBLE)
 }
 
-/// Warns if the release runs other software than the estimate assumes.
+/// Warns if the script runs other software than the estimate assumes.
 fn software(plan: &mut LaunchPlan) {
-    let (planned, runs) = (plan.scenario.options.software, plan.release().software().stack);
-    if planned == runs.into() {
+    let (planned, runs) = (plan.scenario.options.software, software_of_script(plan));
+    if planned == runs {
         return;
     }
     // Without a recipe, known software may be the default, which nobody set.
     let was_set =
         planned.known().is_none() || plan.scenario.changes.iter().any(|change| change.field == Field::Stack);
     let slowdown = slowdown(plan);
-    if was_set || slowdown.is_some() {
-        let expect = slowdown.map_or(String::new(), |ratio| {
-            format!(" Expect steps to take about {}.", longer(ratio, "estimated"))
-        });
+    if !was_set && slowdown.is_none() {
+        return;
+    }
+    let expect = slowdown.map_or(String::new(), |ratio| {
+        format!(" Expect steps to take about {}.", longer(ratio, "estimated"))
+    });
+    let (text, fix) = if planned == runs.base().into() {
+        let exchange = match plan.scenario.architecture.moe {
+            Some(_) => " and the overlap of the exchange between experts",
+            None => "",
+        };
+        let text = format!("Full recomputation turns off CUDA graphs{exchange} in this script.{expect}");
+        (text, Message::default())
+    } else {
         let text = format!(
             "The estimate assumes {}, but this script runs {}.{expect}",
             planned.title(),
             runs.title()
         );
-        plan.warnings.push(LaunchWarning {
-            topic: WarningTopic::Software,
-            text: text.into(),
-            fix: message!["Set ", Setting::new(Field::Stack, runs), " for an estimate of this release."],
-        });
-    }
+        (text, message!["Set ", Setting::new(Field::Stack, runs), " for an estimate of this release."])
+    };
+    plan.warnings.push(LaunchWarning { topic: WarningTopic::Software, text: text.into(), fix });
 }
 
 fn token_on_command_line(plan: &mut LaunchPlan) {

@@ -1,20 +1,19 @@
-//! The recipe that runs a scenario. A release's script fixes the layout and, with one exception, the global
-//! batch size: other values are refused here, with the values that work.
+//! The recipe that runs a scenario. Most scripts of a release fix the layout and the global batch size: other values are
+//! refused here, with the values that work.
 
 use super::choice::Style;
+use super::configuration;
 use super::facts::{Limits, ReleaseScript};
 use super::forced;
 use super::offers;
 use super::options::LaunchOptions;
 use crate::catalog::Recipe;
 use crate::field::Field;
-use crate::layout::PipelineSplit;
 use crate::message;
 use crate::message::Setting;
 use crate::problem::Problem;
-use crate::releases::{BatchRule, BridgeModel, Release, ScriptContract};
+use crate::releases::{BatchRule, ExperimentName, Release, ScriptContract};
 use crate::scenario::Scenario;
-use crate::search::PublishedSplit;
 use crate::units::{group_digits, nearest_multiples};
 
 /// The recipe and the script that run a scenario.
@@ -70,7 +69,8 @@ impl Target {
         // A change of a recipe's layout doesn't make it another variant, which also has other settings.
         let is_of_variant = |recipe: &&'static Recipe| match scenario.recipe {
             Some(chosen) if chosen.id.release == release => recipe.id.variant == chosen.id.variant,
-            _ => true,
+            // Nor does a plan that names no recipe become one, except for FSDP, which most models have only as a variant.
+            _ => recipe.id.variant.is_none() || recipe.fsdp,
         };
         let nearest = candidates(scenario, release, &recipes)
             .into_iter()
@@ -80,7 +80,10 @@ impl Target {
             .min_by_key(|(differences, Target { recipe, .. })| {
                 let apart = recipe.id.gpus.abs_diff(scenario.layout.gpus());
                 let is_other = recipe.id.strong != wants_strong || recipe.id.variant.as_ref() != variant;
-                (differences.len(), is_other, apart)
+                // Of Megatron-Bridge's own recipes, a free plan takes the one whose configuration it changes least.
+                let is_free = scenario.recipe.is_none() && runs_own_recipes(rules);
+                let changes = if is_free { configuration::assignments(recipe, scenario).len() } else { 0 };
+                (differences.len(), is_other, changes, apart)
             });
         let Some((differences, target)) = nearest else {
             return Err(vec![match is_named {
@@ -124,23 +127,15 @@ impl Target {
         }
     }
 
-    /// Returns whether the script reads a field of the layout or the batch from a variable, and runs it with the scenario's value.
+    /// Returns whether the script takes a field from a variable, or as an argument, and runs it with the scenario's value.
     pub(super) fn takes(&self, field: Field, scenario: &Scenario) -> bool {
-        let is_of_stages = matches!(field, Field::Pp | Field::Vp);
-        let is_fixed = self.recipe.id.strong
-            || forced::is_forced(&self.recipe.id, field)
-            || is_of_stages && self.names_other_stages(scenario);
-        !is_fixed && self.script.variable_of(field).is_some()
+        let is_fixed = self.recipe.id.strong || forced::is_forced(&self.recipe.id, field);
+        !is_fixed
+            && self.script.variable_of(field).is_some()
+            && (!runs_own_recipes(self.rules) || configuration::takes(self.recipe, scenario, field))
     }
 
-    /// Returns whether the recipe names the layers of another number of stages than the scenario has, counting those of every chunk.
-    fn names_other_stages(&self, scenario: &Scenario) -> bool {
-        let (layout, fixed) = (&scenario.layout, &self.recipe.degrees);
-        let model = BridgeModel::of(self.release(), &self.recipe.id.model);
-        model.is_some_and(|model| model.names_stages) && layout.pp() * layout.vp() != fixed.pp * fixed.vp
-    }
-
-    /// Returns the fields of the layout and the batch that differ from the recipe's and that the script takes.
+    /// Returns the fields that differ from the recipe's and that the script takes.
     pub(super) fn taken(&self, scenario: &Scenario) -> Vec<(Field, String)> {
         let settings = self.settings(scenario).into_iter();
         let differing =
@@ -152,6 +147,7 @@ impl Target {
     fn settings(&self, scenario: &Scenario) -> [(Field, String, String); 16] {
         let (layout, batch, fixed) = (&scenario.layout, &scenario.batch, &self.recipe.degrees);
         let (chosen, usual) = (scenario.options, self.recipe.options());
+        let split = configuration::split(self.recipe, scenario);
         let switch = |on: bool| if on { "on" } else { "off" }.to_string();
         [
             (Field::Recompute, chosen.recompute.to_string(), usual.recompute.to_string()),
@@ -167,23 +163,10 @@ impl Target {
             (Field::Ep, layout.ep().to_string(), fixed.ep.to_string()),
             (Field::ExpertTp, layout.expert_tp().to_string(), fixed.expert_tp.to_string()),
             (Field::Vp, layout.vp().to_string(), fixed.vp.to_string()),
-            (Field::PipelineSplit, layout.split().to_string(), self.split(scenario).to_string()),
+            (Field::PipelineSplit, layout.split().to_string(), split.to_string()),
             (Field::Mbs, batch.mbs().to_string(), self.recipe.mbs.to_string()),
             (Field::Gbs, batch.gbs().to_string(), self.gbs(scenario).to_string()),
         ]
-    }
-
-    /// Returns how the script divides the layers among the scenario's stages. A recipe lists the layers of each chunk, so with
-    /// another PP and VP its stages get those that the model's recipes publish for that pipeline.
-    fn split(&self, scenario: &Scenario) -> &PipelineSplit {
-        let (layout, fixed) = (&scenario.layout, &self.recipe.degrees);
-        let is_other = (layout.pp(), layout.vp()) != (fixed.pp, fixed.vp);
-        let of_others =
-            || PublishedSplit::find(&self.recipe.id.model, self.recipe.layers, layout.pp(), layout.vp());
-        match fixed.split {
-            PipelineSplit::Explicit(_) if is_other => of_others().unwrap_or(&PipelineSplit::Even),
-            _ => &fixed.split,
-        }
     }
 
     /// Returns the fields in which a scenario differs from what the script fixes.
@@ -231,6 +214,11 @@ impl Target {
         let per_node = self.gpus_per_node;
         (!gpus.is_multiple_of(per_node)).then(|| partial_nodes(gpus, per_node))
     }
+}
+
+/// Returns whether a script runs Megatron-Bridge's own recipes, whose whole configuration can change.
+fn runs_own_recipes(rules: &ScriptContract) -> bool {
+    rules.experiment == ExperimentName::BridgeRecipe
 }
 
 /// Returns the problem of GPUs that don't fill whole nodes.

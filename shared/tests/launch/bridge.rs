@@ -5,7 +5,8 @@ use crate::shell::{Place, SHELLS};
 use crate::{launched, refused, warns};
 use trainplan_shared::catalog::{Catalog, Release};
 use trainplan_shared::field::Field;
-use trainplan_shared::launch::{LaunchOptions, launch};
+use trainplan_shared::launch::{Launch, LaunchOptions, launch};
+use trainplan_shared::problem::Problem;
 use trainplan_shared::spec::Spec;
 
 const RECORDED: &str = include_str!("releases/26.06.01.tsv");
@@ -64,10 +65,45 @@ fn a_known_fault_is_a_warning() {
     assert!(!warns(&launched("deepseek-v3/b300/fp8/256@26.06.01", &[]), "illegal memory access"));
 }
 
+#[test]
+fn a_readme_that_prints_another_layout_is_named() {
+    let b200 = launched("llama3.1-405b/b200/fp8/256@26.06.01", &[]);
+    assert!(warns(
+        &b200,
+        "The README of release 26.06.01 (llama3.1/README.md, line 56) prints --pp 8, --cp 2, --vp 8 for this recipe. \
+         Megatron-Bridge's configuration, which the script starts from, sets --pp 16, --cp 1, --vp 4, and that runs."
+    ));
+    assert_eq!(b200.runs.unwrap().printed, ["pp=8", "cp=2", "vp=8"]);
+    assert!(warns(
+        &launched("gpt-oss-120b/gb300/bf16/144@26.06.01", &[]),
+        "line 9) prints --ep 64, --mbs 4 for this recipe. The script itself sets --ep 8, --mbs 5, and that runs."
+    ));
+    let unlisted = launched("nemotron-3-super-120b/gb200/bf16/64@26.06.01", &[]);
+    assert!(warns(&unlisted, "(nemotron3/README.md) has no row for this recipe"));
+    // A value that the user set isn't named, and the other recipes agree with their README.
+    let chosen = launched("llama3.1-70b/h100/fp8/64@26.06.01", &[(Field::Mbs, "2")]);
+    assert!(warns(&launched("llama3.1-70b/h100/fp8/64@26.06.01", &[]), "prints --mbs 2"));
+    assert!(!warns(&chosen, "README"));
+    assert!(!warns(&launched("llama3.1-70b/h100/bf16/64@26.06.01", &[]), "README"));
+}
+
 const OWN: &str = include_str!("releases/bridge-main.tsv");
 
-/// Returns the arguments that a launch gives train.sh, as every shell does.
+/// Returns the arguments that a recipe's launch gives train.sh.
 fn train_sh(id: &str, fields: &[(Field, &str)]) -> Vec<String> {
+    arguments(&launched(id, fields))
+}
+
+/// Returns the launch of a plan that names no recipe, written as on a command line: `model=llama3.1-8b gpus=8`.
+fn planned(text: &str) -> Result<Launch, Vec<Problem>> {
+    let pairs = text.split_whitespace().map(|pair| pair.split_once('=').unwrap());
+    let spec =
+        pairs.fold(Spec::default(), |spec, (flag, value)| spec.with(Field::from_flag(flag).unwrap(), value));
+    launch(&spec.scenario()?, &LaunchOptions::from_spec(&spec)?)
+}
+
+/// Returns the arguments that a launch gives train.sh, as every shell does.
+fn arguments(launch: &Launch) -> Vec<String> {
     let place = Place::new();
     place.stand_in("bridge/scripts/training/train.sh");
     let checkout = place.text("bridge");
@@ -78,8 +114,7 @@ fn train_sh(id: &str, fields: &[(Field, &str)]) -> Vec<String> {
         ("NEMORUN_HOME", "/lustre/nemo run"),
         ("RECIPE_DIR", &checkout),
     ];
-    let script = launched(id, fields).script;
-    let [first, others @ ..] = SHELLS.map(|shell| place.run(shell, &script, &env));
+    let [first, others @ ..] = SHELLS.map(|shell| place.run(shell, &launch.script, &env));
     assert!(others.iter().all(|seen| seen.args == first.args));
     assert_eq!((first.program.as_str(), first.cwd), ("train.sh", place.path("bridge")));
     first.args.into_iter().map(|argument| argument.replace(&checkout, "CHECKOUT")).collect()
@@ -165,12 +200,104 @@ fn the_ranks_of_an_nvlink_domain_divide_the_expert_parallelism() {
     assert_eq!(override_of(&[(Field::Pp, "2"), (Field::Vp, "1")]), None);
 }
 
+const LAYOUT: &str = "model.pipeline_model_parallel_layout=";
+
+fn listed_chunks(arguments: &[String]) -> Option<&str> {
+    arguments.iter().find_map(|argument| argument.strip_prefix(LAYOUT))
+}
+
 #[test]
-fn a_recipe_that_names_the_layers_of_its_stages_keeps_their_number() {
+fn stages_with_other_chunks_than_the_recipe_lists_get_their_own_list() {
     let id = "deepseek-v3/gb300/mxfp8/256@bridge-main";
-    let arguments = train_sh(id, &[(Field::Pp, "4"), (Field::Vp, "4")]);
-    assert_eq!((after(&arguments, "-pp"), after(&arguments, "-vp")), (Some("4"), Some("4")));
-    assert_eq!(refused(id, &[(Field::Pp, "4")]).field, Field::Pp);
+    // The recipe lists 16 chunks, which suit four stages of four chunks as well.
+    let same = train_sh(id, &[(Field::Pp, "4"), (Field::Vp, "4")]);
+    assert_eq!(
+        (after(&same, "-pp"), after(&same, "-vp"), listed_chunks(&same)),
+        (Some("4"), Some("4"), None)
+    );
+    let other = train_sh(id, &[(Field::Pp, "4"), (Field::Vp, "2")]);
+    assert_eq!(listed_chunks(&other), Some("Et*8|t*8|t*8|t*8|t*8|t*8|t*8|t*5mL"));
+    let name = "deepseek_v3_pretrain_256gpu_gb300_fp8mx_pp4_vp2";
+    assert_eq!(after(&other, "--experiment-name"), Some(name));
+    let single = train_sh(id, &[(Field::Pp, "1"), (Field::Vp, "1")]);
+    assert_eq!(listed_chunks(&single), Some("null"));
+}
+
+#[test]
+fn a_searched_layout_runs_with_megatron_bridge() {
+    // Each recipe differs from these plans in what it recomputes, or in how it divides the layers.
+    for (text, overrides) in [
+        (
+            "model=deepseek-v3 gpu=b200 gpus=1024 dtype=mxfp8 gbs=4096 pp=8 ep=16 vp=2 pipeline-split=8,8,8,8,8,8,8,5",
+            "model.recompute_granularity=null model.recompute_method=null model.recompute_num_layers=null \
+             model.recompute_modules=[]",
+        ),
+        (
+            "model=deepseek-v3 gpu=gb300 gpus=256 dtype=mxfp8 gbs=4096 pp=2 ep=32 vp=8 pipeline-split=31,30",
+            "model.pipeline_model_parallel_layout=\
+             Et*3|t*4|t*4|t*4|t*4|t*4|t*4|t*4|t*4|t*4|t*4|t*4|t*4|t*4|t*4|t*2mL",
+        ),
+        (
+            "model=qwen3-235b-a22b gpu=h100 gpus=64 dtype=fp8-current gbs=4096 mbs=2 pp=8 ep=8 vp=6 \
+             pipeline-split=counted recompute=full",
+            "model.sequence_parallel=false model.recompute_granularity=full model.recompute_method=uniform \
+             model.recompute_num_layers=1 model.recompute_modules=[] model.cuda_graph_impl=none \
+             comm_overlap.overlap_moe_expert_parallel_comm=false comm_overlap.delay_wgrad_compute=false",
+        ),
+        (
+            "model=llama3.1-70b gpu=h100 gpus=64 dtype=fp8-current gbs=1024 tp=4 pp=8 vp=5 seq-len=4096",
+            "model.pipeline_model_parallel_layout=null",
+        ),
+    ] {
+        let launch = planned(text).unwrap_or_else(|problems| panic!("{text}: {problems:?}"));
+        assert_eq!(launch.release.map(Release::id), Some("bridge-main"), "{text}");
+        let arguments = arguments(&launch);
+        let set: Vec<&str> = arguments
+            .iter()
+            .map(String::as_str)
+            .filter(|argument| argument.contains('=') && !argument.starts_with('-'))
+            .collect();
+        assert_eq!(set.join(" "), overrides, "{text}");
+        assert!(!launch.comparable.yes, "{text}");
+    }
+}
+
+#[test]
+fn the_name_of_an_own_configuration_is_not_a_recipes() {
+    let text = "model=deepseek-v3 gpu=b200 gpus=1024 dtype=mxfp8 gbs=4096 pp=8 ep=16 vp=2 pipeline-split=8,8,8,8,8,8,8,5";
+    let launch = planned(text).unwrap();
+    let name = "own_deepseek_v3_pretrain_256gpu_b200_fp8mx_gpus1024_recompute-modulesnone_ep16_gbs4096";
+    assert_eq!(after(&arguments(&launch), "--experiment-name"), Some(name));
+    assert!(launch.outputs.experiment_dir.shell().contains(&format!("/experiments/{name}/{name}_")));
+}
+
+#[test]
+fn full_recomputation_turns_off_what_excludes_it() {
+    let text = "model=qwen3-235b-a22b gpu=h100 gpus=64 dtype=fp8-current gbs=4096 mbs=2 pp=8 ep=8 vp=6 \
+                pipeline-split=counted recompute=full";
+    let launch = planned(text).unwrap();
+    assert!(launch.slowdown.is_some_and(|ratio| ratio > 1.0), "{:?}", launch.slowdown);
+    assert!(warns(
+        &launch,
+        "Full recomputation turns off CUDA graphs and the overlap of the exchange between experts in this script. \
+         Expect steps to take about "
+    ));
+    // One graph of a whole iteration with experts can't be turned off: Megatron-LM runs it.
+    let graphed = "model=deepseek-v3 gpu=gb300 gpus=256 dtype=mxfp8 gbs=4096 pp=2 ep=32 vp=8 pipeline-split=32,29 recompute=full";
+    assert!(planned(graphed).is_err());
+}
+
+#[test]
+fn a_last_stage_with_multi_token_prediction_gets_a_better_division() {
+    let text = "model=deepseek-v3 gpu=gb300 gpus=256 dtype=mxfp8 gbs=4096 pp=4 ep=32 vp=2";
+    let launch = planned(&format!("{text} pipeline-split=even")).unwrap();
+    assert!(warns(
+        &launch,
+        "also computes multi-token prediction and the loss, so every step waits for it. Set "
+    ));
+    assert!(warns(&launch, "--pipeline-split 16,16,16,13"));
+    let better = planned(&format!("{text} pipeline-split=16,16,16,13")).unwrap();
+    assert!(!warns(&better, "multi-token prediction"));
 }
 
 #[test]

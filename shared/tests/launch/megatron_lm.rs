@@ -283,6 +283,27 @@ fn uneven_stages_are_written_layer_by_layer() {
 }
 
 #[test]
+fn multi_token_prediction_shortens_the_last_stage() {
+    let text = "model=deepseek-v3 gpu=h100 gpus=256 gbs=2048 pp=4 vp=4 ep=64";
+    assert!(warns(&of(text), "Set --pipeline-split 16,16,16,13."));
+    let better = of(&format!("{text} pipeline-split=16,16,16,13"));
+    assert!(!warns(&better, "multi-token prediction"));
+    // As in Megatron-Bridge's recipe for GB300: the last chunk has one layer, the prediction and the loss.
+    let chunks = value(&better, "--pipeline-model-parallel-layout").unwrap();
+    assert_eq!(chunks, format!("Et*4|{}tmL", "t*4|".repeat(14)));
+}
+
+#[test]
+fn settings_of_a_recipe_with_fsdp_are_named() {
+    let plan = "gpus=64 gbs=256 mbs=2 dtype=fp8-current fsdp=yes";
+    assert!(warns(
+        &of(&format!("model=llama3.1-70b gpu=gb300 {plan}")),
+        ", a recipe with FSDP for this model and GPU type, runs with --offload-layers 20. This script doesn't"
+    ));
+    assert!(!warns(&of(&format!("model=llama3.1-70b gpu=h100 {plan}")), "a recipe with FSDP"));
+}
+
+#[test]
 fn kinds_of_layers_are_counted() {
     let hybrid = of("model=nemotron-h-56b gpu=h100 gpus=64 gbs=64 tp=8");
     assert!(flags(&hybrid).0.ends_with("/pretrain_mamba.py"));

@@ -1,11 +1,12 @@
 //! The layout: parallelism, pipeline stages and overlap.
 
 use super::job::MegatronJob;
+use crate::catalog::Catalog;
 use crate::field::Field;
+use crate::launch::chunks::{by_chunk, is_counted, is_even, prediction_warning};
 use crate::launch::word::ShellWord;
-use crate::layout::PipelineSplit;
 use crate::message;
-use crate::message::Setting;
+use crate::message::{Message, Setting};
 use crate::problem::Problem;
 
 pub(super) fn apply(job: &mut MegatronJob) {
@@ -35,13 +36,10 @@ pub(super) fn apply(job: &mut MegatronJob) {
 /// Assigns layers to stages: with the simple flags if possible, otherwise layer by layer.
 fn pipeline(job: &mut MegatronJob) {
     let scenario = job.scenario;
-    let (layout, layers) = (&scenario.layout, scenario.architecture.layers);
-    let (pp, vp) = (layout.pp(), layout.vp());
-    let chunks = pp.saturating_mul(vp);
-    let alike = layout.stages().iter().all(|stage| stage.saturating_mul(pp) == layers);
-    let even = alike && layers.is_multiple_of(chunks);
-    let counted = *layout.split() == PipelineSplit::Counted && (layers + 2).is_multiple_of(chunks);
-    if scenario.architecture.mamba.is_some() {
+    let (layout, architecture) = (&scenario.layout, &scenario.architecture);
+    let (layers, vp) = (architecture.layers, layout.vp());
+    let (even, counted) = (is_even(layout, layers), is_counted(layout, layers));
+    if architecture.mamba.is_some() {
         whole_stages(job, even);
     } else if even || counted {
         if counted {
@@ -52,7 +50,11 @@ fn pipeline(job: &mut MegatronJob) {
             job.set("--num-virtual-stages-per-pipeline-rank", vp);
         }
     } else {
-        job.set("--pipeline-model-parallel-layout", by_layer(job));
+        let chunks = by_chunk(layout, layers, architecture.mtp_layers);
+        job.set("--pipeline-model-parallel-layout", chunks);
+    }
+    if let Some((text, fix)) = prediction_warning(layout, architecture) {
+        job.warn(text, fix);
     }
     if vp > 1 {
         interleaving(job);
@@ -78,35 +80,6 @@ fn whole_stages(job: &mut MegatronJob, even: bool) {
         ];
         job.refuse(Problem::new(Field::Pp, pp, message));
     }
-}
-
-/// Returns every chunk's layers in pipeline order, as `Et*15|t*16|…|t*15L`, starting with the first chunk of
-/// each stage.
-fn by_layer(job: &MegatronJob) -> String {
-    let (layout, architecture) = (&job.scenario.layout, &job.scenario.architecture);
-    let (pp, vp) = (layout.pp(), layout.vp());
-    let counts: Vec<u32> = match layout.split() {
-        PipelineSplit::Weighed | PipelineSplit::Explicit(_) => {
-            let of = |round: u32, stage: u32| stage / vp + u32::from(round < stage % vp);
-            (0..vp).flat_map(|round| layout.stages().iter().map(move |stage| of(round, *stage))).collect()
-        }
-        // As in `layout`: the first chunks take the remainder. In a counted split, the embedding and the loss
-        // are a layer each.
-        split => {
-            let extra = u32::from(*split == PipelineSplit::Counted);
-            let (total, chunks) = (architecture.layers + 2 * extra, pp * vp);
-            let share = |chunk: u32| total / chunks + u32::from(chunk < total % chunks);
-            let ends = |chunk: u32| extra * (u32::from(chunk == 0) + u32::from(chunk + 1 == chunks));
-            (0..chunks).map(|chunk| share(chunk).saturating_sub(ends(chunk))).collect()
-        }
-    };
-    let layers = |symbol: char, count: u32| match count {
-        0 => String::new(),
-        1 => symbol.to_string(),
-        _ => format!("{symbol}*{count}"),
-    };
-    let chunks: Vec<String> = counts.into_iter().map(|count| layers('t', count)).collect();
-    format!("E{}{}L", chunks.join("|"), layers('m', architecture.mtp_layers))
 }
 
 /// Groups micro batches for interleaved chunks. No group can be smaller than the pipeline.
@@ -158,10 +131,42 @@ fn sharding(job: &mut MegatronJob) {
             ];
             job.refuse(Problem::new(Field::Pp, pp, message).suggest([1]));
         }
+        compare_with_recipe(job);
     }
     if options.overlap && job.software.properties().overlaps_dp {
         job.flag("--overlap-grad-reduce");
         job.flag("--overlap-param-gather");
+    }
+}
+
+/// Names the settings of the nearest published recipe with FSDP that the script lacks: most of those recipes keep activations in
+/// CPU memory, or recompute parts of each layer.
+fn compare_with_recipe(job: &mut MegatronJob) {
+    let scenario = job.scenario;
+    let recipes = Catalog::embedded().recipes().iter().filter(|recipe| {
+        recipe.fsdp
+            && recipe.id.model == scenario.model.id
+            && recipe.id.gpu == scenario.gpu.id
+            && scenario.has_precision_of(recipe)
+    });
+    let nearest = recipes.min_by_key(|recipe| recipe.id.gpus.abs_diff(scenario.layout.gpus()));
+    let Some(recipe) = nearest else { return };
+    let mut lacking = Vec::new();
+    if recipe.offload_layers != scenario.options.offload_layers {
+        lacking.push(Setting::new(Field::OffloadLayers, recipe.offload_layers));
+    }
+    if recipe.modules != scenario.options.modules {
+        lacking.push(Setting::new(Field::RecomputeModules, recipe.modules));
+    }
+    let settings =
+        lacking.into_iter().map(Message::from).reduce(|list, setting| list.and(" and ").and(setting));
+    if let Some(settings) = settings {
+        job.warn(
+            message![format!("{}, a recipe with FSDP for this model and GPU type, runs with ", recipe.id)]
+                .and(settings)
+                .and(". This script doesn't, so its memory and speed are not those of the recipe."),
+            "Launch the recipe for a run like the published ones.",
+        );
     }
 }
 

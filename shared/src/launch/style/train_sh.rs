@@ -3,9 +3,11 @@
 
 use super::{Invocation, given_or_needed};
 use crate::field::Field;
+use crate::launch::chunks::prediction_warning;
+use crate::launch::facts::is_flag;
 use crate::launch::plan::LaunchPlan;
 use crate::launch::word::ShellWord;
-use crate::launch::{environment, slurm};
+use crate::launch::{configuration, environment, slurm};
 use crate::problem::Problem;
 
 /// Where the container has Megatron-Bridge. The checkout is mounted there, so that its recipes run.
@@ -42,6 +44,9 @@ pub(in crate::launch) fn apply(plan: &mut LaunchPlan) -> Invocation {
     environment::activate(plan);
     environment::layout(plan);
     environment::schedule(plan);
+    if let Some((text, fix)) = prediction_warning(&plan.scenario.layout, &plan.scenario.architecture) {
+        plan.warn(text, fix);
+    }
     slurm::apply(plan);
     if plan.options.profile {
         let message = "train.sh doesn't run Nsight Systems. Profile with the recipe of another release.";
@@ -62,7 +67,7 @@ fn ranks_per_domain(plan: &LaunchPlan) -> Option<String> {
 /// Adds what the options made of the plan: its arguments, the recipe, and the names of the variables that the job inherits.
 pub(in crate::launch) fn finish(plan: &mut LaunchPlan, invocation: &mut Invocation) {
     let command = &mut invocation.command;
-    let (arguments, env): (Vec<_>, Vec<_>) = plan.env.drain(..).partition(|(name, _)| name.starts_with('-'));
+    let (arguments, env): (Vec<_>, Vec<_>) = plan.env.drain(..).partition(|(name, _)| is_flag(name));
     plan.env = env;
     let (of_slurm, of_recipe): (Vec<_>, Vec<_>) =
         arguments.into_iter().partition(|(name, _)| name.starts_with("--"));
@@ -95,8 +100,11 @@ pub(in crate::launch) fn finish(plan: &mut LaunchPlan, invocation: &mut Invocati
                 overrides.extend(ranks_per_domain(plan));
                 command.extend([ShellWord::of(flag), value]);
             }
+            // A key of the configuration: several follow from one field, and some from none.
+            key if !key.starts_with('-') => {}
             _ => command.extend([ShellWord::of(flag), value]),
         }
     }
+    overrides.extend(configuration::assignments(plan.target.recipe, plan.scenario));
     command.extend(overrides.iter().map(ShellWord::of));
 }
