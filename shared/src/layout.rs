@@ -78,8 +78,9 @@ impl Layout {
                 "{} can't be split into groups of {model_parallel} (TP {tp} × PP {pp} × CP {cp}).",
                 count_of_gpus(gpus)
             );
-            let multiples = u32::try_from(model_parallel).map(|step| nearest_multiples(gpus, step));
-            problems.push(Problem::new(Field::Gpus, gpus, message).suggest(multiples.unwrap_or_default()));
+            problems.push(
+                Problem::new(Field::Gpus, gpus, message).suggest(nearest_counts(degrees, architecture)),
+            );
         }
         let stages = match split.stages(architecture, pp, vp) {
             Ok(stages) => stages,
@@ -393,23 +394,44 @@ fn expert_problems(degrees: &Degrees, architecture: &Architecture) -> Vec<Proble
     let mut problems = Vec::new();
     if !moe.experts.is_multiple_of(ep) {
         let message = format!("The model's {} experts can't be divided by EP {ep}.", moe.experts);
-        problems.push(Problem::new(Field::Ep, ep, message).suggest(nearest_divisors(ep, moe.experts)));
+        let divisors = nearest_degrees(ep, moe.experts, gpus, u64::from(expert_tp) * u64::from(pp));
+        problems.push(Problem::new(Field::Ep, ep, message).suggest(divisors));
     }
     if !moe.ffn.is_multiple_of(expert_tp) {
         let message =
             format!("An expert's FFN width ({}) can't be divided by expert TP {expert_tp}.", moe.ffn);
-        let divisors = nearest_divisors(expert_tp, moe.ffn);
+        let divisors = nearest_degrees(expert_tp, moe.ffn, gpus, u64::from(ep) * u64::from(pp));
         problems.push(Problem::new(Field::ExpertTp, expert_tp, message).suggest(divisors));
     }
     let expert_parallel = (u64::from(expert_tp) * u64::from(ep)).saturating_mul(u64::from(pp));
-    if !u64::from(gpus).is_multiple_of(expert_parallel) {
+    // With another degree, the groups are others.
+    if problems.is_empty() && !u64::from(gpus).is_multiple_of(expert_parallel) {
         let message = format!(
             "{} can't be split into groups of {expert_parallel} (expert TP {expert_tp} × EP {ep} × PP {pp}).",
             count_of_gpus(gpus)
         );
-        problems.push(Problem::new(Field::Ep, ep, message));
+        problems
+            .push(Problem::new(Field::Gpus, gpus, message).suggest(nearest_counts(degrees, architecture)));
     }
     problems
+}
+
+/// Returns the divisors of a dimension next to a degree, of those that also split the GPUs, which `others` splits before. If that is
+/// impossible, another problem says so.
+fn nearest_degrees(degree: u32, dimension: u32, gpus: u32, others: u64) -> Vec<u32> {
+    let ranks = u64::from(gpus).is_multiple_of(others).then(|| (u64::from(gpus) / others) as u32);
+    nearest_divisors(degree, ranks.map_or(dimension, |ranks| greatest_common_divisor(dimension, ranks)))
+}
+
+/// Returns the numbers of GPUs next to the given one that can be split into the groups of all layers, and into those of experts.
+fn nearest_counts(degrees: &Degrees, architecture: &Architecture) -> Vec<u32> {
+    let Degrees { gpus, tp, pp, cp, ep, expert_tp, .. } = *degrees;
+    let product = |sizes: [u32; 3]| sizes.into_iter().try_fold(1, u32::checked_mul);
+    let splits_experts = |experts: u32, ffn: u32| experts.is_multiple_of(ep) && ffn.is_multiple_of(expert_tp);
+    let moe = architecture.moe.as_ref().filter(|moe| splits_experts(moe.experts, moe.ffn));
+    let groups = product([tp, pp, cp]).zip(product(moe.map_or([1; 3], |_| [expert_tp, ep, pp])));
+    let step = groups.and_then(|(one, other)| (one / greatest_common_divisor(one, other)).checked_mul(other));
+    step.map_or(Vec::new(), |step| nearest_multiples(gpus, step))
 }
 
 #[cfg(test)]
@@ -452,8 +474,28 @@ mod tests {
     fn experts_need_experts() {
         let degrees = Degrees { gpus: 8, ep: 8, ..Degrees::default() };
         assert_eq!(refused(&degrees, "llama3.1-8b").field, Field::Ep);
-        let degrees = Degrees { gpus: 96, ep: 96, ..Degrees::default() };
+        let degrees = Degrees { gpus: 384, ep: 96, ..Degrees::default() };
         assert_eq!(refused(&degrees, "deepseek-v3").suggestions, ["64", "128"]);
+    }
+
+    #[test]
+    fn suggestions_for_experts_work_with_the_rest() {
+        let problems = |gpus, tp, ep| {
+            let degrees = Degrees { gpus, tp, ep, ..Degrees::default() };
+            Layout::new(&degrees, model("deepseek-v3")).unwrap_err()
+        };
+        let problem = &problems(250, 1, 8)[0];
+        assert_eq!((problem.field, &*problem.suggestions), (Field::Gpus, &["248".into(), "256".into()][..]));
+        assert!(problem.to_string().ends_with("(expert TP 1 × EP 8 × PP 1). Use 248 or 256."), "{problem}");
+        // Both groups, of 16 and of 32, need other counts, and 240 would be one of the first alone.
+        let both = problems(250, 16, 32);
+        assert!(both.iter().all(|problem| problem.suggestions == ["224", "256"]), "{both:?}");
+        assert_eq!(both.len(), 2);
+        // 4 and 8 divide the experts, but only 2 divides the GPUs.
+        let alone = problems(250, 1, 7);
+        assert_eq!((alone.len(), alone[0].field, &*alone[0].suggestions), (1, Field::Ep, &["2".into()][..]));
+        // No number of GPUs makes up for a degree that can't be.
+        assert_eq!(problems(250, 4, 7)[1].suggestions, ["248", "252"]);
     }
 
     #[test]

@@ -30,7 +30,9 @@ impl PeakTflops {
                 .map(|peak| (recipe, peak))
         });
         if let Some((recipe, peak)) = document {
-            let mut source = format!("the {} document of release {}", peak.family, recipe.id.release);
+            // A document of every model has no family.
+            let family = if peak.family.is_empty() { String::new() } else { format!("{} ", peak.family) };
+            let mut source = format!("the {family}document of release {}", recipe.id.release);
             if peak.stated_tflops != peak.used_tflops {
                 source += &format!(
                     ", whose results imply {} although it states {}",

@@ -3,7 +3,7 @@
 use crate::field::Field;
 use crate::message;
 use crate::message::{Front, Message};
-use crate::units::group_digits;
+use crate::units::{group_digits, group_three_digits, significant};
 use serde::Serialize;
 use std::fmt;
 
@@ -59,6 +59,23 @@ impl Problem {
         Problem::new(field, "", message!["Missing: ", field, " ("].and(when).and(")."))
     }
 
+    /// Returns the problem of a number outside the plausible range of its unit. `name` says what it is. The closest value is the
+    /// number in the unit that was probably meant: one that is a power of 1,000 larger or smaller.
+    pub(crate) fn implausible(
+        field: Field,
+        name: impl Into<Message>,
+        given: &str,
+        (value, unit): (f64, &str),
+        [least, most]: [f64; 2],
+    ) -> Problem {
+        let [from, to] = [least, most].map(group_three_digits);
+        let message = name.into().and(format!(" is in {unit}: {given} is implausible ({from} to {to})."));
+        let in_unit = |factor: f64| if value > most { value / factor } else { value * factor };
+        let meant =
+            [1e3, 1e6, 1e9, 1e12].map(in_unit).into_iter().find(|meant| (least..=most).contains(meant));
+        Problem { closest: meant.map(|meant| significant(meant, 6)), ..Problem::new(field, given, message) }
+    }
+
     /// Adds values that work instead.
     #[must_use]
     pub fn suggest<T: ToString>(mut self, values: impl IntoIterator<Item = T>) -> Problem {
@@ -86,7 +103,7 @@ impl Problem {
         if let Some(listed) = self.listed() {
             text += &format!(" Allowed: {}.", listed.join(", "));
         } else if let (Some(command), true) = (self.listing_command(), front != Front::Page) {
-            text += &format!(" `{command}` lists all.");
+            text += &format!(" `trainplan {command}` lists all.");
         }
         text
     }
@@ -96,18 +113,21 @@ impl Problem {
         (1..=MOST_LISTED).contains(&self.allowed.len()).then_some(&self.allowed)
     }
 
-    /// The command that lists the allowed values, if there are more than an error shows.
-    fn listing_command(&self) -> Option<&'static str> {
-        match self.field {
-            _ if self.allowed.len() <= MOST_LISTED => None,
-            Field::Model => Some("trainplan models"),
-            Field::Gpu | Field::GpuTypes => Some("trainplan gpus"),
-            Field::Recipe => Some("trainplan recipes"),
-            // Of software itself, or of the properties of an own one.
-            Field::Stack if self.given.contains('=') => Some("trainplan stacks nanotron"),
-            Field::Stack => Some("trainplan stacks"),
-            _ => None,
-        }
+    /// Returns the command of `trainplan` that lists the allowed values, if there are more than an error shows.
+    fn listing_command(&self) -> Option<String> {
+        let command = match self.field {
+            _ if self.allowed.len() <= MOST_LISTED => return None,
+            Field::Model => "models",
+            Field::Gpu | Field::GpuTypes => "gpus",
+            Field::Recipe => "recipes",
+            // The properties of an own stack are those of its base.
+            Field::Stack => match self.given.split_once(':') {
+                Some((base, _)) => return Some(format!("stacks {base}")),
+                None => "stacks",
+            },
+            _ => return None,
+        };
+        Some(command.to_string())
     }
 }
 
@@ -237,6 +257,19 @@ mod tests {
             "Unknown model \"llama-60\". Did you mean llama-0? `trainplan models` lists all."
         );
         assert!(!problem.text(Front::Page).contains("trainplan"));
+    }
+
+    #[test]
+    fn an_implausible_number_is_answered_with_the_likely_unit() {
+        let said = |given: &str, value| {
+            Problem::implausible(Field::Gpu, "hbm_tbps", given, (value, "TB/s"), [0.1, 100.0]).to_string()
+        };
+        assert_eq!(
+            said("3350", 3350.0),
+            "hbm_tbps is in TB/s: 3350 is implausible (0.1 to 100). Did you mean 3.35?"
+        );
+        assert!(said("3.35e12", 3.35e12).ends_with("Did you mean 3.35?"));
+        assert!(said("1e-300", 1e-300).ends_with("(0.1 to 100)."));
     }
 
     #[test]

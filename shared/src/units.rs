@@ -154,7 +154,7 @@ pub fn readable_days(days: f64) -> String {
     if days >= 9.995 { group_digits(days) } else { readable(days) }
 }
 
-/// Reads a number of days or weeks: `60d`, `60 days`, `8w`, `8 weeks`, `60`. None for anything else, and for none or negative
+/// Reads a number of days, weeks or months of 30 days: `60d`, `60 days`, `8w`, `2 months`, `60`. None for anything else, and for none or negative
 /// days.
 pub fn parse_days(text: &str) -> Option<f64> {
     let text = text.trim().to_ascii_lowercase();
@@ -162,6 +162,7 @@ pub fn parse_days(text: &str) -> Option<f64> {
     let unit = match text[number.len()..].trim() {
         "" | "d" | "day" | "days" => 1.0,
         "w" | "week" | "weeks" => 7.0,
+        "month" | "months" => 30.0,
         _ => return None,
     };
     let days = parse_decimal(number.trim())? * unit;
@@ -374,11 +375,12 @@ mod tests {
 
     #[test]
     fn days_and_weeks_are_read() {
-        let texts = ["60d", "60 days", "8w", " 8 Weeks ", "1.5", "0", "-3d", "soon", "2 months", "inf"];
+        let texts =
+            ["60d", "60 days", "8w", " 8 Weeks ", "2 months", "1.5", "0", "-3d", "soon", "2 years", "inf"];
         let days = texts.map(parse_days);
-        let read = [Some(60.0), Some(60.0), Some(56.0), Some(56.0), Some(1.5)];
-        assert_eq!(days[..5], read);
-        assert!(days[5..].iter().all(Option::is_none));
+        let read = [Some(60.0), Some(60.0), Some(56.0), Some(56.0), Some(60.0), Some(1.5)];
+        assert_eq!(days[..6], read);
+        assert!(days[6..].iter().all(Option::is_none));
     }
 
     #[test]

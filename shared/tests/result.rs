@@ -317,7 +317,7 @@ fn what_is_in_doubt_has_no_default() {
         assert_eq!(told.recipe.as_deref(), Some("nemotron4-340b/h100/fp8/256@24.11"));
     }
     let path = "log-a.pretrain_qwen3_235b_a22b_bf16_gpus64_tp1_pp8_cp1_ep8_12_0.out";
-    let log = nemo2(256, "3", " | TFLOPS_per_GPU: 600");
+    let log = nemo2(256, "3", " | TFLOPS_per_GPU: 850");
     let told = Report::of(&run_said(path, &log, &Spec::default().with(Field::Gpu, "h100")), &View::default());
     assert_eq!((told.notes.as_slice(), told.convention.is_some()), (&[][..], true));
     assert!(told.mfu.is_some());

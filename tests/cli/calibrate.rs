@@ -92,6 +92,27 @@ fn a_cluster_needs_timed_runs() {
 }
 
 #[test]
+fn only_scored_runs_show_how_a_cluster_differs() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |job: u32, log: String| {
+        let name = format!("log-acct.pretrain_llama3.1_8b_fp8_8_{job}_0.out");
+        fs::write(folder.path().join(name), log).unwrap();
+    };
+    let log = crate::compare::log(128, 9400);
+    write(1, log.clone());
+    write(2, log.replace("reduced_train_loss: 11.96", "reduced_train_loss: nan"));
+    write(3, log.lines().take(20).map(|line| format!("{line}\n")).collect());
+    let fit = trainplan(["calibrate", "--cluster", folder.path().to_str().unwrap(), "--format", "json"]);
+    assert_eq!(fit.code, Some(0), "{}", fit.stderr);
+    let cluster: Value = serde_json::from_str(&fit.stdout).unwrap();
+    assert_eq!(cluster["n"], 1, "{cluster}");
+    let why =
+        "fp8_8_2_0.out: The run was left out, because its status is invalid. The loss is NaN or infinite";
+    let count = "note: 2 of 3 logs were left out: 1 incomplete, 1 invalid.\n";
+    assert!(fit.stderr.contains(why) && fit.stderr.contains(count), "{}", fit.stderr);
+}
+
+#[test]
 fn own_measurements_are_fitted_into_files() {
     let (folder, path) = runs(&predicted());
     let output = folder.path().join("fit");

@@ -54,13 +54,64 @@ fn two_logs_beside_each_other() {
     assert_eq!(comparison["configuration"][0]["differs"], true);
 
     let table = trainplan(["compare", &one, &other, "--format", "table"]).stdout;
-    for words in ["recipe", "llama3.1-8b/h100/fp8/8@25.04", "differences", "slower: step time +5.0", "Welch"]
-    {
+    for words in [
+        "recipe",
+        "llama3.1-8b/h100/fp8/8@25.04",
+        "step s (mean ± std)",
+        "  mean s (95 % interval)",
+        "differences",
+        "slower: step time +5.0",
+        "Welch",
+    ] {
         assert!(table.contains(words), "{words}: {table}");
     }
     let (header, rows) = csv(&["compare", &one, &other]);
     let verdict = header.iter().position(|name| name == "verdict").unwrap();
     assert_eq!((rows[0][verdict].as_str(), rows[1][verdict].as_str()), ("reference", "slower"));
+    let window = header.iter().position(|name| name == "window").unwrap();
+    assert_eq!(rows[0][window], "49");
+}
+
+#[test]
+fn a_slow_period_of_a_run_is_named() {
+    let place = Place::new();
+    let slow = |(step, line): (u32, &str)| {
+        let (start, time) = line.rsplit_once(": ").unwrap();
+        let time: f64 = time.parse().unwrap();
+        let factor = if (36..=41).contains(&step) { 1.35 } else { 1.0 };
+        format!("{start}: {}\n", factor * time)
+    };
+    let slow: String = (0..).zip(log(128, 9400).lines()).map(slow).collect();
+    fs::write(place.log(8, 2), slow).unwrap();
+    let table =
+        trainplan(["compare", &place.log(8, 1), &place.log(8, 2), "--window", "35-49", "--format", "table"])
+            .stdout;
+    let named = "(job 2): Steps 36–41 took 35 % longer than the others. Without them, the mean is 9.46 s.";
+    assert!(table.contains(named), "{table}");
+    assert!(!table.contains("(job 1): Steps"), "{table}");
+}
+
+#[test]
+fn long_labels_are_not_repeated_in_every_sentence() {
+    let place = Place::new();
+    let long = |what: &str| {
+        place.path(&format!("nightly_llama_on_the_large_cluster_with_new_network_driver_{what}.log"))
+    };
+    fs::write(long("before"), log(128, 9400)).unwrap();
+    fs::write(long("after"), log(128, 9870)).unwrap();
+    let of = |format: &str| {
+        let (before, after) = (long("before"), long("after"));
+        let recipe = ["--recipe", "llama3.1-8b/h100/fp8/8@25.04"];
+        trainplan([&["compare", &before, &after, "--format", format][..], &recipe].concat()).stdout
+    };
+    let table = of("table");
+    assert!(table.contains("network_driver_after"), "the heading: {table}");
+    let brief = "\nCompared with driver_before:\n  driver_after: slower: step time +5.";
+    assert!(table.contains(brief), "{table}");
+    assert!(table.contains("\n  driver_before: The step time rests on one step"), "{table}");
+    let html = of("html");
+    assert!(html.contains("network_driver_after</b>: slower"), "{html}");
+    assert!(html.contains("<b>driver_after</b>: The step time rests on one step"), "{html}");
 }
 
 #[test]
@@ -81,6 +132,8 @@ fn repeats_on_either_side_are_pooled() {
         (&"slower".into(), &6.into())
     );
     assert_eq!(comparison["pooled"][1]["items"], serde_json::json!([3, 4, 5]));
+    let method = comparison["difference"]["method"].as_str().unwrap();
+    assert!(method.contains("with 4 degrees of freedom"), "{method}");
     let table = trainplan(arguments.iter().chain(&["--format", "table"])).stdout;
     for words in
         ["repeats pooled", "(job 21) with 2 repeats: slower: step time +4.", "Run-to-run variation of 0."]
@@ -209,6 +262,12 @@ fn runs_of_campaigns_go_by_their_names() {
     assert!(configuration.iter().any(|setting| setting["key"] == "jobs.1.nodes"));
     let table = trainplan(["compare", "llama-8b", "--data-dir", &data, "--format", "table"]).stdout;
     assert!(table.contains("10 (9 to 11)") && table.contains("alpha"), "{table}");
+
+    let html = trainplan(["compare", "llama-8b", "--data-dir", &data, "--format", "html"]).stdout;
+    let memory = "<th scope=\"row\">Plan: Memory needed per GPU, GiB</th><td>55.9</td>";
+    assert!(html.contains(memory), "{html}");
+    let memory = configuration.iter().find(|setting| setting["key"] == "plan.memory_bytes").unwrap();
+    assert_eq!(memory["label"], "Memory needed per GPU, bytes");
 
     let ambiguous = refusal(&["compare", "0197f2c1", "--data-dir", &data]);
     assert!(ambiguous.contains("2 ids start with these digits, such as 0197f2c1-6a3e"), "{ambiguous}");

@@ -1,10 +1,14 @@
-//! `trainplan jobs failures`, on journals that the tests write.
+//! `trainplan jobs`, on journals that the tests write.
 
 use crate::compare::log;
+use crate::terminal::on_terminal;
 use crate::{csv, json, refusal};
 use serde_json::{Value, json as value};
 use sqlx::{AnyConnection, Connection, Executor};
 use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpListener;
+use std::thread::{self, JoinHandle};
 use tempfile::TempDir;
 use trainplan_tests::trainplan;
 
@@ -45,11 +49,23 @@ impl OwnJournal {
         seen: &[(i64, Value, Option<i64>, Option<i64>)],
         more: &[Value],
     ) {
+        self.run_of_plan(cluster, id, value!({ "name": id, "gpus": gpus }), seen, more);
+    }
+
+    /// The same with some keys of its plan.
+    fn run_of_plan(
+        &mut self,
+        cluster: &str,
+        id: &str,
+        keys: Value,
+        seen: &[(i64, Value, Option<i64>, Option<i64>)],
+        more: &[Value],
+    ) {
         let interval = value!({ "low": 9.0, "mid": 9.4, "high": 9.9 });
         let comparable = value!({ "yes": true, "reasons": [] });
-        let plan = value!({
-            "name": id, "repeat": 1, "repeats": 1, "after": [], "singleton": false, "queue_budget_s": null,
-            "recipe": null, "scenario": "m=llama3.1-8b", "gpus": gpus, "script": "", "is_job": false,
+        let mut plan = value!({
+            "repeat": 1, "repeats": 1, "after": [], "singleton": false, "queue_budget_s": null,
+            "recipe": null, "scenario": "m=llama3.1-8b", "script": "", "is_job": false,
             "secrets": [], "job_names": ["train"], "experiment_dir": "/x", "log_glob": "/x/*.out",
             "launched": {
                 "release": null, "style": "launch-sh", "script_sha256": "0", "steps": 50, "comparable": comparable
@@ -60,6 +76,9 @@ impl OwnJournal {
             },
             "baseline_s": null
         });
+        if let (Value::Object(plan), Value::Object(keys)) = (&mut plan, keys) {
+            plan.extend(keys);
+        }
         self.sql += &format!(
             "INSERT INTO run (id, round, position, plan) VALUES ('{id}', '{cluster}', 0, '{plan}');\n"
         );
@@ -241,6 +260,125 @@ fn runs_are_listed_by_campaign_cluster_and_state() {
     assert_eq!((&shown["run"], &shown["round"]), (&"requeued".into(), &"nightly@1".into()));
     let said = refusal(&["jobs", "show", "nightly@2/requeued", "--data-dir", &journal.data()]);
     assert!(said.contains("Unknown run"), "{said}");
+}
+
+#[test]
+fn a_retry_says_which_attempt_it_is() {
+    let mut journal = OwnJournal::new();
+    journal.round("alpha", 4200);
+    let lost = [value!({ "event": "failed", "why": "the job lost a node" })];
+    let plan = |retry: u32| value!({ "name": "large", "gpus": 8, "retries": 2, "retry": retry });
+    let lost_a_node = [(620, running(), Some(600), None), (4200, ended("node_fail"), Some(600), Some(4200))];
+    journal.run_of_plan("alpha", "first", plan(0), &lost_a_node, &lost);
+    journal.run_of_plan("alpha", "second", plan(1), &lost_a_node[..1], &[]);
+    journal.write();
+    let data = journal.data();
+    let table = trainplan(["jobs", "list", "--data-dir", &data, "--format", "table"]).stdout;
+    let row = |run: &str| table.lines().find(|line| line.contains(run)).unwrap();
+    assert!(row(" large~1 ").contains(", attempt 2 of 3"), "{table}");
+    assert!(!row(" large ").contains("attempt"), "{table}");
+    let (header, rows) = csv(&["jobs", "list", "--data-dir", &data]);
+    assert_eq!(header[header.len() - 2..], ["attempt", "attempts"]);
+    let attempts: Vec<&[String]> = rows.iter().map(|row| &row[row.len() - 2..]).collect();
+    assert_eq!(attempts, [["1", "3"].map(String::from), ["2", "3"].map(String::from)]);
+    let shown = json(&["jobs", "show", "large~1", "--data-dir", &data]);
+    assert_eq!((&shown["retry"], &shown["retries"]), (&1.into(), &2.into()));
+}
+
+/// Starts a receiver that answers with these statuses in turn and then leaves. Returns its address, and a thread that
+/// returns the messages.
+fn receiver(answers: &'static [u16]) -> (String, JoinHandle<Vec<Value>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}/hook?key=s3cret", listener.local_addr().unwrap());
+    let take = move |status: &u16| -> Value {
+        let mut wire = BufReader::new(listener.accept().unwrap().0);
+        let mut length: usize = 0;
+        loop {
+            let mut line = String::new();
+            wire.read_line(&mut line).unwrap();
+            let line = line.trim_end().to_ascii_lowercase();
+            if let Some(text) = line.strip_prefix("content-length: ") {
+                length = text.parse().unwrap();
+            }
+            if line.is_empty() {
+                break;
+            }
+        }
+        let mut body = vec![0; length];
+        wire.read_exact(&mut body).unwrap();
+        let answer = format!("HTTP/1.1 {status} x\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+        wire.get_mut().write_all(answer.as_bytes()).unwrap();
+        serde_json::from_slice(&body).unwrap()
+    };
+    (address, thread::spawn(move || answers.iter().map(take).collect()))
+}
+
+#[test]
+fn the_end_of_a_round_is_posted_to_a_webhook_and_a_refusal_is_not_fatal() {
+    let mut journal = OwnJournal::new();
+    journal.round("alpha", 4200);
+    let over = [(620, running(), Some(600), None), (4200, ended("completed"), Some(600), Some(4200))];
+    let scored = [
+        value!({ "event": "parsed", "status": "scored", "step_time_s": 9.4 }),
+        value!({ "event": "stored", "result": "good" }),
+    ];
+    journal.run("alpha", "good", 8, &over, &scored);
+    journal.run("alpha", "bad", 8, &over, &[value!({ "event": "failed", "why": "no log was found" })]);
+    journal.write();
+    let data = journal.data();
+    let follow = |address: &str| {
+        trainplan([
+            "jobs",
+            "follow",
+            "nightly",
+            "--webhook",
+            address,
+            "--data-dir",
+            &data,
+            "--format",
+            "table",
+        ])
+    };
+    let (address, heard) = receiver(&[204]);
+    let run = follow(&address);
+    // One run has no score.
+    assert_eq!(run.code, Some(4), "{}", run.stderr);
+    assert!(!run.stderr.contains("webhook"), "{}", run.stderr);
+    let heard = heard.join().unwrap();
+    let [message] = &heard[..] else { panic!("{heard:?}") };
+    assert_eq!((&message["event"], &message["campaign"]), (&"round".into(), &"nightly@1".into()));
+    let counts = ["runs", "scored", "failed"].map(|count| message[count].as_u64());
+    assert_eq!(counts, [Some(2), Some(1), Some(1)]);
+    assert_eq!(message["text"], "nightly@1 on alpha is over: 1 of 2 runs scored");
+
+    let (address, heard) = receiver(&[500, 500, 500]);
+    let run = follow(&address);
+    assert_eq!((run.code, heard.join().unwrap().len()), (Some(4), 3), "{}", run.stderr);
+    let why = "The webhook at 127.0.0.1 didn't take the message about nightly@1: it answered 500";
+    assert!(run.stderr.contains(why) && !run.stderr.contains("s3cret"), "{}", run.stderr);
+    let said = refusal(&["jobs", "follow", "--webhook", "hooks.example.com", "--data-dir", &data]);
+    assert!(said.contains("https://hooks.example.com/trainplan"), "{said}");
+}
+
+#[test]
+fn paths_and_commands_stay_on_one_line_of_a_narrow_terminal() {
+    let mut journal = OwnJournal::new();
+    journal.round("alpha", 4200);
+    let path = "/lustre/the project/experiments/log-acct.pretrain_llama3.1_8b_fp8_8_7_0.out";
+    let events = [
+        value!({ "event": "found", "job": "7", "path": path }),
+        value!({ "event": "quiet", "for_s": 4000, "steps": 3 }),
+    ];
+    journal.run("alpha", "stuck", 8, &[(620, running(), Some(600), None)], &events);
+    journal.write();
+    for columns in [40, 60, 80] {
+        let command = format!("\"$TRAINPLAN\" jobs show stuck --data-dir {}", journal.data());
+        let shown = on_terminal(columns, &command);
+        let lines: Vec<&str> = shown.lines().map(str::trim).collect();
+        assert!(lines.iter().any(|line| line.ends_with(path)), "{columns}: {shown}");
+        let command = "`trainplan jobs cancel stuck`.";
+        assert!(lines.iter().any(|line| line.contains(command)), "{columns}: {shown}");
+    }
 }
 
 #[test]

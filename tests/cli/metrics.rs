@@ -95,6 +95,42 @@ fn what_does_not_divide_names_the_nearest_that_does() {
 }
 
 #[test]
+fn what_experts_do_not_divide_names_counts_that_work() {
+    let moe = [
+        "metrics",
+        "--model",
+        "qwen3-30b-a3b",
+        "--gpu",
+        "h100",
+        "--gpus",
+        "250",
+        "--gbs",
+        "250",
+        "--step-time",
+        "10",
+        "--ep",
+    ];
+    let said = |ep| refusal(&[&moe[..], &[ep]].concat());
+    assert!(said("8").contains("groups of 8 (expert TP 1 × EP 8 × PP 1). Use 248 or 256."), "{}", said("8"));
+    assert!(said("7").contains("128 experts can't be divided by EP 7. Use 2."), "{}", said("7"));
+}
+
+#[test]
+fn the_peak_of_a_document_without_a_family_reads_well() {
+    let metrics = json(&["metrics", "--recipe", "deepseek-v3/gb300/mxfp8/256@bridge-main"]);
+    let explain = metrics["explain"].to_string();
+    assert!(explain.contains("peak: the document of release bridge-main"), "{explain}");
+}
+
+#[test]
+fn a_recipe_of_another_size_is_scaled_with_gpus() {
+    let said = refusal(&["metrics", "--recipe", "llama3.1-405b/h100/fp8/1500@25.04"]);
+    let scale =
+        "To scale a recipe to 1,500 GPUs, set --gpus 1500. Did you mean llama3.1-405b/h100/fp8/2048@25.04?";
+    assert!(said.contains(scale), "{said}");
+}
+
+#[test]
 fn wrong_numbers_say_what_is_allowed() {
     let recipe = ["metrics", "--recipe", "llama3.1-8b/h100/fp8/8@25.04"];
     for (flag, value) in

@@ -146,5 +146,27 @@ fn a_text_that_is_no_model_or_gpu_says_why() {
     let gpu = |gpu: &str| refusal(&["metrics", "--model", OWN, "--gpu", gpu, "--gpus", "8", "--gbs", "128"]);
     assert!(gpu("h10:hbm_gb=96").contains("Did you mean h100?"));
     assert!(gpu("h100:hbm=96").contains("Did you mean hbm_gb?"));
-    assert!(gpu("h100:hbm_gb=-1").contains("must be a number from 0.001"));
+    assert!(gpu("h100:hbm_gb=-1").contains("must be a number from 4 to 4000"));
+}
+
+#[test]
+fn another_unit_is_refused_with_the_likely_value() {
+    let metrics = ["metrics", "--recipe", "llama3.1-8b/h100/fp8/8@25.04"];
+    let said = |more: &[&str]| refusal(&[&metrics[..], more].concat());
+    for (gpu, meant) in [
+        ("h100:hbm_tbps=3350", "hbm_tbps is in TB/s: 3350 is implausible (0.1 to 100). Did you mean 3.35?"),
+        ("h100:hbm_gb=80000", "hbm_gb is in GB: 80000 is implausible (4 to 4,000). Did you mean 80?"),
+    ] {
+        let said = said(&["--gpu", gpu]);
+        assert!(said.contains(meant), "{said}");
+    }
+    let low = said(&["--gemm-tflops", "0.7"]);
+    let meant = "--gemm-tflops is in TFLOPS: 0.7 is implausible (20 to 20,000). Did you mean 700?";
+    assert!(low.contains(meant), "{low}");
+    let peak = "--gemm-tflops 1200 is above the dense BF16 peak of the H100, 989 TFLOPS.";
+    let high = said(&["--gemm-tflops", "1200"]);
+    assert!(high.contains(peak), "{high}");
+    let search = ["search", "--model", "llama3.1-8b", "--gpu", "h100,b200", "--gemm-tflops", "1200"];
+    let high = refusal(&search);
+    assert!(high.contains(peak) && !high.contains("B200"), "{high}");
 }

@@ -56,6 +56,78 @@ fn nemo2(count: u64, gbs: u64, base: u64, more: u64, tflops: &str) -> String {
 const LLAMA_70B: &str = "log-acct.pretrain_llama3.1_70b_fp8_256_12345_0.out";
 
 #[test]
+fn the_rank_that_reported_no_timeout_is_named() {
+    let timeout = |rank: u32| {
+        format!(
+            "[rank{rank}]:[E808 04:21:41.160918398 ProcessGroupNCCL.cpp:655] [Rank {rank}] Watchdog caught collective \
+             operation timeout: WorkNCCL(SeqNum=5, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for \
+             600001 milliseconds before timing out.\n"
+        )
+    };
+    let steps: String =
+        nemo2(50, 128, 9400, 1, "").lines().take(20).map(|line| format!("{line}\n")).collect();
+    let hang: String = (0..8).filter(|rank| *rank != 5).map(timeout).collect();
+    let tree = tree([("log-acct.pretrain_llama3.1_8b_fp8_8_2_0.out", steps + &hang)]);
+    let run = parse(&tree, &[".", "--format", "json"]);
+    assert_eq!(run.code, Some(4), "{}", run.stderr);
+    let row = &rows_of(&run)[0];
+    assert_eq!(row["status"], "failed", "{row}");
+    assert!(
+        row["reason"]
+            .as_str()
+            .unwrap()
+            .contains("a collective operation timed out (line 21, ranks 0–4, 6, 7)"),
+        "{row}"
+    );
+    let told = "Rank 5 of 8 reported no timeout. The others may have waited for it: look at it first.";
+    assert!(row["notes"].as_array().unwrap().contains(&told.into()), "{row}");
+}
+
+#[test]
+fn the_rank_that_timed_out_is_named_with_its_host() {
+    let hang = "[rank17]:[E808 04:21:41.160918398 ProcessGroupNCCL.cpp:655] [Rank 17] Watchdog caught collective operation \
+                timeout: WorkNCCL(SeqNum=5, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600001 \
+                milliseconds before timing out.\nsrun: error: node0003: task 17: Exited with exit code 1\n";
+    let steps: String =
+        nemo2(50, 512, 12_500, 0, "").lines().take(20).map(|line| format!("{line}\n")).collect();
+    let tree = tree([(LLAMA_70B, steps + hang)]);
+    let run = parse(&tree, &[".", "--format", "table"]);
+    assert_eq!(run.code, Some(4), "{}", run.stderr);
+    let named = "a collective operation timed out (line 21, rank 17 on node0003).";
+    assert!(run.stdout.contains(named), "{}", run.stdout);
+}
+
+#[test]
+fn a_slow_period_within_the_window_is_named() {
+    let line = |(step, line): (u64, &str)| match step {
+        36..=41 => line.replace("10000.0", "13500.0") + "\n",
+        _ => format!("{line}\n"),
+    };
+    let log: String = (1..).zip(timed(1..=50, 0).lines()).map(line).collect();
+    let tree = tree([("1.log", log), ("2.log", timed(1..=50, 0))]);
+    let notes: Vec<String> =
+        rows(&tree, &[".", "--window", "35-49"]).iter().map(|row| row["notes"].to_string()).collect();
+    let named = "Steps 36–41 took 35 % longer than the others. Without them, the mean is 10 s.";
+    assert!(notes[0].contains(named), "{}", notes[0]);
+    assert!(!notes[1].contains("longer than the others"), "{}", notes[1]);
+}
+
+#[test]
+fn tflops_that_contradict_the_step_time_are_noted() {
+    let name = "log-a.pretrain_nemotron4_340b_bf16_gpus256_tp8_pp8_cp1_vp12_mbs1_gbs64_5_0.out";
+    let row = |tflops: &str| {
+        let tree = tree([(name, nemo2(50, 64, 4310, 0, &format!(" | TFLOPS_per_GPU: {tflops}")))]);
+        rows(&tree, &[name]).swap_remove(0)
+    };
+    let (right, wrong) = (row("500"), row("400"));
+    assert!(!right["notes"].to_string().contains("TFLOP/s"), "{right}");
+    let note = "The log reports 400 TFLOP/s per GPU, but its step time gives ";
+    assert!(wrong["notes"].to_string().contains(note), "{wrong}");
+    // It stays scored.
+    assert_eq!((&wrong["status"], &wrong["mfu"]), (&right["status"], &right["mfu"]));
+}
+
+#[test]
 fn the_worked_lines_of_the_documents() {
     let lines = [
         (

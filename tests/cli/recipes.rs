@@ -13,7 +13,7 @@ fn all_669_recipes_come_with_every_field() {
     let recipes = recipes.as_array().unwrap();
     assert_eq!(recipes.len(), 669);
     for recipe in recipes {
-        for field in FIELDS.iter().chain(&["baseline"]) {
+        for field in FIELDS.iter().chain(&["baseline", "container"]) {
             assert!(recipe.get(field).is_some(), "{field} of {}", recipe["id"]);
         }
         let product =
@@ -51,7 +51,12 @@ fn the_405b_on_512_h100_in_fp8() {
             126.into()
         ]
     );
-    assert_eq!(recipe["proxy"], false);
+    assert_eq!((&recipe["proxy"], &recipe["container"]), (&false.into(), &"nemo:25.02.01".into()));
+    let (_, rows) = csv(&[&["recipes"], &filters[..]].concat());
+    let from_end = |place: usize| rows[0][rows[0].len() - place].as_str();
+    assert_eq!((from_end(4), from_end(3)), ("nemo:25.02.01", ""));
+    assert!((from_end(2).parse::<f64>().unwrap() - 0.4435).abs() < 5e-5);
+    assert!((from_end(1).parse::<f64>().unwrap() - 68.27).abs() < 5e-3);
     let mut baseline = recipe["baseline"].clone();
     let computed = baseline.as_object_mut().unwrap().remove("computed").unwrap();
     assert_eq!(
@@ -86,6 +91,8 @@ fn filters_combine() {
 fn csv_is_rectangular() {
     let (header, rows) = csv(&["recipes"]);
     assert_eq!(header[..FIELDS.len()], FIELDS);
+    let added = ["container", "expert_tp", "computed_mfu", "computed_time_to_train_days"];
+    assert_eq!(header[header.len() - added.len()..], added);
     assert_eq!(rows.len(), 669);
 }
 
@@ -95,6 +102,36 @@ fn a_table_shows_what_a_person_looks_for() {
     assert_eq!(run.stdout.lines().count(), 44);
     assert!(run.stdout.contains("nemotron-h-56b/h100/fp8/256@25.05"));
     assert!(run.stdout.contains("15.892"));
+}
+
+#[test]
+fn a_table_has_expert_parallelism_and_computes_what_a_release_does_not_print() {
+    let filters = ["--model", "deepseek-v3", "--release", "26.06.01", "--measured"];
+    let run = trainplan([&["recipes"], &filters[..], &["--format", "table"]].concat());
+    let header = run.stdout.lines().next().unwrap();
+    assert!(header.contains(" EP ") && header.contains("MFU %"), "{}", run.stdout);
+    assert!(run.stderr.contains("they are computed from it"), "{}", run.stderr);
+    let recipes = json(&[&["recipes"], &filters[..]].concat());
+    let recipe = &recipes[0];
+    assert!(recipe["ep"].as_u64() > Some(1) && recipe["baseline"]["mfu"].is_null(), "{recipe}");
+    let computed = &recipe["baseline"]["computed"];
+    let row = run.stdout.lines().find(|line| line.contains(recipe["id"].as_str().unwrap())).unwrap();
+    for text in [
+        format!("{:.2}", 100.0 * computed["mfu"].as_f64().unwrap()),
+        format!("{:.2}", computed["time_to_train_days"].as_f64().unwrap()),
+    ] {
+        assert!(row.contains(&text), "{text} {row}");
+    }
+    // All documents of 25.04 print both.
+    let run = trainplan(["recipes", "--release", "25.04", "--measured", "--format", "table"]);
+    assert!(!run.stderr.contains("computed"), "{}", run.stderr);
+}
+
+#[test]
+fn the_latest_release_needs_no_number() {
+    let latest = json(&["recipes", "--release", "latest", "--model", "llama3.1-8b"]);
+    assert_eq!(latest, json(&["recipes", "--release", "26.06.01", "--model", "llama3.1-8b"]));
+    assert!(!latest.as_array().unwrap().is_empty());
 }
 
 #[test]

@@ -1,3 +1,4 @@
+use crate::terminal::on_terminal;
 use serde_json::Value;
 use std::fs;
 use std::process::Command;
@@ -160,6 +161,60 @@ fn the_table_has_every_run_and_its_script() {
     }
     let rows = dry_run(CAMPAIGN, CLUSTERS, "csv").stdout;
     assert_eq!(csv::Reader::from_reader(rows.as_bytes()).records().map(Result::unwrap).count(), 2);
+}
+
+#[test]
+fn a_dry_run_names_what_each_run_is_compared_with() {
+    let campaign = CAMPAIGN.replace("llama3.1-405b/h100/fp8/512@25.04", "llama3.1-70b/h100/fp8/512@26.06.01");
+    let run = dry_run(&campaign, CLUSTERS, "json");
+    let runs: Value = serde_json::from_str(&run.stdout).unwrap();
+    let (scaled, published) = (&runs[0]["reference"], &runs[1]["reference"]);
+    assert_eq!((&scaled["kind"], &scaled["gpus"]), (&"weak_scaled".into(), &64.into()), "{scaled}");
+    assert_eq!(published["kind"], "published");
+    let table = dry_run(&campaign, CLUSTERS, "table").stdout;
+    assert!(table.contains("  Reference: 19.7 s, published on 64 GPUs\n"), "{table}");
+    let changed =
+        CAMPAIGN.replace("after = [\"small\"]", "after = [\"small\"]\nmbs = 2\nstyle = \"megatron-lm\"");
+    let runs: Value = serde_json::from_str(&dry_run(&changed, CLUSTERS, "json").stdout).unwrap();
+    assert_eq!(runs[0]["reference"]["kind"], "predicted");
+    assert_eq!(runs[0]["reference"]["step_time_s"], runs[0]["step_time_s"]);
+    // Advice names keys of the file, not flags.
+    let said = dry_run(&changed, CLUSTERS, "table").stderr;
+    assert!(said.contains("It fits with mbs = 1") && !said.contains("--mbs"), "{said}");
+}
+
+#[test]
+fn the_dry_run_of_a_certification_is_a_campaign_with_its_references() {
+    let place = place(CAMPAIGN, CLUSTERS);
+    let run = |arguments: &[&str]| {
+        let more = ["--dry-run", "--clusters", "clusters.toml"];
+        let output = Command::new(binary())
+            .args(arguments)
+            .args(more)
+            .current_dir(&place)
+            .env("THE_TOKEN", "x")
+            .output();
+        run_of(&output.unwrap())
+    };
+    let certify = run(&["certify", "--cluster", "alpha", "--gpus", "64", "--release", "latest"]);
+    assert_eq!(certify.code, Some(0), "{}", certify.stderr);
+    let text = certify.stdout;
+    assert!(text.starts_with("# The step time that each run is compared with:\n#   "), "{text}");
+    assert!(text.contains("#   llama3.1-70b-fp8: 19.7 s, published\n"), "{text}");
+    assert!(text.contains("), predicted\n"), "{text}");
+    fs::write(place.path().join("certify.campaign.toml"), &text).unwrap();
+    let planned = run(&["run", "certify.campaign.toml"]);
+    assert!(matches!(planned.code, Some(0 | 3)), "{}", planned.stderr);
+}
+
+#[test]
+fn the_command_of_a_secret_stays_on_one_line_of_a_narrow_terminal() {
+    let words = r#"["pass", "show", "wandb/teams/research/trainplan-on-alpha"]"#;
+    let place = place(CAMPAIGN, &CLUSTERS.replace(r#"["touch", "pwned"]"#, words));
+    let command = "\"$TRAINPLAN\" run a.campaign.toml --clusters clusters.toml --dry-run";
+    let shown = on_terminal(60, &format!("cd {} && {command} 2>/dev/null", place.path().display()));
+    let line = r#"  "pass" "show" "wandb/teams/research/trainplan-on-alpha""#;
+    assert!(shown.lines().any(|shown| shown == line), "{shown}");
 }
 
 #[test]

@@ -365,6 +365,19 @@ fn the_best_layouts_become_a_campaign_that_can_be_run() {
         text.split("[[run]]").skip(1).partition(|run| run.contains("-published\""));
     assert_eq!((searched.len(), searched.len() + published.len()), (3, runs.len()), "{text}");
     assert_eq!(published.is_empty(), !said.contains("also measures the published layout"), "{said}");
+    // Every layout that is measured is listed.
+    let value = |run: &str, key: &str| -> u64 {
+        let of_key = |line: &str| line.strip_prefix(key)?.strip_prefix(" = ")?.parse().ok();
+        run.lines().find_map(of_key).unwrap_or(1)
+    };
+    for run in &searched {
+        let is_run = |plan: &Value| {
+            ["tp", "pp", "cp", "vp", "mbs"]
+                .iter()
+                .all(|key| plan["chosen"][*key].as_u64() == Some(value(run, key)))
+        };
+        assert!(layouts.iter().any(is_run), "{run} is not in {best}");
+    }
     let of_variant = ["name = ", "vp = ", "pipeline-split = ", "time-limit = "];
     let mut layouts: Vec<String> = searched
         .iter()
@@ -397,8 +410,52 @@ fn a_campaign_measures_the_published_layout_too() {
         found.stderr
     );
     assert_eq!(text.matches("[[run]]").count(), 3, "{text}");
-    let (_, published) = text.rsplit_once("[[run]]").unwrap();
+    let (before, published) = text.rsplit_once("[[run]]").unwrap();
     assert!(published.contains("-published\"") && published.contains("time-limit = "), "{published}");
+    let explained = "# The published layout of llama3.1-70b/b200/";
+    assert_eq!(published.contains("style = \"megatron-lm\""), before.contains(explained), "{text}");
+}
+
+#[test]
+fn the_published_layout_runs_with_its_own_script_where_that_is_possible() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("measure.campaign.toml");
+    let question = [
+        "search",
+        "--model",
+        "llama3.1-405b",
+        "--gpu",
+        "h100",
+        "--gpus",
+        "512",
+        "--dtype",
+        "bf16",
+        "--lock",
+        "cp=1",
+        "--headroom",
+        "0",
+        "--top",
+        "1",
+        "--gbs",
+    ];
+    let write = |gbs: &str| {
+        let _ = fs::remove_file(&file);
+        let campaign = [gbs, "--campaign", file.to_str().unwrap(), "--cluster", "alpha"];
+        trainplan([&question[..], &campaign].concat());
+        fs::read_to_string(&file).unwrap()
+    };
+    let recipe = "llama3.1-405b/h100/bf16/512@25.04";
+    let text = write("256");
+    let (before, published) = text.rsplit_once("[[run]]").unwrap();
+    assert!(before.ends_with(&format!("# The published layout, with the script of {recipe}.\n")), "{text}");
+    assert!(published.contains(&format!("recipe = \"{recipe}\"")), "{text}");
+    assert!(!published.contains("style = ") && !published.contains("stack = "), "{text}");
+    // The script sets its own batch.
+    let text = write("512");
+    let (before, published) = text.rsplit_once("[[run]]").unwrap();
+    let is_explained =
+        before.contains(&format!("# The published layout of {recipe} with Megatron-LM, because"));
+    assert_eq!(is_explained, published.contains("style = \"megatron-lm\""), "{text}");
 }
 
 #[test]

@@ -158,6 +158,8 @@ fn every_mistake_in_a_stack_says_what_works() {
     };
     assert!(said("nanotrn:eager=no").contains("Did you mean nanotron? `trainplan stacks` lists all."));
     assert!(said("nanotron:eagr=no").contains("Did you mean eager? `trainplan stacks nanotron` lists all."));
+    let bridge = said("megatron-bridge-26.06:overlap_tp=yes");
+    assert!(bridge.contains("`trainplan stacks megatron-bridge-26.06` lists all."), "{bridge}");
     assert!(said("nanotron:eager=maybe").contains("must be yes or no, not \"maybe\""));
     assert!(said("nowhere.toml").contains("--stack nowhere.toml: The file can't be read: No such file"));
     let folder = tempfile::tempdir().unwrap();

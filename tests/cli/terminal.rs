@@ -6,7 +6,7 @@ use trainplan_tests::{binary, trainplan};
 const SEARCH: &str = "search --model llama3.1-70b --gpu h100,b200 --gpus 1024 --tokens 10T";
 
 /// Returns what a shell command prints on a terminal of this width. `$TRAINPLAN` is the binary.
-fn on_terminal(columns: usize, command: &str) -> String {
+pub(crate) fn on_terminal(columns: usize, command: &str) -> String {
     let output = Command::new("script")
         .args(["-qec", &format!("stty cols {columns}; {command}"), "/dev/null"])
         .env("TRAINPLAN", binary())

@@ -604,6 +604,7 @@ fn a_run_that_lost_a_node_is_retried_and_others_wait_for_its_success() {
     let [first, second] = ["tries/node", "tries/node~1"].map(|run| laptop.json(&["jobs", "show", run]));
     assert_ne!(first["id"], second["id"]);
     assert_eq!(second["result"], second["id"]);
+    assert_eq!((&second["retry"], &second["retries"]), (&1.into(), &1.into()));
     let then = summary_of(&events, "then")["jobs"][0].as_str().unwrap();
     assert_eq!(cluster.text(&format!("sacct -X -n -P -j {then} --format=NodeList")), "n4");
     assert_submitted_once(&cluster, 4);

@@ -3,6 +3,7 @@
 use super::output::{self, Format, FormatArg};
 use super::{Failure, note, parse, side_by_side, stack_file, validate};
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use trainplan_shared::benchmarks;
@@ -11,8 +12,10 @@ use trainplan_shared::calibration::{
     CalibrationFiles, Calibrator, ErrorSummary, Grouping, HeldOutErrors, HeldOutRow,
 };
 use trainplan_shared::estimate::{Anchors, Constants, Distance};
+use trainplan_shared::log::Status;
 use trainplan_shared::measurements::{self, Measurement};
 use trainplan_shared::range::ValueRange;
+use trainplan_shared::result::Report;
 use trainplan_shared::scenario::Scenario;
 use trainplan_shared::units::significant;
 
@@ -158,23 +161,23 @@ impl Args {
             }
         }
         let reports = if logs.is_empty() { Vec::new() } else { parse::reports(&logs) };
-        let scored: Vec<(&str, Scenario, f64)> = reports
-            .iter()
-            .filter_map(|report| {
-                let measured = report.step_time_s.as_ref().map(|stat| stat.mean);
-                match (measured, report.scenario.scenario()) {
-                    (Some(measured), Ok(scenario)) => Some((&*report.path, scenario, measured)),
-                    (None, _) => {
-                        note(&format!("{}: The log could not be scored.", report.path));
-                        None
-                    }
-                    (_, Err(_)) => {
-                        note(&format!("{}: The scenario of this run is unknown.", report.path));
-                        None
-                    }
+        let mut scored: Vec<(&str, Scenario, f64)> = Vec::new();
+        let mut left_out: BTreeMap<&str, usize> = BTreeMap::new();
+        for report in &reports {
+            match usable(report) {
+                Ok((scenario, step_time_s)) => scored.push((report.path.as_str(), scenario, step_time_s)),
+                Err((kind, why)) => {
+                    note(&format!("{}: {why}", report.path));
+                    *left_out.entry(kind).or_default() += 1;
                 }
-            })
-            .collect();
+            }
+        }
+        if !left_out.is_empty() {
+            let kinds: Vec<String> = left_out.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
+            let (count, all) = (reports.len() - scored.len(), reports.len());
+            let verb = if count == 1 { "was" } else { "were" };
+            note(&format!("{count} of {all} logs {verb} left out: {}.", kinds.join(", ")));
+        }
         runs.extend(scored.iter().map(|(name, scenario, step_time_s)| ClusterRun {
             name,
             inputs: scenario.inputs(),
@@ -204,6 +207,25 @@ impl Args {
                 }),
             ),
             Format::Table => cluster_table(&fit),
+        }
+    }
+}
+
+/// Returns the scenario and the step time of a run, in seconds. Only a scored run can show how its cluster differs from the
+/// estimate. Otherwise returns in a word or two why not, and a sentence that says so.
+fn usable(report: &Report) -> Result<(Scenario, f64), (&'static str, String)> {
+    if report.status != Status::Scored {
+        let status = report.status.title();
+        let reason = report.reason.as_deref().map_or_else(String::new, |reason| format!(" {reason}"));
+        return Err((status, format!("The run was left out, because its status is {status}.{reason}")));
+    }
+    match (report.scenario.scenario(), &report.step_time_s) {
+        (Ok(scenario), Some(stat)) => Ok((scenario, stat.mean)),
+        (Err(_), _) => {
+            Err(("unknown scenario", "The run was left out, because its scenario is unknown.".to_owned()))
+        }
+        (_, None) => {
+            Err(("no step time", "The run was left out, because its log has no step time.".to_owned()))
         }
     }
 }

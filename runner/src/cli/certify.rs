@@ -9,7 +9,7 @@ use serde::Serialize;
 use std::fs;
 use std::path::{Path, PathBuf};
 use trainplan_shared::campaign::{
-    Campaign, Certificate, CertifiedRun, Name, RunVerdict, certification, plan,
+    Campaign, Certificate, CertifiedRun, Name, Planned, RunReference, RunVerdict, certification, plan,
 };
 use trainplan_shared::catalog::{Catalog, Release};
 use trainplan_shared::field::Field;
@@ -49,7 +49,7 @@ pub(super) struct Args {
     /// How often each recipe runs
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
     repeats: u32,
-    /// Print the campaign file without submitting anything; `trainplan run` accepts it
+    /// Print the campaign file, with the reference of each run, without submitting anything; `trainplan run` accepts it
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
@@ -92,9 +92,6 @@ impl Args {
         let gpu = Catalog::embedded().gpu(gpu)?.id.as_str();
         let campaign = certification(&cluster.name, gpu, self.gpus, release, self.repeats)?;
         let text = campaign.to_text();
-        if self.dry_run {
-            return output::text(&text);
-        }
         // Planned as from a file, so that problems name its lines.
         let path = PathBuf::from(format!("{}.campaign.toml", campaign.name));
         let (campaign, lines) =
@@ -102,6 +99,9 @@ impl Args {
         let planned =
             plan(&campaign, &lines, &cluster, Ok).map_err(|found| profiles::mistakes(&path, &found))?;
         warn(&planned);
+        if self.dry_run {
+            return output::text(&format!("{}{text}", references(&planned)));
+        }
         let format = self.format.choose();
         let newest = || block_on(newest_round(&self.carry, &campaign.name, &cluster.name));
         let carried = match newest()? {
@@ -139,6 +139,17 @@ impl Args {
             _ => Err(Failure::RunFailed),
         }
     }
+}
+
+/// Returns what each run will be compared with, as comments of the campaign file.
+fn references(planned: &[Planned]) -> String {
+    let mut text = "# The step time that each run is compared with:\n".to_string();
+    for planned in planned {
+        let predicted = planned.predicted.estimate.step_time_s;
+        let reference = RunReference::of(planned.recipe.as_deref(), predicted);
+        text += &format!("#   {}: {}\n", planned.run.name, reference.in_words());
+    }
+    text
 }
 
 async fn newest_round(args: &CarryArgs, campaign: &Name, cluster: &Name) -> Result<Option<Round>, Failure> {

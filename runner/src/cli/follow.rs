@@ -1,8 +1,12 @@
-//! What a person asked for when following a round: the lines of the logs, and a command at the end of each run.
+//! What a person asked for when following a round: the lines of the logs, and a command or a webhook at the end of each
+//! run.
 
 use super::note;
+use super::webhook::{self, Webhook};
 use crate::conduct::{LiveRun, Observer, RunOutcome};
 use crate::journal::{Event, Round, Run};
+use reqwest::Url;
+use serde::Serialize;
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
@@ -20,16 +24,22 @@ pub(super) struct FollowArgs {
     /// _RUN, _RUN_ID, _WHY, _STEP_TIME_S, _MFU and _RESULT say more
     #[arg(long, value_name = "COMMAND")]
     on_end: Option<String>,
+    /// Post a JSON message to this address whenever a run ends, and when the round is over (docs/running.md describes
+    /// the messages)
+    #[arg(long, value_name = "URL", env = "TRAINPLAN_WEBHOOK", hide_env_values = true, value_parser = webhook::address)]
+    webhook: Option<Url>,
 }
 
-/// An observer that also prints the logs, and runs a command at the end of each run.
+/// An observer that also prints the logs, and runs a command or calls a webhook at the end of each run.
 pub(super) struct Follower<'a> {
     observer: &'a mut dyn Observer,
     log: Option<LogLines>,
     end: Option<EndCommand>,
+    webhook: Option<Webhook>,
 }
 
 impl<'a> Follower<'a> {
+    /// Returns a follower of a round. With a webhook, it needs a Tokio runtime.
     pub(super) fn new(args: &FollowArgs, round: &Round, observer: &'a mut dyn Observer) -> Follower<'a> {
         let end = args.on_end.as_ref().map(|command| EndCommand {
             command: command.clone(),
@@ -37,7 +47,11 @@ impl<'a> Follower<'a> {
             cluster: round.cluster.clone(),
             running: Vec::new(),
         });
-        Follower { observer, log: args.log.then(LogLines::default), end }
+        let webhook = args.webhook.as_ref().and_then(|url| {
+            let webhook = Webhook::new(url, round);
+            webhook.map_err(|why| observer.note(&why)).ok()
+        });
+        Follower { observer, log: args.log.then(LogLines::default), end, webhook }
     }
 
     /// Shows an event that happened before this process followed the round.
@@ -59,10 +73,26 @@ impl<'a> Follower<'a> {
         }
     }
 
-    /// Waits for the commands that still run, a minute at most.
-    pub(super) fn finish(&mut self) {
+    /// Tells the webhook that the round is over, if it is: then `over` has its runs. Waits for the commands that still run, a
+    /// minute at most, and for the messages that are not delivered yet, half a minute at most.
+    pub(super) async fn finish(&mut self, over: Option<&[Run]>) {
+        if let (Some(webhook), Some(runs)) = (&self.webhook, over) {
+            webhook.round_ended(runs);
+        }
         if let Some(end) = &mut self.end {
             end.finish();
+        }
+        if let Some(webhook) = &mut self.webhook {
+            for text in webhook.finish().await {
+                self.observer.note(&text);
+            }
+        }
+    }
+
+    /// Shows which messages the webhook did not take.
+    fn show_undelivered(&mut self) {
+        for text in self.webhook.as_mut().map(Webhook::news).unwrap_or_default() {
+            self.observer.note(&text);
         }
     }
 }
@@ -70,9 +100,16 @@ impl<'a> Follower<'a> {
 impl Observer for Follower<'_> {
     fn event(&mut self, run: &Run, at_ms: i64, event: &Event) {
         self.observer.event(run, at_ms, event);
-        if let (Some(end), Event::Stored { .. } | Event::Failed { .. }) = (&mut self.end, event) {
-            end.start(run, event);
+        if matches!(event, Event::Stored { .. } | Event::Failed { .. }) {
+            let ended = EndedRun::of(run, event);
+            if let Some(end) = &mut self.end {
+                end.start(&ended);
+            }
+            if let Some(webhook) = &self.webhook {
+                webhook.run_ended(&ended);
+            }
         }
+        self.show_undelivered();
     }
 
     fn tick(&mut self, runs: &[LiveRun]) {
@@ -83,6 +120,7 @@ impl Observer for Follower<'_> {
                 }
             }
         }
+        self.show_undelivered();
         self.observer.tick(runs);
     }
 
@@ -148,6 +186,55 @@ impl LogLines {
     }
 }
 
+/// What is told of a run that ended.
+#[derive(Debug, Serialize)]
+pub(super) struct EndedRun {
+    /// Its name, with its repeat and its retry.
+    pub(super) run: String,
+    run_id: String,
+    pub(super) outcome: &'static str,
+    /// Why it has no score, or what to know about the measurement.
+    pub(super) why: Option<String>,
+    pub(super) step_time_s: Option<f64>,
+    pub(super) mfu: Option<f64>,
+    /// The id of its result in the store.
+    result: Option<String>,
+    /// Which attempt it is, from 1.
+    attempt: u32,
+    /// The most attempts that the campaign allows.
+    attempts: u32,
+}
+
+impl EndedRun {
+    /// Returns what is told of a run by its last event.
+    pub(super) fn of(run: &Run, event: &Event) -> EndedRun {
+        let outcome = match RunOutcome::of(run) {
+            RunOutcome::Scored => "scored",
+            RunOutcome::Failed | RunOutcome::Open => "failed",
+        };
+        let mut ended = EndedRun {
+            run: run.plan.title(),
+            run_id: run.id.clone(),
+            outcome,
+            why: None,
+            step_time_s: None,
+            mfu: None,
+            result: None,
+            attempt: run.plan.retry.saturating_add(1),
+            attempts: run.plan.retries.saturating_add(1),
+        };
+        if let Some(Event::Parsed { reason, step_time_s, mfu, .. }) = &run.status.parsed {
+            (ended.why, ended.step_time_s, ended.mfu) = (reason.clone(), *step_time_s, *mfu);
+        }
+        match event {
+            Event::Failed { why } => ended.why = Some(why.clone()),
+            Event::Stored { result } => ended.result = Some(result.clone()),
+            _ => {}
+        }
+        ended
+    }
+}
+
 /// How long a command may run on after the round.
 const LONGEST: Duration = Duration::from_secs(60);
 
@@ -161,11 +248,7 @@ struct EndCommand {
 
 impl EndCommand {
     /// Starts the command for a run that is over. Its variables hold texts from logs, which no shell reads as code.
-    fn start(&mut self, run: &Run, event: &Event) {
-        let outcome = match RunOutcome::of(run) {
-            RunOutcome::Scored => "scored",
-            RunOutcome::Failed | RunOutcome::Open => "failed",
-        };
+    fn start(&mut self, ended: &EndedRun) {
         let mut command = Command::new("/bin/sh");
         command.args(["-c", &self.command]).stdin(Stdio::null()).stdout(io::stderr());
         let mut set = |name: &str, value: &str| {
@@ -173,28 +256,17 @@ impl EndCommand {
         };
         set("CAMPAIGN", &self.campaign);
         set("CLUSTER", &self.cluster);
-        set("RUN", &run.plan.title());
-        set("RUN_ID", &run.id);
-        set("OUTCOME", outcome);
-        let (mut why, mut step_time, mut mfu, mut result) = (None, None, None, None);
-        if let Some(Event::Parsed { reason, step_time_s, mfu: of_log, .. }) = &run.status.parsed {
-            (why, step_time, mfu) = (reason.clone(), *step_time_s, *of_log);
-        }
-        match event {
-            Event::Failed { why: failed } => why = Some(failed.clone()),
-            Event::Stored { result: stored } => result = Some(stored.clone()),
-            _ => {}
-        }
+        set("RUN", &ended.run);
+        set("RUN_ID", &ended.run_id);
+        set("OUTCOME", ended.outcome);
         let number = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
-        set("WHY", &why.unwrap_or_default());
-        set("STEP_TIME_S", &number(step_time));
-        set("MFU", &number(mfu));
-        set("RESULT", &result.unwrap_or_default());
+        set("WHY", ended.why.as_deref().unwrap_or_default());
+        set("STEP_TIME_S", &number(ended.step_time_s));
+        set("MFU", &number(ended.mfu));
+        set("RESULT", ended.result.as_deref().unwrap_or_default());
         match command.spawn() {
-            Ok(child) => self.running.push((run.plan.title(), child)),
-            Err(error) => {
-                note(&format!("The command of --on-end didn't start for {}: {error}", run.plan.title()));
-            }
+            Ok(child) => self.running.push((ended.run.clone(), child)),
+            Err(error) => note(&format!("The command of --on-end didn't start for {}: {error}", ended.run)),
         }
     }
 

@@ -43,6 +43,7 @@ mod upload;
 mod validate;
 mod verify_store;
 mod watch;
+mod webhook;
 
 use clap::{Parser, Subcommand};
 use exit::Exit;

@@ -72,8 +72,14 @@ pub(super) fn wide_table(
     numbers: &[usize],
     rows: impl IntoIterator<Item = Vec<String>>,
 ) -> Result<(), Failure> {
-    let rows: Vec<Vec<String>> = rows.into_iter().collect();
+    let mut rows: Vec<Vec<String>> = rows.into_iter().collect();
     let widths = terminal::width().and_then(|width| terminal::narrowed(header, &rows, numbers, width));
+    if let Some(widths) = &widths {
+        // The table itself would break a command at its spaces.
+        for (cell, width) in rows.iter_mut().flat_map(|row| row.iter_mut().zip(widths)) {
+            *cell = terminal::wrapped(cell, *width, &[]);
+        }
+    }
     let mut table = Table::new();
     table
         .load_style(presets::NOTHING)
@@ -120,10 +126,16 @@ pub(super) fn csv_table(table: &TextTable) -> Result<(), Failure> {
     text(&table.to_csv().map_err(|error| Failure::Format(error.to_string()))?)
 }
 
-/// Writes sentences and a line end. On a terminal, lines end between words.
+/// Writes sentences and a line end. On a terminal, lines end between words, but not in a command between backticks.
 pub(super) fn prose(text: &str) -> Result<(), Failure> {
+    prose_around(text, &[])
+}
+
+/// Writes sentences and a line end as [`prose`] does. Each text in `whole` stays on one line: a path or a command with
+/// spaces, which a user would copy.
+pub(super) fn prose_around(text: &str, whole: &[&str]) -> Result<(), Failure> {
     match terminal::width() {
-        Some(width) => text_line(&terminal::wrapped(text, width)),
+        Some(width) => text_line(&terminal::wrapped(text, width, whole)),
         None => text_line(text),
     }
 }

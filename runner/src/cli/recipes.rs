@@ -7,6 +7,7 @@ use serde::Serialize;
 use trainplan_shared::catalog::{Baseline, Catalog, Filter, Recipe, RecipeId, Release, Scaling};
 use trainplan_shared::convention::Convention;
 use trainplan_shared::field::Field;
+use trainplan_shared::launch::container_image;
 use trainplan_shared::metrics::DEFAULT_TOKENS;
 use trainplan_shared::metrics::Metrics;
 use trainplan_shared::precision::Dtype;
@@ -24,7 +25,7 @@ Examples:
   trainplan recipes --release 25.12 --scaling strong --format csv")]
 #[command(mut_arg("model", |flag| flag.value_name("ID").help("Model id, or a prefix of several ids")))]
 #[command(mut_arg("gpu", |flag| flag.help("GPU type (`trainplan gpus` lists all)")))]
-#[command(mut_arg("release", |flag| flag.help("Release, such as 25.12")))]
+#[command(mut_arg("release", |flag| flag.help("Release, such as 25.12, or latest")))]
 #[command(mut_arg("gpus", |flag| flag.help("Total number of GPUs")))]
 pub(super) struct Args {
     #[command(flatten)]
@@ -58,6 +59,8 @@ struct Row<'a> {
     pp: u32,
     cp: u32,
     ep: Option<u32>,
+    /// GPUs that share each expert; 1 without experts.
+    expert_tp: u32,
     vp: Option<u32>,
     dp: u32,
     mbs: u32,
@@ -66,6 +69,8 @@ struct Row<'a> {
     pipeline_split: String,
     proxy: bool,
     source: String,
+    /// The image in which the recipe's release runs it, such as `nemo:25.02.01`; none if it is not known.
+    container: Option<String>,
     note: &'a str,
     baseline: Option<BaselineRow>,
 }
@@ -125,9 +130,23 @@ impl Args {
                 output::json(&rows)
             }
             Format::Csv => output::csv_table(&RecipeColumn::csv(&recipes)),
-            Format::Table => output::text_table(RecipeColumn::terminal_table(&recipes)),
+            Format::Table => {
+                if recipes.iter().any(|recipe| is_computed(recipe)) {
+                    note(
+                        "where a release publishes a step time, but no MFU or days, they are computed from it, as \
+                         `trainplan metrics` does",
+                    );
+                }
+                let table = RecipeColumn::terminal_table(&recipes);
+                output::text_table(if recipes.is_empty() { table } else { table.without_empty_columns() })
+            }
         }
     }
+}
+
+/// Returns whether a table shows metrics that no document prints.
+fn is_computed(recipe: &Recipe) -> bool {
+    Catalog::embedded().baseline(&recipe.id).is_some_and(|baseline| baseline.printed_mfu().is_none())
 }
 
 fn row(recipe: &'static Recipe) -> Result<Row<'static>, Vec<Problem>> {
@@ -150,6 +169,7 @@ fn row(recipe: &'static Recipe) -> Result<Row<'static>, Vec<Problem>> {
         pp: degrees.pp,
         cp: degrees.cp,
         ep: recipe.printed_ep,
+        expert_tp: degrees.expert_tp,
         vp: (degrees.vp > 1).then_some(degrees.vp),
         dp: scenario.layout.dp(),
         mbs: recipe.mbs,
@@ -158,6 +178,7 @@ fn row(recipe: &'static Recipe) -> Result<Row<'static>, Vec<Problem>> {
         pipeline_split: degrees.split.to_string(),
         proxy,
         source: catalog.source_of(recipe).unwrap_or_default(),
+        container: container_image(&recipe.id),
         note: &recipe.note,
         baseline,
     })

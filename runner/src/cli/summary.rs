@@ -22,8 +22,13 @@ pub(super) struct Summary<'a> {
     repeats: u32,
     /// Which retry after a failure that passes; 0 for the first try.
     retry: u32,
+    /// How many retries the campaign allows.
+    retries: u32,
     #[serde(skip)]
     title: String,
+    /// Which attempt it is, in words; none for the first one.
+    #[serde(skip)]
+    attempt: Option<String>,
     id: &'a str,
     recipe: Option<&'a str>,
     outcome: RunOutcome,
@@ -154,7 +159,9 @@ impl<'a> Summary<'a> {
             repeat: run.plan.repeat,
             repeats: run.plan.repeats,
             retry: run.plan.retry,
+            retries: run.plan.retries,
             title: run.plan.title(),
+            attempt: run.plan.attempt_words(),
             id: &run.id,
             recipe: run.plan.recipe.as_deref(),
             outcome: RunOutcome::of(run),
@@ -267,7 +274,10 @@ pub(super) fn table(summaries: &[Summary]) -> Result<(), Failure> {
     let cells = |run: &Summary<'_>, column: &RunColumn| match column {
         RunColumn::Run => run.title.clone(),
         RunColumn::Jobs => run.jobs.join(", "),
-        RunColumn::State => run.state.clone(),
+        RunColumn::State => match &run.attempt {
+            Some(attempt) => format!("{}, {attempt}", run.state),
+            None => run.state.clone(),
+        },
         RunColumn::Queued => run.queue_s.map_or_else(|| "-".into(), watch::duration),
         RunColumn::GpuHours => run.gpu_hours.map_or_else(|| "-".into(), readable),
         RunColumn::StepTime => rounded(run.step_time_s),
@@ -314,6 +324,8 @@ pub(super) fn csv<'a>(summaries: impl Iterator<Item = &'a Summary<'a>>) -> Resul
         "speed_percent",
         "mfu",
         "why",
+        "attempt",
+        "attempts",
     ];
     let number = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
     let rows = summaries.map(|run| {
@@ -334,6 +346,8 @@ pub(super) fn csv<'a>(summaries: impl Iterator<Item = &'a Summary<'a>>) -> Resul
             number(run.speed_percent),
             number(run.mfu),
             run.why.unwrap_or_default().into(),
+            run.retry.saturating_add(1).to_string(),
+            run.retries.saturating_add(1).to_string(),
         ]
     });
     output::csv(header, rows)

@@ -1,6 +1,7 @@
 //! The width of the terminal, and how tables and sentences are fitted into it.
 
 use std::io::{self, IsTerminal as _};
+use std::ops::Range;
 use trainplan_shared::tables::CELL_PADDING;
 
 /// The fewest characters to which a text is narrowed in the middle of words.
@@ -22,6 +23,7 @@ pub(super) fn width() -> Option<usize> {
 /// Returns the widths to which the columns of a table are narrowed so that it fits into a terminal; none if it fits without.
 ///
 /// The widest columns become narrower first. A number never wraps, and a word only if the table would not fit otherwise.
+/// A path, a URL or a command never does, because a user copies it: with a long one, the table is wider than the terminal.
 pub(super) fn narrowed(
     header: &[String],
     rows: &[Vec<String>],
@@ -31,6 +33,8 @@ pub(super) fn narrowed(
     let cells = |place: usize| rows.iter().filter_map(move |row| row.get(place));
     let widest = |place: usize| cells(place).map(|cell| length(cell)).max().unwrap_or_default();
     let longest_word = |place: usize| cells(place).map(|cell| word_length(cell)).max().unwrap_or_default();
+    let longest_copied =
+        |place: usize| cells(place).map(|cell| copied_length(cell)).max().unwrap_or_default();
     let is_number = |place: usize| numbers.contains(&place);
     let titles = || header.iter().enumerate();
     let mut widths: Vec<usize> = titles().map(|(place, title)| widest(place).max(length(title))).collect();
@@ -47,8 +51,10 @@ pub(super) fn narrowed(
     }
     shrink(&mut widths, &unbroken, room);
     let broken = unbroken.iter().enumerate();
-    let broken: Vec<usize> =
-        broken.map(|(place, least)| if is_number(place) { *least } else { NARROWEST.min(*least) }).collect();
+    let narrowest = |place: usize, least: usize| NARROWEST.min(least).max(longest_copied(place));
+    let broken: Vec<usize> = broken
+        .map(|(place, least)| if is_number(place) { *least } else { narrowest(place, *least) })
+        .collect();
     shrink(&mut widths, &broken, room);
     Some(widths)
 }
@@ -65,13 +71,16 @@ fn shrink(widths: &mut [usize], least: &[usize], room: usize) {
 }
 
 /// Returns a text with line breaks between its words, for a terminal of this width. A further line is indented like its first.
-pub(super) fn wrapped(text: &str, terminal: usize) -> String {
+///
+/// A command between backticks stays on one line, and so do the texts in `whole`, such as paths with spaces. One that is
+/// wider than the terminal has a line of its own.
+pub(super) fn wrapped(text: &str, terminal: usize, whole: &[&str]) -> String {
     let wrap = |line: &str| {
         let words = line.trim_start_matches(' ');
         let indent = " ".repeat(line.len() - words.len());
         let mut wrapped = indent.clone();
         let mut column = indent.len();
-        for (place, word) in words.split(' ').enumerate() {
+        for (place, word) in pieces(words, whole).into_iter().enumerate() {
             let length = length(word);
             if place > 0 && column + 1 + length > terminal {
                 wrapped.push('\n');
@@ -89,13 +98,42 @@ pub(super) fn wrapped(text: &str, terminal: usize) -> String {
     text.split('\n').map(wrap).collect::<Vec<_>>().join("\n")
 }
 
+/// Splits a line at its spaces, except in commands between backticks and in the texts of `whole`.
+fn pieces<'t>(line: &'t str, whole: &[&str]) -> Vec<&'t str> {
+    let mut kept: Vec<Range<usize>> = Vec::new();
+    let ticks: Vec<usize> = line.match_indices('`').map(|(place, _)| place).collect();
+    for pair in ticks.chunks_exact(2) {
+        kept.push(pair[0]..pair[1]);
+    }
+    for text in whole.iter().filter(|text| !text.is_empty()) {
+        kept.extend(line.match_indices(*text).map(|(start, text)| start..start + text.len()));
+    }
+    let mut pieces = Vec::new();
+    let mut start = 0;
+    for (place, space) in line.match_indices(' ') {
+        if !kept.iter().any(|range| range.contains(&place)) {
+            pieces.push(&line[start..place]);
+            start = place + space.len();
+        }
+    }
+    pieces.push(&line[start..]);
+    pieces
+}
+
 fn length(text: &str) -> usize {
     text.chars().count()
 }
 
-/// Returns the length of the longest word.
+/// Returns the length of the longest word, or command between backticks.
 fn word_length(text: &str) -> usize {
-    text.split(' ').map(length).max().unwrap_or_default()
+    pieces(text, &[]).into_iter().map(length).max().unwrap_or_default()
+}
+
+/// Returns the length of the longest piece that a user would copy: a path, a URL, or a command between backticks; 0
+/// without one.
+fn copied_length(text: &str) -> usize {
+    let copied = pieces(text, &[]).into_iter().filter(|piece| piece.contains(['/', '`']));
+    copied.map(length).max().unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -123,11 +161,40 @@ mod tests {
     }
 
     #[test]
+    fn a_path_or_a_command_in_a_table_stays_whole() {
+        let header = texts(["check", "seen"]);
+        let narrowed = |seen: &str| {
+            let rows = [texts(["release 25.04", seen])];
+            narrowed(&header, &rows, &[], 30)
+        };
+        assert_eq!(narrowed("/lustre/llmb/recipes/llama3.1 is missing"), Some(vec![7, 29]));
+        assert_eq!(narrowed("use `sinfo --summarize` to see them"), Some(vec![8, 19]));
+        assert_eq!(narrowed("see https://results.example/runs/7"), Some(vec![7, 30]));
+        assert_eq!(narrowed("a-word-that-nobody-has-to-copy"), Some(vec![7, 20]));
+    }
+
+    #[test]
     fn sentences_are_wrapped_between_words() {
+        let wrapped = |text, terminal| wrapped(text, terminal, &[]);
         assert_eq!(wrapped("Two GPUs take 9 days.", 80), "Two GPUs take 9 days.");
         assert_eq!(wrapped("Two GPUs take 9 days.", 13), "Two GPUs take\n9 days.");
         assert_eq!(wrapped("\n  one two three", 10), "\n  one two\n  three");
         assert_eq!(wrapped("unbreakable", 4), "unbreakable");
         assert_eq!(wrapped("", 4), "");
+    }
+
+    #[test]
+    fn what_a_user_copies_stays_on_one_line() {
+        let command = "To cancel it, use `trainplan jobs cancel llama-8b`. Or wait.";
+        let expected = "To cancel it, use\n`trainplan jobs cancel llama-8b`.\nOr wait.";
+        assert_eq!(wrapped(command, 35, &[]), expected);
+        // A command that is wider than the terminal has a line of its own.
+        assert_eq!(wrapped(command, 20, &[]), expected);
+        let path = "/home/me/my runs/7.log.zst";
+        assert_eq!(
+            wrapped(&format!("  Local copy: {path}"), 30, &[path]),
+            format!("  Local copy:\n  {path}")
+        );
+        assert_eq!(wrapped("one ` two three", 8, &[""]), "one `\ntwo\nthree");
     }
 }

@@ -130,6 +130,7 @@ fn carried(run: &Run, round: &Round) -> CampaignRun {
     let time = |seconds: Option<i64>| {
         seconds.and_then(|seconds| Timestamp::from_second(seconds).ok()).map(|time| time.to_string())
     };
+    let is_retried = run.plan.retries > 0;
     let jobs = run.status.jobs.iter().enumerate().map(|(place, (id, seen))| {
         let seen = seen.as_ref();
         SlurmJob {
@@ -144,6 +145,8 @@ fn carried(run: &Run, round: &Round) -> CampaignRun {
             started: time(seen.and_then(|seen| seen.started)),
             ended: time(seen.and_then(|seen| seen.ended)),
             nodes: seen.and_then(|seen| seen.nodes.clone()),
+            attempt: is_retried.then(|| run.plan.retry.saturating_add(1)),
+            attempts: is_retried.then(|| run.plan.retries.saturating_add(1)),
         }
     });
     CampaignRun {
@@ -154,5 +157,27 @@ fn carried(run: &Run, round: &Round) -> CampaignRun {
         jobs: jobs.collect(),
         launch: run.plan.launched.clone(),
         plan: run.plan.predicted.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::journal::tests::{plan, round};
+    use crate::journal::{Plan, RunStatus};
+
+    #[test]
+    fn a_result_says_which_attempt_it_is_where_retries_are_allowed() {
+        let attempt = |retries: u32, retry: u32| {
+            let status = RunStatus { jobs: vec![("7".into(), None)], ..RunStatus::default() };
+            let plan = Plan { retries, retry, ..plan("llama-8b") };
+            let words = plan.attempt_words();
+            let run = Run { id: "a".into(), round: "r".into(), plan, status };
+            let job = carried(&run, &round("r")).jobs.remove(0);
+            (job.attempt, job.attempts, words)
+        };
+        assert_eq!(attempt(0, 0), (None, None, None));
+        assert_eq!(attempt(2, 0), (Some(1), Some(3), None));
+        assert_eq!(attempt(2, 1), (Some(2), Some(3), Some("attempt 2 of 3".into())));
     }
 }

@@ -212,6 +212,13 @@ impl Plan {
         title
     }
 
+    /// Returns which attempt it is and how many the campaign allows, in words: `attempt 2 of 3`. None for the first one.
+    pub(crate) fn attempt_words(&self) -> Option<String> {
+        (self.retry > 0).then(|| {
+            format!("attempt {} of {}", self.retry.saturating_add(1), self.retries.saturating_add(1))
+        })
+    }
+
     /// Returns whether another run is a later try of the same repeat.
     pub(crate) fn is_retried_by(&self, other: &Plan) -> bool {
         (&self.name, self.repeat) == (&other.name, other.repeat) && self.retry < other.retry

@@ -4,7 +4,7 @@
 //! GPU count, or, where nothing is published, the prediction.
 
 use super::{Campaign, Name, Run, Settings};
-use crate::catalog::{Catalog, Recipe, ReferenceClass, Release};
+use crate::catalog::{Catalog, Recipe, Reference, ReferenceClass, Release};
 use crate::estimate::Interval;
 use crate::field::Field;
 use crate::problem::Problem;
@@ -97,7 +97,12 @@ impl RunReference {
     pub fn of(recipe: Option<&str>, predicted: Interval) -> RunReference {
         let catalog = Catalog::embedded();
         let recipe = recipe.and_then(|id| catalog.recipe(id).ok());
-        match recipe.and_then(|recipe| catalog.reference(recipe)) {
+        RunReference::new(recipe.and_then(|recipe| catalog.reference(recipe)), predicted)
+    }
+
+    /// Returns a published result as the reference, or the prediction if there is none.
+    pub fn new(published: Option<Reference>, predicted: Interval) -> RunReference {
+        match published {
             None => RunReference::Predicted { step_time_s: predicted },
             Some(reference) => {
                 let step_time_s = reference.baseline.step_time_s;
@@ -112,7 +117,7 @@ impl RunReference {
     }
 
     /// Returns its step time, in seconds.
-    fn step_time_s(self) -> f64 {
+    pub fn step_time_s(self) -> f64 {
         match self {
             RunReference::Published { step_time_s } | RunReference::WeakScaled { step_time_s, .. } => {
                 step_time_s
@@ -129,7 +134,8 @@ impl RunReference {
         }
     }
 
-    fn in_words(self) -> String {
+    /// Returns its step time and where it comes from: `12.4 s, published`.
+    pub fn in_words(self) -> String {
         match self {
             RunReference::Published { step_time_s } => format!("{} s, published", readable(step_time_s)),
             RunReference::WeakScaled { step_time_s, gpus } => {

@@ -22,8 +22,11 @@ pub use sources::{Collection, is_unnamed_shape, measured_model_title};
 
 use crate::data_file::embedded;
 use crate::field::Field;
+use crate::message;
+use crate::message::Setting;
 use crate::precision::Dtype;
 use crate::problem::Problem;
+use crate::units::group_digits;
 use std::sync::LazyLock;
 
 /// GPUs, models, documents, recipes and baselines.
@@ -128,12 +131,26 @@ impl Catalog {
 
     fn unknown_recipe(&self, id: &str) -> Problem {
         let with_release = id.contains('@');
-        let known: Vec<String> = self
-            .recipes()
-            .iter()
-            .map(|recipe| if with_release { recipe.id.to_string() } else { recipe.id.without_release() })
-            .collect();
-        Problem::unknown(Field::Recipe, id, known.iter().map(String::as_str))
+        let name = |recipe: &Recipe| match with_release {
+            true => recipe.id.to_string(),
+            false => recipe.id.without_release(),
+        };
+        let known: Vec<String> = self.recipes().iter().map(name).collect();
+        let problem = Problem::unknown(Field::Recipe, id, known.iter().map(String::as_str));
+        // A proxy has fewer layers, and doesn't scale.
+        let scalable = self.recipes().iter().filter(|recipe| recipe.scaling.is_some()).map(name);
+        match recipes::of_nearest_size(id, scalable) {
+            None => problem,
+            Some((gpus, nearest)) => {
+                let count = group_digits(f64::from(gpus));
+                let scale = message![
+                    format!(" To scale a recipe to {count} GPUs, set "),
+                    Setting::new(Field::Gpus, gpus),
+                    "."
+                ];
+                Problem { closest: Some(nearest), message: problem.message.and(scale), ..problem }
+            }
+        }
     }
 
     /// Returns the published result of a recipe.
@@ -244,7 +261,19 @@ mod tests {
 
     #[test]
     fn an_unknown_recipe_names_the_nearest() {
-        let problem = Catalog::embedded().recipe("llama3.1-405b/h100/fp8/500").unwrap_err();
+        for (id, nearest) in [
+            ("llama3.1-405b/h100/fp8/500", "llama3.1-405b/h100/fp8/512"),
+            // The 128 GPUs of release 25.04 run a proxy.
+            ("llama3.1-405b/h100/fp8/200", "llama3.1-405b/h100/fp8/512"),
+            ("llama3.1-405b/gb300/bf16/2048@bridge-main", "llama3.1-405b/gb300/bf16/256@bridge-main"),
+            ("llama3.1-405b/h100/fp8/3000@25.04", "llama3.1-405b/h100/fp8/2048@25.04"),
+        ] {
+            let problem = Catalog::embedded().recipe(id).unwrap_err();
+            assert_eq!(problem.closest.as_deref(), Some(nearest), "{id}");
+            assert!(problem.to_string().contains(" GPUs, set --gpus "), "{problem}");
+        }
+        let problem = Catalog::embedded().recipe("lama3.1-405b/h100/fp8/512").unwrap_err();
         assert_eq!(problem.closest.as_deref(), Some("llama3.1-405b/h100/fp8/512"));
+        assert!(!problem.to_string().contains("--gpus"), "{problem}");
     }
 }

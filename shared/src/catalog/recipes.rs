@@ -174,6 +174,29 @@ impl Recipe {
     }
 }
 
+/// Returns the number of GPUs in the text of a recipe's id, and of `known` ids the one that differs only in it and is nearest, by ratio.
+/// None if there is none.
+pub(super) fn of_nearest_size(id: &str, known: impl Iterator<Item = String>) -> Option<(u32, String)> {
+    let wanted = id.trim().to_ascii_lowercase();
+    let (gpus, rest) = split_size(&wanted).filter(|(gpus, _)| *gpus > 0)?;
+    let ratio = |size: u32| f64::from(size.max(gpus)) / f64::from(size.min(gpus).max(1));
+    let of_series = known.filter_map(|name| {
+        let (size, other) = split_size(&name)?;
+        (other == rest).then(|| ratio(size)).map(|ratio| (ratio, name))
+    });
+    let (_, nearest) = of_series.min_by(|one, other| one.0.total_cmp(&other.0))?;
+    Some((gpus, nearest))
+}
+
+/// Splits the text of a recipe's id into the number of GPUs and what is before and after it.
+fn split_size(id: &str) -> Option<(u32, [&str; 2])> {
+    let (slash, _) = id.match_indices('/').nth(2)?;
+    let (before, rest) = id.split_at(slash + 1);
+    let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, after) = rest.split_at(digits);
+    Some((number.parse().ok()?, [before, after]))
+}
+
 /// A line of recipes.csv: one recipe for each precision and GPU count.
 #[derive(Debug)]
 pub(super) struct MatrixRow {

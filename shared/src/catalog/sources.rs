@@ -64,9 +64,10 @@ impl MeasuredModel {
 
 /// Returns the name of a measured model for people. An unknown id is its own name.
 pub fn measured_model_title(id: &str) -> &str {
-    match Catalog::embedded().model(id) {
-        Ok(model) => &model.title,
-        Err(_) => MeasuredModel::of(id).map_or(id, |model| &model.title),
+    // Not `Catalog::model`, which looks for similar names: a calibration asks millions of times.
+    match Catalog::embedded().models().iter().find(|model| model.id == id) {
+        Some(model) => &model.title,
+        None => MeasuredModel::of(id).map_or(id, |model| &model.title),
     }
 }
 

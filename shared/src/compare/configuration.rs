@@ -1,8 +1,11 @@
 //! The configurations of runs, with the differences first.
 
 use super::workload::value;
+use crate::decimal::parse_decimal;
 use crate::field::Field;
+use crate::log::Span;
 use crate::result::{RunResult, ViewedRun};
+use crate::units::one_decimal;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -21,6 +24,26 @@ pub struct ConfigurationRow {
     pub values: Vec<Option<String>>,
     /// Whether the runs have different values.
     pub differs: bool,
+}
+
+/// The end of the label of a value in bytes.
+const BYTES: &str = ", bytes";
+
+impl ConfigurationRow {
+    /// Returns the row for people: memory in GiB, where programs read bytes.
+    #[must_use]
+    pub fn readable(&self) -> Self {
+        let gib = |bytes: f64| one_decimal(bytes / f64::from(1 << 30));
+        let converted = |value: &Option<String>| match value {
+            Some(bytes) => parse_decimal(bytes).map(|bytes| Some(gib(bytes))),
+            None => Some(None),
+        };
+        let converted: Option<Vec<Option<String>>> = self.values.iter().map(converted).collect();
+        match self.label.strip_suffix(BYTES).zip(converted) {
+            Some((memory, values)) => Self { label: format!("{memory}, GiB"), values, ..self.clone() },
+            None => self.clone(),
+        }
+    }
 }
 
 /// A group of keys, in display order.
@@ -106,7 +129,7 @@ fn settings(run: &RunResult, seen: &ViewedRun<'_>) -> Vec<(RowPlace, String, Str
         (ConfigurationGroup::Log, "experiment", named),
         (ConfigurationGroup::Log, "job_id", run.name.job_id.map(|job| job.to_string())),
         (ConfigurationGroup::Log, "planned_last_step", log.planned_last.map(|last| last.to_string())),
-        (ConfigurationGroup::Log, "window", seen.report.window.map(|window| window.to_string())),
+        (ConfigurationGroup::Log, "window", seen.report.window.map(Span::words)),
         (ConfigurationGroup::Log, "restarts", Some(log.restarts.to_string())),
         (ConfigurationGroup::Log, "profiled", Some(yes_or_no(log.profiled || run.name.profiled))),
         (ConfigurationGroup::Log, "nccl_traced", Some(yes_or_no(log.traced || run.name.traced))),
@@ -196,7 +219,26 @@ fn words(key: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::words;
+    use super::{ConfigurationGroup, ConfigurationRow, words};
+
+    #[test]
+    fn people_read_memory_in_gib() {
+        let row = |label: &str, value: &str| ConfigurationRow {
+            group: ConfigurationGroup::Plan,
+            key: "plan.memory_bytes".to_owned(),
+            label: label.to_owned(),
+            values: vec![Some(value.to_owned()), None],
+            differs: true,
+        };
+        let memory = row(&words("plan.memory_bytes"), "64424509440.0").readable();
+        assert_eq!(memory.label, "Memory needed per GPU, GiB");
+        assert_eq!(memory.values, [Some("60.0".to_owned()), None]);
+        assert_eq!((memory.key.as_str(), memory.differs), ("plan.memory_bytes", true));
+        // Everything else stays as it is.
+        for other in [row("Steps to run", "50"), row("Memory of a GPU, bytes", "much")] {
+            assert_eq!(other.readable(), other);
+        }
+    }
 
     #[test]
     fn every_key_has_a_label() {

@@ -106,6 +106,14 @@ impl Curve {
     }
 }
 
+/// Returns the largest value that three consecutive points of a curve reach or exceed; none with fewer points. A chart shows
+/// it, while it may leave out larger values: one or two points far above the others, such as the first step.
+#[must_use]
+pub fn sustained_peak(values: &[f64]) -> Option<f64> {
+    let least = |points: &[f64]| points.iter().copied().fold(f64::INFINITY, f64::min);
+    values.windows(3).map(least).max_by(f64::total_cmp)
+}
+
 /// Returns the smallest and the largest value of each section, with as many sections as fit.
 fn thin(all: Vec<(u64, f64)>, points: usize) -> Vec<(u64, f64)> {
     let sections = (points / 2).max(1);
@@ -139,6 +147,12 @@ mod tests {
         assert_eq!(thin(all.clone(), 10), all);
         assert_eq!(thin(all, 9), [(0, 1.0), (3, 1.0), (6, 1.0), (9, 1.0)]);
         assert_eq!(thin(Vec::new(), 0), []);
+    }
+
+    #[test]
+    fn a_peak_is_sustained_by_three_points() {
+        assert_eq!(sustained_peak(&[9.0, 1.0, 8.0, 7.0, 1.0, 5.0, 6.0, 5.5, 1.0]), Some(5.0));
+        assert_eq!(sustained_peak(&[9.0, 8.0]), None);
     }
 
     proptest! {

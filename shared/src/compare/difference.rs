@@ -5,7 +5,7 @@ use super::verdict::Verdict;
 use super::workload::{Workload, WorkloadDifference};
 use super::{ComparisonOptions, RunFigures};
 use crate::field::Field;
-use crate::log::Status;
+use crate::log::{Status, Window};
 use crate::result::NOT_SCORED;
 use crate::statistics::{LEVEL, MeanDifference, RepeatSpread, RunMean, Sample};
 use serde::{Deserialize, Serialize};
@@ -118,15 +118,20 @@ impl Difference {
 /// Returns how the intervals are computed.
 fn method(options: &ComparisonOptions, run_to_run: Option<RunToRun>, is_included: bool) -> String {
     let steps = match options.view.window {
-        Some(window) => format!("steps {window}"),
+        Some(Window::Last) => "the last step".to_owned(),
+        Some(Window::Labels(span)) => span.with_noun(),
         None => format!("all steps after a warm-up of {} (at most half)", options.warm_up_steps),
     };
     let level = 100.0 * LEVEL;
     match run_to_run {
-        Some(RunToRun { percent, runs, freedom }) if is_included => format!(
-            "{level:.0} % confidence interval over {steps}, from the means of repeats (random effects, Student's t with \
-             {freedom:.0} degrees of freedom). Run-to-run variation of {percent:.2} %, from {runs} runs, is included."
-        ),
+        Some(RunToRun { percent, runs, freedom }) if is_included => {
+            let noun = if (freedom - 1.0).abs() < 0.5 { "degree" } else { "degrees" };
+            format!(
+                "{level:.0} % confidence interval over {steps}, from the means of repeats (random effects, Student's t \
+                 with {freedom:.0} {noun} of freedom). Run-to-run variation of {percent:.2} %, from {runs} runs, is \
+                 included."
+            )
+        }
         Some(RunToRun { percent, .. }) => format!(
             "Welch's {level:.0} % confidence interval over {steps}, corrected for autocorrelation. The means of these runs \
              vary by {percent:.2} %. That is not included, because all of them have the same settings: differences between \
@@ -225,9 +230,12 @@ impl RunPair<'_> {
             && options.view.window.is_none()
             && scored
         {
+            let words = |item: &RunFigures| item.window_words().unwrap_or_default();
             notes.push(format!(
-                "Scored over steps {other}, the reference over {one}. The difference is taken over all steps after the \
-                 warm-up."
+                "The scores use different steps: {} here, {} in the reference. The difference is taken over all steps \
+                 after the warm-up.",
+                words(item),
+                words(reference)
             ));
         }
         if let (Some(one), Some(other)) = (reference.convention, item.convention)
@@ -250,4 +258,30 @@ fn effect_size(from: &Sample, to: &Sample) -> Option<f64> {
     let ((one, of_one), (other, of_other)) = (share(from)?, share(to)?);
     let pooled = ((one * of_one + other * of_other) / (of_one + of_other)).sqrt();
     (pooled > 0.0).then(|| (to.mean - from.mean) / pooled)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::result::View;
+
+    #[test]
+    fn the_method_counts_degrees_and_names_steps_as_people_do() {
+        let of = |window: Option<&str>, freedom: f64| {
+            let window = window.map(|window| window.parse().unwrap());
+            let view = View { window, ..View::default() };
+            let options = ComparisonOptions { view, ..ComparisonOptions::default() };
+            method(&options, Some(RunToRun { percent: 0.5, runs: 3, freedom }), true)
+        };
+        let expected = "95 % confidence interval over step 49, from the means of repeats (random effects, Student's t \
+                        with 1 degree of freedom). Run-to-run variation of 0.50 %, from 3 runs, is included.";
+        assert_eq!(of(Some("49-49"), 1.0), expected);
+        let several = of(Some("35-44"), 2.0);
+        assert!(
+            several.contains("over steps 35–44, ") && several.contains("2 degrees of freedom"),
+            "{several}"
+        );
+        assert!(of(Some("last"), 2.0).contains("over the last step, "));
+        assert!(of(None, 2.0).contains("over all steps after a warm-up of 10 (at most half), "));
+    }
 }

@@ -157,6 +157,13 @@ impl RunFigures {
         }
     }
 
+    /// Returns the scored window for people: `35–44`, `49`.
+    #[must_use]
+    pub fn window_words(&self) -> Option<String> {
+        let (first, last) = self.window.as_ref()?.split_once('-')?;
+        Some(if first == last { first.to_owned() } else { format!("{first}–{last}") })
+    }
+
     /// Returns the tokens per step and GPU.
     pub(super) fn tokens_per_gpu(&self) -> Option<f64> {
         Some(self.tokens_per_s_per_gpu? * self.step_time_s?.mean)

@@ -24,6 +24,7 @@
 //! assert!(change.low.unwrap() > 4.9 && change.high.unwrap() < 5.1);
 //! ```
 
+mod brief;
 mod configuration;
 mod curves;
 mod difference;
@@ -32,8 +33,9 @@ mod mapping;
 mod verdict;
 mod workload;
 
+pub use brief::BriefLabels;
 pub use configuration::{ConfigurationGroup, ConfigurationRow};
-pub use curves::{Curve, Curves, ReferenceLevel, ReferenceLevelKind};
+pub use curves::{Curve, Curves, ReferenceLevel, ReferenceLevelKind, sustained_peak};
 pub use difference::{Difference, RunComparison, RunToRun};
 pub use item::{RunFigures, SteadySteps};
 pub use mapping::{PooledDifference, PooledRuns};
@@ -160,6 +162,12 @@ impl Comparison {
             [first, _, ..] => &first.label,
             _ => self.items.first().map_or("", |item| &item.label),
         }
+    }
+
+    /// Returns the brief labels of the runs, for sentences after the first that name them.
+    #[must_use]
+    pub fn brief_labels(&self) -> BriefLabels {
+        BriefLabels::of(self.items.iter().map(|item| item.label.as_str()))
     }
 
     /// Returns the verdicts: on each mapping, and on each run of none. If only one mapping, or none, has repeats, on each

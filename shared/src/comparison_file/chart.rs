@@ -1,6 +1,6 @@
 //! Line charts as inline SVG, in the colours of the page.
 
-use crate::compare::{Curve, ReferenceLevel, ReferenceLevelKind};
+use crate::compare::{Curve, ReferenceLevel, ReferenceLevelKind, sustained_peak};
 use crate::text::html as escaped;
 use crate::units::significant;
 use std::fmt::Write as _;
@@ -162,13 +162,14 @@ impl CurveChart<'_> {
     }
 
     /// Returns the scales, and the number of values above the upper end. A few values far above the others, such as the
-    /// first step, are left out: at most 5 %.
+    /// first step, are left out: at most 5 %, and at most two consecutive ones of a curve.
     fn scales(&self) -> Option<(AxisScale, AxisScale, usize)> {
         let steps = || self.curves.iter().flat_map(|curve| &curve.steps).map(|step| *step as f64);
         let mut values: Vec<f64> = self.curves.iter().flat_map(|curve| &curve.values).copied().collect();
         values.sort_by(f64::total_cmp);
         let (least, most) = (*values.first()?, *values.last()?);
-        let usual = *values.get(values.len() * 19 / 20)?;
+        let sustained = self.curves.iter().filter_map(|curve| sustained_peak(&curve.values));
+        let usual = sustained.fold(*values.get(values.len() * 19 / 20)?, f64::max);
         let levels = self.levels.iter().map(|level| level.step_time_s);
         let (low, high) = levels.fold((least, usual), |(low, high), level| (low.min(level), high.max(level)));
         let high = if most > high + 2.0 * (high - low) { high } else { high.max(most) };
@@ -239,5 +240,23 @@ mod tests {
         assert_eq!(outliers, 1);
         assert!(y.from.1 < 11.0, "{y:?}");
         assert!(CurveChart { curves: &[], ..chart }.to_html().is_empty());
+    }
+
+    #[test]
+    fn consecutive_slow_steps_are_on_the_scale() {
+        let curve = |item: usize| {
+            let time = |step: u64| match step {
+                0 => 90.0,
+                36..=38 if item == 0 => 13.5,
+                _ => 10.0 + (step % 3) as f64 / 10.0,
+            };
+            Curve { item, steps: (0..50).collect(), values: (0..50).map(time).collect() }
+        };
+        let curves = [0, 1, 2].map(curve);
+        let labels = ["one", "two", "three"];
+        let chart = CurveChart { title: "Step time, s", curves: &curves, levels: &[], labels: &labels };
+        let (_, y, outliers) = chart.scales().unwrap();
+        assert_eq!(outliers, 3, "the first steps");
+        assert!((13.5..20.0).contains(&y.from.1), "{y:?}");
     }
 }

@@ -72,9 +72,10 @@ impl ComparisonDocument<'_> {
 
     /// Returns the settings: those that differ, and, folded, those that agree.
     fn settings(&self) -> String {
-        let (differing, equal): (Vec<&ConfigurationRow>, Vec<&ConfigurationRow>) =
-            self.comparison.configuration.iter().partition(|setting| setting.differs);
-        let of = |caption: &str, settings: &[&ConfigurationRow]| {
+        let settings = self.comparison.configuration.iter().map(ConfigurationRow::readable);
+        let (differing, equal): (Vec<ConfigurationRow>, Vec<ConfigurationRow>) =
+            settings.partition(|setting| setting.differs);
+        let of = |caption: &str, settings: &[ConfigurationRow]| {
             let labels = self.comparison.items.iter().map(|item| (escaped(&item.label), false));
             let rows = settings.iter().map(|setting| {
                 let name = format!("{}: {}", setting.group.title(), setting.label);

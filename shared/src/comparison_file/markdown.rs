@@ -45,10 +45,10 @@ impl ComparisonDocument<'_> {
 
     /// Returns the settings that differ, if any do.
     fn differing(&self) -> Option<String> {
-        let differing: Vec<&ConfigurationRow> =
-            self.comparison.configuration.iter().filter(|setting| setting.differs).collect();
+        let differing = self.comparison.configuration.iter().filter(|setting| setting.differs);
+        let differing: Vec<ConfigurationRow> = differing.map(ConfigurationRow::readable).collect();
         let labels = self.comparison.items.iter().map(|item| item.label.as_str());
-        let row = |setting: &&ConfigurationRow| {
+        let row = |setting: &ConfigurationRow| {
             let name = format!("{}: {}", setting.group.title(), setting.label);
             let values = setting.values.iter().map(|value| markdown(value.as_deref().unwrap_or("–")));
             std::iter::once(markdown(&name)).chain(values).collect()

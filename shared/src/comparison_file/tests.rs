@@ -44,6 +44,8 @@ fn both_formats_have_the_verdict_the_figures_and_the_settings() {
     for text in ["+5.00 %", "SHA-256 of the log", "12.003", "corrected for autocorrelation"] {
         assert!(html.contains(text) && markdown.contains(text), "{text}: {markdown}");
     }
+    assert!(html.contains("<th scope=\"row\">Log: Window</th><td>49</td><td>49</td>"), "{html}");
+    assert!(!html.contains("49-49") && !markdown.contains("49-49"), "{markdown}");
     // The charts have both curves and the published level.
     let charts: Vec<&str> = html.split("<figure>").skip(1).collect();
     assert_eq!(charts.len(), 2, "step time and loss");

@@ -4,6 +4,7 @@
 //! entry with a count, because every rank reports a hang several times.
 
 use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
 
 use memchr::memmem;
 use serde::{Deserialize, Serialize};
@@ -11,8 +12,17 @@ use serde::{Deserialize, Serialize};
 use super::hit::Hit;
 use super::text::{excerpt, label};
 
-/// The most ranks that a failure lists.
-const MOST_RANKS: usize = 64;
+/// The most ranks that a failure lists: as many as a store accepts.
+const MOST_RANKS: usize = 1000;
+
+/// The most ranks that a failure listed before version 4 of the parser.
+const MOST_RANKS_OF_VERSION_3: usize = 64;
+
+/// The most ranges of ranks that a sentence names.
+const MOST_RANGES: usize = 16;
+
+/// The most reporting ranks that a sentence names.
+const MOST_NAMED: usize = 8;
 
 /// The most characters of the first line that are kept.
 const MOST_TEXT: usize = 240;
@@ -30,7 +40,7 @@ pub struct Failure {
     pub offset: u64,
     /// The offset of the signature in the last of these lines, in bytes.
     pub last_offset: u64,
-    /// The ranks that the lines name, at most 64.
+    /// The ranks that the lines name, at most 1,000.
     pub ranks: BTreeSet<u64>,
     /// The first line, shortened.
     pub text: String,
@@ -39,6 +49,133 @@ pub struct Failure {
     /// The name of the file, if it is not the log but one beside it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
+}
+
+impl Failure {
+    /// Returns a sentence that names the ranks of a hang that reported no timeout, of `gpus` ranks in a log that this version
+    /// of the parser read. The others may have waited for them.
+    ///
+    /// None if fewer than half of the ranks reported one: then the operation had fewer participants, or the job ended before
+    /// the others reported.
+    pub(crate) fn silence(&self, gpus: u32, parser_version: u32) -> Option<String> {
+        let most = if parser_version < 4 { MOST_RANKS_OF_VERSION_3 } else { MOST_RANKS };
+        let is_hang = self.kind == FailureKind::CollectiveTimeout && self.after_last_step;
+        if !is_hang || self.ranks.len() >= most {
+            return None;
+        }
+        let silent = self.silent_ranks(gpus.into());
+        let count: u64 = silent.iter().map(|range| range.end() - range.start() + 1).sum();
+        let mut named: Vec<String> = silent.iter().take(MOST_RANGES).map(in_words).collect();
+        if silent.len() > MOST_RANGES {
+            named.push("and others".to_owned());
+        }
+        let (noun, them) = if count == 1 { ("Rank", "it") } else { ("Ranks", "them") };
+        (count > 0).then(|| {
+            format!(
+                "{noun} {} of {gpus} reported no timeout. The others may have waited for {them}: look at {them} first.",
+                named.join(", ")
+            )
+        })
+    }
+
+    /// Returns which ranks the lines name, and the host of the first line: `rank 17 on node0003`, `ranks 0–4, 6`, `12 ranks`.
+    /// Nothing if neither is known. `others` are all failures of the log, which may have the host of a single rank.
+    pub(super) fn reporters(&self, others: &[Self]) -> String {
+        let mut ranges: Vec<RangeInclusive<u64>> = Vec::new();
+        for rank in self.ranks.iter().copied() {
+            match ranges.last_mut() {
+                Some(last) if last.end().checked_add(1) == Some(rank) => *last = *last.start()..=rank,
+                _ => ranges.push(rank..=rank),
+            }
+        }
+        let numbers = || ranges.iter().map(in_words).collect::<Vec<_>>().join(", ");
+        let host = host(&self.text);
+        match (self.ranks.len(), self.ranks.first()) {
+            (1, Some(rank)) => {
+                let host = host.or_else(|| others.iter().find_map(|other| other.host_of(*rank)));
+                host.map_or_else(|| format!("rank {rank}"), |host| format!("rank {rank} on {host}"))
+            }
+            (0, _) => host.map_or_else(String::new, |host| format!("on {host}")),
+            (count, _) => {
+                let first = host.map_or_else(String::new, |host| format!(", the first on {host}"));
+                match count {
+                    ..=MOST_NAMED => format!("ranks {}{first}", numbers()),
+                    _ => format!("{count} ranks{first}"),
+                }
+            }
+        }
+    }
+
+    /// Returns the host of a rank, if this is srun's report of its end: `srun: error: node0003: task 17: Exited`.
+    fn host_of(&self, rank: u64) -> Option<&str> {
+        let (host, task) = self.text.strip_prefix(SRUN)?.split_once(": task ")?;
+        let (task, _) = task.split_once(':')?;
+        (task.parse() == Ok(rank) && is_host(host)).then_some(host)
+    }
+
+    /// Returns the ranks from 0 below `world` that the lines don't name, if they name at least half of them.
+    fn silent_ranks(&self, world: u64) -> Vec<RangeInclusive<u64>> {
+        let mut silent = Vec::new();
+        let is_of_world = self.ranks.last().is_some_and(|last| *last < world);
+        if !is_of_world || 2 * (self.ranks.len() as u64) < world {
+            return silent;
+        }
+        let mut next = 0;
+        for rank in self.ranks.iter().copied().chain([world]) {
+            if next < rank {
+                silent.push(next..=rank - 1);
+            }
+            next = rank + 1;
+        }
+        silent
+    }
+}
+
+/// Returns a range of ranks in words: `3`, `3, 4`, `3–7`.
+fn in_words(range: &RangeInclusive<u64>) -> String {
+    match range.end() - range.start() {
+        0 => range.start().to_string(),
+        1 => format!("{}, {}", range.start(), range.end()),
+        _ => format!("{}–{}", range.start(), range.end()),
+    }
+}
+
+/// How srun's reports on tasks start.
+const SRUN: &str = "srun: error: ";
+
+/// Returns the host that a line names: at its start, as in `node0003: [rank17]: ...`, `17: node0003: ...` and
+/// `node0003:3117:3325 [1] NCCL WARN ...`, or after a word that says so, as in `host=node0003`.
+fn host(line: &str) -> Option<&str> {
+    let (line, is_of_srun) = line.strip_prefix(SRUN).map_or((line, false), |rest| (rest, true));
+    let text = match line.split_once(": ") {
+        Some((label, text)) if label.bytes().all(|byte| byte.is_ascii_digit()) => text,
+        _ => line,
+    };
+    // Programs start lines with their names, too: `python3: ...`.
+    let precedes = |rest: &str| {
+        is_of_srun || rest.trim_start().starts_with(|sign: char| sign == '[' || sign.is_ascii_digit())
+    };
+    let leading = text.split_once(':').filter(|(_, rest)| precedes(rest)).map(|(word, _)| word);
+    let stated = ["host ", "host: ", "host=", "hostname: ", "hostname=", " on node "].into_iter();
+    let stated = stated.filter_map(|opening| {
+        let (_, behind) = line.split_once(opening)?;
+        Some(behind.split(|sign: char| !may_be_in_host(sign)).next()?.trim_end_matches('.'))
+    });
+    leading.into_iter().chain(stated).find(|word| is_host(word))
+}
+
+fn may_be_in_host(sign: char) -> bool {
+    sign.is_ascii_alphanumeric() || matches!(sign, '.' | '-' | '_')
+}
+
+/// Returns whether a word can be the name of a node: it starts with a letter and has a digit. Devices and ranks are none.
+fn is_host(word: &str) -> bool {
+    let stem = word.trim_end_matches(|sign: char| sign.is_ascii_digit());
+    let is_device = ["rank", "gpu", "cuda", "task"].iter().any(|device| stem.eq_ignore_ascii_case(device));
+    word.starts_with(|sign: char| sign.is_ascii_alphabetic())
+        && word.contains(|sign: char| sign.is_ascii_digit())
+        && word.chars().all(may_be_in_host)
+        && !is_device
 }
 
 /// The kinds of failure. Causes come before their consequences.
@@ -245,6 +382,71 @@ mod tests {
         assert_eq!(hang.ranks, BTreeSet::from([12, 368]));
         assert!(hang.text.starts_with("[rank368]:[E808"));
         assert!(hang.after_last_step);
+    }
+
+    #[test]
+    fn the_reporting_ranks_and_their_host_are_named() {
+        let told = |text: &str| {
+            let log = parse(text.as_bytes());
+            log.failures[0].reporters(&log.failures)
+        };
+        let hang = String::from_utf8_lossy(HANG);
+        let of = |rank: u64| hang.replace("368", &rank.to_string());
+        assert_eq!(told(&hang), "rank 368");
+        assert_eq!(told(&of(17).replace("[rank17]:[", "node0003: [rank17]:[")), "rank 17 on node0003");
+        assert_eq!(told(&of(17).replace("[rank17]:[", "17: node0003: [rank17]:[")), "rank 17 on node0003");
+        let exit = |task: &str| format!("srun: error: node0003: {task}: Exited with exit code 1\n");
+        assert_eq!(told(&(of(17) + &exit("task 17"))), "rank 17 on node0003");
+        assert_eq!(told(&(of(17) + &exit("task 18"))), "rank 17");
+        assert_eq!(told(&(of(17) + &exit("tasks 16-23"))), "rank 17");
+        assert_eq!(told(&exit("task 17")), "on node0003");
+        assert_eq!(
+            told("node0003:3117:3325 [1] NCCL WARN NCCL error: remote process exited\n"),
+            "on node0003"
+        );
+        let all = |ranks: &[u64]| ranks.iter().map(|rank| of(*rank)).collect::<String>();
+        assert_eq!(told(&all(&[6, 0, 1, 2, 3, 4])), "ranks 0–4, 6");
+        assert_eq!(told(&format!("node0003: {}", all(&[3, 9]))), "ranks 3, 9, the first on node0003");
+        assert_eq!(told(&all(&[0, 2, 4, 6, 8, 10, 12, 14, 16])), "9 ranks");
+        assert_eq!(told("[rank0]: ValueError: bad\n"), "rank 0");
+        for (line, named) in [
+            ("RuntimeError: timed out (host=node0003.cluster, rank 17)", Some("node0003.cluster")),
+            ("Error: lost contact with worker on node gpu-12.", Some("gpu-12")),
+            ("python3: Error: bad", None),
+            ("slurmstepd: error: *** JOB 7 ON n1 CANCELLED ***", None),
+            ("rank17: Error: bad", None),
+            ("cuda0: Error: bad", None),
+            ("Error: out of memory on H100", None),
+            ("", None),
+        ] {
+            assert_eq!(host(line), named, "{line}");
+        }
+    }
+
+    #[test]
+    fn the_ranks_that_reported_no_timeout_are_named() {
+        let told = |ranks: &[u64], gpus: u32, version: u32| {
+            let lines =
+                ranks.iter().map(|rank| String::from_utf8_lossy(HANG).replace("368", &rank.to_string()));
+            let log = parse(lines.collect::<String>().as_bytes());
+            log.failures[0].silence(gpus, version)
+        };
+        assert_eq!(
+            told(&[0, 1, 2, 3, 4, 6, 7], 8, 4).as_deref(),
+            Some("Rank 5 of 8 reported no timeout. The others may have waited for it: look at it first.")
+        );
+        let several = told(&[2, 3, 7, 8, 9, 10, 14, 15], 16, 4).unwrap();
+        assert!(several.starts_with("Ranks 0, 1, 4–6, 11–13 of 16 reported no timeout."), "{several}");
+        let odd: Vec<u64> = (0..100).filter(|rank| rank % 2 == 1).collect();
+        assert!(told(&odd, 100, 4).unwrap().contains("28, 30, and others of 100 "));
+        // All of them, few of them, or ranks that the job does not have.
+        for (ranks, gpus) in [(&[0, 1][..], 2), (&[1][..], 8), (&[0, 1, 2, 9][..], 4)] {
+            assert_eq!(told(ranks, gpus, 4), None, "{ranks:?}");
+        }
+        // Version 3 listed at most 64 ranks.
+        let many: Vec<u64> = (0..64).collect();
+        assert!(told(&many, 65, 4).is_some_and(|told| told.starts_with("Rank 64 of 65")));
+        assert_eq!(told(&many, 65, 3), None);
     }
 
     #[test]

@@ -52,7 +52,7 @@ pub use window::{Window, WindowError};
 
 /// The version of the parser and the score. It increases with every change of their results, so that stored scores can
 /// be recognised as outdated and made again.
-pub const PARSER_VERSION: u32 = 3;
+pub const PARSER_VERSION: u32 = 4;
 
 /// The contents of a log.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -175,6 +175,13 @@ impl Span {
             true => self.last.to_string(),
             false => format!("{}–{}", self.first, self.last),
         }
+    }
+
+    /// Returns the range with its noun: `steps 35–44`, `step 49`.
+    #[must_use]
+    pub fn with_noun(self) -> String {
+        let noun = if self.first == self.last { "step" } else { "steps" };
+        format!("{noun} {}", self.words())
     }
 }
 

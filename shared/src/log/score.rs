@@ -219,13 +219,12 @@ fn cut_short(log: &Log, window: Window, labels: Span) -> Option<String> {
 /// Returns what ended the run, where in the log, and what to do.
 fn cause(log: &Log) -> String {
     let Some(failure) = log.cause() else { return String::new() };
-    let ranks = match failure.ranks.len() {
-        0 => String::new(),
-        1 => ", 1 rank".to_owned(),
-        ranks => format!(", {ranks} ranks"),
+    let reporters = match failure.reporters(&log.failures) {
+        none if none.is_empty() => none,
+        some => format!(", {some}"),
     };
     let file = failure.file.iter().map(|file| format!(" of {file}")).collect::<String>();
-    format!("{} (line {}{file}{ranks}). {}", failure.kind.what(), failure.line, failure.kind.advice())
+    format!("{} (line {}{file}{reporters}). {}", failure.kind.what(), failure.line, failure.kind.advice())
 }
 
 /// Returns what to know about the measurement.
@@ -328,7 +327,7 @@ mod tests {
         assert_eq!((failed.status, failed.step_time_s), (Status::Failed, None));
         assert_eq!(
             reason(&failed),
-            "The log ends at step 30 of 49, before the window 35-44 ends: a GPU ran out of memory (line 32, 1 rank). \
+            "The log ends at step 30 of 49, before the window 35-44 ends: a GPU ran out of memory (line 32, rank 3 on n1). \
              Use a published scale and layout. A checkpoint loads at its minimum scale or above."
         );
         assert_eq!(scored(&(lines(0..=30) + oom), "11-20").status, Status::Scored);

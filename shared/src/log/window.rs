@@ -47,6 +47,15 @@ impl Window {
         }
         Ok(Self::Labels(Span { first: from, last: to }))
     }
+
+    /// Returns the window for people: `last`, `35–44`, `49`.
+    #[must_use]
+    pub fn words(self) -> String {
+        match self {
+            Self::Last => "last".to_owned(),
+            Self::Labels(span) => span.words(),
+        }
+    }
 }
 
 impl FromStr for Window {
@@ -109,6 +118,12 @@ mod tests {
         {
             assert_eq!(text.parse::<Window>().map(|window| window.to_string()), Ok(printed.to_owned()));
         }
+    }
+
+    #[test]
+    fn people_read_a_window_of_one_step_as_its_number() {
+        let words = |text: &str| text.parse::<Window>().unwrap().words();
+        assert_eq!(["last", "49-49", "35-44"].map(words), ["last", "49", "35–44"]);
     }
 
     #[test]

@@ -35,6 +35,10 @@ pub struct RunSettings {
     pub currency: Currency,
 }
 
+/// The fields of a question on which [`RunSettings`] depend: a budget for one run pays for GPUs on demand, and a user who names
+/// their number has no spare ones.
+pub const ASKED_FIELDS: [Field; 2] = [Field::Budget, Field::GpuRange];
+
 impl RunSettings {
     /// Returns the price that a run of weeks is paid with: the user's, or the assumed one of the user's form of purchase or of a
     /// reservation, for a budget that on demand; none if no price is known.

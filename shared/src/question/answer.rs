@@ -102,6 +102,7 @@ impl GpuAnswer {
                 nearest,
                 affordable,
                 with_other_chance: with_other_chance.as_ref(),
+                points,
                 tried: &tried(),
             };
             question.relaxations(offer, unmet, &nearby)

@@ -66,8 +66,14 @@ impl PlannedRun {
 
     /// Returns what to doubt in the plan, with the fields to change.
     pub fn cautions(&self, question: &Question) -> Vec<Message> {
-        let batch_tokens = f64::from(self.layout.candidate.gbs) * f64::from(question.seq_len);
-        PlanFacts { mfu: self.mfu, days: self.days, batch_tokens, memory: self.layout.memory }.cautions()
+        PlanFacts {
+            mfu: self.mfu,
+            days: self.days,
+            batch_tokens: f64::from(self.layout.candidate.gbs) * f64::from(question.seq_len),
+            memory: self.layout.memory,
+            is_too_slow: !question.is_in_time(self),
+        }
+        .cautions()
     }
 }
 
@@ -82,6 +88,8 @@ pub struct PlanFacts {
     pub batch_tokens: f64,
     /// The free memory of the fullest GPU.
     pub memory: MemoryMargin,
+    /// Whether it takes longer than the question allows, so that fewer GPUs would not do.
+    pub is_too_slow: bool,
 }
 
 impl PlanFacts {
@@ -89,16 +97,21 @@ impl PlanFacts {
     pub fn cautions(&self) -> Vec<Message> {
         let mut cautions = Vec::new();
         if self.mfu < LOW_MFU {
-            cautions.push(message![
-                format!(
-                    "The MFU is only {}: most of the GPUs' time would be wasted. Fewer GPUs (",
-                    percent(self.mfu)
-                ),
-                Field::GpuRange,
-                ") or a larger global batch (",
-                Field::BatchTokens,
-                ") would waste less."
-            ]);
+            let wasted =
+                format!("The MFU is only {}: most of the GPUs' time would be wasted.", percent(self.mfu));
+            cautions.push(match self.is_too_slow || self.days > LONG_DAYS {
+                true => {
+                    message![wasted, " A larger global batch (", Field::BatchTokens, ") would waste less."]
+                }
+                false => message![
+                    wasted,
+                    " Fewer GPUs (",
+                    Field::GpuRange,
+                    ") or a larger global batch (",
+                    Field::BatchTokens,
+                    ") would waste less."
+                ],
+            });
         }
         if self.days > LONG_DAYS {
             cautions.push(message![
@@ -191,6 +204,10 @@ mod tests {
         let [years] = &cautions("8", "500T")[..] else { panic!("one caution") };
         assert!(years.contains(" years. Use more GPUs (--gpus)"), "{years}");
         let [waste] = &cautions("16384", "1T")[..] else { panic!("one caution") };
-        assert!(waste.contains("The MFU is only 9"), "{waste}");
+        assert!(waste.contains("The MFU is only 9") && waste.contains("Fewer GPUs"), "{waste}");
+        let memory = MemoryMargin { free_bytes: 1e11, error_bytes: 0.0 };
+        let slow = PlanFacts { mfu: 0.09, days: 90.0, batch_tokens: 4e6, memory, is_too_slow: true };
+        let [waste] = &slow.cautions()[..] else { panic!("one caution") };
+        assert!(!waste.text(Front::Search).contains("Fewer GPUs"));
     }
 }

@@ -177,6 +177,7 @@ impl Reading<'_> {
             let found = Catalog::embedded().gpu_or_own(&text);
             let found = found.map_err(|problem| Problem { field: Field::GpuTypes, ..problem });
             let Some(gpu) = self.keep(found.map(Some)) else { continue };
+            self.problems.extend(options.gemm_problem(&gpu));
             let rules = StackRules::of(options.software.base());
             if !rules.runs_on(gpu.generation) {
                 let message = message![
@@ -407,7 +408,8 @@ fn usual_batch_tokens(parameters: f64) -> f64 {
 /// Returns the days of a time such as `60d`, `8w` or `60`.
 fn days(text: &str) -> Result<f64, Problem> {
     parse_days(text).ok_or_else(|| {
-        let message = format!(" must be a number of days or weeks, such as 60d or 8w, not \"{text}\".");
+        let message =
+            format!(" must be a number of days, weeks or months, such as 60d or 8w, not \"{text}\".");
         Problem::new(Field::Deadline, text, message![Field::Deadline, message])
     })
 }

@@ -25,14 +25,14 @@ const MOST_BETWEEN: u32 = 16;
 impl Question {
     /// Returns changes with which a plan works, after none did.
     pub(super) fn relaxations(&self, offer: &GpuOffer, unmet: Unmet, nearby: &Nearby<'_>) -> Vec<Relaxation> {
-        let Nearby { nearest, affordable, tried, .. } = *nearby;
+        let Nearby { nearest, affordable, points, tried, .. } = *nearby;
         match (unmet, nearest, self.goal) {
             (Unmet::NoLayout, ..) => self.with_a_layout(offer, tried).into_iter().collect(),
-            (Unmet::TooSlow { days }, Some(run), Goal::Deadline(limit)) => [
+            (Unmet::TooSlow { days }, Some(_), Goal::Deadline(limit)) => [
                 self.with_more_gpus(offer, tried, days / limit),
                 nearby.with_other_chance.map(|run| self.by_chance(run)),
                 affordable.and_then(|run| self.with_deadline(run)),
-                self.with_tokens(offer, run, self.affordable_share(run).min(limit / days)),
+                self.with_tokens(offer, points),
             ]
             .into_iter()
             .flatten()
@@ -40,8 +40,7 @@ impl Question {
             (Unmet::TooExpensive { cost, .. }, Some(run), _) => {
                 let budget = significant_up(cost, 3);
                 let budget = Setting::new(Field::Budget, format_count(budget));
-                let share = self.budget().map(|limit| limit / cost);
-                let tokens = share.and_then(|share| self.with_tokens(offer, run, share));
+                let tokens = self.with_tokens(offer, points);
                 let budget = Relaxation { setting: budget, run: run.clone() };
                 let later = affordable.and_then(|run| self.with_deadline(run));
                 let by_chance = nearby.with_other_chance.map(|run| self.by_chance(run));
@@ -143,16 +142,28 @@ impl Question {
         Some(Relaxation { setting, run: run.clone() })
     }
 
-    /// Returns the share of a plan's cost that the budget pays for: 1 if it pays for all.
-    fn affordable_share(&self, run: &PlannedRun) -> f64 {
-        let share = self.budget().zip(run.expected_cost).map(|(budget, cost)| budget / cost);
-        share.map_or(1.0, |share| share.min(1.0))
+    /// Returns the share of the question's tokens for which a plan reaches the goal.
+    fn share_of_tokens(&self, run: &PlannedRun) -> f64 {
+        let of_cost = self.budget().zip(run.expected_cost).map_or(1.0, |(budget, cost)| budget / cost);
+        let of_days = match self.goal {
+            Goal::Deadline(limit) => limit / run.days_with(self.chance),
+            Goal::Budget(_) | Goal::Open => self.longest_days().map_or(1.0, |longest| longest / run.days),
+        };
+        of_cost.min(of_days).min(1.0)
     }
 
-    /// Returns the tokens for which a plan reaches the goal: a share of the question's.
-    fn with_tokens(&self, offer: &GpuOffer, run: &PlannedRun, share: f64) -> Option<Relaxation> {
-        let step = libm::pow(10.0, libm::floor(libm::log10(self.tokens * share)) - 1.0);
-        let most = libm::floor(self.tokens * share / step);
+    /// Returns the tokens for which one of the plans reaches the goal.
+    fn with_tokens(&self, offer: &GpuOffer, points: &[PlannedRun]) -> Option<Relaxation> {
+        // With fewer tokens, these numbers of GPUs are searched too; which ones between them are depends on the tokens.
+        let counts = self.counts.of_nodes(offer.gpu.gpus_per_node);
+        let points = points.iter().filter(|run| counts.binary_search(&run.gpus).is_ok());
+        let by_share = |one: &&PlannedRun, other: &&PlannedRun| {
+            self.share_of_tokens(one).total_cmp(&self.share_of_tokens(other))
+        };
+        let run = points.max_by(by_share)?;
+        let tokens = self.tokens * self.share_of_tokens(run);
+        let step = libm::pow(10.0, libm::floor(libm::log10(tokens)) - 1.0);
+        let most = libm::floor(tokens / step);
         // Restarts and the last step's rounding don't shrink with the tokens.
         [most, most - 1.0].into_iter().find_map(|steps| {
             let question = Question { tokens: steps * step, ..self.clone() };

@@ -41,6 +41,8 @@ pub(super) struct Nearby<'a> {
     pub(super) affordable: Option<&'a PlannedRun>,
     /// The best that reaches the goal with the other chance.
     pub(super) with_other_chance: Option<&'a PlannedRun>,
+    /// The best plan of each number of GPUs.
+    pub(super) points: &'a [PlannedRun],
     /// The numbers of GPUs that were searched, ascending.
     pub(super) tried: &'a [u32],
 }

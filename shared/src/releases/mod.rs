@@ -79,7 +79,11 @@ impl fmt::Display for Release {
 impl FromStr for Release {
     type Err = Problem;
 
+    /// Reads a release's name, or `latest` for the newest of the collection.
     fn from_str(text: &str) -> Result<Release, Problem> {
+        if text.trim() == "latest" {
+            return Ok(Release::ALL[Release::ALL.len() - 1]);
+        }
         Release::ALL
             .into_iter()
             .find(|release| release.id() == text.trim())

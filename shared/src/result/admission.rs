@@ -168,6 +168,14 @@ pub fn admit(run: &RunResult) -> Result<(), InvalidResult> {
     if ![low, mid, high].iter().all(|seconds| STEP_TIMES.contains(seconds)) || low > mid || mid > high {
         return refuse("carried.plan.step_time_s", "must be positive seconds with low ≤ mid ≤ high");
     }
+    let is_counted = |job: &SlurmJob| match (job.attempt, job.attempts) {
+        (None, None) => true,
+        (Some(attempt), Some(attempts)) => (1..=attempts).contains(&attempt),
+        _ => false,
+    };
+    if !jobs(run).all(is_counted) {
+        return refuse("carried.jobs[].attempt", "must be from 1 to carried.jobs[].attempts");
+    }
     for (field, bytes) in [
         ("carried.plan.memory_bytes", carried.plan.memory_bytes),
         ("carried.plan.capacity_bytes", carried.plan.capacity_bytes),
@@ -218,6 +226,21 @@ mod tests {
         assert_eq!(steps.step_time_s.values(0..steps.len()).collect::<Vec<_>>(), [12.5]);
     }
 
+    fn carried_out() -> CampaignRun {
+        serde_json::from_value(serde_json::json!({
+            "campaign": "nightly", "run": "llama-8b", "repeat": 1, "cluster": "alpha", "jobs": [],
+            "launch": {
+                "release": null, "style": "launch-sh", "script_sha256": "0".repeat(64), "steps": 50,
+                "comparable": { "yes": true, "reasons": [] }
+            },
+            "plan": {
+                "step_time_s": { "low": 9.0, "mid": 10.0, "high": 11.0 }, "memory_bytes": 6e10,
+                "capacity_bytes": 8e10, "basis": "published", "calibration": "here"
+            }
+        }))
+        .unwrap()
+    }
+
     #[test]
     fn a_result_at_its_limits_is_admitted_and_one_beyond_is_not() {
         let mut run = Intake::new("x.out", &Spec::default()).finish();
@@ -227,6 +250,14 @@ mod tests {
         let error = admit(&run).unwrap_err().to_string();
         assert_eq!(error, "source.path has 4,097 bytes; at most 4,096 are accepted.");
         run.source.path.clear();
+        let job = |attempt, attempts| SlurmJob { attempt, attempts, ..SlurmJob::default() };
+        for (attempt, attempts, is_admitted) in
+            [(None, None, true), (Some(2), Some(3), true), (Some(4), Some(3), false), (Some(1), None, false)]
+        {
+            let carried = CampaignRun { jobs: vec![job(attempt, attempts)], ..carried_out() };
+            let run = run.clone().of_run(run.id, carried);
+            assert_eq!(admit(&run).is_ok(), is_admitted, "{attempt:?} of {attempts:?}");
+        }
         run.source.sha256 = run.source.sha256.to_uppercase().replace(|c: char| c.is_ascii_digit(), "A");
         assert_eq!(admit(&run).unwrap_err().field, "source.sha256");
     }

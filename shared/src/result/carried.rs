@@ -23,6 +23,19 @@ pub struct CampaignRun {
     pub plan: PredictionRecord,
 }
 
+impl CampaignRun {
+    /// Returns a sentence about the attempts before this one; none if it is the first.
+    pub(super) fn retry_note(&self) -> Option<String> {
+        let job = self.jobs.first()?;
+        let (attempt, attempts) = job.attempt.filter(|attempt| *attempt > 1).zip(job.attempts)?;
+        let earlier = match attempt {
+            2 => "The first one lost a node or was preempted.",
+            _ => "The earlier ones lost a node or were preempted.",
+        };
+        Some(format!("This is attempt {attempt} of {attempts}. {earlier}"))
+    }
+}
+
 /// A job of a run, as Slurm reports it. Times are RFC 3339 with the offset.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SlurmJob {
@@ -42,6 +55,13 @@ pub struct SlurmJob {
     pub ended: Option<String>,
     /// The nodes, as Slurm lists them.
     pub nodes: Option<String>,
+    /// Which attempt at the run it belongs to, from 1; none if the campaign allows no retries of the run. Programs before
+    /// this field ignore it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempt: Option<u32>,
+    /// The most attempts that the campaign allows: the first one and the retries.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempts: Option<u32>,
 }
 
 /// The launch of a run.
@@ -72,4 +92,64 @@ pub struct PredictionRecord {
     pub basis: String,
     /// The program and its version, which determine the constants.
     pub calibration: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Intake, Report, View};
+    use super::*;
+    use crate::spec::Spec;
+
+    fn carried(jobs: Vec<SlurmJob>) -> CampaignRun {
+        CampaignRun {
+            campaign: "nightly".into(),
+            run: "llama-8b".into(),
+            repeat: 1,
+            cluster: "alpha".into(),
+            jobs,
+            launch: LaunchRecord {
+                release: None,
+                style: "launch-sh".into(),
+                script_sha256: "0".repeat(64),
+                steps: 50,
+                comparable: Comparability { yes: true, reasons: Vec::new() },
+            },
+            plan: PredictionRecord {
+                step_time_s: Interval { low: 9.0, mid: 10.0, high: 11.0 },
+                memory_bytes: 6e10,
+                capacity_bytes: 8e10,
+                basis: "published".into(),
+                calibration: "here".into(),
+            },
+        }
+    }
+
+    #[test]
+    fn a_job_without_retries_is_written_and_read_as_before() {
+        let old = r#"{"id":"7","name":"a","state":"COMPLETED","exit_code":null,"submitted":null,"started":null,"ended":null,"nodes":null}"#;
+        let job: SlurmJob = serde_json::from_str(old).unwrap();
+        assert_eq!((job.attempt, job.attempts), (None, None));
+        assert_eq!(serde_json::to_string(&job).unwrap(), old);
+        let retried = SlurmJob { attempt: Some(2), attempts: Some(3), ..job };
+        let text = serde_json::to_string(&retried).unwrap();
+        assert!(text.ends_with(r#""attempt":2,"attempts":3}"#), "{text}");
+        assert_eq!(serde_json::from_str::<SlurmJob>(&text).unwrap(), retried);
+    }
+
+    #[test]
+    fn a_report_says_which_attempt_it_is() {
+        let note = |attempt, attempts| {
+            let run = Intake::new("x.out", &Spec::default()).finish();
+            let job = SlurmJob { attempt, attempts, ..SlurmJob::default() };
+            let id = run.id;
+            let report = Report::of(&run.of_run(id, carried(vec![job])), &View::default());
+            report.notes.into_iter().find(|note| note.contains("attempt"))
+        };
+        let second = "This is attempt 2 of 3. The first one lost a node or was preempted.";
+        assert_eq!(note(Some(2), Some(3)).as_deref(), Some(second));
+        let third = "This is attempt 3 of 3. The earlier ones lost a node or were preempted.";
+        assert_eq!(note(Some(3), Some(3)).as_deref(), Some(third));
+        assert_eq!((note(Some(1), Some(3)), note(None, None)), (None, None));
+        assert_eq!(carried(Vec::new()).retry_note(), None);
+    }
 }

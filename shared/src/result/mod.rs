@@ -32,6 +32,8 @@ mod report;
 mod scoring;
 mod sentence;
 mod shape;
+mod slow_period;
+mod warnings;
 
 pub use admission::{InvalidResult, LONGEST_NAME, LONGEST_PATH, LONGEST_SCENARIO, MAXIMA, Maximum, admit};
 pub use carried::{CampaignRun, LaunchRecord, PredictionRecord, SlurmJob};

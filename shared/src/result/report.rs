@@ -11,11 +11,10 @@ use crate::log::{
 use crate::message::Front;
 use crate::metrics::DEFAULT_TOKENS;
 use crate::metrics::Metrics;
-use crate::problem::{Problem, all_of};
+use crate::problem::Problem;
 use crate::releases::{LoggedTflops, Release};
 use crate::scenario::{RecipeChange, Scenario};
 use crate::spec::Spec;
-use crate::units::significant;
 use serde::{Deserialize, Serialize, Serializer};
 use std::borrow::Cow;
 
@@ -298,13 +297,19 @@ impl<'a> ViewedRun<'a> {
         report.measure(&score, &known, &identity.conflicts);
         let of_release = Scoring::of(None, identity.release).window;
         if window != of_release {
+            let (window, of_release) = (window.words(), of_release.words());
             report.notes.push(format!("Scored by window {window}; its release scores {of_release}."));
         }
+        if let Some(carried) = &run.carried {
+            report.notes.extend(carried.retry_note());
+        }
         report.notes.extend(run.job.note(&log));
+        if let Some(gpus) = known.gpus() {
+            let version = run.provenance.parser_version;
+            report.notes.extend(log.failures.iter().filter_map(|failure| failure.silence(gpus, version)));
+        }
         report.compare(known.baseline);
-        report.warn_of_few_steps(&log);
-        report.warn_of_outliers(&log);
-        report.warn_of_period(&log);
+        report.warn(&log, known.scenario.as_ref());
         Self { report, scenario: known.scenario, log, identity }
     }
 }
@@ -399,83 +404,6 @@ impl Report {
         self.reason = Some(reasons.join(" "));
     }
 
-    /// Warns if the step time is the mean of few steps.
-    fn warn_of_few_steps(&mut self, log: &Log) {
-        /// Below this, one slow step moves the mean by more than most comparisons are about.
-        const FEW: u64 = 5;
-        // As many steps as the releases score since 25.08.
-        const STEPS: u64 = 10;
-        let Some(scored) = self.step_time_s.map(|stat| stat.n).filter(|n| *n < FEW) else { return };
-        let fix = match log.steps.span() {
-            Some(span) if span.count() > STEPS && log.steps.len() as u64 > STEPS => {
-                format!("Score the window {}-{}.", span.last - STEPS + 1, span.last)
-            }
-            _ => "Run more steps.".to_owned(),
-        };
-        let steps = if scored == 1 { "one step".to_owned() } else { format!("{scored} steps") };
-        self.notes.push(format!("The step time rests on {steps}, and single steps are noisy. {fix}"));
-    }
-
-    /// Warns of scored steps that took much longer than the others: they are part of the mean.
-    fn warn_of_outliers(&mut self, log: &Log) {
-        /// How often the median is the time of an outlier.
-        const FACTOR: f64 = 1.5;
-        /// How many are named.
-        const NAMED: usize = 5;
-        let Some(window) = self.window.filter(|_| self.step_time_s.is_some()) else { return };
-        let rows = log.steps.rows(window);
-        let mut times: Vec<f64> = log.steps.step_time_s.values(rows.clone()).collect();
-        times.sort_by(f64::total_cmp);
-        let Some(median) = times.get(times.len() / 2) else { return };
-        let is_outlier =
-            |row: &usize| log.steps.step_time_s.get(*row).is_some_and(|time| time > FACTOR * median);
-        let outliers: Vec<String> =
-            rows.filter(is_outlier).map(|row| log.steps.label[row].to_string()).collect();
-        let steps = match &*outliers {
-            [] => return,
-            [one] => format!("step {one}"),
-            several if several.len() <= NAMED => format!("steps {}", all_of(several)),
-            several => format!("{} steps ({}, …)", several.len(), several[..NAMED].join(", ")),
-        };
-        self.notes.push(format!(
-            "Of {} scored steps, {steps} took more than {FACTOR} times the median of {} s. The mean includes such steps.",
-            times.len(),
-            significant(*median, 3)
-        ));
-    }
-
-    /// Names slow steps that come at regular intervals, and what is done then.
-    fn warn_of_period(&mut self, log: &Log) {
-        /// How often the median is the time of a slow step.
-        const FACTOR: f64 = 1.2;
-        let steps = &log.steps;
-        let mut times: Vec<f64> = steps.step_time_s.values(0..steps.len()).collect();
-        times.sort_by(f64::total_cmp);
-        let Some(median) = times.get(times.len() / 2).filter(|_| self.step_time_s.is_some()) else { return };
-        // The first step is slow for reasons of its own.
-        let is_slow = |row: &usize| steps.step_time_s.get(*row).is_some_and(|time| time > FACTOR * median);
-        let slow: Vec<u64> = (1..steps.len()).filter(is_slow).map(|row| steps.label[row]).collect();
-        let [first, second, third, ..] = *slow else { return };
-        let period = second - first;
-        if period < 2 || slow.windows(2).any(|two| two[1] - two[0] != period) {
-            return;
-        }
-        // A log that counts from 0 names a step by one less than its checkpoint.
-        let saves = |step: &&u64| {
-            log.checkpoints.iter().any(|checkpoint| {
-                checkpoint.action == CheckpointAction::Save
-                    && checkpoint.iteration.is_some_and(|iteration| iteration.abs_diff(**step) <= 1)
-            })
-        };
-        let cause = match slow.iter().filter(saves).count() * 2 > slow.len() {
-            true => "A checkpoint is saved then",
-            false => "Evaluation, garbage collection and logging have such intervals",
-        };
-        self.notes.push(format!(
-            "Every {period} steps ({first}, {second}, {third}, …) one takes more than {FACTOR} times the median. {cause}."
-        ));
-    }
-
     /// Compares the run with the published number.
     fn compare(&mut self, baseline: Option<&Baseline>) {
         let (Some(baseline), Some(measured)) = (baseline, self.step_time_s) else { return };
@@ -530,6 +458,12 @@ impl KnownScenario {
         let has_wrong_tflops = identity.release.and_then(of_model) == Some(LoggedTflops::Invalid);
         let baseline = reference.map(|reference| reference.baseline);
         Self { spec, scenario, recipe, baseline, publication, has_wrong_tflops, notes }
+    }
+
+    /// Returns the number of GPUs, if it is known.
+    fn gpus(&self) -> Option<u32> {
+        let of_scenario = self.scenario.as_ref().map(|scenario| scenario.layout.gpus());
+        of_scenario.or_else(|| self.spec.whole(Field::Gpus, 1).ok().flatten())
     }
 
     /// Returns the log, with step times computed from tokens per second where it has no others.

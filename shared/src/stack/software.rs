@@ -55,7 +55,8 @@ impl Software {
     pub fn with(self, property: &str, value: &str) -> Result<Software, Problem> {
         let mut properties = *self.properties();
         let names = StackProperties::NAMES;
-        let refuse = |message: String| Problem::new(Field::Stack, format!("{property}={value}"), message);
+        let given = format!("{}:{property}={value}", self.base);
+        let refuse = |message: String| Problem::new(Field::Stack, &given, message);
         let Some(place) = names.iter().position(|name| *name == property) else {
             let closest = most_alike(property, names).map(str::to_string);
             let problem = refuse(format!("Unknown property \"{property}\" of an own stack."));
@@ -117,7 +118,9 @@ impl FromStr for Software {
     fn from_str(text: &str) -> Result<Software, Problem> {
         let Some((base, list)) = text.split_once(':') else { return text.parse().map(Stack::into) };
         let base: Stack = base.parse()?;
-        let given = pairs(Field::Stack, list, &StackProperties::NAMES)?;
+        // The base says which properties a problem lists.
+        let of_base = |problem: Problem| Problem { given: format!("{base}:{}", problem.given), ..problem };
+        let given = pairs(Field::Stack, list, &StackProperties::NAMES).map_err(of_base)?;
         if given.iter().all(Option::is_none) {
             let message = format!(
                 "\"{text}\" changes no property. An own stack is written as nanotron:overlaps_tp=yes."
@@ -188,6 +191,9 @@ mod tests {
         assert!(said("nanotron:bucket_mib=0").contains("a number from 0.001 to 1000000, or none"));
         let unknown = Software::default().with("overlap", "yes").unwrap_err().to_string();
         assert!(unknown.contains("Unknown property \"overlap\" of an own stack."), "{unknown}");
+        assert!(unknown.ends_with("`trainplan stacks megatron-bridge-26.06` lists all."), "{unknown}");
+        let unknown = said("megatron-bridge-25.11:overlap_tp=yes");
+        assert!(unknown.ends_with("`trainplan stacks megatron-bridge-25.09` lists all."), "{unknown}");
     }
 
     proptest! {

@@ -84,9 +84,9 @@ columns! {
         csv 9 "status" => |run| Some(run.item.status.id().to_owned());
     }
     Window "window" {
-        page "Window" => |run| PageCell::new(window(run), Some(steps(run)));
-        terminal "window" => window;
-        csv 10 "window" => |run| run.item.window.clone();
+        page "Window" => |run| PageCell::new(run.item.window_words(), Some(steps(run)));
+        terminal "window" => |run| run.item.window_words();
+        csv 10 "window" => |run| run.item.window_words();
     }
     Steps "steps" {
         csv 11 "steps" => |run| Some(run.item.steps.to_string());
@@ -96,7 +96,7 @@ columns! {
             detail: steady(run).unwrap_or_default(),
             ..cells::step_time(run.item.step_time_s)
         };
-        terminal "step s" => |run| run.item.step_time_s.map(step_time);
+        terminal "step s (mean ± std)" => |run| run.item.step_time_s.map(step_time);
         csv 12 "step_time_s_mean" => |run| number(run.item.step_time_s.map(|stat| stat.mean));
     }
     Deviation "deviation" {
@@ -120,7 +120,7 @@ columns! {
         csv 17 "steady_last" => |run| whole(run.item.steady.map(|steady| steady.last));
     }
     SteadyMean "steady_mean" {
-        terminal "  mean s" => |run| run.sample().map(mean);
+        terminal "  mean s (95 % interval)" => |run| run.sample().map(mean);
         csv 18 "steady_mean_s" => |run| number(run.sample().map(|sample| sample.mean));
     }
     SteadyLow "steady_low" {
@@ -202,11 +202,11 @@ columns! {
     }
     Loss "loss" {
         page "Loss" [number] => |run| loss(run.item, 4).into();
-        terminal "loss" => |run| loss(run.item, 5);
+        terminal "loss (first to last)" => |run| loss(run.item, 5);
     }
     Planned "planned" {
         page "Planned, s" [number, optional] => |run| cells::planned(run.item.plan);
-        terminal "plan s" => |run| run.item.plan.map(|plan| cells::interval(plan.step_time_s));
+        terminal "plan s (80 % interval)" => |run| run.item.plan.map(|plan| cells::interval(plan.step_time_s));
         csv 32 "plan_mid_s" => |run| number(run.item.plan.map(|plan| plan.step_time_s.mid));
     }
     PlannedLow "planned_low" {
@@ -222,9 +222,7 @@ columns! {
         csv 34 "plan_error" => |run| number(run.item.plan.and_then(|plan| plan.error));
     }
     PeakMemory "peak_memory" {
-        terminal "peak memory GB" => |run| {
-            run.item.memory.peak_bytes.map(|bytes| format!("{:.1}", bytes / 1e9))
-        };
+        terminal "peak memory GiB" => |run| run.item.memory.peak_bytes.map(cells::gib);
         csv 37 "memory_peak_bytes" => |run| number(run.item.memory.peak_bytes);
     }
     FirstLoss "first_loss" {
@@ -284,12 +282,6 @@ fn steps(run: &ComparedRun<'_>) -> String {
             format!("of {count} {noun}, {}", Scoring::of(run.asked, release).reason())
         }
     }
-}
-
-/// Returns the scored steps.
-fn window(run: &ComparedRun<'_>) -> Option<String> {
-    let (first, last) = run.item.window.as_ref()?.split_once('-')?;
-    Some(if first == last { first.to_string() } else { format!("{first}–{last}") })
 }
 
 /// Returns the mean of the steps after the warm-up, with its interval.
@@ -386,6 +378,10 @@ mod tests {
         let change = comparison.difference.each[0].step_time.unwrap();
         assert_eq!(rows[1]["change_percent"].parse(), Ok(change.percent));
         assert_eq!(rows[1]["steady_first"], "10");
+        assert_eq!(
+            (rows[0]["window"].as_str(), comparison.items[0].window.as_deref()),
+            ("49", Some("49-49"))
+        );
         assert_eq!(rows[1]["id"], comparison.items[1].id);
         assert_eq!(comparison.items[0].status, Status::Scored);
     }

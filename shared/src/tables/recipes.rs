@@ -4,6 +4,7 @@ use super::{PageCell, SortValue, number, whole};
 use crate::catalog::{Baseline, Catalog, Recipe, Scaling};
 use crate::field::Field;
 use crate::launch::container_image;
+use crate::metrics::{DEFAULT_TOKENS, Metrics};
 use crate::scenario::Scenario;
 use crate::spec::Spec;
 use crate::units::group_digits;
@@ -73,7 +74,12 @@ columns! {
         csv 11 "cp" => |recipe| whole(Some(recipe.degrees.cp));
     }
     Ep "ep" {
+        terminal "EP" [number, extra(4)] => |recipe| whole(recipe.printed_ep);
         csv 12 "ep" => |recipe| whole(recipe.printed_ep);
+    }
+    ExpertTp "expert-tp" {
+        terminal "ETP" [number, extra(13)] => |recipe| whole(expert_tp(recipe));
+        csv 26 "expert_tp" => |recipe| whole(expert_tp(recipe));
     }
     Vp "vp" {
         terminal "VP" [number, extra(6)] => |recipe| whole(vp(recipe));
@@ -114,7 +120,9 @@ columns! {
         page "MFU, %" [number] => |recipe| {
             baseline(recipe).map(|baseline| baseline.printed_mfu_pct.clone()).into()
         };
-        terminal "MFU %" [number, extra(1)] => |recipe| mfu(recipe).map(super::cells::percent);
+        terminal "MFU %" [number, extra(1)] => |recipe| {
+            mfu(recipe).or_else(|| computed(recipe)?.mfu).map(super::cells::percent)
+        };
         csv 22 "mfu" => |recipe| number(mfu(recipe));
         sort => |recipe| SortValue::Number(mfu(recipe));
     }
@@ -122,12 +130,16 @@ columns! {
         page "Days for 1T" [number] => |recipe| {
             baseline(recipe).map(|baseline| baseline.printed_days_1t.clone()).into()
         };
-        terminal "days 1T" [number, extra(3)] => |recipe| number(days(recipe));
+        terminal "days 1T" [number, extra(3)] => |recipe| {
+            let two_decimals = |days: f64| format!("{days:.2}");
+            number(days(recipe)).or_else(|| computed(recipe)?.time_to_train_days.map(two_decimals))
+        };
         csv 23 "time_to_train_days" => |recipe| number(days(recipe));
         sort => |recipe| SortValue::Number(days(recipe));
     }
     Container "container" {
         terminal "container" [extra(12)] => |recipe| container_image(&recipe.id);
+        csv 25 "container" => |recipe| container_image(&recipe.id);
     }
     Release "release" {
         page "Release" => |recipe| recipe.id.release.to_string().into();
@@ -146,6 +158,14 @@ columns! {
     Note "note" {
         csv 24 "note" => |recipe| Some(recipe.note.clone());
     }
+    ComputedMfu "computed-mfu" {
+        csv 27 "computed_mfu" => |recipe| number(computed(recipe).and_then(|metrics| metrics.mfu));
+    }
+    ComputedDays "computed-days" {
+        csv 28 "computed_time_to_train_days" => |recipe| {
+            number(computed(recipe).and_then(|metrics| metrics.time_to_train_days))
+        };
+    }
 }
 
 fn model(recipe: &Recipe) -> String {
@@ -158,6 +178,10 @@ fn gpu(recipe: &Recipe) -> String {
 
 fn vp(recipe: &Recipe) -> Option<u32> {
     Some(recipe.degrees.vp).filter(|vp| *vp > 1)
+}
+
+fn expert_tp(recipe: &Recipe) -> Option<u32> {
+    Some(recipe.degrees.expert_tp).filter(|expert_tp| *expert_tp > 1)
 }
 
 fn scenario(recipe: &Recipe) -> Option<Scenario> {
@@ -182,6 +206,12 @@ fn mfu(recipe: &Recipe) -> Option<f64> {
 
 fn days(recipe: &Recipe) -> Option<f64> {
     baseline(recipe).and_then(Baseline::printed_days)
+}
+
+/// Returns the metrics of the published step time, as `trainplan metrics` computes them.
+fn computed(recipe: &Recipe) -> Option<Metrics> {
+    let step_time_s = step_time(recipe)?;
+    Some(Metrics::new(&scenario(recipe)?, step_time_s, DEFAULT_TOKENS))
 }
 
 #[cfg(test)]

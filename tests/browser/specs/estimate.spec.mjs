@@ -182,7 +182,7 @@ test("a config.json can be dropped and chosen", async ({ page }) => {
     transfer.items.add(new File([config], "config.json", { type: "application/json" }));
     return transfer;
   }, JSON.stringify(CONFIG));
-  await page.locator(".changes .drop").dispatchEvent("drop", { dataTransfer: transfer });
+  await page.locator(".drawer .drop").dispatchEvent("drop", { dataTransfer: transfer });
   await expect(page.locator("#headline")).toContainText("Small-8B");
   const buffer = Buffer.from(JSON.stringify({ ...CONFIG, _name_or_path: "someone/Other-8B" }));
   await page.locator("[data-config]").setInputFiles({ name: "config.json", mimeType: "application/json", buffer });
@@ -230,7 +230,7 @@ test("a plan without a recipe keeps the values of the recipe", async ({ page }) 
   await expect(stepTime(page)).toBeVisible();
   await page.locator("#field-gbs").fill("");
   await expect(page.locator("#field-gbs-note .error")).toContainText("GBS");
-  await expect(page.getByText("The figures below are those of the previous one.")).toBeVisible();
+  await expect(page.getByText("The figures above are those of the previous one.")).toBeVisible();
   await page.getByRole("button", { name: "Start from a recipe" }).click();
   await expect(figure(page, "step-time")).toHaveText("12.37 s");
 });

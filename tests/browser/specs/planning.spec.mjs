@@ -54,6 +54,7 @@ test("saved plans stand side by side, survive a reload and can be exported", asy
   // Both train the same model, on different GPUs.
   await expect(saved.locator("tr.differs").filter({ hasText: "Precision" })).toBeVisible();
   await expect(saved.locator("tbody tr:not(.differs)").filter({ hasText: "Llama 3.1 70B" })).toBeVisible();
+  await expect(saved.locator("tr.differs").filter({ hasText: /^Cost[^ ]/ }).locator("td.best")).toHaveText(/best$/);
   await expectAccessible(page);
   await page.reload();
   await expect(saved.getByRole("columnheader")).toHaveCount(2);
@@ -312,7 +313,7 @@ test("layouts that miss the deadline say so, as far as the question asks", async
   await expect(rows.filter({ hasText: "Published layout" })).toHaveCount(1);
   await expect(page.locator(".layouts .late")).toHaveCount(0);
   // Layouts that differ only in VP, the split or the batch are hidden at first.
-  const fold = page.getByRole("button", { name: /^\d+ with another VP, split or batch$/ }).first();
+  const fold = page.getByRole("button", { name: /^\d+ variants?$/ }).first();
   const [hidden, before] = [Number.parseInt(await fold.textContent()), await rows.count()];
   await fold.click();
   await expect(rows).toHaveCount(before + hidden);
@@ -408,6 +409,23 @@ test("a chosen plan is announced, with a way to it", async ({ page }) => {
   await expect(notice).toHaveCount(0);
 });
 
+test("on a wide screen, the shown plan is beside the layouts, and its heading stays in sight", async ({ page }) => {
+  // Smooth scrolling takes a while.
+  await page.emulateMedia({ reducedMotion: "reduce" });
+  await page.setViewportSize({ width: 1440, height: 900 });
+  await page.goto("/");
+  await expect(details(page)).toBeVisible();
+  const [chosen, shown] = await Promise.all([".pair", ".shown"].map((part) => page.locator(part).boundingBox()));
+  expect(shown.x).toBeGreaterThan(chosen.x + chosen.width);
+  expect(Math.abs(shown.y - chosen.y)).toBeLessThan(2);
+  await page.locator(".row-button").nth(7).click();
+  await expect(page.locator(".row-button").nth(7)).toHaveAttribute("aria-pressed", "true");
+  await expect(details(page)).toBeInViewport();
+  const bar = await page.locator(".question").boundingBox();
+  expect((await details(page).boundingBox()).y).toBeGreaterThanOrEqual(bar.y + bar.height);
+  await expect(page.getByRole("status").filter({ hasText: "is shown below." })).toHaveCount(0);
+});
+
 test("two notes at once are drawn one above the other", async ({ page }) => {
   await page.goto("/");
   await expect(details(page)).toBeVisible();
@@ -433,6 +451,13 @@ test("the plan under the pointer is named above the chart, and nothing covers th
   await expect(chart.locator(".hoverlayer .hovertext, .hoverlayer .legend")).toHaveCount(0);
   await page.mouse.move(5, 5);
   await expect(page.locator(".reading")).toHaveCount(0);
+  // The keys clear what the pointer left.
+  await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
+  await expect(page.locator(".reading li")).toHaveCount(2);
+  await page.locator(".chart-keys").focus();
+  await page.keyboard.press("ArrowRight");
+  await expect(page.locator(".reading")).toHaveCount(0);
+  await expect(chart.locator(".spikeline")).toHaveCount(0);
 });
 
 test("768 GPUs, not a power of two, have a plan, whose batch is shown", async ({ page }) => {

@@ -2,7 +2,7 @@
 
 use super::super::Failure;
 use super::super::output::{self, printable};
-use trainplan_shared::compare::{Comparison, LabelledVerdict, RunComparison};
+use trainplan_shared::compare::{BriefLabels, Comparison, ConfigurationRow, LabelledVerdict, RunComparison};
 use trainplan_shared::tables::{ComparedRun, ComparisonColumn, PooledColumn};
 
 /// The longest value of the table, in characters.
@@ -21,7 +21,8 @@ pub(super) fn table(comparison: &Comparison) -> Result<(), Failure> {
     });
     output::wide_table(&header("run"), &[], known)?;
 
-    let differing: Vec<_> = comparison.configuration.iter().filter(|setting| setting.differs).collect();
+    let differing = comparison.configuration.iter().filter(|setting| setting.differs);
+    let differing: Vec<ConfigurationRow> = differing.map(ConfigurationRow::readable).collect();
     if !differing.is_empty() {
         output::text_line("")?;
         let rows = differing.iter().map(|setting| {
@@ -33,11 +34,13 @@ pub(super) fn table(comparison: &Comparison) -> Result<(), Failure> {
         output::text_line("")?;
         output::text_table(PooledColumn::terminal_table(&comparison.pooled).without_empty_columns())?;
     }
-    verdicts(comparison)?;
+    // The headings of the table are the full labels.
+    let labels = comparison.brief_labels();
+    verdicts(comparison, &labels)?;
     for item in items {
         let reasons = item.reason.iter().chain(&item.comparable.reasons).chain(&item.notes);
         for remark in reasons {
-            output::prose(&printable(&format!("  {}: {remark}", item.label)))?;
+            output::prose(&printable(&labels.shorten(&format!("  {}: {remark}", item.label))))?;
         }
     }
     match items.len() {
@@ -47,13 +50,14 @@ pub(super) fn table(comparison: &Comparison) -> Result<(), Failure> {
 }
 
 /// Prints the verdicts, with what to know about each run.
-fn verdicts(comparison: &Comparison) -> Result<(), Failure> {
+fn verdicts(comparison: &Comparison, labels: &BriefLabels) -> Result<(), Failure> {
     let verdicts = comparison.verdicts();
     if !verdicts.is_empty() {
-        output::text_line(&format!("\nCompared with {}:", printable(comparison.reference_label())))?;
+        let reference = labels.shorten(comparison.reference_label());
+        output::text_line(&format!("\nCompared with {}:", printable(&reference)))?;
     }
     for LabelledVerdict { label, text, run, .. } in verdicts {
-        output::prose(&printable(&format!("  {label}: {text}")))?;
+        output::prose(&printable(&labels.shorten(&format!("  {label}: {text}"))))?;
         for remark in run.map(remarks).unwrap_or_default() {
             output::prose(&printable(&format!("    {remark}")))?;
         }

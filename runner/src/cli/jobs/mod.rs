@@ -36,6 +36,7 @@ Examples:
   trainplan jobs show llama-405b
   trainplan jobs follow --log
   trainplan jobs follow nightly --on-end 'echo \"$TRAINPLAN_RUN $TRAINPLAN_OUTCOME\" | mail -s Trainplan me'
+  trainplan jobs follow nightly --webhook https://hooks.example.com/trainplan
   trainplan jobs cancel llama-405b#2
   trainplan jobs fetch llama-405b --to results/
   trainplan jobs failures --cluster alpha
@@ -278,12 +279,9 @@ async fn show(data: &DataDir, name: &str, format: Format) -> Result<(), Failure>
         return output::json(&Shown { summary, log, copy, events });
     }
     table(&[summary])?;
-    output::prose(&format!(
-        "\nRun {} of campaign {}. Local copy of the log: {}",
-        run.id,
-        round.campaign,
-        copy.as_deref().unwrap_or("none")
-    ))?;
+    let copy = copy.as_deref().unwrap_or("none");
+    let text = format!("\nRun {} of campaign {}. Local copy of the log: {copy}", run.id, round.campaign);
+    output::prose_around(&text, &[copy])?;
     for (_, at_ms, event) in &events {
         let text = watch::sentence(&run, event).unwrap_or_else(|| match event {
             Event::Planned => "planned".into(),
@@ -292,9 +290,20 @@ async fn show(data: &DataDir, name: &str, format: Format) -> Result<(), Failure>
             Event::CancelSent { answer } => format!("scancel failed: {answer}"),
             _ => String::new(),
         });
-        output::prose(&format!("  {}  {text}", watch::clock(*at_ms)))?;
+        let whole: Vec<&str> = copied(event).into_iter().collect();
+        output::prose_around(&format!("  {}  {text}", watch::clock(*at_ms)), &whole)?;
     }
     Ok(())
+}
+
+/// Returns the path or the address in an event, which a user may copy.
+fn copied(event: &Event) -> Option<&str> {
+    match event {
+        Event::Staged { folder, .. } => Some(folder),
+        Event::Found { path, .. } => Some(path),
+        Event::Uploaded { to } | Event::NotUploaded { to, .. } => Some(to),
+        _ => None,
+    }
 }
 
 /// Returns the path of the local copy of a run's log, in the data directory or in the store.
@@ -382,7 +391,7 @@ async fn watch_journal(
             }
         }
         if runs.iter().filter(counts).all(|run| run.status.is_over()) {
-            follower.finish();
+            follower.finish(only.is_empty().then_some(runs.as_slice())).await;
             return if only.is_empty() && !are_scored(&runs) { Err(Failure::RunFailed) } else { Ok(()) };
         }
         if journal.carried_out_by(round).is_none() {

@@ -105,8 +105,9 @@ impl Args {
             Format::Table => {
                 output::text_table(LogColumn::terminal_table(&reports))?;
                 for report in &reports {
+                    let path = printable(&report.path);
                     for remark in remarks(report) {
-                        output::prose(&format!("  {}: {remark}", printable(&report.path)))?;
+                        output::prose_around(&format!("  {path}: {remark}"), &[&path])?;
                     }
                 }
             }

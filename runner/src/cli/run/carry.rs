@@ -252,12 +252,18 @@ pub(in crate::cli) async fn carry_until(
     if let Ok(Ending::Over) = ended {
         conductor.finish_uploads(&mut follower, &mut received).await;
     }
-    follower.finish();
+    // Another process may have uploaded a result of this round.
+    let runs = journal.runs(&round.id).await;
+    follower
+        .finish(match (&ended, &runs) {
+            (Ok(Ending::Over), Ok(runs)) => Some(runs.as_slice()),
+            _ => None,
+        })
+        .await;
     signals.abort();
     reporter.finish();
     let figures = conductor.figures();
-    // Another process may have uploaded a result of this round.
-    let runs = journal.runs(&round.id).await?;
+    let runs = runs?;
     print_outcome(&round, &runs, format)?;
     log_figures(&link, &figures);
     let others = journal.due().await?.iter().filter(|due| runs.iter().all(|run| run.id != due.run)).count();

@@ -15,10 +15,12 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use trainplan_shared::campaign::{
-    After, AfterEnd, Campaign, Cluster, Clusters, Name, NodeList, Planned, Secret, Upload, plan,
+    After, AfterEnd, Campaign, Cluster, Clusters, Name, NodeList, Planned, RunReference, Secret, Upload, plan,
 };
 use trainplan_shared::estimate::{Interval, MemoryVerdict};
+use trainplan_shared::field::Field;
 use trainplan_shared::launch::{Launch, TimeLimit};
+use trainplan_shared::message::{Front, Message};
 use trainplan_shared::units::{readable, readable_range};
 
 /// Run a campaign on its cluster, or continue one
@@ -84,6 +86,8 @@ struct PlannedRun<'a> {
     gpus: u32,
     fits: bool,
     step_time_s: Interval,
+    /// What its measured step time can be compared with.
+    reference: RunReference,
     steps: u32,
     /// Training time of one repeat, without startup.
     training_time_s: Interval,
@@ -172,6 +176,7 @@ fn of<'a>(campaign: &'a Campaign, cluster: &'a Cluster, planned: &'a Planned) ->
         gpus: predicted.scenario.layout.gpus(),
         fits: predicted.estimate.memory.fits(),
         step_time_s: predicted.estimate.step_time_s,
+        reference: reference(planned),
         steps: launch.steps,
         training_time_s: planned.training_s,
         gpu_hours: planned.gpu_hours,
@@ -182,12 +187,25 @@ fn of<'a>(campaign: &'a Campaign, cluster: &'a Cluster, planned: &'a Planned) ->
     }
 }
 
-/// Prints the warnings of the runs, each text once.
+/// Returns what the step time of a run can be compared with. A calibration of the prediction doesn't change what runs.
+fn reference(planned: &Planned) -> RunReference {
+    let uncalibrated = [Field::GemmTflops, Field::ClusterFactor]
+        .iter()
+        .fold(planned.spec.clone(), |spec, field| spec.with(*field, ""));
+    let published = uncalibrated.scenario().ok().and_then(|scenario| scenario.reference());
+    RunReference::new(published, planned.predicted.estimate.step_time_s)
+}
+
+/// Prints the warnings of the runs, each text once, with the keys of a campaign file.
 pub(super) fn warn(planned: &[Planned]) {
     let mut said: Vec<(String, Vec<&str>)> = Vec::new();
     for planned in planned {
-        let of_launch = planned.launch.warnings.iter().map(ToString::to_string);
-        let predicted = planned.predicted.warnings.iter().map(ToString::to_string);
+        let in_file = |message: &Message| message.text(Front::File);
+        let of_launch = planned.launch.warnings.iter().map(|warning| {
+            let (text, fix) = (in_file(&warning.text), in_file(&warning.fix));
+            format!("{text} {fix}").trim_end().to_string()
+        });
+        let predicted = planned.predicted.warnings.iter().map(in_file);
         let own = planned.warnings.iter().cloned().chain(predicted);
         for text in own.chain(of_launch) {
             let name = planned.run.name.as_str();
@@ -216,6 +234,8 @@ fn csv(outputs: &[PlannedRun]) -> Result<(), Failure> {
         "training_time_s",
         "gpu_hours",
         "command",
+        "reference",
+        "reference_step_time_s",
     ];
     output::csv(
         header,
@@ -233,6 +253,8 @@ fn csv(outputs: &[PlannedRun]) -> Result<(), Failure> {
                 run.training_time_s.mid.to_string(),
                 run.gpu_hours.mid.to_string(),
                 run.launch.commands.join("\n"),
+                run.reference.in_words(),
+                run.reference.step_time_s().to_string(),
             ]
         }),
     )
@@ -282,7 +304,10 @@ fn names_of(after: &[After], on: AfterEnd) -> impl Iterator<Item = &Name> {
 
 /// Prints a run: its scenario, when it may run, and its script.
 fn details(planned: &Planned, output: &PlannedRun) -> Result<(), Failure> {
-    let mut lines = vec![format!("\n{}: {}", output.run, in_words(&planned.predicted.scenario))];
+    let mut lines = vec![
+        format!("\n{}: {}", output.run, in_words(&planned.predicted.scenario)),
+        format!("  Reference: {}", output.reference.in_words()),
+    ];
     let mut order = Vec::new();
     for (on, how) in [(AfterEnd::Any, ""), (AfterEnd::Success, ", if scored")] {
         let names: Vec<&str> = names_of(&planned.run.after, on).map(Name::as_str).collect();
@@ -304,22 +329,28 @@ fn details(planned: &Planned, output: &PlannedRun) -> Result<(), Failure> {
     if !order.is_empty() {
         lines.push(format!("  {}", order.join("; ")));
     }
+    let mut commands = Vec::new();
     for (name, secret) in &output.secrets {
         lines.push(format!("  {name}: {}", place(secret)));
+        if let Secret::Command(words) = secret {
+            commands.push(quoted(words));
+        }
     }
-    output::prose(&lines.join("\n"))?;
+    let whole: Vec<&str> = commands.iter().map(String::as_str).collect();
+    output::prose_around(&lines.join("\n"), &whole)?;
     let script: Vec<String> = output.launch.script.lines().map(|line| format!("    {line}")).collect();
     output::text_line(&script.join("\n"))
 }
 
-/// Returns where a secret comes from. The words of a command are quoted, so that control characters have no
-/// effect.
+/// Returns where a secret comes from.
 fn place(secret: &Secret) -> String {
     match secret {
         Secret::Env(name) => format!("secret, from the environment variable {name}"),
-        Secret::Command(words) => {
-            let words: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();
-            format!("secret, printed by {}", words.join(" "))
-        }
+        Secret::Command(words) => format!("secret, printed by {}", quoted(words)),
     }
+}
+
+/// Returns a command whose words are quoted, so that control characters have no effect.
+fn quoted(words: &[String]) -> String {
+    words.iter().map(|word| format!("{word:?}")).collect::<Vec<_>>().join(" ")
 }

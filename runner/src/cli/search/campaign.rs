@@ -7,10 +7,12 @@ use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::path::Path;
 use trainplan_shared::campaign::{Campaign, Name, Run, Settings};
+use trainplan_shared::catalog::Recipe;
 use trainplan_shared::estimate::{MemoryEstimate, MemoryVerdict};
 use trainplan_shared::field::Field;
 use trainplan_shared::launch::{LaunchOptions, ScriptSoftware, Style, TimeLimit, launch};
 use trainplan_shared::layout::PipelineSplit;
+use trainplan_shared::message::Front;
 use trainplan_shared::problem::{Problem, one_of};
 use trainplan_shared::question::PlannedRun;
 use trainplan_shared::range::ValueRange;
@@ -67,42 +69,15 @@ fn without_variants(layouts: &[PlannedRun]) -> Vec<&PlannedRun> {
     first
 }
 
-/// Writes the campaign, with the best layouts of each GPU type in turn, at most as many as are listed, and the published layout of each
-/// type. `ranked` has more layouts of each type than are listed.
+/// Writes the campaign.
 pub(super) fn write(
     file: &Path,
     cluster: Name,
     found: &[SearchedGpu<'_>],
-    ranked: &[Vec<PlannedRun>],
+    measured: MeasuringRuns<'_>,
 ) -> Result<(), Failure> {
     let Some(first) = found.first() else { return Ok(()) };
-    let mut measured = MeasuringRuns::default();
-    let of_types: Vec<_> = found
-        .iter()
-        .zip(ranked)
-        .filter(|(found, _)| found.answer.best().is_some())
-        .map(|(found, ranked)| (found, without_variants(ranked)))
-        .collect();
-    let most = ranked.iter().map(Vec::len).max().unwrap_or_default();
-    'all: for place in 0..most {
-        for (found, layouts) in &of_types {
-            if measured.runs.len() == first.top {
-                break 'all;
-            }
-            if let Some(plan) = layouts.get(place) {
-                measured.add(found, plan, &(place + 1).to_string());
-            }
-        }
-    }
-    for (found, _) in &of_types {
-        if let Some((recipe, plan)) = &found.answer.published
-            && !measured.has(found, plan)
-        {
-            note(&format!("the campaign also measures the published layout of {}", recipe.id));
-            measured.add(found, plan, "published");
-        }
-    }
-    let MeasuringRuns { runs, mut types, releases, scripts, steps, .. } = measured;
+    let MeasuringRuns { runs, mut types, releases, scripts, steps, comments, .. } = measured;
     if runs.is_empty() {
         note(&format!("{} was not written: no layout can be launched", file.display()));
         return Ok(());
@@ -126,7 +101,12 @@ pub(super) fn write(
         },
         runs,
     };
-    create(file, &format!("{}{}", head(steps, &releases), campaign.to_text()))?;
+    let mut text = campaign.to_text();
+    for (run, comment) in comments {
+        let entry = format!("[[run]]\nname = \"{run}\"\n");
+        text = text.replacen(&entry, &format!("# {comment}\n{entry}"), 1);
+    }
+    create(file, &format!("{}{text}", head(steps, &releases)))?;
     note(&format!(
         "wrote {} with {} runs: `trainplan run {0} --dry-run` previews it",
         file.display(),
@@ -171,7 +151,7 @@ fn compare_software(predicted: Software, scripts: &[ScriptSoftware], runs: usize
 
 /// The runs of a campaign in the making.
 #[derive(Default)]
-struct MeasuringRuns<'a> {
+pub(super) struct MeasuringRuns<'a> {
     runs: Vec<Run>,
     /// The GPU types of the runs.
     types: Vec<&'a str>,
@@ -183,14 +163,64 @@ struct MeasuringRuns<'a> {
     scripts: Vec<ScriptSoftware>,
     /// The steps that a run makes.
     steps: u32,
+    /// What to know of a run, for a comment before it.
+    comments: Vec<(Name, String)>,
 }
 
 impl<'a> MeasuringRuns<'a> {
-    /// Adds the run of a plan, or says why it can't be launched.
-    fn add(&mut self, found: &SearchedGpu<'a>, plan: &'a PlannedRun, name: &str) {
-        match run(found, plan, name) {
-            Ok(MeasuringRun { run, release, script, steps }) => {
+    /// Chooses the best layouts of each GPU type in turn, at most as many as are listed, and the published layout of each type. `ranked`
+    /// has more layouts of each type than are listed.
+    pub(super) fn choose(found: &[SearchedGpu<'a>], ranked: &'a [Vec<PlannedRun>]) -> MeasuringRuns<'a> {
+        let mut measured = MeasuringRuns::default();
+        let of_types: Vec<_> = found
+            .iter()
+            .zip(ranked)
+            .filter(|(found, _)| found.answer.best().is_some())
+            .map(|(found, ranked)| (found, without_variants(ranked)))
+            .collect();
+        let most = ranked.iter().map(Vec::len).max().unwrap_or_default();
+        'all: for place in 0..most {
+            for (found, layouts) in &of_types {
+                if measured.runs.len() == found.top {
+                    break 'all;
+                }
+                if let Some(plan) = layouts.get(place).copied() {
+                    measured.add(found, plan, None, &(place + 1).to_string());
+                }
+            }
+        }
+        for (found, _) in &of_types {
+            if let Some((recipe, plan)) = &found.answer.published
+                && !measured.has(found, plan)
+            {
+                note(&format!("the campaign also measures the published layout of {}", recipe.id));
+                measured.add(found, plan, Some(*recipe), "published");
+            }
+        }
+        measured
+    }
+
+    /// Returns those of the ranked layouts of a GPU type that a run measures, with their ranks.
+    pub(super) fn among<'b>(
+        &self,
+        found: &SearchedGpu<'_>,
+        ranked: &'b [PlannedRun],
+    ) -> Vec<(u32, &'b PlannedRun)> {
+        (1..).zip(ranked).filter(|(_, plan)| self.has(found, plan)).collect()
+    }
+
+    /// Adds the run of a plan, or says why it can't be launched. `published` is the recipe that publishes its layout.
+    fn add(
+        &mut self,
+        found: &SearchedGpu<'a>,
+        plan: &'a PlannedRun,
+        published: Option<&'static Recipe>,
+        name: &str,
+    ) {
+        match run(found, plan, published, name) {
+            Ok(MeasuringRun { run, release, script, steps, comment }) => {
                 self.steps = steps;
+                self.comments.extend(comment.map(|comment| (run.name.clone(), comment)));
                 self.releases.push(release);
                 self.scripts.extend(script);
                 self.types.push(&found.offer.gpu.id);
@@ -222,22 +252,47 @@ struct MeasuringRun {
     script: Option<ScriptSoftware>,
     /// The steps that it makes.
     steps: u32,
+    /// What to know of it.
+    comment: Option<String>,
 }
 
 /// Seconds from a job's start to its first step: the container, the model and the first compilations.
 const START_UP_S: f64 = 1800.0;
 
-/// Returns the run that measures a plan: with a release that runs what the search predicted, otherwise with Megatron-LM. If the software
-/// of its script differs noticeably from what the search predicted, the run names it, and is predicted as its script runs.
-fn run(found: &SearchedGpu<'_>, plan: &PlannedRun, place: &str) -> Result<MeasuringRun, Vec<Problem>> {
+/// Returns the run that measures a plan: with a release that runs what the search predicted; for a published layout, otherwise with the
+/// script of its recipe; otherwise with Megatron-LM. If the software of its script differs noticeably from what the search predicted, the
+/// run names it, and is predicted as its script runs.
+fn run(
+    found: &SearchedGpu<'_>,
+    plan: &PlannedRun,
+    published: Option<&'static Recipe>,
+    place: &str,
+) -> Result<MeasuringRun, Vec<Problem>> {
     // Tokens are of the whole run, not of the measurement.
     let mut spec: Spec = plan.spec(found.question, found.offer).with(Field::Tokens, "");
     let mut scenario = spec.scenario()?;
-    let mut script = None;
-    let release = planned_release(&spec, &scenario);
-    match release {
-        Some(release) => spec = spec.with(Field::Release, release.to_string()),
-        None => {
+    let (mut script, mut comment) = (None, None);
+    let mut release = planned_release(&spec, &scenario);
+    let mut slowest_s = plan.layout.step_time_s.high;
+    let own = published.filter(|_| release.is_none()).map(|recipe| (recipe, as_published(&spec, recipe)));
+    match (release, own) {
+        (Some(release), _) => spec = spec.with(Field::Release, release.to_string()),
+        (None, Some((recipe, Ok(own)))) => {
+            release = Some(recipe.id.release);
+            let predicted = own.estimate()?;
+            slowest_s = slowest_s.max(predicted.estimate.step_time_s.high);
+            (spec, scenario) = (own, predicted.scenario);
+            comment = Some(format!("The published layout, with the script of {}.", recipe.id));
+        }
+        (None, own) => {
+            comment = own.and_then(|(recipe, own)| {
+                let why: Vec<String> = own.err()?.iter().map(|problem| problem.text(Front::File)).collect();
+                let why = why.join(" ");
+                Some(format!(
+                    "The published layout of {} with Megatron-LM, because its own script can't run it: {why}",
+                    recipe.id
+                ))
+            });
             spec = spec.with(Field::Style, Style::MegatronLm.to_string());
             let of_script = ScriptSoftware::of(&scenario, &LaunchOptions::from_spec(&spec)?);
             if of_script.differs() {
@@ -253,10 +308,11 @@ fn run(found: &SearchedGpu<'_>, plan: &PlannedRun, place: &str) -> Result<Measur
     }
     let steps = launch(&scenario, &LaunchOptions::from_spec(&spec)?)?.steps;
     let slowdown = script.as_ref().map_or(1.0, |script| script.slowdown.max(1.0));
-    let slowest_s = plan.layout.step_time_s.high * slowdown;
-    let limit = TimeLimit::covering(START_UP_S + f64::from(steps) * slowest_s);
+    let limit = TimeLimit::covering(START_UP_S + f64::from(steps) * slowest_s * slowdown);
     let spec = spec.with(Field::TimeLimit, limit.to_string());
-    if MemoryEstimate::of(&scenario.inputs()).verdict() == MemoryVerdict::DoesNotFit {
+    // A published run fits, whatever its estimate says.
+    let has_run = scenario.reference().is_some() && release.is_some();
+    if !has_run && MemoryEstimate::of(&scenario.inputs()).verdict() == MemoryVerdict::DoesNotFit {
         let software = scenario.options.software;
         let message = format!("It does not fit in memory with {}.", software.title());
         return Err(vec![Problem::new(Field::Stack, software, message)]);
@@ -272,7 +328,26 @@ fn run(found: &SearchedGpu<'_>, plan: &PlannedRun, place: &str) -> Result<Measur
         release,
         script,
         steps,
+        comment,
     })
+}
+
+/// Returns the fields of a plan as its recipe's script runs it, with the recipe's software.
+///
+/// # Errors
+/// Why the script can't.
+fn as_published(spec: &Spec, recipe: &Recipe) -> Result<Spec, Vec<Problem>> {
+    let mut own = spec.clone().with(Field::Recipe, recipe.id.to_string());
+    // The recipe names its model, its GPU type and its software.
+    for field in [Field::Model, Field::Gpu, Field::Stack] {
+        own.set(field, "");
+    }
+    if spec.scenario()?.options.software != recipe.options().software {
+        // The factors are of the other software.
+        own.set(Field::ClusterFactor, "");
+    }
+    launch(&own.scenario()?, &LaunchOptions::from_spec(&own)?)?;
+    Ok(own)
 }
 
 /// Returns the release that launches a scenario with exactly the planned software, if any.

@@ -17,6 +17,8 @@ pub(super) struct SearchedGpu<'a> {
     pub(super) in_bf16: Option<&'a PlannedRun>,
     /// How many layouts are listed.
     pub(super) top: usize,
+    /// The layouts that a campaign measures, with their ranks. Those that rank lower are listed too.
+    pub(super) measured: &'a [(u32, &'a PlannedRun)],
 }
 
 impl<'a> SearchedGpu<'a> {
@@ -38,11 +40,13 @@ impl<'a> SearchedGpu<'a> {
         Some(PlanRow { rank: Some(1), is_best: true, ..self.row(self.answer.best()?) })
     }
 
-    /// Returns the listed layouts, best first.
+    /// Returns the listed layouts, best first: the best ones, and all that a campaign measures.
     pub(super) fn layouts(&self) -> Vec<PlanRow<'a>> {
         let has_best = self.answer.best().is_some();
         let ranked = (1..).zip(&self.answer.layouts).take(self.top);
+        let measured = self.measured.iter().copied().filter(|(rank, _)| *rank as usize > self.top);
         ranked
+            .chain(measured)
             .map(|(rank, run)| PlanRow { rank: Some(rank), is_best: has_best && rank == 1, ..self.row(run) })
             .collect()
     }

@@ -11,6 +11,7 @@ mod tables;
 use super::output::{csv_table, json};
 use super::stack_file::with_files;
 use super::{Failure, note};
+use campaign::{MeasuringRuns, RANKED_PER_RUN};
 use clap::ValueEnum;
 use flags::SearchFlags;
 use found::SearchedGpu;
@@ -120,6 +121,23 @@ impl Args {
                 answer,
                 in_bf16: in_bf16.as_ref(),
                 top: top.into(),
+                measured: &[],
+            })
+            .collect();
+        let most = if self.campaign.is_some() { usize::from(top) * RANKED_PER_RUN } else { 0 };
+        let rank = |offer| Survey::new(&question, offer).listing(most).finish().layouts;
+        let ranked: Vec<Vec<PlannedRun>> = match most {
+            0 => Vec::new(),
+            _ => question.offers.iter().map(rank).collect(),
+        };
+        let runs = MeasuringRuns::choose(&found, &ranked);
+        let measured: Vec<Vec<(u32, &PlannedRun)>> =
+            found.iter().zip(&ranked).map(|(found, ranked)| runs.among(found, ranked)).collect();
+        let found: Vec<SearchedGpu<'_>> = (0..)
+            .zip(found)
+            .map(|(place, found)| SearchedGpu {
+                measured: measured.get(place).map(Vec::as_slice).unwrap_or_default(),
+                ..found
             })
             .collect();
         for found in &found {
@@ -136,10 +154,7 @@ impl Args {
             SearchFormat::Markdown => markdown::print(&question, &found)?,
         }
         if let (Some(file), Some(cluster)) = (self.campaign, self.cluster) {
-            let most = usize::from(top) * campaign::RANKED_PER_RUN;
-            let rank = |offer| Survey::new(&question, offer).listing(most).finish().layouts;
-            let ranked: Vec<Vec<PlannedRun>> = question.offers.iter().map(rank).collect();
-            campaign::write(&file, cluster, &found, &ranked)?;
+            campaign::write(&file, cluster, &found, runs)?;
         }
         if answers.iter().all(|answer| answer.best().is_none()) { Err(Failure::NoPlan) } else { Ok(()) }
     }

@@ -7,22 +7,33 @@ use crate::pairs::pairs;
 use crate::problem::Problem;
 use std::fmt::Write as _;
 
-/// The columns of gpus.csv that an own GPU can change, in the order of the text.
-const COLUMNS: [&str; 9] = [
-    "bf16_tflops",
-    "fp8_tflops",
-    "nvfp4_tflops",
-    "hbm_gb",
-    "hbm_tbps",
-    "nvlink_gbps",
-    "nvlink_domain",
-    "gpus_per_node",
-    "nic_gbit",
+/// A column of gpus.csv that an own GPU can change.
+#[derive(Debug, Clone, Copy)]
+struct OwnColumn {
+    name: &'static str,
+    /// None for a number of GPUs, which is whole.
+    unit: Option<&'static str>,
+    /// The least and the greatest plausible value: room for older and future GPUs, but none for the value of a known GPU in another
+    /// unit, which is 1,000 times as large or small.
+    range: [f64; 2],
+}
+
+/// The columns that an own GPU can change, in the order of the text.
+const COLUMNS: [OwnColumn; 9] = [
+    OwnColumn { name: "bf16_tflops", unit: Some("TFLOPS"), range: [20.0, 20_000.0] },
+    OwnColumn { name: "fp8_tflops", unit: Some("TFLOPS"), range: [40.0, 40_000.0] },
+    OwnColumn { name: "nvfp4_tflops", unit: Some("TFLOPS"), range: [80.0, 80_000.0] },
+    OwnColumn { name: "hbm_gb", unit: Some("GB"), range: [4.0, 4000.0] },
+    OwnColumn { name: "hbm_tbps", unit: Some("TB/s"), range: [0.1, 100.0] },
+    OwnColumn { name: "nvlink_gbps", unit: Some("GB/s"), range: [10.0, 10_000.0] },
+    OwnColumn { name: "nvlink_domain", unit: None, range: [1.0, 10_000.0] },
+    OwnColumn { name: "gpus_per_node", unit: None, range: [1.0, 1000.0] },
+    OwnColumn { name: "nic_gbit", unit: Some("Gbit/s"), range: [1.0, 10_000.0] },
 ];
 
-/// The range of a column, far beyond every GPU.
-const LEAST: f64 = 1e-3;
-const MOST: f64 = 1e7;
+fn names() -> [&'static str; COLUMNS.len()] {
+    COLUMNS.map(|column| column.name)
+}
 
 impl Gpu {
     /// Returns the GPU of a text `BASE:column=value,…`: the known type BASE with other values in these columns.
@@ -30,21 +41,21 @@ impl Gpu {
     /// A new datasheet peak makes it another chip, so the base's measured and published peaks are dropped.
     ///
     /// # Errors
-    /// BASE or a column is unknown; a value is not a positive number; no column is given.
+    /// BASE or a column is unknown; a value is implausible or not a number; no column is given.
     pub fn own(text: &str, catalog: &Catalog) -> Result<Gpu, Problem> {
         let text = text.trim();
         let Some((base, list)) = text.split_once(':') else {
             return Err(Problem::new(Field::Gpu, text, unchanged(text)));
         };
         let base = catalog.gpu(base)?;
-        let given = pairs(Field::Gpu, list, &COLUMNS)?;
+        let given = pairs(Field::Gpu, list, &names())?;
         if given.iter().all(Option::is_none) {
             return Err(Problem::new(Field::Gpu, text, unchanged(text)).suggest([&base.id]));
         }
         let mut own = base.clone();
         for (column, value) in COLUMNS.into_iter().zip(given) {
             if let Some(value) = value {
-                own.set(column, number(column, value)?);
+                own.set(column.name, column.read(value)?);
             }
         }
         Ok(own.named_after(base))
@@ -88,7 +99,7 @@ impl Gpu {
             "hbm_gb" => self.hbm_gb = value,
             "hbm_tbps" => self.hbm_tbps = value,
             "nvlink_gbps" => self.nvlink_gbps = value,
-            // `number` has checked that these are whole and in range.
+            // `OwnColumn::read` has checked that these are whole and in range.
             "nvlink_domain" => self.nvlink_domain = value as u32,
             "gpus_per_node" => self.gpus_per_node = value as u32,
             "nic_gbit" => self.nic_gbit = value,
@@ -110,30 +121,37 @@ impl Gpu {
             Some(self.nic_gbit),
         ];
         let mut values = values.into_iter();
-        COLUMNS.map(|column| (column, values.next().flatten()))
+        names().map(|column| (column, values.next().flatten()))
     }
 }
 
 fn unchanged(text: &str) -> String {
-    let columns = COLUMNS.join(", ");
+    let columns = names().join(", ");
     format!(
         "\"{text}\" changes no column. An own GPU is written as h100:hbm_gb=96, with the columns {columns}."
     )
 }
 
-/// Returns a column's value: positive, and whole for a number of GPUs.
-fn number(column: &str, text: &str) -> Result<f64, Problem> {
-    let refuse = |wanted: &str| {
-        let message = format!("The column {column} of an own GPU must be {wanted}, not \"{text}\".");
-        Err(Problem::new(Field::Gpu, format!("{column}={text}"), message))
-    };
-    let counts = matches!(column, "nvlink_domain" | "gpus_per_node");
-    match parse_decimal(text) {
-        Some(value) if counts && (value.fract() != 0.0 || value < 1.0) => {
-            refuse("a whole number of at least 1")
+impl OwnColumn {
+    /// Returns the value of a text: plausible, and whole for a number of GPUs.
+    fn read(&self, text: &str) -> Result<f64, Problem> {
+        let OwnColumn { name, unit, range: [least, most] } = *self;
+        let given = format!("{name}={text}");
+        match (parse_decimal(text), unit) {
+            (Some(value), Some(_)) if (least..=most).contains(&value) => Ok(value),
+            (Some(value), None) if (least..=most).contains(&value) && value.fract() == 0.0 => Ok(value),
+            (Some(value), Some(unit)) if value > 0.0 && value.is_finite() => {
+                let problem = Problem::implausible(Field::Gpu, name, text, (value, unit), [least, most]);
+                Err(Problem { given, ..problem })
+            }
+            _ => {
+                let kind = if unit.is_some() { "number" } else { "whole number" };
+                let message = format!(
+                    "The column {name} of an own GPU must be a {kind} from {least} to {most}, not \"{text}\"."
+                );
+                Err(Problem::new(Field::Gpu, given, message))
+            }
         }
-        Some(value) if (LEAST..=MOST).contains(&value) => Ok(value),
-        _ => refuse("a number from 0.001 to 10000000"),
     }
 }
 
@@ -151,7 +169,32 @@ mod tests {
     fn the_columns_are_of_the_file() {
         let file = include_str!("../../../data/gpus.csv");
         let header = file.lines().find(|line| !line.starts_with('#')).unwrap();
-        assert!(COLUMNS.iter().all(|column| header.split(',').any(|known| known == *column)));
+        assert!(names().iter().all(|column| header.split(',').any(|known| known == *column)));
+    }
+
+    #[test]
+    fn every_known_gpu_is_plausible_and_no_other_unit_is() {
+        for (place, column) in COLUMNS.iter().enumerate() {
+            let [least, most] = column.range;
+            let has_unit = column.unit.is_some();
+            for gpu in Catalog::embedded().gpus() {
+                let Some(value) = gpu.cells()[place].1 else { continue };
+                assert!((least..=most).contains(&value), "{} {} {value}", gpu.id, column.name);
+                for other in [value / 1000.0, value * 1000.0].map(|value| value.to_string()) {
+                    assert!(!has_unit || column.read(&other).is_err(), "{} {} {other}", gpu.id, column.name);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn another_unit_is_answered_with_the_likely_value() {
+        let said = |text: &str| own(text).unwrap_err().to_string();
+        let text = "hbm_tbps is in TB/s: 3350 is implausible (0.1 to 100). Did you mean 3.35?";
+        assert_eq!(said("h100:hbm_tbps=3350"), text);
+        assert!(said("h100:hbm_gb=80000").contains("(4 to 4,000). Did you mean 80?"));
+        assert!(said("h100:bf16_tflops=0.989").contains("Did you mean 989?"));
+        assert!(said("h100:nvlink_domain=0.5").contains("must be a whole number from 1 to 10000"));
     }
 
     #[test]
@@ -181,24 +224,27 @@ mod tests {
         assert!(said("h100:").contains("\"h100:\" changes no column"));
         assert!(said("h100").contains("is written as h100:hbm_gb=96"));
         for value in ["0", "-1", "nan", "inf", "1e999", "many"] {
-            assert!(said(&format!("h100:hbm_gb={value}")).contains("must be a number from 0.001"), "{value}");
+            assert!(
+                said(&format!("h100:hbm_gb={value}")).contains("must be a number from 4 to 4000"),
+                "{value}"
+            );
         }
-        assert!(said("h100:hbm_gb=1e300").contains("must be a number from 0.001"));
-        assert!(said("h100:gpus_per_node=1.5").contains("a whole number of at least 1"));
-        assert!(said("h100:gpus_per_node=0").contains("a whole number of at least 1"));
+        assert!(said("h100:hbm_gb=1e300").ends_with("1e300 is implausible (4 to 4,000)."));
+        assert!(said("h100:gpus_per_node=1.5").contains("a whole number from 1 to 1000"));
+        assert!(said("h100:gpus_per_node=0").contains("a whole number from 1 to 1000"));
     }
 
     proptest! {
         #[test]
         fn a_gpu_is_read_as_written(
             base in 0usize..10,
-            values in proptest::collection::vec(proptest::option::of(0.001f64..1e7), COLUMNS.len()),
+            shares in proptest::collection::vec(proptest::option::of(0.0f64..1.0), COLUMNS.len()),
         ) {
             let mut text = format!("{}:", Catalog::embedded().gpus()[base].id);
-            for (column, value) in COLUMNS.into_iter().zip(values) {
-                let counts = matches!(column, "nvlink_domain" | "gpus_per_node");
-                if let Some(value) = value {
-                    let _ = write!(text, "{column}={},", if counts { value.ceil() } else { value });
+            for (OwnColumn { name, unit, range: [least, most] }, share) in COLUMNS.into_iter().zip(shares) {
+                if let Some(share) = share {
+                    let value = least + share * (most - least);
+                    let _ = write!(text, "{name}={},", if unit.is_none() { value.ceil() } else { value });
                 }
             }
             if let Ok(gpu) = own(&text) {
