@@ -167,12 +167,13 @@ pub(crate) struct FoundPlan {
 }
 
 impl FoundPlan {
-    /// Returns what to doubt in it, as sentences.
-    pub(crate) fn cautions(&self) -> Vec<String> {
+    /// Returns what to doubt in it, as sentences; `is_too_slow` says that it takes longer than the question allows.
+    pub(crate) fn cautions(&self, is_too_slow: bool) -> Vec<String> {
         let bytes = |gib: f64| gib * f64::from(1 << 30);
         let memory =
             MemoryMargin { free_bytes: bytes(self.spare_gib), error_bytes: bytes(self.memory_error_gib) };
-        let facts = PlanFacts { mfu: self.mfu, days: self.days.mid, batch_tokens: self.batch_tokens, memory };
+        let (mfu, days, batch_tokens) = (self.mfu, self.days.mid, self.batch_tokens);
+        let facts = PlanFacts { mfu, days, batch_tokens, memory, is_too_slow };
         facts.cautions().iter().map(|caution| caution.text(Front::Page)).collect()
     }
 }

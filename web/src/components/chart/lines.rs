@@ -5,6 +5,7 @@ use super::labels::{by_height, escaped, label_shifts, legend_height, legend_text
 use super::{BAD, COLOURS, Drawing, GRID, SI_PREFIXES, axis};
 use crate::message::{Plot, PlotLevel, PlotLine};
 use serde_json::{Value, json};
+use trainplan_shared::compare::sustained_peak;
 use trainplan_shared::units::{group_digits, readable_days};
 
 /// Lines over GPU counts or over steps.
@@ -124,13 +125,14 @@ impl LineChart {
         LineChart { levels, window, y_log, range, ..LineChart::new(lines, XAxis::Steps, y_title) }
     }
 
-    /// Returns the range of y that leaves out outliers: if a few values, 5 % at most, are far above the
-    /// others.
+    /// Returns the range of y that leaves out outliers: if a few values, 5 % at most, and at most two consecutive ones of a line,
+    /// are far above the others.
     pub(crate) fn range(plot: &Plot) -> Option<(f64, f64)> {
         let mut values: Vec<f64> = plot.lines.iter().flat_map(|line| &line.values).copied().collect();
         values.sort_by(f64::total_cmp);
         let (least, most) = (*values.first()?, *values.last()?);
-        let usual = values[values.len() * 19 / 20];
+        let sustained = plot.lines.iter().filter_map(|line| sustained_peak(&line.values));
+        let usual = sustained.fold(values[values.len() * 19 / 20], f64::max);
         let ends = plot.levels.iter().map(|level| level.interval.unwrap_or((level.value, level.value)));
         let (low, high) = ends.fold((least, usual), |(low, high), (from, to)| (low.min(from), high.max(to)));
         let span = high - low;
@@ -188,6 +190,25 @@ fn short_count(count: f64) -> String {
     if count >= 1024.0 { format!("{}k", count / 1024.0) } else { count.to_string() }
 }
 
+/// Returns the GPU counts whose labels have room below an axis, ascending. The axis is logarithmic, in a chart of a width in pixels.
+fn spaced(mut counts: Vec<f64>, width: f64) -> Vec<f64> {
+    /// The width of a count of five digits, with a gap, and that of the chart's margins.
+    const LABEL: f64 = 56.0;
+    const MARGINS: f64 = 80.0;
+    counts.sort_by(f64::total_cmp);
+    let (Some(first), Some(last)) = (counts.first().copied(), counts.last().copied()) else {
+        return counts;
+    };
+    let apart = (log10(last) - log10(first)) * LABEL / (width - MARGINS).max(LABEL);
+    let mut ticks: Vec<f64> = Vec::new();
+    for count in counts {
+        if ticks.last().is_none_or(|tick| count > *tick && log10(count) - log10(*tick) >= apart) {
+            ticks.push(count);
+        }
+    }
+    ticks
+}
+
 fn lines(chart: &LineChart, ink: &str, width: f64) -> (Vec<Value>, Value) {
     let hover = match chart.x {
         XAxis::Gpus if chart.has_days => "%{text} at %{x} GPUs",
@@ -239,20 +260,24 @@ fn lines(chart: &LineChart, ink: &str, width: f64) -> (Vec<Value>, Value) {
         }
     }
     if chart.x == XAxis::Gpus {
-        // A tick at each measured GPU count only. Plotly accepts them unsorted and repeated.
+        // A tick at measured GPU counts only.
         let points = chart.lines.iter().flat_map(|line| &line.points).map(|point| point.0);
-        let counts: Vec<f64> = points.chain(chart.mark.as_ref().map(|mark| mark.1)).collect();
+        let counts = spaced(points.chain(chart.mark.as_ref().map(|mark| mark.1)).collect(), width);
         x["type"] = "log".into();
         x["ticktext"] = counts.iter().map(|count| group_digits(*count)).collect();
         x["tickvals"] = counts.into();
     }
+    let is_narrow = width < LABELLED_WIDTH;
+    let is_titled_above = is_narrow && chart.x == XAxis::Gpus;
     // A long title is higher than the axis of a narrow chart.
-    let y_title = if width < LABELLED_WIDTH {
-        chart.y_title.replacen(" per GPU", "<br>per GPU", 1)
-    } else {
-        chart.y_title.clone()
+    let y_title = match (is_titled_above, is_narrow) {
+        (true, _) => String::new(),
+        (false, true) => chart.y_title.replacen(" per GPU", "<br>per GPU", 1),
+        (false, false) => chart.y_title.clone(),
     };
     let mut y = axis(&y_title);
+    // Its title would double the margin, even without a text.
+    y["automargin"] = (!is_titled_above).into();
     if chart.y_log {
         y["type"] = "log".into();
     }
@@ -265,8 +290,10 @@ fn lines(chart: &LineChart, ink: &str, width: f64) -> (Vec<Value>, Value) {
         y["tickformat"] = SI_PREFIXES.into();
     } else if chart.x == XAxis::Gpus {
         y["rangemode"] = "tozero".into();
+        y["tickformat"] = ",~r".into();
     }
-    let margin = json!({ "l": 56, "r": 12, "t": 12, "b": 48 });
+    let top = if is_titled_above { 28 } else { 12 };
+    let margin = json!({ "l": 56, "r": 12, "t": top, "b": 48 });
     let mut shapes: Vec<Value> = chart.levels.iter().filter_map(interval).collect();
     if let Some((from, to)) = chart.window {
         shapes.push(json!({
@@ -275,14 +302,22 @@ fn lines(chart: &LineChart, ink: &str, width: f64) -> (Vec<Value>, Value) {
         }));
     }
     traces.extend(chart.levels.iter().enumerate().map(|(index, of)| level(of, index, &chart.lines, ink)));
-    let labels = chart.labels.filter(|_| width >= LABELLED_WIDTH);
+    let labels = chart.labels.filter(|_| !is_narrow);
+    let mut notes = labels.map_or(Vec::new(), |labels| labels(chart));
+    if is_titled_above {
+        notes.push(json!({
+            "text": escaped(&chart.y_title), "xref": "paper", "x": 0, "xanchor": "left", "yref": "paper", "y": 1, "yanchor": "bottom",
+            "showarrow": false,
+        }));
+    }
     let mut layout = json!({
         "xaxis": x, "yaxis": y, "hovermode": "closest", "margin": margin, "shapes": shapes,
-        "showlegend": labels.is_none(), "annotations": labels.map_or(Vec::new(), |labels| labels(chart)),
+        "showlegend": labels.is_none(), "annotations": notes,
     });
-    if chart.x == XAxis::Steps && width < LABELLED_WIDTH {
-        let levels = chart.levels.iter().map(|level| &*level.name);
-        let legend = legend_height(chart.lines.iter().map(|line| &*line.name).chain(levels), width);
+    if chart.x != XAxis::Time && is_narrow {
+        let others = chart.levels.iter().map(|level| &*level.name);
+        let others = others.chain(chart.mark.iter().map(|mark| &*mark.0));
+        let legend = legend_height(chart.lines.iter().map(|line| &*line.name).chain(others), width);
         // Plotly cuts a legend that is higher than half of the chart.
         layout["meta"] = (LEAST_HEIGHT + legend).max(2 * legend + 20).into();
     }
@@ -298,8 +333,8 @@ const MARKED_STEPS: usize = 20;
 /// The range of steps, at most, that has a tick at each step.
 const FEW_STEPS: f64 = 8.0;
 
-/// The least height of a narrow chart over steps without its legend, in pixels. It leaves 160 to the lines. A layout's `meta` has the
-/// least height with the legend.
+/// The least height of a narrow chart without its legend, in pixels. It leaves 160 to the lines. A layout's `meta` has the least
+/// height with the legend.
 const LEAST_HEIGHT: usize = 240;
 
 fn trace(line: &ChartLine, mode: &str, hover: &str) -> Value {
@@ -416,6 +451,15 @@ mod tests {
     }
 
     #[test]
+    fn a_narrow_axis_leaves_out_counts_that_would_overlap() {
+        let counts = vec![1024.0, 512.0, 592.0, 4096.0, 512.0];
+        assert_eq!(spaced(counts.clone(), 900.0), [512.0, 592.0, 1024.0, 4096.0]);
+        assert_eq!(spaced(counts, 310.0), [512.0, 1024.0, 4096.0]);
+        assert_eq!(spaced(vec![64.0, 64.0], 310.0), [64.0]);
+        assert!(spaced(Vec::new(), 310.0).is_empty());
+    }
+
+    #[test]
     fn days_are_written_as_everywhere() {
         let line = ChartLine {
             name: "FP8".into(),
@@ -439,6 +483,15 @@ mod tests {
         assert!(low <= 10.0 && high < 100.0, "{low} to {high}");
         assert_eq!(LineChart::range(&plot_of((0..100).map(f64::from).collect())), None);
         assert_eq!(LineChart::range(&plot_of(Vec::new())), None);
+    }
+
+    #[test]
+    fn consecutive_slow_steps_are_within_the_range() {
+        let mut values = vec![10.0; 300];
+        values[0] = 100.0;
+        values[36..42].fill(13.5);
+        let (_, high) = LineChart::range(&plot_of(values)).expect("a range");
+        assert!((13.5..20.0).contains(&high), "{high}");
     }
 
     #[test]
@@ -493,7 +546,7 @@ mod tests {
         let mark = Some(("This plan".to_string(), 768.0, 1.5e5));
         let chart = LineChart::over_gpus(vec![line], "Tokens per second", true).with_mark(mark);
         let plot = plot(&chart.into(), "#000", 600.0);
-        assert_eq!(plot["layout"]["xaxis"]["ticktext"], json!(["512", "1,024", "768"]));
+        assert_eq!(plot["layout"]["xaxis"]["ticktext"], json!(["512", "768", "1,024"]));
         assert_eq!(plot["data"][1]["name"], "This plan");
     }
 }

@@ -17,6 +17,7 @@ use leptos::prelude::*;
 use leptos::task::spawn_local;
 use std::sync::Arc;
 use std::time::Duration;
+use trainplan_shared::compare::BriefLabels;
 use trainplan_shared::link;
 use trainplan_shared::tables::{ComparisonColumn, StoredRunColumn};
 
@@ -155,20 +156,23 @@ pub(crate) fn Verdict(
     move || {
         let compared = compared.get();
         let others = compared.rows.len().saturating_sub(1);
-        let reference = compared.rows.first().map_or("", |row| &row.path);
+        // The headline names the runs; the lines below it don't repeat long labels.
+        let labels = BriefLabels::of(compared.rows.iter().map(|row| row.path.as_str()));
+        let brief = |lines: &[String]| lines.iter().map(|line| labels.shorten(line)).collect::<Vec<_>>();
+        let reference = labels.shorten(compared.rows.first().map_or("", |row| &row.path));
         let unlike =
             format!("{} of {others} runs are not comparable with {reference}", compared.unlike.len());
         let notes = format!("{} notes on the comparison", compared.notes.len());
         view! {
             <section class="answers verdict" data-verdict=compared.outcome.id() aria-label="Verdict">
                 <p class="headline" role="status">
-                    {compared.headline.clone()}
+                    {labels.shorten_repeated(&compared.headline)}
                     {compared.failure_line.filter(|_| has_log.get()).map(|line| view! {
                         " " <a href=format!("#L{line}") rel="external">{format!("Go to line {line}")}</a>
                     })}
                 </p>
-                {few_or_folded(&compared.unlike, "notice wrong", unlike)}
-                {few_or_folded(&compared.notes, "basis", notes)}
+                {few_or_folded(&brief(&compared.unlike), "notice wrong", unlike)}
+                {few_or_folded(&brief(&compared.notes), "basis", notes)}
                 {(others > 0).then(|| view! { <p class="basis">{compared.method.clone()}</p> })}
             </section>
         }

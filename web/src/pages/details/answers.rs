@@ -10,7 +10,7 @@ use crate::components::field::{ChoiceField, ProblemText, TextField};
 use crate::components::maths::Maths;
 use crate::message::WholeRun;
 use crate::message::search::Spread;
-use crate::pages::plan::amounts::{cost_texts, energy_range};
+use crate::pages::plan::amounts::{cost_texts, count_text, energy_range};
 use crate::pages::plan::handover::{self, PlanFigures};
 use crate::pages::plan::question::{has_scenario, with_plan};
 use crate::pages::plan::state::MeasuredStep;
@@ -26,7 +26,7 @@ use trainplan_shared::metrics::Metrics;
 use trainplan_shared::scenario::Scenario;
 use trainplan_shared::units::{
     days, format_count, group_digits, group_three_digits, parse_count, parse_days, percent, readable,
-    readable_days, readable_range, rounded_count, seconds, significant,
+    readable_days, readable_range, seconds, significant,
 };
 
 /// The headline, the figures and their derivation.
@@ -52,27 +52,11 @@ pub(super) fn Answers() -> impl IntoView {
         <section class="answers" aria-labelledby=HEADLINE_ID>
             <header>
                 <div>
-                    <small>{move || kind(plan)}</small>
+                    <small>{move || kind(plan)} {move || brief(plan)}</small>
                     <h2 id=HEADLINE_ID tabindex="-1">{move || headline(plan)}</h2>
                 </div>
                 <CopyButton text=link label="Copy link" />
             </header>
-            <p class="basis">{move || {
-                let (lead, sentence) = basis(plan);
-                // What the figures below rest on, unless they rest on what the user typed.
-                let figures = plan.step.with(|step| match step.as_ref().filter(|step| !step.is_stale)?.source {
-                    StepTimeSource::Predicted { .. } => Some("are predicted"),
-                    StepTimeSource::Published => Some("use the recipe’s published step time"),
-                    _ => None,
-                });
-                match plan.measured().zip(figures) {
-                    Some((MeasuredStep { step_time_s, source }, figures)) => view! {
-                        <strong>{format!("Measured: {}\u{a0}s per step.", readable(step_time_s))}</strong>
-                        {format!(" {source}. The figures below {figures}. {sentence}")}
-                    }.into_any(),
-                    None => view! { <strong>{lead}</strong> " " {sentence} }.into_any(),
-                }
-            }}</p>
             <Show when=has_problems>
                 <div class="notice wrong" role="alert">
                     <ul>
@@ -83,6 +67,22 @@ pub(super) fn Answers() -> impl IntoView {
                 </div>
             </Show>
             <Figures />
+            <p class="basis">{move || {
+                let (lead, sentence) = basis(plan);
+                // What the figures rest on, unless they rest on what the user typed.
+                let figures = plan.step.with(|step| match step.as_ref().filter(|step| !step.is_stale)?.source {
+                    StepTimeSource::Predicted { .. } => Some("are predicted"),
+                    StepTimeSource::Published => Some("use the recipe’s published step time"),
+                    _ => None,
+                });
+                match plan.measured().zip(figures) {
+                    Some((MeasuredStep { step_time_s, source }, figures)) => view! {
+                        <strong>{format!("Measured: {}\u{a0}s per step.", readable(step_time_s))}</strong>
+                        {format!(" {source}. The figures above {figures}. {sentence}")}
+                    }.into_any(),
+                    None => view! { <strong>{lead}</strong> " " {sentence} }.into_any(),
+                }
+            }}</p>
             <Fit />
             <LaunchFit />
             <ScenarioSummary />
@@ -129,6 +129,20 @@ fn kind(plan: Plan) -> &'static str {
     }
 }
 
+/// Returns the days and the cost of the shown plan, which stay in sight with its heading: ` · 53 days · $2.29M`.
+fn brief(plan: Plan) -> String {
+    if plan.cannot_run() {
+        return String::new();
+    }
+    let run = whole_run(plan);
+    let time = match &run {
+        Some(run) => Some(days(run.expected_days)),
+        None => plan.step.with(|step| step.as_ref()?.metrics.time_to_train_days.map(days)),
+    };
+    let cost = run.and_then(|run| Some(cost_texts(whole_cost(&run)?, &run.currency).0));
+    time.into_iter().chain(cost).map(|figure| format!(" · {figure}")).collect()
+}
+
 /// Returns the title of the scenario; if it has problems, the title of its recipe.
 fn headline(plan: Plan) -> String {
     plan.scenario.with(|scenario| match scenario {
@@ -156,7 +170,7 @@ fn basis(plan: Plan) -> (&'static str, String) {
     plan.scenario.with(|scenario| match (scenario, plan.step.get()) {
         (Err(problems), _) if problems.is_empty() => ("Searching …", String::new()),
         (Err(_), _) => {
-            ("This plan can't run. The figures below are those of the previous one.", String::new())
+            ("This plan can't run. The figures above are those of the previous one.", String::new())
         }
         (Ok(scenario), Some(step)) => {
             let evidence = plan.calculator.prediction.latest().map(|prediction| prediction.basis.clone());
@@ -195,17 +209,20 @@ fn step_basis(scenario: &Scenario, step: &PlannedStep, evidence: &str) -> (&'sta
     }
 }
 
+/// Returns what the whole run takes; none if the step time is not predicted. The prediction's step time may differ from the
+/// published or typed one, which has no run with failures.
+fn whole_run(plan: Plan) -> Option<WholeRun> {
+    let is_predicted = plan.step.with(|step| {
+        step.as_ref().is_some_and(|step| matches!(step.source, StepTimeSource::Predicted { .. }))
+    });
+    plan.calculator.prediction.latest().filter(|_| is_predicted)?.run.clone()
+}
+
 /// The figures of the plan: those of a step, and those of the whole run.
 #[component]
 fn Figures() -> impl IntoView {
     let plan = Plan::of_page();
-    // The prediction's step time may differ from the published or typed one, which has no run with failures.
-    let run = Memo::new(move |_| {
-        let is_predicted = plan.step.with(|step| {
-            step.as_ref().is_some_and(|step| matches!(step.source, StepTimeSource::Predicted { .. }))
-        });
-        plan.calculator.prediction.latest().filter(|_| is_predicted)?.run.clone()
-    });
+    let run = Memo::new(move |_| whole_run(plan));
     let figure = move |value: fn(&PlannedStep) -> String| {
         move || plan.step.with(|step| step.as_ref().map_or("–".to_string(), value))
     };
@@ -330,7 +347,7 @@ fn RunFigures(run: WholeRun, without_failures: String) -> impl IntoView {
     let goodput = format!("goodput {}–{}", significant(run.goodput.0 * 100.0, 3), percent(run.goodput.1));
     let form = run.purchase.clone().map_or(String::new(), |form| format!(", {form}"));
     view! {
-        <dl class="figures small">
+        <dl class="figures">
             {cost.map(|(cost, range)| view! {
                 <div class="figure">
                     <dt>"Cost" {form}</dt>
@@ -506,7 +523,7 @@ fn summary(scenario: &Scenario) -> Vec<(&'static str, String)> {
     if layout.pp() > 1 {
         rows.push(("Layers per stage", layers_per_stage(layout.stages())));
     }
-    rows.push(("Tokens per step", rounded_count(batch.tokens())));
+    rows.push(("Tokens per step", count_text(batch.tokens())));
     rows
 }
 

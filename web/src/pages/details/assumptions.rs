@@ -64,6 +64,8 @@ fn assumptions(question: &Spec) -> Vec<String> {
         format!("Checkpoints: {save_time}"),
         format!("Evaluation and warm-up: {} % more time", number(overhead * 100.0)),
         format!("Free memory: at least {} GiB on each GPU", number(headroom)),
+        "Energy: that of the whole site, with cooling and network".into(),
+        "Ranges: 80 % intervals".into(),
     ];
     lines.into_iter().chain(prices).collect()
 }

@@ -2,7 +2,7 @@
 
 use super::locks::chosen_value;
 use super::software::{CustomSoftware, SoftwareChoice};
-use super::{CatalogEntry, Plan, own};
+use super::{CatalogEntry, Plan, SettingsGroup, own};
 use crate::components::field::{ChoiceField, FormField, TextField};
 use crate::pages::plan::question::has_scenario;
 use leptos::prelude::*;
@@ -53,11 +53,29 @@ pub(super) fn Changes() -> impl IntoView {
         of_recipe.or_else(of_plan).unwrap_or_else(|| "even".into())
     });
     let has_recipe = move || plan.recipe.get().is_some();
-    let grey = move || match (has_recipe(), plan.address.with_spec(has_scenario)) {
-        (true, _) => "Grey = from the recipe.",
-        (false, true) => "Grey = default.",
-        (false, false) => "Grey = chosen by the search. A lock makes the search use a value.",
-    };
+    let is_own = move || plan.address.with_spec(has_scenario);
+    let title = Signal::derive(move || {
+        let title = match (has_recipe(), is_own()) {
+            (true, _) => "Changes to the recipe",
+            (false, true) => "Your layout",
+            (false, false) => "Layout, chosen by the search",
+        };
+        title.to_string()
+    });
+    let grey = Signal::derive(move || {
+        let grey = match (has_recipe(), is_own()) {
+            (true, _) => "Grey = from the recipe. Type to override.",
+            (false, true) => "Grey = default. Type to override.",
+            (false, false) => {
+                "Grey = chosen by the search. Type to override, or lock a value that the search must use."
+            }
+        };
+        grey.to_string()
+    });
+    let in_question = Signal::derive(move || {
+        let note = if is_own() { "" } else { "The question at the top names both. Describe your own here." };
+        note.to_string()
+    });
     let gbs = of_scenario(|scenario| scenario.batch.gbs(), |recipe| recipe.gbs);
     let seq_len = of_scenario(|scenario| scenario.batch.seq_len(), |recipe| recipe.seq_len);
     let layers = of_scenario(|scenario| scenario.architecture.layers, |recipe| recipe.layers);
@@ -65,21 +83,20 @@ pub(super) fn Changes() -> impl IntoView {
         plan.spec.with(|spec| spec.iter().any(|(field, _)| field.is_of_scenario() && field != Field::Recipe))
     };
     view! {
-        <fieldset class="changes">
-            <legend>{move || match (has_recipe(), plan.address.with_spec(has_scenario)) {
-                (true, _) => "Changes to the recipe",
-                (false, true) => "Your layout",
-                (false, false) => "Layout, chosen by the search",
-            }}</legend>
-            <p><small>{grey} " Type to override."</small></p>
-            <ChangeChips />
+        <SettingsGroup title="Model and GPU" note=in_question>
             <div class="halves">
-                <div><own::ModelChoice /> <own::ConfigImport /></div>
-                <div><own::GpuChoice /> <own::CustomGpu /></div>
+                // The bar asks for both, unless the plan is the user's own.
+                <div><Show when=is_own><own::ModelChoice /></Show> <own::ConfigImport /></div>
+                <div><Show when=is_own><own::GpuChoice /></Show> <own::CustomGpu /></div>
             </div>
+        </SettingsGroup>
+        <SettingsGroup title note=grey>
+            <ChangeChips />
             <div class="grid">
                 <TextField field=Field::Gpus default=number(Field::Gpus, |recipe| recipe.id.gpus) />
                 <ChoiceField field=Field::Dtype options=dtypes default=dtype />
+                <TextField field=Field::Layers default=layers />
+                <TextField field=Field::PipelineSplit default=split />
             </div>
             <div class="grid small">
                 <TextField field=Field::Tp default=number(Field::Tp, |recipe| recipe.degrees.tp) />
@@ -87,31 +104,35 @@ pub(super) fn Changes() -> impl IntoView {
                 <TextField field=Field::Cp default=number(Field::Cp, |recipe| recipe.degrees.cp) />
                 <TextField field=Field::Ep default=number(Field::Ep, |recipe| recipe.degrees.ep) />
                 <TextField field=Field::Vp default=number(Field::Vp, |recipe| recipe.degrees.vp) />
-                <TextField field=Field::Mbs default=number(Field::Mbs, |recipe| recipe.mbs) />
             </div>
-            <div class="grid">
+            <div class="buttons">
+                <Show when=move || has_recipe() && changed()>
+                    <button type="button" class="action" on:click=move |_| reset(plan)>
+                        "Back to the recipe"
+                    </button>
+                </Show>
+                <Show when=is_own>
+                    <button type="button" class="action" on:click=move |_| plan.state.ask(&[])>
+                        "Use the best plan"
+                    </button>
+                </Show>
+                <Show when=has_recipe>
+                    <button type="button" class="action" on:click=move |_| own::leave_recipe(plan)>
+                        "Plan without a recipe"
+                    </button>
+                </Show>
+            </div>
+        </SettingsGroup>
+        <SettingsGroup title="Batch" note="">
+            <div class="grid small">
                 <TextField field=Field::Gbs default=gbs />
+                <TextField field=Field::Mbs default=number(Field::Mbs, |recipe| recipe.mbs) />
                 <TextField field=Field::SeqLen default=seq_len />
-                <TextField field=Field::Layers default=layers />
-                <TextField field=Field::PipelineSplit default=split />
             </div>
+        </SettingsGroup>
+        <SettingsGroup title="Software and memory" note="">
             <More />
-            <Show when=move || has_recipe() && changed()>
-                <button type="button" class="action" on:click=move |_| reset(plan)>
-                    "Back to the recipe"
-                </button>
-            </Show>
-            <Show when=move || plan.address.with_spec(has_scenario)>
-                <button type="button" class="action" on:click=move |_| plan.state.ask(&[])>
-                    "Use the best plan"
-                </button>
-            </Show>
-            <Show when=has_recipe>
-                <button type="button" class="action" on:click=move |_| own::leave_recipe(plan)>
-                    "Plan without a recipe"
-                </button>
-            </Show>
-        </fieldset>
+        </SettingsGroup>
     }
 }
 
@@ -184,8 +205,6 @@ fn More() -> impl IntoView {
                     help=Field::Overlap.hint()
                 />
                 <TextField field=Field::ExpertTp default=expert_tp help=Field::ExpertTp.hint() />
-            </div>
-            <div class="grid wide">
                 <SoftwareChoice />
                 <TextField
                     field=Field::GemmTflops

@@ -2,7 +2,6 @@
 
 use super::Plan;
 use crate::components::passing_note::PassingNote;
-use crate::pages::plan::handover::details_element;
 use crate::pages::plan::question::has_scenario;
 use leptos::prelude::*;
 use leptos::wasm_bindgen::JsCast;
@@ -51,9 +50,9 @@ pub(super) fn ChosenNotice() -> impl IntoView {
 fn is_out_of_sight() -> bool {
     /// The height of the head that must be visible, in CSS pixels.
     const HEAD: f64 = 120.0;
-    let Some(place) = details_element().map(|details| details.get_bounding_client_rect()) else {
-        return false;
-    };
+    // Not the element that the details are drawn in, which has no box where they are beside the chart.
+    let Some(shown) = document().query_selector(".shown").ok().flatten() else { return false };
+    let place = shown.get_bounding_client_rect();
     let height = window().inner_height().ok().and_then(|height| height.as_f64()).unwrap_or_default();
     place.top() + HEAD > height || place.bottom() < HEAD
 }

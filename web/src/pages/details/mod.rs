@@ -28,13 +28,16 @@ use crate::pages::plan::state::{MEASURED_KEY, MeasuredStep, PlanState, nearest_r
 use calculator::Calculator;
 use leptos::html::Details;
 use leptos::prelude::*;
+use leptos::wasm_bindgen::JsCast;
+use leptos::web_sys::HtmlElement;
+use std::time::Duration;
 use step_time::PlannedStep;
 use trainplan_shared::catalog::Recipe;
 use trainplan_shared::field::{Field, FieldGroup};
 use trainplan_shared::flops::ModelFlops;
 use trainplan_shared::link;
 use trainplan_shared::metrics::PeakTflops;
-use trainplan_shared::planning::StepTime;
+use trainplan_shared::planning::{ASKED_FIELDS, StepTime};
 use trainplan_shared::problem::Problem;
 use trainplan_shared::scenario::Scenario;
 use trainplan_shared::spec::Spec;
@@ -181,7 +184,9 @@ impl Plan {
 /// Returns the fields that describe the scenario and the whole run, without those of its launch and of the page.
 fn predicted_fields(spec: &Spec) -> Spec {
     let is_of_run = |field: Field| field.group() == FieldGroup::Goal && field != Field::StepTime;
-    let fields = spec.iter().filter(|(field, _)| field.is_of_scenario() || is_of_run(*field));
+    let is_predicted =
+        |field: Field| field.is_of_scenario() || is_of_run(field) || ASKED_FIELDS.contains(&field);
+    let fields = spec.iter().filter(|(field, _)| is_predicted(*field));
     fields.fold(Spec::default(), |spec, (field, text)| spec.with(field, text))
 }
 
@@ -191,11 +196,51 @@ fn typing_problems(spec: &Spec) -> Vec<Problem> {
     spec.tokens().err().into_iter().chain(step_time).collect()
 }
 
+/// Keeps the heading of the shown plan right below the question bar, where the styles make it stay in sight. The bar's height depends
+/// on the question.
+fn follow_bar(question: Memo<Spec>) {
+    /// In CSS pixels, so that nothing is seen between the bar and the heading.
+    const OVERLAP: f64 = 4.0;
+    let measure = || {
+        let find = |selector: &str| document().query_selector(selector).ok().flatten();
+        let heading = find(".answers > header").and_then(|heading| heading.dyn_into::<HtmlElement>().ok());
+        if let (Some(bar), Some(heading)) = (find(".question"), heading) {
+            let top = format!("{}px", bar.get_bounding_client_rect().height() - OVERLAP);
+            // It does not fail: the name is valid.
+            let _ = HtmlElement::style(&heading).set_property("top", &top);
+        }
+    };
+    Effect::new(move |_| {
+        question.track();
+        // The other program draws the question meanwhile.
+        set_timeout(measure, Duration::ZERO);
+    });
+    let resized = window_event_listener(leptos::ev::resize, move |_| measure());
+    on_cleanup(move || resized.remove());
+}
+
+/// A group of settings: a title and a note, which may be empty, beside the fields.
+#[component]
+fn SettingsGroup(
+    #[prop(into)] title: Signal<String>,
+    #[prop(into)] note: Signal<String>,
+    children: Children,
+) -> impl IntoView {
+    view! {
+        <fieldset>
+            <legend>{title}</legend>
+            <small>{note}</small>
+            <div>{children()}</div>
+        </fieldset>
+    }
+}
+
 /// The shown plan, and all settings.
 #[component]
 pub(crate) fn PlanDetails() -> impl IntoView {
     Theme::follow();
     let plan = Plan::provide();
+    follow_bar(plan.question);
     // An address with changes of its own opens them.
     let opened = plan.address.with_spec_untracked(|spec| {
         spec.iter().any(|(field, _)| field.is_of_scenario() && field != Field::Recipe)
@@ -224,11 +269,9 @@ pub(crate) fn PlanDetails() -> impl IntoView {
         <details class="drawer" open=opened node_ref=drawer>
             <summary>"All settings"</summary>
             <div class="inputs">
-                <div>
-                    <recipe::RecipePicker />
-                    <run_fields::RunFields />
-                </div>
+                <recipe::RecipePicker />
                 <changes::Changes />
+                <run_fields::RunFields />
             </div>
         </details>
         <assumptions::Assumptions />

@@ -1,6 +1,6 @@
 //! The choice of the recipe to start from.
 
-use super::{CatalogEntry, Plan};
+use super::{CatalogEntry, Plan, SettingsGroup};
 use crate::address::href;
 use crate::pages::plan::question::has_scenario;
 use crate::pages::plan::state::FIRST_RECIPE;
@@ -14,20 +14,26 @@ use trainplan_shared::spec::Spec;
 #[component]
 pub(super) fn RecipePicker() -> impl IntoView {
     let plan = Plan::of_page();
+    let has_recipe = move || plan.recipe.get().is_some();
+    let note = Signal::derive(move || {
+        let note = match (has_recipe(), plan.address.with_spec(has_scenario)) {
+            (true, _) => "Each choice selects another published recipe.",
+            (false, true) => "Custom plan. You set the model, GPUs, batch size and layout.",
+            (false, false) => "The search chose this plan.",
+        };
+        note.to_string()
+    });
     view! {
-        <fieldset class="recipe">
-            <legend>"Start from a published recipe"</legend>
-            <Show when=move || plan.recipe.get().is_some() fallback=move || view! { <NoRecipe /> }>
-            <Facets label="Model" facet=Facet::Model />
-            <div class="row">
+        <SettingsGroup title="Published recipe" note>
+            <Show when=has_recipe fallback=move || view! { <NoRecipe /> }>
+            <div class="grid">
+                <Facets label="Model" facet=Facet::Model />
                 <Facets label="GPU" facet=Facet::Gpu />
                 <Facets label="Precision" facet=Facet::Dtype />
-            </div>
-            <Counts />
-            <div class="row">
                 <Facets label="Scaling" facet=Facet::Scaling />
                 <Facets label="Release" facet=Facet::Release />
             </div>
+            <Counts />
             {move || plan.recipe.get().map(|CatalogEntry(recipe)| view! {
                 <p class="source">
                     <code>{recipe.id.to_string()}</code>
@@ -37,11 +43,11 @@ pub(super) fn RecipePicker() -> impl IntoView {
             })}
             <p><a href=move || href("/benchmarks", &same_model(plan)) rel="external">"All benchmarks of this model"</a></p>
             </Show>
-        </fieldset>
+        </SettingsGroup>
     }
 }
 
-/// The notice of a plan without a recipe, with a button to start from one.
+/// A button to start from a recipe.
 #[component]
 fn NoRecipe() -> impl IntoView {
     let plan = Plan::of_page();
@@ -53,13 +59,7 @@ fn NoRecipe() -> impl IntoView {
             spec.set(Field::Recipe, recipe);
         });
     };
-    view! {
-        <p>{move || match plan.address.with_spec(has_scenario) {
-            true => "Custom plan. You set the model, GPUs, batch size and layout.",
-            false => "The search chose this plan. Change a value to plan with it, or start from a published recipe.",
-        }}</p>
-        <button type="button" class="action" on:click=start>"Start from a recipe"</button>
-    }
+    view! { <button type="button" class="action" on:click=start>"Start from a recipe"</button> }
 }
 
 /// Returns the id of a model's newest recipe; of the first recipe for its model, or if the model has none.

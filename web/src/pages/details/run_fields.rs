@@ -1,10 +1,10 @@
 //! The fields of the search and of the whole run that the question bar does not show.
 
-use super::Plan;
+use super::{Plan, SettingsGroup};
 use crate::components::field::{ChoiceField, FormField};
 use leptos::prelude::*;
 use trainplan_shared::assumption::Assumption;
-use trainplan_shared::cost::{Currency, PurchaseForm};
+use trainplan_shared::cost::Currency;
 use trainplan_shared::field::{Field, FieldGroup};
 use trainplan_shared::goodput::FailureRate;
 use trainplan_shared::precision::Dtype;
@@ -13,10 +13,11 @@ use trainplan_shared::spec::Spec;
 use trainplan_shared::units::{readable, significant};
 
 /// The fields of the search and of the whole run that are set elsewhere: in the question bar, in a tab or by a lock.
-pub(super) const IN_BAR: [Field; 9] = [
+pub(super) const IN_BAR: [Field; 10] = [
     Field::Tokens,
     Field::StepTime,
     Field::Price,
+    Field::Purchase,
     Field::GpuTypes,
     Field::Deadline,
     Field::Chance,
@@ -25,29 +26,22 @@ pub(super) const IN_BAR: [Field; 9] = [
     Field::Lock,
 ];
 
-/// The fields, in two groups that open if one of their fields is set.
+/// The fields, in two groups.
 #[component]
 pub(super) fn RunFields() -> impl IntoView {
-    let plan = Plan::of_page();
     let of = move |group: FieldGroup| {
         Field::of_group(group)
             .filter(|field| !IN_BAR.contains(field))
             .map(|field| view! { <RunField field /> })
             .collect_view()
     };
-    let is_used = plan.address.with_spec_untracked(|spec| {
-        let is_more = |field: Field| matches!(field.group(), FieldGroup::Search | FieldGroup::Goal);
-        spec.iter().any(|(field, _)| is_more(field) && !IN_BAR.contains(&field))
-    });
     view! {
-        <details open=is_used>
-            <summary>"Search: precision, batch, headroom"</summary>
+        <SettingsGroup title="Search" note="What the search may use, and how it ranks plans.">
             <div class="grid">{of(FieldGroup::Search)}</div>
-        </details>
-        <details open=is_used>
-            <summary>"Run: failures, checkpoints, prices, power"</summary>
+        </SettingsGroup>
+        <SettingsGroup title="Run" note="Failures, checkpoints, power and currency of the whole run.">
             <div class="grid">{of(FieldGroup::Goal)}</div>
-        </details>
+        </SettingsGroup>
     }
 }
 
@@ -59,11 +53,6 @@ fn RunField(field: Field) -> impl IntoView {
         Field::Objective => {
             let options: Vec<_> =
                 Objective::ALL.map(|each| (each.id().to_string(), each.title().to_string())).into();
-            view! { <ChoiceField field options default="By the goal" help /> }.into_any()
-        }
-        Field::Purchase => {
-            let options: Vec<_> =
-                PurchaseForm::ALL.map(|each| (each.id().to_string(), each.title().to_string())).into();
             view! { <ChoiceField field options default="By the goal" help /> }.into_any()
         }
         Field::Precisions => view! { <PrecisionsField /> }.into_any(),
@@ -149,8 +138,7 @@ mod tests {
     fn every_text_field_shows_its_default() {
         let fields = [FieldGroup::Search, FieldGroup::Goal].into_iter().flat_map(Field::of_group);
         for field in fields.filter(|field| !IN_BAR.contains(field)) {
-            let is_list = matches!(field, Field::Objective | Field::Purchase);
-            assert_eq!(default_of(field).is_empty(), is_list, "{field:?}");
+            assert_eq!(default_of(field).is_empty(), field == Field::Objective, "{field:?}");
         }
         assert_eq!(default_of(Field::RestartTime), "10 minutes");
         assert_eq!(default_of(Field::Headroom), "4");

@@ -19,8 +19,13 @@ pub(crate) fn money(amount: f64, currency: &str) -> String {
 
 /// Returns a calculated cost as the cards show it, always with three digits: `$1.70M`. [`money`] is for amounts that a person typed.
 pub(super) fn cost_text(amount: f64, currency: &str) -> String {
-    let (step, suffix) = suffix_of(amount);
-    format!("{}{}{suffix}", currency_sign(currency), readable(amount / step))
+    format!("{}{}", currency_sign(currency), count_text(amount))
+}
+
+/// Returns a calculated large number, always with three digits: `9.70M`. [`rounded_count`] is for numbers that a person typed.
+pub(crate) fn count_text(value: f64) -> String {
+    let (step, suffix) = suffix_of(value);
+    format!("{}{suffix}", readable(value / step))
 }
 
 /// Returns a cost and its range with three digits each and one suffix: `$4.10M` and `$3.60–4.90M`.
@@ -104,5 +109,6 @@ mod tests {
         assert_eq!(money(1.5e9, "CHF"), "CHF 1.5B");
         assert_eq!(cost_text(1_699_000.0, "USD"), "$1.70M");
         assert_eq!(cost_text(950.0, "EUR"), "€950");
+        assert_eq!([8.9e12, 9_699_328.0, 950.0].map(count_text), ["8.90T", "9.70M", "950"]);
     }
 }

@@ -1,7 +1,7 @@
 //! The answer: a sentence, and a card for each GPU type.
 
 use super::Planner;
-use super::amounts::limit_text;
+use super::amounts::{count_text, limit_text};
 use super::bar::Samples;
 use super::cards::Card;
 use super::headline::headline;
@@ -13,7 +13,7 @@ use leptos::prelude::*;
 use trainplan_shared::field::Field;
 use trainplan_shared::link;
 use trainplan_shared::search::{CHOSEN_FIELDS, Lock, Locks};
-use trainplan_shared::units::{group_digits, rounded_count};
+use trainplan_shared::units::group_digits;
 
 /// The verdict and the cards.
 #[component]
@@ -42,14 +42,14 @@ pub(super) fn Answer() -> impl IntoView {
             let asked = findings.asked.as_ref()?;
             let (least, most) = asked.batch_tokens;
             let batch = match least == most {
-                true => rounded_count(least),
-                false => format!("{}–{}", rounded_count(least), rounded_count(most)),
+                true => count_text(least),
+                false => format!("{}–{}", count_text(least), count_text(most)),
             };
-            let batch = match (least == most, asked.batch_is_assumed) {
-                (true, false) => format!("{batch} tokens per step"),
-                (true, true) => format!("Searched near {batch} tokens per step, assumed"),
-                (false, false) => format!("Searched {batch} tokens per step"),
-                (false, true) => format!("Searched {batch} tokens per step, assumed"),
+            let (searched, assumed) = match (least == most, asked.batch_is_assumed) {
+                (true, false) => ("", ""),
+                (true, true) => ("Searched near ", ", assumed"),
+                (false, false) => ("Searched ", ""),
+                (false, true) => ("Searched ", ", assumed"),
             };
             let sequences = findings.own_sequences().map_or(String::new(), |tokens| {
                 format!(" · sequences of {} tokens, assumed from the imported model", group_digits(tokens.into()))
@@ -63,8 +63,7 @@ pub(super) fn Answer() -> impl IntoView {
             let has_spares = plans.peek().is_none() || plans.any(|(_, plan)| plan.paid_gpus > plan.gpus);
             let spares = if has_spares { ", restarts and spare nodes" } else { " and restarts, but no spare nodes," };
             Some(format!(
-                "{batch}{sequences}{software}{longest} · failures{spares} included · ranges hold 80 % · energy of the whole site, with \
-                 cooling and network"
+                "{searched}{batch} tokens per step{assumed}{sequences}{software}{longest} · failures{spares} included"
             ))
         })
     };
@@ -117,9 +116,6 @@ pub(super) fn Answer() -> impl IntoView {
                         false => view! { {shown.get().rest} " " {search_own} {back} }.into_any(),
                     }}
                 </p>
-                {move || Some(more.get()).filter(|more| !more.is_empty()).map(|more| view! {
-                    <details class="more"><summary>"About the costs"</summary><p>{more}</p></details>
-                })}
                 <LockChips />
             </div>
             <div class="cards-row">
@@ -133,6 +129,9 @@ pub(super) fn Answer() -> impl IntoView {
             </div>
             <div class="answer-foot">
                 <small>{assumptions}</small>
+                {move || Some(more.get()).filter(|more| !more.is_empty()).map(|more| view! {
+                    <details class="more"><summary>"About the costs"</summary><p>{more}</p></details>
+                })}
                 <div class="verdict-actions">
                     <Samples />
                     {move || (!is_empty()).then(|| view! { <PrintButton /> })}

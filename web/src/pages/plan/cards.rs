@@ -1,7 +1,7 @@
 //! The card of a GPU type: its best plan.
 
 use super::Planner;
-use super::amounts::{self, cost_text, cost_texts, energy_range, limit_text, money, price_text};
+use super::amounts::{self, cost_text, cost_texts, count_text, energy_range, limit_text, money, price_text};
 use super::findings::{Findings, OfferFindings};
 use super::layouts::{LAYOUT_TERMS, unbroken};
 use super::locks;
@@ -17,7 +17,7 @@ use trainplan_shared::estimate::{Interval, MemoryVerdict};
 use trainplan_shared::field::Field;
 use trainplan_shared::question::{Chance, chance_text, in_time_of_ten};
 use trainplan_shared::units::{
-    group_digits, group_three_digits, parse_count, percent, readable_days, readable_range, rounded_count,
+    group_digits, group_three_digits, parse_count, percent, readable_days, readable_range,
 };
 /// How many times the tokens are worth a word that the budget is enough for.
 const WORTH_MORE_TOKENS: f64 = 1.1;
@@ -142,7 +142,7 @@ fn card(
             format!("{verb} the deadline of {}. This is its best plan.", limit_text(days))
         }
         (FoundUnmet::TooExpensive { tokens, .. }, _) => {
-            format!("Exceeds the budget, which is enough for {} tokens.", rounded_count(*tokens))
+            format!("Exceeds the budget, which is enough for {} tokens.", count_text(*tokens))
         }
         _ => "No price is known. Enter one per GPU-hour.".to_string(),
     });
@@ -205,7 +205,7 @@ fn card(
         whole_term.map_or("–".to_string(), |term| amounts::cost_range(term, found.paid_gpus, currency));
     // What the run's share of a reservation doesn't say.
     let in_all = known.whole_term.then(|| {
-        view! { <p class="in-all">{format!("On demand {on_demand} · reservation {whole_term}")}</p> }
+        view! { <p><small>{format!("On demand {on_demand} · reservation {whole_term}")}</small></p> }
     });
     let (energy, energy_spread) = energy_range(found.mwh);
     let is_pressed = move || plan.is_shown(&shown);
@@ -222,7 +222,7 @@ fn card(
         format!("{} GPUs", group_digits(found.paid_gpus.into())),
         group_three_digits(found.tokens_per_s_per_gpu),
         percent(found.mfu),
-        rounded_count(found.batch_tokens),
+        count_text(found.batch_tokens),
     ];
     let row = |name: &'static str, value: String, note: String| card_row(name, value.into_any(), note, None);
     let days_range = readable_range((found.days.low, found.days.high), readable_days);
@@ -234,7 +234,8 @@ fn card(
     if known.whole_term {
         money_rows.push(row("Whole reservation", whole_term, String::new()));
     }
-    money_rows.push(row("Energy", energy, energy_spread));
+    let whole_site = "Of the whole site, with cooling and network".to_string();
+    money_rows.push(card_row("Energy", energy.into_any(), energy_spread, Some(whole_site)));
     if known.spares {
         money_rows.push(row("With spare nodes", spare, String::new()));
     }
@@ -245,8 +246,9 @@ fn card(
     speed_rows.push(row("Tokens per step", batch, String::new()));
     let other_batch = plan.search.findings.with_untracked(|findings| other_batch(findings, found));
     let missed = missed.map(|missed| view! { <p class="missed">{missed}</p> });
-    let doubts =
-        found.cautions().into_iter().map(|doubt| view! { <p class="missed">{doubt}</p> }).collect_view();
+    let is_too_slow = matches!(answer.unmet, Some(FoundUnmet::TooSlow(_)));
+    let doubts = found.cautions(is_too_slow).into_iter();
+    let doubts = doubts.map(|doubt| view! { <p class="missed">{doubt}</p> }).collect_view();
     let more = plan.more_figures;
     view! {
         {head(Some(found.trust))}
@@ -264,7 +266,18 @@ fn card(
             <div>
                 <p class="layout-line"><small title=LAYOUT_TERMS>"Layout"</small> <strong>{unbroken(&format!("{} · {}", found.precision, found.layout))}</strong>{other_batch.map(|text| view! { " " <small>{text}</small> })}</p>
                 <Gauge spare=found.spare_gib capacity=offer.gpu.memory_gib verdict=found.memory />
+                // One switch for all cards, so that they can be read across. The report shows the figures anyway.
+                <button
+                    type="button"
+                    class="fold"
+                    aria-expanded=move || more.get().to_string()
+                    on:click=move |_| more.update(|more| *more = !*more)
+                >"More figures"</button>
             </div>
+        </div>
+        <div class="more-figures" class:folded=move || !more.get()>
+            <dl class="mini">{money_rows}</dl>
+            <dl class="mini">{speed_rows}</dl>
         </div>
         <Days
             days=found.days
@@ -273,23 +286,12 @@ fn card(
             as_measured
             software=answer.with_measured_software.is_some().then(|| offer.gpu.software.clone())
         />
-        // One switch for all cards, so that they can be read across. The report shows the figures anyway.
-        <button
-            type="button"
-            class="fold"
-            aria-expanded=move || more.get().to_string()
-            on:click=move |_| more.update(|more| *more = !*more)
-        >"More figures"</button>
-        <div class="more-figures" class:folded=move || !more.get()>
-            <dl class="mini">{money_rows}</dl>
-            <dl class="mini">{speed_rows}</dl>
-        </div>
         <div class="other-counts">{other} {faster} {more_tokens}</div>
         {doubts}
         <Changes changes=answer.changes.clone() />
         <Evidence offer=offer.clone() found=found.clone() goal />
+        {other_shown}
         <div class="card-foot">
-            {other_shown}
             <SaveButton gpu=offer.gpu.id.clone() plan=found.clone() />
             <button
                 type="button"
@@ -314,7 +316,7 @@ fn other_batch(findings: &Findings, found: &FoundPlan) -> Option<String> {
     (percent.abs() >= 5.0).then(|| {
         format!(
             "{} tokens per step, {}\u{a0}% {than} than usual",
-            rounded_count(found.batch_tokens),
+            count_text(found.batch_tokens),
             percent.abs()
         )
     })
@@ -433,7 +435,7 @@ fn more_tokens(findings: &Findings, found: &FoundPlan, currency: &str) -> Option
         format!(
             "{} would train about {} tokens on these GPUs, in {} days",
             cost_text(found.cost.map_or(budget, |cost| cost.mid * times), currency),
-            rounded_count(findings.asked.as_ref().map_or(0.0, |asked| asked.tokens) * times),
+            count_text(findings.asked.as_ref().map_or(0.0, |asked| asked.tokens) * times),
             readable_days(found.days.mid * times)
         )
     })
@@ -544,7 +546,7 @@ fn change_title(field: Field, value: &str, currency: &str) -> String {
         Field::Budget => {
             format!("Allow {}", parse_count(value).map_or(shown, |amount| money(amount, currency)))
         }
-        Field::Tokens => format!("Train on {shown} tokens"),
+        Field::Tokens => format!("Train on {} tokens", parse_count(value).map_or(shown, count_text)),
         Field::GpuRange => format!("Use {shown} GPUs"),
         Field::Gbs => format!("Use a global batch of {shown}"),
         Field::Lock => format!("Fix only {}", locks::summary(&locks::read(value))),

@@ -16,6 +16,7 @@ use crate::message::search::{AskedGoal, FoundPlan, Spread, Trust};
 use leptos::ev::KeyboardEvent;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
+use leptos::web_sys::Event;
 use trainplan_shared::link;
 use trainplan_shared::units::{group_digits, readable_days, readable_range};
 
@@ -167,15 +168,18 @@ pub(super) fn Front() -> impl IntoView {
             _ => return,
         };
         event.prevent_default();
+        leave_axes();
         let next = content.with_untracked(|content| {
             let from = cursor.get_untracked().filter(|cursor| content.at(*cursor).is_some());
             from.map(|from| content.step(from, step)).or_else(|| content.start())
         });
         cursor.set(next);
     };
-    let readout =
-        move || at_cursor().map(|point| format!("{}. {}. Enter shows this plan.", point.text, point.layout));
     let hovered = RwSignal::new(Vec::<String>::new());
+    let readout = move || {
+        let point = at_cursor().filter(|_| hovered.with(Vec::is_empty))?;
+        Some(format!("{}. {}. Enter shows this plan.", point.text, point.layout))
+    };
     let hover = Callback::new(move |keys: Vec<String>| {
         // `try_`: the page may have been left meanwhile.
         hovered.try_set(keys);
@@ -215,7 +219,7 @@ pub(super) fn Front() -> impl IntoView {
             </header>
             <div class="chart-note">
                 <p class:unseen=is_reading><small>
-                    "The best layout on each number of GPUs; a count that saves no days is left out. Points mark round counts, the shown plan and measured plans. Filled: measured. Hollow: predicted. Select a point to see its plan."
+                    "The best layout on each number of GPUs that saves days. Filled: measured; hollow: predicted. Select a point to see its plan."
                 </small></p>
                 {readings}
                 <p aria-live="polite">{readout}</p>
@@ -246,6 +250,15 @@ pub(super) fn Front() -> impl IntoView {
                 </button>
             </div>
         </section>
+    }
+}
+
+/// Makes Plotly clear its crosshair, and say so, as if the pointer left the axes. It may rest above them while keys are used.
+fn leave_axes() {
+    if let (Ok(Some(axes)), Ok(out)) = (document().query_selector(".front .nsewdrag"), Event::new("mouseout"))
+    {
+        // It fails only for an event that is being dispatched.
+        let _ = axes.dispatch_event(&out);
     }
 }
 

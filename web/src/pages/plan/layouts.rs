@@ -1,7 +1,7 @@
 //! The best layouts on as many GPUs as the plan, to sort and to choose from.
 
 use super::Planner;
-use super::amounts::cost_texts;
+use super::amounts::{cost_texts, count_text};
 use super::findings::{Findings, OfferFindings};
 use super::saved::SaveButton;
 use super::state::ORDER_KEY;
@@ -15,9 +15,7 @@ use trainplan_shared::field::Field;
 use trainplan_shared::question::in_time_of_ten;
 use trainplan_shared::search::ORDER;
 use trainplan_shared::sorting::order;
-use trainplan_shared::units::{
-    group_digits, group_three_digits, percent, readable_days, readable_range, rounded_count,
-};
+use trainplan_shared::units::{group_digits, group_three_digits, percent, readable_days, readable_range};
 
 /// What the abbreviations of a layout mean.
 pub(super) const LAYOUT_TERMS: &str = "TP, PP, CP, EP: GPUs for tensor, pipeline, context and expert parallelism. VP: chunks of each \
@@ -159,12 +157,13 @@ fn rows(
         others: Vec::new(),
     };
     let marked = |plan: &FoundPlan| row(plan, is_published(plan).map(|(id, _)| id));
+    // The published layout has a row of its own.
     let family = |family: &FoundFamily| LayoutRow {
-        others: family.others.iter().map(marked).collect(),
+        others: family.others.iter().map(marked).filter(|other| other.recipe.is_none()).collect(),
         ..marked(&family.best)
     };
     let mut rows: Vec<LayoutRow> = answer.layouts.iter().map(family).collect();
-    let is_listed = rows.iter().flat_map(LayoutRow::all).any(|row| row.recipe.is_some());
+    let is_listed = rows.iter().any(|row| row.recipe.is_some());
     if let Some((id, plan)) = published.filter(|_| !is_listed) {
         rows.push(row(plan, Some(id)));
     }
@@ -293,7 +292,7 @@ pub(super) fn Layouts() -> impl IntoView {
             <header><h2 id="layouts-title">{move || mark.get().map(|mark| view! { <GpuSign mark /> })}{title}</h2></header>
             {move || others.get().map(|(listed, shown)| view! {
                 <p class="other-count">
-                    {format!("The plan below runs on {} GPUs. This table is for {}.", group_digits(shown.into()), group_digits(listed.into()))}
+                    {format!("The shown plan runs on {} GPUs. This table is for {}.", group_digits(shown.into()), group_digits(listed.into()))}
                     " "
                     <button type="button" class="link" on:click=move |_| {
                         let count = shown.to_string();
@@ -352,13 +351,11 @@ fn Family(
 ) -> impl IntoView {
     let plan = Planner::of_page();
     let others = StoredValue::new(row.others.clone());
-    // The published layout and the shown one are hidden by the user only.
-    let has_published = row.others.iter().any(|other| other.recipe.is_some());
+    // The shown layout is hidden by the user only.
     let is_other_shown =
         Memo::new(move |_| others.with_value(|others| others.iter().any(|other| plan.is_shown(&other.plan))));
     let is_open = RwSignal::new(None::<bool>);
-    let is_unfolded =
-        Memo::new(move |_| is_open.get().unwrap_or_else(|| has_published || is_other_shown.get()));
+    let is_unfolded = Memo::new(move |_| is_open.get().unwrap_or_else(|| is_other_shown.get()));
     let fold = (!row.others.is_empty()).then_some(Fold { is_open, is_unfolded });
     view! {
         <Row row columns mixed currency fold />
@@ -397,7 +394,7 @@ fn Row(
     let (query, layout) = (found.query.clone(), unbroken(&found.layout));
     let by_button = query.clone();
     let (precision, found_tokens) = (found.precision.clone(), found.batch_tokens);
-    let batch = rounded_count(found_tokens);
+    let batch = count_text(found_tokens);
     let own = move || {
         let Mixed { precision: has_precision, batch_tokens, .. } = mixed.get();
         let batch = (found_tokens != batch_tokens).then(|| format!("{batch} tokens per step"));
@@ -409,9 +406,10 @@ fn Row(
             <button
                 type="button"
                 class="fold"
+                title="With another VP, split or batch"
                 aria-expanded=move || is_unfolded.get().to_string()
                 on:click=move |event| { event.stop_propagation(); is_open.set(Some(!is_unfolded.get_untracked())); }
-            >{format!("{count} with another VP, split or batch")}</button>
+            >{format!("{count} variant{}", if count == 1 { "" } else { "s" })}</button>
         }
     });
     let cells = move || {
@@ -520,7 +518,7 @@ mod tests {
         answer.layouts[1].others.push(of("c", 70.0));
         answer.published = Some(("recipe".into(), of("c", 70.0)));
         let all = rows(&findings.offers[0], None, None);
-        assert_eq!((all.len(), all[1].others[0].recipe.as_deref()), (2, Some("recipe")));
+        assert_eq!((all.len(), all[1].others.len(), all[2].recipe.as_deref()), (3, 0, Some("recipe")));
     }
 
     #[test]

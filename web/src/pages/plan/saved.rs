@@ -1,7 +1,9 @@
 //! Plans that the user saved in this browser, side by side.
 
 use super::Planner;
-use super::amounts::{cost_range, cost_texts, energy_range, limit_text, price_text};
+use super::amounts::{
+    cost_range, cost_texts, count_text, energy_range, limit_text, price_text, rounded_count,
+};
 use super::findings::{Findings, OfferFindings};
 use super::question::with_plan;
 use super::trust::trust_text;
@@ -20,8 +22,7 @@ use trainplan_shared::question::{chance_text, in_time_of_ten};
 use trainplan_shared::spec::Spec;
 use trainplan_shared::tables::TextTable;
 use trainplan_shared::units::{
-    group_digits, group_three_digits, percent, readable, readable_days, readable_range, rounded_count,
-    signed_percent,
+    group_digits, group_three_digits, percent, readable, readable_days, readable_range, signed_percent,
 };
 
 /// Where the browser stores the plans. Another name for another format.
@@ -211,7 +212,7 @@ impl PlanFact {
                 let (energy, range) = energy_range(plan.mwh);
                 format!("{energy} ({range})")
             }
-            PlanFact::BatchTokens => rounded_count(plan.batch_tokens),
+            PlanFact::BatchTokens => count_text(plan.batch_tokens),
             PlanFact::StepTime => range(plan.step_s),
             PlanFact::TokensPerGpu => group_three_digits(plan.tokens_per_s_per_gpu),
             PlanFact::Mfu => percent(plan.mfu),
@@ -226,11 +227,24 @@ impl PlanFact {
         match self {
             PlanFact::Gpus => Some(plan.gpus.into()),
             PlanFact::Days => Some(plan.days.mid),
+            PlanFact::AsMeasured => saved.as_measured_days,
             PlanFact::Cost => Some(plan.cost?.mid),
+            PlanFact::OnDemand => Some(saved.on_demand_cost()?.mid),
+            PlanFact::WholeTerm => Some(saved.whole_term?.0 * f64::from(plan.paid_gpus)),
             PlanFact::Energy => Some(plan.mwh.mid),
             PlanFact::StepTime => Some(plan.step_s.mid),
             PlanFact::TokensPerGpu => Some(plan.tokens_per_s_per_gpu),
             _ => None,
+        }
+    }
+
+    /// Returns the best of the values that are compared; none if no value is better than another, as of the number of GPUs.
+    fn best(self, plans: &[SavedPlan]) -> Option<f64> {
+        let values = plans.iter().filter_map(|saved| self.value(saved));
+        match self {
+            PlanFact::Gpus | PlanFact::StepTime => None,
+            PlanFact::TokensPerGpu => values.reduce(f64::max),
+            _ => values.reduce(f64::min),
         }
     }
 
@@ -444,7 +458,7 @@ pub(super) fn SavedPanel() -> impl IntoView {
     view! {
         <PassingNote text=saved.note title="See saved plans" act=see />
         <Show when=was_emptied>
-            <p class="saved-removed" role="status">
+            <p role="status">
                 "The saved plans were removed. "
                 <button type="button" class="link" on:click=move |_| plans.set(removed.get_untracked())>"Undo"</button>
             </p>
@@ -465,7 +479,7 @@ pub(super) fn SavedPanel() -> impl IntoView {
                 <div class="scroll" tabindex="0" role="region" aria-labelledby=TITLE_ID>
                     {move || plans.with(|plans| side_by_side(saved, plans))}
                 </div>
-                <p><small>"They are stored in this browser. Values that differ are marked; percentages compare with the first plan."</small></p>
+                <p><small>"They are stored in this browser. Percentages compare with the first plan."</small></p>
             </section>
         </Show>
     }
@@ -489,9 +503,12 @@ fn side_by_side(saved: SavedPlans, plans: &[SavedPlan]) -> impl IntoView + use<>
     let row = |fact: PlanFact| {
         let texts: Vec<String> = plans.iter().map(|plan| fact.text(plan)).collect();
         let differs = texts.iter().any(|text| *text != texts[0]);
+        let best = fact.best(plans).filter(|_| differs);
         let cells = plans.iter().zip(texts).map(|(plan, text)| {
             let difference = fact.difference(&plans[0], plan);
-            view! { <td>{text} " " <small>{difference}</small></td> }
+            let is_best = best.is_some() && fact.value(plan) == best;
+            let tag = is_best.then(|| view! { <span class="tag">"best"</span> });
+            view! { <td class:best=is_best>{text} " " <small>{difference} {tag}</small></td> }
         });
         view! { <tr class:differs=differs><th scope="row">{fact.title()}</th>{cells.collect_view()}</tr> }
     };
@@ -528,6 +545,15 @@ mod tests {
         assert_eq!(difference(PlanFact::Gpus).as_deref(), Some("−50.0 %"));
         assert_eq!(difference(PlanFact::Cost).as_deref(), Some("−25.0 %"));
         assert_eq!((difference(PlanFact::Days), difference(PlanFact::Layout)), (None, None));
+    }
+
+    #[test]
+    fn the_best_value_is_the_least_or_the_greatest_throughput() {
+        let mut plans = two();
+        plans[1].plan.tokens_per_s_per_gpu = 4000.0;
+        assert_eq!(PlanFact::Cost.best(&plans), Some(3e6));
+        assert_eq!(PlanFact::TokensPerGpu.best(&plans), Some(4000.0));
+        assert_eq!((PlanFact::Gpus.best(&plans), PlanFact::Layout.best(&plans)), (None, None));
     }
 
     #[test]

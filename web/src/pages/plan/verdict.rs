@@ -1,6 +1,6 @@
 //! The answer in a sentence: which GPU type needs fewer GPUs, and which costs less.
 
-use super::amounts::{cost_range, cost_text, limit_text, money, rounded_count};
+use super::amounts::{cost_range, cost_text, count_text, limit_text, money};
 use super::findings::{Findings, OfferFindings};
 use crate::message::search::{AskedGoal, AskedGpu, FoundAnswer, FoundFamily, FoundPlan, FoundUnmet, Spread};
 use trainplan_shared::cost::PurchaseForm;
@@ -306,14 +306,13 @@ fn compared(
     };
     let cost_is_sure = plan.cost.zip(other.cost).map(|(one, other)| is_sure(one, other));
     let what = if is_by_gpus { "GPUs" } else { "time" };
-    // A cost that may as well be the same is not a reason to choose.
     let is_alike = (first_is_sure, cost_is_sure) == (true, Some(false));
     let cost = plan.cost.zip(other.cost).map(|(cost, than)| match difference(cost.mid, than.mid) {
         None => " and costs as much".to_string(),
         Some((share, is_less)) => {
             let than = if is_less { "less" } else { "more" };
             match is_alike {
-                true => format!(" and costs about as much ({share} {than}, within the uncertainty)"),
+                true => format!(" and probably costs {share} {than}, though the ranges overlap"),
                 false => format!(" and costs {share} {than}"),
             }
         }
@@ -423,7 +422,7 @@ fn unreached(findings: &Findings, currency: &str) -> Verdict {
             longest.map_or(String::new(), |longest| format!(" within {}", limit_text(longest))),
             cost_text(cost, currency),
             offer.gpu.name,
-            rounded_count(tokens)
+            count_text(tokens)
         ),
         (AskedGoal::Budget(_), Some((offer, days, plan)), None) => format!(
             "No plan finishes within {}. The best takes {} days, on {} × {}.",
@@ -491,7 +490,7 @@ mod tests {
         assert_eq!(
             rest,
             "At the slow end of their ranges, B200 and H100 miss the deadline. B200 needs 50\u{a0}% fewer GPUs than H100 and \
-             costs about as much (10\u{a0}% less, within the uncertainty)."
+             probably costs 10\u{a0}% less, though the ranges overlap."
         );
     }
 
