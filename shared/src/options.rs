@@ -1,7 +1,6 @@
 //! Training options: recomputation, sharding, overlap and the software.
 
 use crate::architecture::{Architecture, AttentionKind};
-use crate::catalog::Gpu;
 use crate::choices::choices;
 use crate::cluster_factors::ClusterFactors;
 use crate::field::Field;
@@ -103,12 +102,12 @@ impl TrainingOptions {
         Some(Problem::new(Field::OffloadLayers, given, message))
     }
 
-    /// Returns the problem of a rate of matrix multiplications above a GPU's peak, if there is one.
-    pub(crate) fn gemm_problem(&self, gpu: &Gpu) -> Option<Problem> {
-        let tflops = self.gemm_tflops.filter(|tflops| *tflops > gpu.bf16_tflops)?;
-        let peak = format!(" is above the dense BF16 peak of the {}, {} TFLOPS.", gpu.name, gpu.bf16_tflops);
+    /// Returns the problem of a rate of matrix multiplications above the dense BF16 peak of a GPU type, if there is one.
+    pub(crate) fn gemm_problem(&self, gpu: &str, bf16_tflops: f64) -> Option<Problem> {
+        let tflops = self.gemm_tflops.filter(|tflops| *tflops > bf16_tflops)?;
+        let peak = format!(" is above the dense BF16 peak of the {gpu}, {bf16_tflops} TFLOPS.");
         let message = message![Setting::new(Field::GemmTflops, tflops), peak];
-        Some(Problem::new(Field::GemmTflops, tflops, message))
+        Some(Problem::new(Field::GemmTflops, tflops, message).suggest([bf16_tflops]))
     }
 
     /// Returns whether CUDA graphs launch the kernels of a model.

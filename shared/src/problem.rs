@@ -3,7 +3,7 @@
 use crate::field::Field;
 use crate::message;
 use crate::message::{Front, Message};
-use crate::units::{group_digits, group_three_digits, significant};
+use crate::units::group_digits;
 use serde::Serialize;
 use std::fmt;
 
@@ -68,12 +68,13 @@ impl Problem {
         (value, unit): (f64, &str),
         [least, most]: [f64; 2],
     ) -> Problem {
-        let [from, to] = [least, most].map(group_three_digits);
-        let message = name.into().and(format!(" is in {unit}: {given} is implausible ({from} to {to})."));
-        let in_unit = |factor: f64| if value > most { value / factor } else { value * factor };
-        let meant =
-            [1e3, 1e6, 1e9, 1e12].map(in_unit).into_iter().find(|meant| (least..=most).contains(meant));
-        Problem { closest: meant.map(|meant| significant(meant, 6)), ..Problem::new(field, given, message) }
+        let text = format!(" is in {unit}: {given} is implausible ({least} to {most}).");
+        let meant = [value / 1e3, value * 1e3, value / 1e6, value / 1e12];
+        let closest = meant.into_iter().find(|meant| (least..=most).contains(meant));
+        Problem {
+            closest: closest.map(|meant| meant.to_string()),
+            ..Problem::new(field, given, name.into().and(text))
+        }
     }
 
     /// Adds values that work instead.
@@ -102,8 +103,8 @@ impl Problem {
         }
         if let Some(listed) = self.listed() {
             text += &format!(" Allowed: {}.", listed.join(", "));
-        } else if let (Some(command), true) = (self.listing_command(), front != Front::Page) {
-            text += &format!(" `trainplan {command}` lists all.");
+        } else if let (Some([command, base]), true) = (self.listing_command(), front != Front::Page) {
+            text += &[" `trainplan ", command, base, "` lists all."].concat();
         }
         text
     }
@@ -113,21 +114,19 @@ impl Problem {
         (1..=MOST_LISTED).contains(&self.allowed.len()).then_some(&self.allowed)
     }
 
-    /// Returns the command of `trainplan` that lists the allowed values, if there are more than an error shows.
-    fn listing_command(&self) -> Option<String> {
-        let command = match self.field {
-            _ if self.allowed.len() <= MOST_LISTED => return None,
-            Field::Model => "models",
-            Field::Gpu | Field::GpuTypes => "gpus",
-            Field::Recipe => "recipes",
+    /// Returns the command of `trainplan` that lists the allowed values, with its argument, if there are more than an error shows.
+    fn listing_command(&self) -> Option<[&str; 2]> {
+        match self.field {
+            _ if self.allowed.len() <= MOST_LISTED => None,
+            Field::Model => Some(["models", ""]),
+            Field::Gpu | Field::GpuTypes => Some(["gpus", ""]),
+            Field::Recipe => Some(["recipes", ""]),
             // The properties of an own stack are those of its base.
-            Field::Stack => match self.given.split_once(':') {
-                Some((base, _)) => return Some(format!("stacks {base}")),
-                None => "stacks",
-            },
-            _ => return None,
-        };
-        Some(command.to_string())
+            Field::Stack => {
+                Some(self.given.split_once(':').map_or(["stacks", ""], |(base, _)| ["stacks ", base]))
+            }
+            _ => None,
+        }
     }
 }
 

@@ -155,13 +155,13 @@ fn another_unit_is_refused_with_the_likely_value() {
     let said = |more: &[&str]| refusal(&[&metrics[..], more].concat());
     for (gpu, meant) in [
         ("h100:hbm_tbps=3350", "hbm_tbps is in TB/s: 3350 is implausible (0.1 to 100). Did you mean 3.35?"),
-        ("h100:hbm_gb=80000", "hbm_gb is in GB: 80000 is implausible (4 to 4,000). Did you mean 80?"),
+        ("h100:hbm_gb=80000", "hbm_gb is in GB: 80000 is implausible (4 to 4000). Did you mean 80?"),
     ] {
         let said = said(&["--gpu", gpu]);
         assert!(said.contains(meant), "{said}");
     }
     let low = said(&["--gemm-tflops", "0.7"]);
-    let meant = "--gemm-tflops is in TFLOPS: 0.7 is implausible (20 to 20,000). Did you mean 700?";
+    let meant = "--gemm-tflops is in TFLOPS: 0.7 is implausible (20 to 20000). Did you mean 700?";
     assert!(low.contains(meant), "{low}");
     let peak = "--gemm-tflops 1200 is above the dense BF16 peak of the H100, 989 TFLOPS.";
     let high = said(&["--gemm-tflops", "1200"]);

@@ -21,7 +21,7 @@ fn all_669_recipes_come_with_every_field() {
         assert_eq!(Some(product), recipe["gpus"].as_u64());
     }
     let measured: Vec<&Value> = recipes.iter().filter(|recipe| !recipe["baseline"].is_null()).collect();
-    assert_eq!(measured.len(), 113);
+    assert_eq!(measured.len(), 115);
     assert_eq!(
         measured.iter().filter(|recipe| !recipe["baseline"]["time_to_train_days"].is_null()).count(),
         69

@@ -12,6 +12,7 @@ use crate::ssh::{KeptError, LinkError};
 use crate::store::StoreError;
 use std::io;
 use std::path::PathBuf;
+use trainplan_shared::catalog::Catalog;
 use trainplan_shared::history::ThresholdError;
 use trainplan_shared::message::Front;
 use trainplan_shared::problem::Problem;
@@ -206,7 +207,8 @@ impl From<Problem> for Failure {
 
 impl From<Vec<Problem>> for Failure {
     fn from(problems: Vec<Problem>) -> Failure {
-        Failure::Invalid(problems)
+        let catalog = Catalog::embedded();
+        Failure::Invalid(problems.into_iter().map(|problem| catalog.with_nearest_size(problem)).collect())
     }
 }
 

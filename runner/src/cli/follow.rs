@@ -1,12 +1,11 @@
 //! What a person asked for when following a round: the lines of the logs, and a command or a webhook at the end of each
 //! run.
 
+use super::ended_run::EndedRun;
 use super::note;
-use super::webhook::{self, Webhook};
-use crate::conduct::{LiveRun, Observer, RunOutcome};
+use super::webhook::{AddressParser, TypedAddress, Webhook};
+use crate::conduct::{LiveRun, Observer};
 use crate::journal::{Event, Round, Run};
-use reqwest::Url;
-use serde::Serialize;
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
@@ -26,8 +25,8 @@ pub(super) struct FollowArgs {
     on_end: Option<String>,
     /// Post a JSON message to this address whenever a run ends, and when the round is over (docs/running.md describes
     /// the messages)
-    #[arg(long, value_name = "URL", env = "TRAINPLAN_WEBHOOK", hide_env_values = true, value_parser = webhook::address)]
-    webhook: Option<Url>,
+    #[arg(long, value_name = "URL", env = "TRAINPLAN_WEBHOOK", hide_env_values = true, value_parser = AddressParser)]
+    webhook: Option<TypedAddress>,
 }
 
 /// An observer that also prints the logs, and runs a command or calls a webhook at the end of each run.
@@ -47,7 +46,8 @@ impl<'a> Follower<'a> {
             cluster: round.cluster.clone(),
             running: Vec::new(),
         });
-        let webhook = args.webhook.as_ref().and_then(|url| {
+        let address = args.webhook.as_ref().and_then(|address| address.0.as_ref());
+        let webhook = address.and_then(|url| {
             let webhook = Webhook::new(url, round);
             webhook.map_err(|why| observer.note(&why)).ok()
         });
@@ -183,55 +183,6 @@ impl LogLines {
         }
         shown.length = length;
         Ok(lines.into())
-    }
-}
-
-/// What is told of a run that ended.
-#[derive(Debug, Serialize)]
-pub(super) struct EndedRun {
-    /// Its name, with its repeat and its retry.
-    pub(super) run: String,
-    run_id: String,
-    pub(super) outcome: &'static str,
-    /// Why it has no score, or what to know about the measurement.
-    pub(super) why: Option<String>,
-    pub(super) step_time_s: Option<f64>,
-    pub(super) mfu: Option<f64>,
-    /// The id of its result in the store.
-    result: Option<String>,
-    /// Which attempt it is, from 1.
-    attempt: u32,
-    /// The most attempts that the campaign allows.
-    attempts: u32,
-}
-
-impl EndedRun {
-    /// Returns what is told of a run by its last event.
-    pub(super) fn of(run: &Run, event: &Event) -> EndedRun {
-        let outcome = match RunOutcome::of(run) {
-            RunOutcome::Scored => "scored",
-            RunOutcome::Failed | RunOutcome::Open => "failed",
-        };
-        let mut ended = EndedRun {
-            run: run.plan.title(),
-            run_id: run.id.clone(),
-            outcome,
-            why: None,
-            step_time_s: None,
-            mfu: None,
-            result: None,
-            attempt: run.plan.retry.saturating_add(1),
-            attempts: run.plan.retries.saturating_add(1),
-        };
-        if let Some(Event::Parsed { reason, step_time_s, mfu, .. }) = &run.status.parsed {
-            (ended.why, ended.step_time_s, ended.mfu) = (reason.clone(), *step_time_s, *mfu);
-        }
-        match event {
-            Event::Failed { why } => ended.why = Some(why.clone()),
-            Event::Stored { result } => ended.result = Some(result.clone()),
-            _ => {}
-        }
-        ended
     }
 }
 

@@ -8,6 +8,7 @@ mod compare;
 mod connect;
 mod data_dir;
 mod doctor;
+mod ended_run;
 mod estimate;
 mod exit;
 mod export;

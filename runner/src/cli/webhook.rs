@@ -1,15 +1,18 @@
 //! Posts a message to a webhook whenever a followed run ends, and when the round is over.
 
+use super::ended_run::EndedRun;
 use super::estimate::rounded;
-use super::follow::EndedRun;
 use super::watch::time;
 use crate::conduct::RunOutcome;
 use crate::journal::{Round, Run, now_ms};
+use clap::builder::TypedValueParser;
+use clap::error::ErrorKind;
 use reqwest::header::CONTENT_TYPE;
 use reqwest::redirect::Policy;
 use reqwest::{Client, StatusCode, Url};
 use serde::Serialize;
 use std::error::Error as _;
+use std::ffi::OsStr;
 use std::net::IpAddr;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -27,8 +30,35 @@ const PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(2)];
 /// How long messages may be delivered after the end of the round.
 const LONGEST: Duration = Duration::from_secs(30);
 
-/// Reads the address of a webhook.
-pub(super) fn address(text: &str) -> Result<Url, String> {
+/// The address of a webhook as it was typed; none if it is empty, as in an environment that turns the webhook off.
+#[derive(Debug, Clone)]
+pub(super) struct TypedAddress(pub(super) Option<Url>);
+
+/// Reads an address. Its errors do not repeat it, because it may contain a secret.
+#[derive(Debug, Clone)]
+pub(super) struct AddressParser;
+
+impl TypedValueParser for AddressParser {
+    type Value = TypedAddress;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        _: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> Result<TypedAddress, clap::Error> {
+        let text = value.to_string_lossy();
+        if text.trim().is_empty() {
+            return Ok(TypedAddress(None));
+        }
+        address(&text).map(|url| TypedAddress(Some(url))).map_err(|why| {
+            let text = format!("The address of --webhook is invalid: {why}\n");
+            clap::Error::raw(ErrorKind::ValueValidation, text).with_cmd(command)
+        })
+    }
+}
+
+fn address(text: &str) -> Result<Url, String> {
     let wanted = "use an address such as https://hooks.example.com/trainplan";
     let url = Url::parse(text).map_err(|error| format!("{error}; {wanted}"))?;
     match url.scheme() {
@@ -37,7 +67,7 @@ pub(super) fn address(text: &str) -> Result<Url, String> {
     }
 }
 
-/// A webhook that is told what becomes of a round. A task delivers the messages one after the other.
+/// A webhook that gets the ends of a round and its runs. A task delivers the messages one after the other.
 pub(super) struct Webhook {
     campaign: String,
     cluster: String,

@@ -44,7 +44,11 @@ impl Histories {
     pub(super) fn keep(&self, query: String, mark: ChangeMark, json: Bytes) {
         let mut kept = self.lock();
         kept.retain(|history| history.query != query);
-        kept.push(KeptHistory { query, mark, json });
+        let history = KeptHistory { query, mark, json };
+        if history.bytes() > MOST {
+            return;
+        }
+        kept.push(history);
         while kept.iter().map(KeptHistory::bytes).sum::<usize>() > MOST {
             kept.remove(0);
         }
@@ -78,6 +82,6 @@ mod tests {
         assert_eq!(["a", "b", "c"].map(kept), [true, false, true]);
         // One that is too large alone is not kept.
         keep("d", &Bytes::from(vec![0; MOST]));
-        assert_eq!(["a", "c", "d"].map(kept), [false; 3]);
+        assert_eq!(["a", "c", "d"].map(kept), [true, true, false]);
     }
 }

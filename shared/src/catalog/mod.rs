@@ -130,27 +130,36 @@ impl Catalog {
     }
 
     fn unknown_recipe(&self, id: &str) -> Problem {
-        let with_release = id.contains('@');
+        let known = self.recipe_names(id.contains('@'));
+        Problem::unknown(Field::Recipe, id, known.iter().map(String::as_str))
+    }
+
+    fn recipe_names(&self, with_release: bool) -> Vec<String> {
         let name = |recipe: &Recipe| match with_release {
             true => recipe.id.to_string(),
             false => recipe.id.without_release(),
         };
-        let known: Vec<String> = self.recipes().iter().map(name).collect();
-        let problem = Problem::unknown(Field::Recipe, id, known.iter().map(String::as_str));
-        // A proxy has fewer layers, and doesn't scale.
-        let scalable = self.recipes().iter().filter(|recipe| recipe.scaling.is_some()).map(name);
-        match recipes::of_nearest_size(id, scalable) {
-            None => problem,
-            Some((gpus, nearest)) => {
-                let count = group_digits(f64::from(gpus));
-                let scale = message![
-                    format!(" To scale a recipe to {count} GPUs, set "),
-                    Setting::new(Field::Gpus, gpus),
-                    "."
-                ];
-                Problem { closest: Some(nearest), message: problem.message.and(scale), ..problem }
-            }
+        self.recipes().iter().map(name).collect()
+    }
+
+    /// Returns a problem; if it is an id of a recipe on a number of GPUs for which none is published, with the recipe of the nearest
+    /// size, and how to scale it.
+    pub fn with_nearest_size(&self, problem: Problem) -> Problem {
+        if problem.field != Field::Recipe || self.recipe(&problem.given).is_ok() {
+            return problem;
         }
+        // A proxy has fewer layers, and doesn't scale.
+        let names = self.recipe_names(problem.given.contains('@')).into_iter();
+        let scalable = names.filter(|name| self.recipe(name).is_ok_and(|recipe| recipe.scaling.is_some()));
+        let Some((gpus, nearest)) = recipes::of_nearest_size(&problem.given, scalable) else {
+            return problem;
+        };
+        let scale = message![
+            format!(" To scale a recipe to {} GPUs, set ", group_digits(f64::from(gpus))),
+            Setting::new(Field::Gpus, gpus),
+            "."
+        ];
+        Problem { closest: Some(nearest), message: problem.message.and(scale), ..problem }
     }
 
     /// Returns the published result of a recipe.
@@ -221,7 +230,7 @@ mod tests {
         let catalog = Catalog::embedded();
         let measured = catalog.baselines().iter().filter(|baseline| baseline.kind == BaselineKind::Table);
         let with_recipe = catalog.recipes().iter().filter(|recipe| catalog.baseline(&recipe.id).is_some());
-        assert_eq!((measured.count(), with_recipe.count()), (113, 113));
+        assert_eq!((measured.count(), with_recipe.count()), (115, 115));
     }
 
     #[test]
@@ -261,6 +270,8 @@ mod tests {
 
     #[test]
     fn an_unknown_recipe_names_the_nearest() {
+        let catalog = Catalog::embedded();
+        let unknown = |id: &str| catalog.with_nearest_size(catalog.recipe(id).unwrap_err());
         for (id, nearest) in [
             ("llama3.1-405b/h100/fp8/500", "llama3.1-405b/h100/fp8/512"),
             // The 128 GPUs of release 25.04 run a proxy.
@@ -268,11 +279,11 @@ mod tests {
             ("llama3.1-405b/gb300/bf16/2048@bridge-main", "llama3.1-405b/gb300/bf16/256@bridge-main"),
             ("llama3.1-405b/h100/fp8/3000@25.04", "llama3.1-405b/h100/fp8/2048@25.04"),
         ] {
-            let problem = Catalog::embedded().recipe(id).unwrap_err();
+            let problem = unknown(id);
             assert_eq!(problem.closest.as_deref(), Some(nearest), "{id}");
             assert!(problem.to_string().contains(" GPUs, set --gpus "), "{problem}");
         }
-        let problem = Catalog::embedded().recipe("lama3.1-405b/h100/fp8/512").unwrap_err();
+        let problem = unknown("lama3.1-405b/h100/fp8/512");
         assert_eq!(problem.closest.as_deref(), Some("llama3.1-405b/h100/fp8/512"));
         assert!(!problem.to_string().contains("--gpus"), "{problem}");
     }

@@ -1,5 +1,7 @@
 //! Brief labels of runs, for the sentences after those that name the runs in full.
 
+use std::mem;
+
 /// Labels up to this length, in characters, are always written in full.
 const LONG: usize = 40;
 
@@ -40,11 +42,18 @@ impl BriefLabels {
     /// Returns a text in which the first mention of each run has its full label, and later ones the brief label.
     #[must_use]
     pub fn shorten_repeated(&self, text: &str) -> String {
-        let mut shortened = text.to_owned();
-        for (label, brief) in &self.0 {
-            if let Some((before, after)) = shortened.split_once(label.as_str()) {
-                shortened = format!("{before}{label}{}", after.replace(label, brief));
-            }
+        let (mut shortened, mut rest, mut named) = (String::new(), text, vec![false; self.0.len()]);
+        while let Some(letter) = rest.chars().next() {
+            // The longest labels come first, so that the one at this place is not a part of another.
+            let place = self.0.iter().position(|(label, _)| rest.starts_with(label.as_str()));
+            let Some(place) = place else {
+                shortened.push(letter);
+                rest = &rest[letter.len_utf8()..];
+                continue;
+            };
+            let (label, brief) = &self.0[place];
+            shortened += if mem::replace(&mut named[place], true) { brief } else { label };
+            rest = &rest[label.len()..];
         }
         shortened
     }
@@ -97,6 +106,11 @@ mod tests {
         assert_eq!(
             labels.shorten(&format!("{again}: the same as {A}.")),
             "mbs1_gbs2048 (2): the same as mbs1_gbs2048."
+        );
+        // A label within a longer one is not its mention.
+        assert_eq!(
+            labels.shorten_repeated(&format!("{again}: the same as {A}. {A}: slower.")),
+            format!("{again}: the same as {A}. mbs1_gbs2048: slower.")
         );
     }
 

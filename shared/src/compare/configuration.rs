@@ -234,7 +234,7 @@ mod tests {
         assert_eq!(memory.label, "Memory needed per GPU, GiB");
         assert_eq!(memory.values, [Some("60.0".to_owned()), None]);
         assert_eq!((memory.key.as_str(), memory.differs), ("plan.memory_bytes", true));
-        // Everything else stays as it is.
+        // Everything else stays unchanged.
         for other in [row("Steps to run", "50"), row("Memory of a GPU, bytes", "much")] {
             assert_eq!(other.readable(), other);
         }

@@ -210,7 +210,8 @@ pub(super) fn software(recipe: &Recipe, scenario: &Scenario) -> Software {
         return stack.into();
     }
     let cuda_graphs = if graphs_iteration(recipe) { usual.cuda_graphs } else { CudaGraphs::None };
-    Software::new(stack, StackProperties { cuda_graphs, hides_experts: false, ..*usual })
+    let hides_experts = usual.hides_experts && scenario.architecture.moe.is_none();
+    Software::new(stack, StackProperties { cuda_graphs, hides_experts, ..*usual })
 }
 
 #[cfg(test)]

@@ -78,15 +78,15 @@ pub(super) fn difference(plan: &LaunchPlan) -> Option<Message> {
         })
         .unzip();
     let who = match runs.iter().all(|setting| is_forced(&plan.target.recipe.id, setting.field)) {
-        true => "The script itself sets ",
-        false => "Megatron-Bridge's configuration, which the script starts from, sets ",
+        true => "its script sets ",
+        false => "Megatron-Bridge's configuration, from which its script starts, sets ",
     };
     let list = |settings: Vec<Setting>| {
         settings.into_iter().map(Message::from).reduce(|list, setting| list.and(", ").and(setting))
     };
     let (printed, runs) = (list(printed)?, list(runs)?);
-    let text = Message::from(format!("{readme} prints ")).and(printed).and(" for this recipe. ");
-    Some(text.and(who).and(runs).and(", and that runs."))
+    let text = Message::from(format!("{readme} lists ")).and(printed).and(" for this recipe, but ");
+    Some(text.and(who).and(runs).and("."))
 }
 
 #[cfg(test)]

@@ -103,11 +103,13 @@ fn software(plan: &mut LaunchPlan) {
         format!(" Expect steps to take about {}.", longer(ratio, "estimated"))
     });
     let (text, fix) = if planned == runs.base().into() {
-        let exchange = match plan.scenario.architecture.moe {
-            Some(_) => " and the overlap of the exchange between experts",
-            None => "",
-        };
-        let text = format!("Full recomputation turns off CUDA graphs{exchange} in this script.{expect}");
+        let (own, usual) = (runs.properties(), planned.properties());
+        let off = [
+            (own.cuda_graphs != usual.cuda_graphs, "CUDA graphs"),
+            (own.hides_experts != usual.hides_experts, "the overlap of the exchange between experts"),
+        ];
+        let off: Vec<&str> = off.into_iter().filter_map(|(is_off, what)| is_off.then_some(what)).collect();
+        let text = format!("Full recomputation turns off {} in this script.{expect}", off.join(" and "));
         (text, Message::default())
     } else {
         let text = format!(

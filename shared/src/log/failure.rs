@@ -55,7 +55,7 @@ impl Failure {
     /// Returns a sentence that names the ranks of a hang that reported no timeout, of `gpus` ranks in a log that this version
     /// of the parser read. The others may have waited for them.
     ///
-    /// None if fewer than half of the ranks reported one: then the operation had fewer participants, or the job ended before
+    /// None if fewer than three in four ranks reported one: then the operation had fewer participants, or the job ended before
     /// the others reported.
     pub(crate) fn silence(&self, gpus: u32, parser_version: u32) -> Option<String> {
         let most = if parser_version < 4 { MOST_RANKS_OF_VERSION_3 } else { MOST_RANKS };
@@ -113,11 +113,11 @@ impl Failure {
         (task.parse() == Ok(rank) && is_host(host)).then_some(host)
     }
 
-    /// Returns the ranks from 0 below `world` that the lines don't name, if they name at least half of them.
+    /// Returns the ranks from 0 below `world` that the lines don't name, if they name at least three in four of them.
     fn silent_ranks(&self, world: u64) -> Vec<RangeInclusive<u64>> {
         let mut silent = Vec::new();
         let is_of_world = self.ranks.last().is_some_and(|last| *last < world);
-        if !is_of_world || 2 * (self.ranks.len() as u64) < world {
+        if !is_of_world || 4 * (self.ranks.len() as u64) < 3 * world {
             return silent;
         }
         let mut next = 0;
@@ -168,7 +168,8 @@ fn may_be_in_host(sign: char) -> bool {
     sign.is_ascii_alphanumeric() || matches!(sign, '.' | '-' | '_')
 }
 
-/// Returns whether a word can be the name of a node: it starts with a letter and has a digit. Devices and ranks are none.
+/// Returns whether a word can be the name of a node: it starts with a letter, has a digit, and is not a device
+/// or a rank.
 fn is_host(word: &str) -> bool {
     let stem = word.trim_end_matches(|sign: char| sign.is_ascii_digit());
     let is_device = ["rank", "gpu", "cuda", "task"].iter().any(|device| stem.eq_ignore_ascii_case(device));
@@ -435,12 +436,12 @@ mod tests {
             told(&[0, 1, 2, 3, 4, 6, 7], 8, 4).as_deref(),
             Some("Rank 5 of 8 reported no timeout. The others may have waited for it: look at it first.")
         );
-        let several = told(&[2, 3, 7, 8, 9, 10, 14, 15], 16, 4).unwrap();
-        assert!(several.starts_with("Ranks 0, 1, 4–6, 11–13 of 16 reported no timeout."), "{several}");
-        let odd: Vec<u64> = (0..100).filter(|rank| rank % 2 == 1).collect();
-        assert!(told(&odd, 100, 4).unwrap().contains("28, 30, and others of 100 "));
+        let several = told(&[2, 3, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15], 16, 4).unwrap();
+        assert!(several.starts_with("Ranks 0, 1, 6, 7 of 16 reported no timeout."), "{several}");
+        let most: Vec<u64> = (0..100).filter(|rank| rank % 4 != 1).collect();
+        assert!(told(&most, 100, 4).unwrap().contains("61, and others of 100 "));
         // All of them, few of them, or ranks that the job does not have.
-        for (ranks, gpus) in [(&[0, 1][..], 2), (&[1][..], 8), (&[0, 1, 2, 9][..], 4)] {
+        for (ranks, gpus) in [(&[0, 1][..], 2), (&[1, 2, 3, 4, 5][..], 8), (&[0, 1, 2, 9][..], 4)] {
             assert_eq!(told(ranks, gpus, 4), None, "{ranks:?}");
         }
         // Version 3 listed at most 64 ranks.

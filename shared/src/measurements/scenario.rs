@@ -415,9 +415,9 @@ fn degrees(
     let (tp, pp, cp) = (needed(cell, "tp")?, needed(cell, "pp")?, needed(cell, "cp")?);
     let (ep, vp, gpus) = (one("ep")?, one("vp")?, needed(cell, "gpus")?);
     let (layers, chunks) = (architecture.layers, pp.saturating_mul(vp).max(1));
-    // Megatron-Bridge's own runs have the splits of its recipes.
+    // Megatron-Bridge's own runs have the splits of its recipes. Where only newer recipes list one, the runs were even.
     let is_bridge = cell("framework").contains("Bridge");
-    let published = is_bridge.then(|| PublishedSplit::find(&cell("model"), layers, pp, vp)).flatten();
+    let published = is_bridge.then(|| PublishedSplit::of_all(&cell("model"), layers, pp, vp)).flatten();
     let split = match (published, layers % chunks) {
         (Some(published), _) => published.clone(),
         (None, 0) => PipelineSplit::Even,

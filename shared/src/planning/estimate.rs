@@ -248,7 +248,7 @@ mod tests {
 
     #[test]
     fn a_published_scenario_has_the_error_of_a_prediction_that_has_not_seen_it() {
-        let ids = ["llama3.1-405b/h100/fp8/512@25.04", "llama3.1-70b/h100/fp8/512@25.04"];
+        let ids = ["llama3.1-405b/h100/fp8/512@25.04", "nemotron4-340b/h100/fp8/256@25.04"];
         for id in ids {
             let predicted = spec(&[(Field::Recipe, id)]).estimate().unwrap();
             let (seen, held_out) = (predicted.off_published().unwrap(), predicted.held_out_error().unwrap());

@@ -203,7 +203,7 @@ impl ScenarioReader<'_> {
         };
         self.problems.extend(options.modules.problem(&architecture, options.recompute));
         self.problems.extend(options.offload_problem(&architecture, pp));
-        self.problems.extend(options.gemm_problem(&gpu));
+        self.problems.extend(options.gemm_problem(&gpu.name, gpu.bf16_tflops));
         if convention == Convention::Recipe && recipe.is_none() {
             self.problems.push(Convention::needs_recipe());
         }

@@ -177,7 +177,7 @@ impl Reading<'_> {
             let found = Catalog::embedded().gpu_or_own(&text);
             let found = found.map_err(|problem| Problem { field: Field::GpuTypes, ..problem });
             let Some(gpu) = self.keep(found.map(Some)) else { continue };
-            self.problems.extend(options.gemm_problem(&gpu));
+            self.problems.extend(options.gemm_problem(&gpu.name, gpu.bf16_tflops));
             let rules = StackRules::of(options.software.base());
             if !rules.runs_on(gpu.generation) {
                 let message = message![

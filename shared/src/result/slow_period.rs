@@ -85,7 +85,7 @@ mod tests {
     use super::*;
     use crate::log::parse;
 
-    /// Fifty steps of about 16.7 s, of which `slow` take `factor` times as long.
+    /// Fifty steps of about 16.7 s; those in `slow` take `factor` times as long.
     fn period(slow: &[u64], factor: f64, window: (u64, u64)) -> Option<SlowPeriod> {
         let line = |step: u64| {
             let usual = 16.7 + [0.0, 0.05, -0.05][(step % 3) as usize];

@@ -125,7 +125,11 @@ impl Report {
             [flops.for_mfu(), flops.per_sequence].map(|per_sequence| sequences * per_sequence)
         };
         let contradicts = |work: f64| (logged_work / work - 1.0).abs() > TOLERANCE;
-        if logged_work.is_nan() || !Convention::ALL.into_iter().flat_map(counted).all(contradicts) {
+        // Below one, the digit that formats print says little.
+        if logged_work.is_nan()
+            || logged < 1.0
+            || !Convention::ALL.into_iter().flat_map(counted).all(contradicts)
+        {
             return None;
         }
         let [work, _] = counted(scenario.convention);

@@ -58,6 +58,19 @@ impl PublishedSplit {
         all.filter(|published| matches!(published.split, PipelineSplit::Explicit(_))).collect()
     }
 
+    /// Returns the division that all recipes of a model with `pp` stages of `vp` chunks list; none if one of them lists none, as before
+    /// a recipe changed.
+    #[cfg(feature = "calibrate")]
+    pub(crate) fn of_all(model: &str, layers: u32, pp: u32, vp: u32) -> Option<&'static PipelineSplit> {
+        let lists_none = |recipe: &Recipe| {
+            let Degrees { pp: its_pp, vp: its_vp, split, .. } = &recipe.degrees;
+            let is_alike = recipe.id.model == model && recipe.layers == layers;
+            is_alike && (*its_pp, *its_vp) == (pp, vp) && !matches!(split, PipelineSplit::Explicit(_))
+        };
+        let published = PublishedSplit::find(model, layers, pp, vp)?;
+        (!Catalog::embedded().recipes().iter().any(lists_none)).then_some(published)
+    }
+
     /// Returns the division that a model's recipes publish for `pp` stages of `vp` chunks.
     pub fn find(model: &str, layers: u32, pp: u32, vp: u32) -> Option<&'static PipelineSplit> {
         let splits = PublishedSplit::of_model(model, layers);

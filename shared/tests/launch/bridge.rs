@@ -70,19 +70,19 @@ fn a_readme_that_prints_another_layout_is_named() {
     let b200 = launched("llama3.1-405b/b200/fp8/256@26.06.01", &[]);
     assert!(warns(
         &b200,
-        "The README of release 26.06.01 (llama3.1/README.md, line 56) prints --pp 8, --cp 2, --vp 8 for this recipe. \
-         Megatron-Bridge's configuration, which the script starts from, sets --pp 16, --cp 1, --vp 4, and that runs."
+        "The README of release 26.06.01 (llama3.1/README.md, line 56) lists --pp 8, --cp 2, --vp 8 for this recipe, \
+         but Megatron-Bridge's configuration, from which its script starts, sets --pp 16, --cp 1, --vp 4."
     ));
     assert_eq!(b200.runs.unwrap().printed, ["pp=8", "cp=2", "vp=8"]);
     assert!(warns(
         &launched("gpt-oss-120b/gb300/bf16/144@26.06.01", &[]),
-        "line 9) prints --ep 64, --mbs 4 for this recipe. The script itself sets --ep 8, --mbs 5, and that runs."
+        "line 9) lists --ep 64, --mbs 4 for this recipe, but its script sets --ep 8, --mbs 5."
     ));
     let unlisted = launched("nemotron-3-super-120b/gb200/bf16/64@26.06.01", &[]);
     assert!(warns(&unlisted, "(nemotron3/README.md) has no row for this recipe"));
     // A value that the user set isn't named, and the other recipes agree with their README.
     let chosen = launched("llama3.1-70b/h100/fp8/64@26.06.01", &[(Field::Mbs, "2")]);
-    assert!(warns(&launched("llama3.1-70b/h100/fp8/64@26.06.01", &[]), "prints --mbs 2"));
+    assert!(warns(&launched("llama3.1-70b/h100/fp8/64@26.06.01", &[]), "lists --mbs 2"));
     assert!(!warns(&chosen, "README"));
     assert!(!warns(&launched("llama3.1-70b/h100/bf16/64@26.06.01", &[]), "README"));
 }

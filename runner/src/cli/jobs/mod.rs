@@ -362,6 +362,26 @@ async fn watch_journal(
         Format::Table | Format::Csv => Box::new(LiveScreen::new(false)),
     };
     let mut follower = Follower::new(args, round, &mut *observer);
+    let ended = until_the_end(journal, round, only, &mut follower).await;
+    follower
+        .finish(match &ended {
+            Ok(runs) if only.is_empty() => Some(runs.as_slice()),
+            _ => None,
+        })
+        .await;
+    if only.is_empty() && !are_scored(&ended?) { Err(Failure::RunFailed) } else { Ok(()) }
+}
+
+/// Shows the events of a round until its runs, or those in `only`, are over. Returns all runs of the round.
+///
+/// # Errors
+/// Nobody carries out the round any more, or the journal can't be read.
+async fn until_the_end(
+    journal: &Journal,
+    round: &Round,
+    only: &[String],
+    follower: &mut Follower<'_>,
+) -> Result<Vec<Run>, Failure> {
     let (mut is_past, mut has_ended) = (true, false);
     let counts = |run: &&Run| only.is_empty() || only.contains(&run.id);
     let mut shown: BTreeMap<String, i64> = BTreeMap::new();
@@ -391,8 +411,7 @@ async fn watch_journal(
             }
         }
         if runs.iter().filter(counts).all(|run| run.status.is_over()) {
-            follower.finish(only.is_empty().then_some(runs.as_slice())).await;
-            return if only.is_empty() && !are_scored(&runs) { Err(Failure::RunFailed) } else { Ok(()) };
+            return Ok(runs);
         }
         if journal.carried_out_by(round).is_none() {
             if has_ended {

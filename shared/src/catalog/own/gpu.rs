@@ -192,7 +192,7 @@ mod tests {
         let said = |text: &str| own(text).unwrap_err().to_string();
         let text = "hbm_tbps is in TB/s: 3350 is implausible (0.1 to 100). Did you mean 3.35?";
         assert_eq!(said("h100:hbm_tbps=3350"), text);
-        assert!(said("h100:hbm_gb=80000").contains("(4 to 4,000). Did you mean 80?"));
+        assert!(said("h100:hbm_gb=80000").contains("(4 to 4000). Did you mean 80?"));
         assert!(said("h100:bf16_tflops=0.989").contains("Did you mean 989?"));
         assert!(said("h100:nvlink_domain=0.5").contains("must be a whole number from 1 to 10000"));
     }
@@ -229,7 +229,7 @@ mod tests {
                 "{value}"
             );
         }
-        assert!(said("h100:hbm_gb=1e300").ends_with("1e300 is implausible (4 to 4,000)."));
+        assert!(said("h100:hbm_gb=1e300").ends_with("1e300 is implausible (4 to 4000)."));
         assert!(said("h100:gpus_per_node=1.5").contains("a whole number from 1 to 1000"));
         assert!(said("h100:gpus_per_node=0").contains("a whole number from 1 to 1000"));
     }
@@ -247,10 +247,10 @@ mod tests {
                     let _ = write!(text, "{name}={},", if unit.is_none() { value.ceil() } else { value });
                 }
             }
-            if let Ok(gpu) = own(&text) {
-                let again = Catalog::embedded().gpu_or_own(&gpu.id).map(std::borrow::Cow::into_owned);
-                prop_assert_eq!(again, Ok(gpu));
-            }
+            prop_assume!(!text.ends_with(':'));
+            let gpu = own(&text).map_err(|problem| TestCaseError::fail(problem.to_string()))?;
+            let again = Catalog::embedded().gpu_or_own(&gpu.id).map(std::borrow::Cow::into_owned);
+            prop_assert_eq!(again, Ok(gpu));
         }
 
         #[test]

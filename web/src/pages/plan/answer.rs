@@ -63,7 +63,7 @@ pub(super) fn Answer() -> impl IntoView {
             let has_spares = plans.peek().is_none() || plans.any(|(_, plan)| plan.paid_gpus > plan.gpus);
             let spares = if has_spares { ", restarts and spare nodes" } else { " and restarts, but no spare nodes," };
             Some(format!(
-                "{searched}{batch} tokens per step{assumed}{sequences}{software}{longest} · failures{spares} included"
+                "{searched}{batch} tokens per step{assumed}{sequences}{software}{longest} · failures{spares} included · energy with cooling and network"
             ))
         })
     };

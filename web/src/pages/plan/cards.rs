@@ -2,13 +2,12 @@
 
 use super::Planner;
 use super::amounts::{self, cost_text, cost_texts, count_text, energy_range, limit_text, money, price_text};
-use super::findings::{Findings, OfferFindings};
+use super::findings::{Findings, OfferFindings, is_within};
 use super::layouts::{LAYOUT_TERMS, unbroken};
 use super::locks;
 use super::question::value_title;
 use super::saved::SaveButton;
 use super::trust::{TrustMark, TrustText, trust_text};
-use super::verdict::is_within;
 use crate::components::gpu_mark::{GpuMark, GpuSign};
 use crate::message::search::{AskedGoal, FoundChange, FoundPlan, FoundUnmet, Spread, Trust};
 use leptos::prelude::*;
@@ -234,8 +233,7 @@ fn card(
     if known.whole_term {
         money_rows.push(row("Whole reservation", whole_term, String::new()));
     }
-    let whole_site = "Of the whole site, with cooling and network".to_string();
-    money_rows.push(card_row("Energy", energy.into_any(), energy_spread, Some(whole_site)));
+    money_rows.push(row("Energy", energy, energy_spread));
     if known.spares {
         money_rows.push(row("With spare nodes", spare, String::new()));
     }
@@ -289,7 +287,7 @@ fn card(
         <div class="other-counts">{other} {faster} {more_tokens}</div>
         {doubts}
         <Changes changes=answer.changes.clone() />
-        <Evidence offer=offer.clone() found=found.clone() goal />
+        <Evidence offer=offer.clone() found=found.clone() />
         {other_shown}
         <div class="card-foot">
             <SaveButton gpu=offer.gpu.id.clone() plan=found.clone() />
@@ -354,7 +352,7 @@ fn fastest_measured(run: Option<&BestMeasured>, offer: &OfferFindings, found: &F
 
 /// What the plan of a card rests on, and what it takes if that turns out to be wrong.
 #[component]
-fn Evidence(offer: OfferFindings, found: FoundPlan, goal: AskedGoal) -> impl IntoView {
+fn Evidence(offer: OfferFindings, found: FoundPlan) -> impl IntoView {
     let plan = Planner::of_page();
     let TrustText { why, .. } = trust_text(found.trust);
     let beyond = plan.search.findings.with_untracked(|findings| {
@@ -368,10 +366,7 @@ fn Evidence(offer: OfferFindings, found: FoundPlan, goal: AskedGoal) -> impl Int
             readable_days(days)
         ))
     });
-    let safe = plan
-        .search
-        .findings
-        .with_untracked(|findings| in_time_as_measured(findings, &offer, goal).filter(|_| beyond.is_some()));
+    let safe = plan.search.findings.with_untracked(|findings| findings.in_time_as_measured(&offer).cloned());
     let safe = safe.map(|safe| {
         view! { " " {count_button(plan, &safe)} " would still be in time." }
     });
@@ -393,17 +388,6 @@ fn Evidence(offer: OfferFindings, found: FoundPlan, goal: AskedGoal) -> impl Int
     }
 }
 
-/// Returns the plan on the fewest GPUs that is in time even at the throughput of the fastest measured run, within the budget.
-fn in_time_as_measured(findings: &Findings, offer: &OfferFindings, goal: AskedGoal) -> Option<FoundPlan> {
-    let AskedGoal::Deadline(limit) = goal else { return None };
-    let (run, best) = (findings.best_measured(offer)?, offer.answer.as_ref()?.plan.as_ref()?);
-    let is_in_time =
-        |plan: &FoundPlan| plan.days.mid * run.exceeded(plan.tokens_per_s_per_gpu).max(1.0) <= limit;
-    let more = offer.points.iter().filter(|point| point.gpus > best.gpus);
-    let is_usable = |point: &&FoundPlan| is_in_time(point) && is_within(point, findings.budget());
-    more.filter(|_| !is_in_time(best)).find(is_usable).cloned()
-}
-
 /// Returns the fastest plan on more GPUs that is much faster than the best one for hardly more money, and within the budget.
 fn faster_for_little<'a>(
     offer: &'a OfferFindings,
@@ -421,20 +405,24 @@ fn faster_for_little<'a>(
     offer.points.iter().filter(is_little).min_by(|one, other| one.days.mid.total_cmp(&other.days.mid))
 }
 
-/// Returns how many tokens the budget, and the deadline if there is one, would train on the GPUs of a plan, as a sentence; none if
-/// that is hardly more.
+/// Returns how many tokens the budget and the deadline would train on the GPUs of a plan, as a sentence; none if that is hardly
+/// more.
 fn more_tokens(findings: &Findings, found: &FoundPlan, currency: &str) -> Option<String> {
-    let budget = findings.budget()?;
+    let by_budget =
+        findings.budget().zip(found.cost).map_or(f64::INFINITY, |(budget, cost)| budget / cost.mid);
     let by_deadline = match findings.goal() {
         AskedGoal::Deadline(limit) if findings.is_by_slow_end() => limit / found.days.high,
         AskedGoal::Deadline(limit) => limit / found.days.mid,
         AskedGoal::Budget(_) | AskedGoal::Open => f64::INFINITY,
     };
-    let times = (budget / found.cost?.mid).min(by_deadline);
-    (times >= WORTH_MORE_TOKENS).then(|| {
+    let times = by_budget.min(by_deadline);
+    (WORTH_MORE_TOKENS..f64::INFINITY).contains(&times).then(|| {
+        let cost = found
+            .cost
+            .map_or(String::new(), |cost| format!(", for {}", cost_text(cost.mid * times, currency)));
+        let limit = if by_budget < by_deadline { "Within the budget" } else { "By the deadline" };
         format!(
-            "{} would train about {} tokens on these GPUs, in {} days",
-            cost_text(found.cost.map_or(budget, |cost| cost.mid * times), currency),
+            "{limit}, these GPUs can train about {} tokens, in {} days{cost}",
             count_text(findings.asked.as_ref().map_or(0.0, |asked| asked.tokens) * times),
             readable_days(found.days.mid * times)
         )

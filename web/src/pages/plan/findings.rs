@@ -159,6 +159,21 @@ impl Findings {
         (ratio >= 1.0 + WORTH_A_WARNING).then_some(found.days.mid * ratio)
     }
 
+    /// Returns the plan on the fewest GPUs that is in time even at the throughput of the fastest measured run, within the budget;
+    /// none if the best plan is.
+    pub(super) fn in_time_as_measured<'a>(&self, offer: &'a OfferFindings) -> Option<&'a FoundPlan> {
+        let AskedGoal::Deadline(limit) = self.goal() else { return None };
+        let best = offer.answer.as_ref()?.plan.as_ref()?;
+        if self.best_as_measured_days(offer)? <= limit {
+            return None;
+        }
+        let run = self.best_measured(offer)?;
+        let is_in_time =
+            |plan: &FoundPlan| plan.days.mid * run.exceeded(plan.tokens_per_s_per_gpu).max(1.0) <= limit;
+        let more = offer.points.iter().filter(|point| point.gpus > best.gpus);
+        more.filter(|point| is_within(point, self.budget())).find(|point| is_in_time(point))
+    }
+
     /// Returns the sequence length that is assumed for an imported model; none for other models, or if one is typed.
     pub(super) fn own_sequences(&self) -> Option<u32> {
         let question = link::read(&self.query).spec;
@@ -317,6 +332,11 @@ impl Search {
             Some(SearchReply::News { .. }) => {}
         }
     }
+}
+
+/// Whether a plan costs no more than the budget, if there is one.
+pub(super) fn is_within(plan: &FoundPlan, budget: Option<f64>) -> bool {
+    budget.is_none_or(|budget| plan.cost.is_none_or(|cost| cost.mid <= budget))
 }
 
 #[cfg(test)]

@@ -227,10 +227,7 @@ impl PlanFact {
         match self {
             PlanFact::Gpus => Some(plan.gpus.into()),
             PlanFact::Days => Some(plan.days.mid),
-            PlanFact::AsMeasured => saved.as_measured_days,
             PlanFact::Cost => Some(plan.cost?.mid),
-            PlanFact::OnDemand => Some(saved.on_demand_cost()?.mid),
-            PlanFact::WholeTerm => Some(saved.whole_term?.0 * f64::from(plan.paid_gpus)),
             PlanFact::Energy => Some(plan.mwh.mid),
             PlanFact::StepTime => Some(plan.step_s.mid),
             PlanFact::TokensPerGpu => Some(plan.tokens_per_s_per_gpu),

@@ -1,8 +1,10 @@
 //! The answer in a sentence: which GPU type needs fewer GPUs, and which costs less.
 
 use super::amounts::{cost_range, cost_text, count_text, limit_text, money};
-use super::findings::{Findings, OfferFindings};
-use crate::message::search::{AskedGoal, AskedGpu, FoundAnswer, FoundFamily, FoundPlan, FoundUnmet, Spread};
+use super::findings::{Findings, OfferFindings, is_within};
+use crate::message::search::{
+    AskedGoal, AskedGpu, FoundAnswer, FoundFamily, FoundPlan, FoundUnmet, Spread, Trust,
+};
 use trainplan_shared::cost::PurchaseForm;
 use trainplan_shared::estimate::Interval;
 use trainplan_shared::field::Field;
@@ -115,7 +117,14 @@ fn late(findings: &Findings) -> String {
                 [_] => "It meets".to_string(),
                 _ => "The plans meet".to_string(),
             };
-            let bet = if is_bet { ", if the software performs as predicted" } else { "" };
+            let is_unmeasured = all
+                .iter()
+                .any(|(_, answer)| answer.plan.as_ref().is_some_and(|plan| plan.trust == Trust::Unmeasured));
+            let bet = match (is_bet, is_unmeasured) {
+                (true, _) => ", if the software performs as predicted",
+                (false, true) => ", if the prediction holds: nobody measured this model",
+                (false, false) => "",
+            };
             format!("{it_meets} the deadline of {} {}{bet}.", limit_text(limit), chance.title())
         }
     };
@@ -125,10 +134,13 @@ fn late(findings: &Findings) -> String {
 /// Returns how long the plan of a GPU type takes at the throughput of the fastest measured run, if it is predicted to be clearly
 /// faster, or else with software that was measured, as a sentence.
 fn as_measured(findings: &Findings, offer: &OfferFindings) -> String {
-    findings.best_as_measured_days(offer).map_or_else(
-        || on_measured_software(offer, findings.goal()),
-        |days| at_measured_speed(&offer.gpu.name, days),
-    )
+    let Some(days) = findings.best_as_measured_days(offer) else {
+        return on_measured_software(offer, findings.goal());
+    };
+    let safe = findings.in_time_as_measured(offer).map_or(String::new(), |plan| {
+        format!("{} GPUs would still be in time.", group_digits(plan.gpus.into()))
+    });
+    sentences([at_measured_speed(&offer.gpu.name, days), safe])
 }
 
 /// Returns how long a plan on a GPU type takes at the throughput of the fastest measured run there, as a sentence.
@@ -170,11 +182,6 @@ fn faster_layout(goal: AskedGoal, offer: &OfferFindings) -> String {
             readable_range((plan.days.low, plan.days.high), readable_days)
         )
     })
-}
-
-/// Whether a plan costs no more than the budget, if there is one.
-pub(super) fn is_within(plan: &FoundPlan, budget: Option<f64>) -> bool {
-    budget.is_none_or(|budget| plan.cost.is_none_or(|cost| cost.mid <= budget))
 }
 
 /// Returns which plans exceed the budget at the expensive end of their range, as a sentence.
