@@ -11,6 +11,9 @@ use crate::stack::{CudaGraphs, Software};
 use std::fmt;
 use std::str::FromStr;
 
+/// The least rate of a large BF16 matrix multiplication, TFLOPS: no GPU of the catalog is that slow.
+const LEAST_GEMM_TFLOPS: f64 = 20.0;
+
 /// The options of a training run other than layout and batch.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TrainingOptions {
@@ -102,12 +105,13 @@ impl TrainingOptions {
         Some(Problem::new(Field::OffloadLayers, given, message))
     }
 
-    /// Returns the problem of a rate of matrix multiplications above the dense BF16 peak of a GPU type, if there is one.
+    /// Returns the problem of a rate of matrix multiplications in another unit, or above the dense BF16 peak of a GPU type.
     pub(crate) fn gemm_problem(&self, gpu: &str, bf16_tflops: f64) -> Option<Problem> {
-        let tflops = self.gemm_tflops.filter(|tflops| *tflops > bf16_tflops)?;
-        let peak = format!(" is above the dense BF16 peak of the {gpu}, {bf16_tflops} TFLOPS.");
-        let message = message![Setting::new(Field::GemmTflops, tflops), peak];
-        Some(Problem::new(Field::GemmTflops, tflops, message).suggest([bf16_tflops]))
+        let tflops = self.gemm_tflops.filter(|tflops| !(LEAST_GEMM_TFLOPS..=bf16_tflops).contains(tflops))?;
+        let range = format!(
+            " must be from {LEAST_GEMM_TFLOPS} to {bf16_tflops} TFLOPS, the dense BF16 peak of the {gpu}, not {tflops}."
+        );
+        Some(Problem::new(Field::GemmTflops, tflops, message![Field::GemmTflops, range]))
     }
 
     /// Returns whether CUDA graphs launch the kernels of a model.

@@ -59,24 +59,6 @@ impl Problem {
         Problem::new(field, "", message!["Missing: ", field, " ("].and(when).and(")."))
     }
 
-    /// Returns the problem of a number outside the plausible range of its unit. `name` says what it is. The closest value is the
-    /// number in the unit that was probably meant: one that is a power of 1,000 larger or smaller.
-    pub(crate) fn implausible(
-        field: Field,
-        name: impl Into<Message>,
-        given: &str,
-        (value, unit): (f64, &str),
-        [least, most]: [f64; 2],
-    ) -> Problem {
-        let text = format!(" is in {unit}: {given} is implausible ({least} to {most}).");
-        let meant = [value / 1e3, value * 1e3, value / 1e6, value / 1e12];
-        let closest = meant.into_iter().find(|meant| (least..=most).contains(meant));
-        Problem {
-            closest: closest.map(|meant| meant.to_string()),
-            ..Problem::new(field, given, name.into().and(text))
-        }
-    }
-
     /// Adds values that work instead.
     #[must_use]
     pub fn suggest<T: ToString>(mut self, values: impl IntoIterator<Item = T>) -> Problem {
@@ -256,19 +238,6 @@ mod tests {
             "Unknown model \"llama-60\". Did you mean llama-0? `trainplan models` lists all."
         );
         assert!(!problem.text(Front::Page).contains("trainplan"));
-    }
-
-    #[test]
-    fn an_implausible_number_is_answered_with_the_likely_unit() {
-        let said = |given: &str, value| {
-            Problem::implausible(Field::Gpu, "hbm_tbps", given, (value, "TB/s"), [0.1, 100.0]).to_string()
-        };
-        assert_eq!(
-            said("3350", 3350.0),
-            "hbm_tbps is in TB/s: 3350 is implausible (0.1 to 100). Did you mean 3.35?"
-        );
-        assert!(said("3.35e12", 3.35e12).ends_with("Did you mean 3.35?"));
-        assert!(said("1e-300", 1e-300).ends_with("(0.1 to 100)."));
     }
 
     #[test]

@@ -99,19 +99,12 @@ impl PlanFacts {
         if self.mfu < LOW_MFU {
             let wasted =
                 format!("The MFU is only {}: most of the GPUs' time would be wasted.", percent(self.mfu));
-            cautions.push(match self.is_too_slow || self.days > LONG_DAYS {
-                true => {
-                    message![wasted, " A larger global batch (", Field::BatchTokens, ") would waste less."]
-                }
-                false => message![
-                    wasted,
-                    " Fewer GPUs (",
-                    Field::GpuRange,
-                    ") or a larger global batch (",
-                    Field::BatchTokens,
-                    ") would waste less."
-                ],
-            });
+            let less = match self.is_too_slow || self.days > LONG_DAYS {
+                true => message![wasted, " A"],
+                false => message![wasted, " Fewer GPUs (", Field::GpuRange, ") or a"],
+            };
+            let batch = message![" larger global batch (", Field::BatchTokens, ") would waste less."];
+            cautions.push(less.and(batch));
         }
         if self.days > LONG_DAYS {
             cautions.push(message![

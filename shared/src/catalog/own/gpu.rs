@@ -136,20 +136,16 @@ impl OwnColumn {
     /// Returns the value of a text: plausible, and whole for a number of GPUs.
     fn read(&self, text: &str) -> Result<f64, Problem> {
         let OwnColumn { name, unit, range: [least, most] } = *self;
-        let given = format!("{name}={text}");
-        match (parse_decimal(text), unit) {
-            (Some(value), Some(_)) if (least..=most).contains(&value) => Ok(value),
-            (Some(value), None) if (least..=most).contains(&value) && value.fract() == 0.0 => Ok(value),
-            (Some(value), Some(unit)) if value > 0.0 && value.is_finite() => {
-                let problem = Problem::implausible(Field::Gpu, name, text, (value, unit), [least, most]);
-                Err(Problem { given, ..problem })
+        match parse_decimal(text) {
+            Some(value) if (least..=most).contains(&value) && (unit.is_some() || value.fract() == 0.0) => {
+                Ok(value)
             }
             _ => {
-                let kind = if unit.is_some() { "number" } else { "whole number" };
+                let (kind, unit) = unit.map_or(("whole number", "GPUs"), |unit| ("number", unit));
                 let message = format!(
-                    "The column {name} of an own GPU must be a {kind} from {least} to {most}, not \"{text}\"."
+                    "The column {name} of an own GPU must be a {kind} from {least} to {most} {unit}, not \"{text}\"."
                 );
-                Err(Problem::new(Field::Gpu, given, message))
+                Err(Problem::new(Field::Gpu, format!("{name}={text}"), message))
             }
         }
     }
@@ -188,13 +184,11 @@ mod tests {
     }
 
     #[test]
-    fn another_unit_is_answered_with_the_likely_value() {
+    fn another_unit_is_refused() {
         let said = |text: &str| own(text).unwrap_err().to_string();
-        let text = "hbm_tbps is in TB/s: 3350 is implausible (0.1 to 100). Did you mean 3.35?";
+        let text = "The column hbm_tbps of an own GPU must be a number from 0.1 to 100 TB/s, not \"3350\".";
         assert_eq!(said("h100:hbm_tbps=3350"), text);
-        assert!(said("h100:hbm_gb=80000").contains("(4 to 4000). Did you mean 80?"));
-        assert!(said("h100:bf16_tflops=0.989").contains("Did you mean 989?"));
-        assert!(said("h100:nvlink_domain=0.5").contains("must be a whole number from 1 to 10000"));
+        assert!(said("h100:nvlink_domain=0.5").contains("must be a whole number from 1 to 10000 GPUs"));
     }
 
     #[test]
@@ -229,7 +223,7 @@ mod tests {
                 "{value}"
             );
         }
-        assert!(said("h100:hbm_gb=1e300").ends_with("1e300 is implausible (4 to 4000)."));
+        assert!(said("h100:hbm_gb=1e300").ends_with("from 4 to 4000 GB, not \"1e300\"."));
         assert!(said("h100:gpus_per_node=1.5").contains("a whole number from 1 to 1000"));
         assert!(said("h100:gpus_per_node=0").contains("a whole number from 1 to 1000"));
     }

@@ -406,7 +406,6 @@ fn Row(
             <button
                 type="button"
                 class="fold"
-                title="With another VP, split or batch"
                 aria-expanded=move || is_unfolded.get().to_string()
                 on:click=move |event| { event.stop_propagation(); is_open.set(Some(!is_unfolded.get_untracked())); }
             >{format!("{count} variant{}", if count == 1 { "" } else { "s" })}</button>

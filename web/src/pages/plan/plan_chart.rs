@@ -205,7 +205,7 @@ fn plans(chart: &PlanChart, ink: &str, width: f64) -> (Vec<Value>, Value) {
             json!({
                 "text": legend_text(&format!("{} {}", line.mark.sign, line.name)), "x": log10(x), "y": log10(y),
                 "xanchor": "left", "xshift": 8, "yshift": shift, "showarrow": false,
-                "font": { "color": text_colour(line.mark.colour, ink) },
+                "font": { "color": ink },
             })
         })
         .collect();
@@ -236,16 +236,6 @@ fn plans(chart: &PlanChart, ink: &str, width: f64) -> (Vec<Value>, Value) {
         "shapes": shapes, "annotations": notes, "showlegend": false,
     });
     (traces, layout)
-}
-
-/// Returns the colour `#rrggbb` of a line for texts: mixed with a quarter of `ink`, such as `rgb(21, 24, 29)`. That has a contrast of
-/// 4.5:1 with the page's cards, light and dark, where lines need 3:1.
-fn text_colour(colour: &str, ink: &str) -> String {
-    let own = u32::from_str_radix(&colour[1..], 16).unwrap_or_default();
-    let ink = ink.split(|sign: char| !sign.is_ascii_digit()).filter_map(|digits| digits.parse::<u32>().ok());
-    let parts = [16, 8, 0].into_iter().zip(ink).map(|(shift, ink)| (3 * ((own >> shift) & 255) + ink) / 4);
-    let parts: Vec<String> = parts.map(|part| part.to_string()).collect();
-    format!("rgb({})", parts.join(", "))
 }
 
 /// Returns Plotly's symbol of a point: filled if it was measured.
@@ -279,12 +269,6 @@ mod tests {
             mark: GpuMark::of("h100"),
             points: points.iter().map(point).collect(),
         }
-    }
-
-    #[test]
-    fn a_label_has_the_colour_of_its_line_with_more_contrast() {
-        assert_eq!(text_colour("#2f7de1", "rgb(21, 24, 29)"), "rgb(40, 99, 176)");
-        assert_eq!(text_colour("#2f7de1", "rgb(232, 234, 238)"), "rgb(93, 152, 228)");
     }
 
     #[test]
