@@ -374,8 +374,8 @@ fn a_removed_folder_on_the_cluster_is_named_as_the_cause() {
         let found = cluster.text("ls ~/.trainplan/runs/*/attempt-1/process | wc -l");
         (found == "2").then_some(())
     });
-    let launchers = "pkill -KILL -f '[l]aunch 25.04 nemotron4'; rm -rf ~/.trainplan/runs/*";
-    cluster.text(launchers);
+    // In this order: the end of a launcher is noted in the folder.
+    cluster.text("rm -rf ~/.trainplan/runs/*; pkill -KILL -f '[l]aunch 25.04 nemotron4'");
     let (code, events) = runner.end();
     assert_eq!(code, Some(4), "{events:?}");
     let why = summary_of(&events, "gone")["why"].as_str().unwrap();
