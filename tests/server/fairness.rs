@@ -54,7 +54,7 @@ fn expensive_reads_delay_no_upload(kind: Kind) {
             }
         });
     }
-    // As many as may be served at a time are held. The others are refused, so there is no turn left.
+    // The server holds as many as it serves at a time and refuses the others: every turn is taken.
     for _ in READS..ASKED {
         let refused = answers.recv_timeout(SOON).unwrap();
         let detail = refused.problem(503);

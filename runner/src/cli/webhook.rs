@@ -5,13 +5,13 @@ use super::estimate::rounded;
 use super::watch::time;
 use crate::conduct::RunOutcome;
 use crate::journal::{Round, Run, now_ms};
+use crate::upload::cause;
 use clap::builder::TypedValueParser;
 use clap::error::ErrorKind;
 use reqwest::header::CONTENT_TYPE;
 use reqwest::redirect::Policy;
 use reqwest::{Client, StatusCode, Url};
 use serde::Serialize;
-use std::error::Error as _;
 use std::ffi::OsStr;
 use std::net::IpAddr;
 use std::time::Duration;
@@ -242,18 +242,6 @@ async fn deliver(client: &Client, url: &Url, body: &str) -> Result<(), String> {
             None => return Err(why),
         }
     }
-}
-
-/// Returns the innermost cause of an error, which does not contain the address.
-fn cause(error: &reqwest::Error) -> String {
-    if error.is_timeout() {
-        return "it does not answer in time".into();
-    }
-    let mut source = error.source();
-    while let Some(next) = source.and_then(|error| error.source()) {
-        source = Some(next);
-    }
-    source.map_or_else(|| "the request failed".into(), ToString::to_string)
 }
 
 #[cfg(test)]

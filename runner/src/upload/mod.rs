@@ -433,8 +433,8 @@ fn offset(response: &Response) -> Option<u64> {
     header(response, "upload-offset")?.parse().ok()
 }
 
-/// Returns the innermost cause of an error, without the address, which the message already has.
-fn cause(error: &reqwest::Error) -> String {
+/// Returns the innermost cause of an error, without the address, which messages already have, or which may be secret.
+pub(crate) fn cause(error: &reqwest::Error) -> String {
     if error.is_timeout() {
         return "it does not answer in time".into();
     }

@@ -330,7 +330,7 @@ test("a card is marked while its plan is shown, and says so if another plan of i
   await chart.focus();
   // The first key only shows the cursor, at the shown plan.
   for (const key of ["End", "End", "Enter"]) await page.keyboard.press(key);
-  await expect(page.locator(".other-shown")).toHaveText(/^Shown below: another plan, on [\d,]+ GPUs$/);
+  await expect(page.locator(".other-shown")).toHaveText(/^Shown: another plan, on [\d,]+ GPUs$/);
   await expect(page.locator(".gpu-card.selected")).toHaveCount(0);
 });
 

@@ -212,7 +212,7 @@ fn card(
         let (gpu, best) = (offer.gpu.id.clone(), found.clone());
         move || {
             let gpus = shown_gpus(plan, &gpu).filter(|_| !plan.is_shown(&best))?;
-            let text = format!("Shown below: another plan, on {} GPUs", group_digits(gpus.into()));
+            let text = format!("Shown: another plan, on {} GPUs", group_digits(gpus.into()));
             Some(view! { <p class="other-shown">{text}</p> })
         }
     };
@@ -299,7 +299,7 @@ fn card(
             >
                 {
                     let shown = found.clone();
-                    move || if plan.is_shown(&shown) { "Shown below" } else { "Show this plan" }
+                    move || if plan.is_shown(&shown) { "Shown" } else { "Show this plan" }
                 }
             </button>
         </div>
