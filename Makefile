@@ -21,7 +21,7 @@ dist/index.html: $(WEB_SOURCES)
 	scripts/tools build trunk build --release
 
 test: ## Run the whole test suite
-	scripts/tools test scripts/test
+	scripts/tools packages scripts/test
 
 lint: ## Check formatting, lints, scripts and licences
 	scripts/tools test scripts/lint
