@@ -179,6 +179,7 @@ fn intervals_are_wider_at_a_distance_from_all_measurements() {
             assert!(width(near) < width(distance.class(routed)), "{distance:?} {routed}");
         }
     }
+    assert!(width(IntervalClass::RoutedRare) > width(IntervalClass::RoutedExtrapolated));
     assert!(width(Distance::Gpu.class(false)) > width(IntervalClass::DenseExtrapolated));
     assert!(width(Distance::Software.class(false)) > width(IntervalClass::DenseExtrapolated));
 }
@@ -290,6 +291,7 @@ fn validation_never_corrects_a_row_by_its_own_mapping() {
             record: Record::Own(MeasuredConfiguration { what: other.id.clone(), runs: Vec::new() }),
             features: Features::of(&scenario(other).inputs()),
             log_ratio: libm::log(other.step_time_s.unwrap() / fit::predict(other, constants).unwrap()),
+            surprise: 0.0,
         });
         let modelled_s = fit::predict(row, constants).unwrap();
         let anchors = Anchors::new(Covariance::embedded(), known.collect());

@@ -192,8 +192,22 @@ fn megatron_lm_has_every_part_of_a_launch() {
 
 #[test]
 fn a_refusal_names_the_way_without_a_release() {
-    for arguments in [&ROUTED[..], &["launch", "--recipe", "llama3.1-405b/h100/fp8/512@25.04", "--tp", "4"]] {
+    let released = [&ROUTED[..], &["--release", "25.12"]].concat();
+    for arguments in [&released[..], &["launch", "--recipe", "llama3.1-405b/h100/fp8/512@25.04", "--tp", "4"]]
+    {
         let said = refusal(arguments);
         assert!(said.contains("--style megatron-lm launches this scenario"), "{said}");
     }
+}
+
+#[test]
+fn a_scenario_without_a_recipe_falls_back_to_megatron_lm_and_says_so() {
+    let run = trainplan(ROUTED);
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    assert!(run.stdout.starts_with("#!/bin/bash\n# Mixtral 8x7B"), "{}", run.stdout);
+    let said = "note: NVIDIA publishes no recipe for Mixtral 8x7B on the H100";
+    assert!(run.stderr.contains(said) && run.stderr.contains("Submit it with `sbatch`."), "{}", run.stderr);
+    assert_eq!(run.stdout, trainplan(ROUTED.iter().chain(&["--style", "megatron-lm"])).stdout);
+    let launch = json(&ROUTED);
+    assert!(launch["fallback"]["release"].is_null() && launch["fallback"]["problems"].is_array(), "{launch}");
 }

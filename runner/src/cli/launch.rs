@@ -5,13 +5,20 @@ use super::output::{self, Format};
 use super::scenario::ScenarioArgs;
 use super::{Failure, note};
 use trainplan_shared::field::{Field, FieldGroup};
-use trainplan_shared::launch::{LaunchComparability, LaunchOptions, Style, launch};
+use trainplan_shared::launch::{
+    Fallback, LaunchComparability, LaunchOptions, Style, launch, launch_or_fall_back,
+};
+use trainplan_shared::message::Front;
+use trainplan_shared::scenario::Scenario;
 use trainplan_shared::spec::Spec;
 
 /// Print the script that launches a scenario on a cluster
 ///
 /// The script goes to stdout and warnings go to stderr. Run the script with `sh`; it submits
 /// the job itself. Exception: a script of --style megatron-lm is a batch script, so submit it with `sbatch`.
+///
+/// If you name no recipe, release or style and no recipe of NVIDIA's runs the scenario, the script uses Megatron-LM
+/// directly, and a note on stderr says why.
 ///
 /// With --format json, the output also has the preparation steps, the paths of logs, profiles and checkpoints,
 /// whether the run can be compared with a published number, and from release 26.06.01 on, what launch.sh runs.
@@ -54,12 +61,21 @@ impl Args {
     pub(super) fn run(self) -> Result<(), Failure> {
         let spec = self.spec()?;
         let (scenario, options) = (spec.scenario_or_all_problems()?, LaunchOptions::from_spec(&spec)?);
-        let launch = launch(&scenario, &options).inspect_err(|_| {
+        let made = match scenario.recipe {
+            // A named recipe is not replaced by other software.
+            Some(_) => launch(&scenario, &options),
+            None => launch_or_fall_back(&scenario, &options),
+        };
+        let launch = made.inspect_err(|_| {
             let own = LaunchOptions { style: Some(Style::MegatronLm), release: None, ..options.clone() };
             if options.style.is_none() && launch(&scenario, &own).is_ok() {
                 note("--style megatron-lm launches this scenario without a release");
             }
         })?;
+        if let Some(fallback) = &launch.fallback {
+            let why = why_megatron_lm(&scenario, fallback, Front::Terminal);
+            note(&format!("{why} Submit it with `sbatch`."));
+        }
         match self.format {
             Format::Json => return output::json(&launch),
             Format::Csv => {
@@ -77,6 +93,24 @@ impl Args {
         }
         Ok(())
     }
+}
+
+/// Returns why a scenario's script uses Megatron-LM directly, as sentences.
+pub(super) fn why_megatron_lm(scenario: &Scenario, fallback: &Fallback, front: Front) -> String {
+    let Some(release) = fallback.release else {
+        return format!(
+            "NVIDIA publishes no recipe for {} on the {} in {}, so this script uses Megatron-LM directly.",
+            scenario.model.title,
+            scenario.gpu.name,
+            scenario.dtype.title()
+        );
+    };
+    let why: Vec<String> = fallback.problems.iter().map(|problem| problem.text(front)).collect();
+    format!(
+        "No recipe of NVIDIA's runs this scenario, so this script uses Megatron-LM directly. The nearest release is \
+         {release}: {}",
+        why.join(" ")
+    )
 }
 
 /// Returns why the run can't be compared with a published number.

@@ -30,6 +30,9 @@ pub(super) fn findings(cluster: &Cluster, measured: &LinkMeasurements, answers: 
     for place in cluster.installations() {
         installation(&place, answers, &mut found);
     }
+    let mut paths = cluster.installations().into_iter().map(|place| format!("{} install", name_of(&place)));
+    let is_in_profile = paths.any(|key| answers.one(&key) == answers.one("llmb"));
+    found.extend(llmb_run(is_in_profile, answers));
     found
 }
 
@@ -407,6 +410,26 @@ fn installation(place: &Installation, answers: &Answers, found: &mut Vec<Finding
     });
 }
 
+/// Judges the installation that LLMB_INSTALL names, which llmb-run uses. `None` if the user's shell doesn't set it.
+fn llmb_run(is_in_profile: bool, answers: &Answers) -> Option<Finding> {
+    let path = answers.one("llmb")?;
+    let Some(gpu) = answers.one("llmb-gpu") else {
+        return Some(Finding::warning(
+            "llmb-run",
+            format!("LLMB_INSTALL is {path}, but there is no cluster_config.yaml with a gpu_type"),
+            "Correct LLMB_INSTALL in your shell's startup file, or run the release's llmb-install again.",
+        ));
+    };
+    let mut seen = match answers.all("llmb-workload") {
+        [] => format!("{path} for {gpu}, no workloads"),
+        workloads => format!("{path} for {gpu}, workloads {}", workloads.join(", ")),
+    };
+    if !is_in_profile {
+        seen += "; no install-path of the profile";
+    }
+    Some(Finding::ok("llmb-run", seen))
+}
+
 fn seen(output: Option<CommandOutput>) -> String {
     output.map_or_else(|| "no answer".to_string(), CommandOutput::text)
 }
@@ -458,6 +481,17 @@ mod tests {
             Some("no answer within 15 s")
         );
         assert!(answers.output("sacct").is_none());
+    }
+
+    #[test]
+    fn an_installation_of_llmb_run_is_named() {
+        let judge = |text: &str| llmb_run(false, &Answers::read(text));
+        assert_eq!(judge("user\tme"), None);
+        let found = judge("llmb\t/lustre/llmb\nllmb-gpu\th100\nllmb-workload\tpretrain_llama3.1\n").unwrap();
+        let seen = "/lustre/llmb for h100, workloads pretrain_llama3.1; no install-path of the profile";
+        assert_eq!((found.verdict, found.seen.as_str()), (Verdict::Ok, seen));
+        let missing = judge("llmb\t/lustre/llmb\nllmb-gpu\t\n").unwrap();
+        assert_eq!(missing.verdict, Verdict::Warning);
     }
 
     #[test]

@@ -64,6 +64,15 @@ printf '%s\n' "$places" | while IFS=$tab read -r name kind word; do
   esac
 done
 
+# An installation of NVIDIA's recipe collection that the user's shell names, for llmb-run.
+if [ -n "${LLMB_INSTALL:-}" ]; then
+  tell llmb "$LLMB_INSTALL"
+  tell llmb-gpu "$(sed -n 's/^ *gpu_type: *//p' "$LLMB_INSTALL/cluster_config.yaml" 2>/dev/null | head -n 1 | tr -d "\"'")"
+  for workload in "$LLMB_INSTALL"/workloads/*/; do
+    [ ! -d "$workload" ] || tell llmb-workload "$(basename "$workload")"
+  done
+fi
+
 for tool in sbatch squeue scancel scontrol sinfo; do
   command -v "$tool" >/dev/null 2>&1 || tell lacks-slurm "$tool"
 done

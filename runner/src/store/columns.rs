@@ -57,6 +57,8 @@ columns! {
     campaign: Option<String>,
     run: Option<String>,
     repeat: Option<i64>,
+    attempt: Option<i64>,
+    attempts: Option<i64>,
     cluster: Option<String>,
     recipe: Option<String>,
     model: Option<String>,
@@ -89,7 +91,7 @@ columns! {
 
 /// The version of the columns' meaning. Increase it when a column is added or changes its meaning: rows of
 /// older versions are then computed again.
-pub(super) const SUMMARY_VERSION: i64 = 3;
+pub(super) const SUMMARY_VERSION: i64 = 4;
 
 impl RunRow {
     /// The columns that keep their values when a run is scored again.
@@ -116,6 +118,8 @@ impl RunRow {
             campaign: run.campaign,
             run: run.run,
             repeat: run.repeat.map(i64::from),
+            attempt: run.attempt.map(i64::from),
+            attempts: run.attempts.map(i64::from),
             cluster: run.cluster,
             recipe: run.recipe,
             model: run.model,
@@ -199,6 +203,8 @@ impl From<RunRow> for RunSummary {
             campaign: row.campaign,
             run: row.run,
             repeat: row.repeat.and_then(small),
+            attempt: row.attempt.and_then(small),
+            attempts: row.attempts.and_then(small),
             cluster: row.cluster,
             recipe: row.recipe,
             model: row.model,

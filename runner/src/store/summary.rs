@@ -20,6 +20,7 @@ pub(super) fn summary(run: &RunResult, received_at: String, has_log: bool) -> Ru
         known.map(|known| text(&known))
     };
     let carried = run.carried.as_ref();
+    let job = carried.and_then(|carried| carried.jobs.first());
     RunSummary {
         id: run.id.to_string(),
         ran_at: ran_at(run).unwrap_or_else(|| received_at.clone()),
@@ -33,6 +34,8 @@ pub(super) fn summary(run: &RunResult, received_at: String, has_log: bool) -> Ru
         campaign: carried.map(|carried| text(&carried.campaign)),
         run: carried.map(|carried| text(&carried.run)),
         repeat: carried.map(|carried| carried.repeat),
+        attempt: job.and_then(|job| job.attempt),
+        attempts: job.and_then(|job| job.attempts),
         cluster: carried.map(|carried| text(&carried.cluster)),
         line: scenario.is_some().then(|| link::write(&work(&report.scenario))),
         recipe: report.recipe,

@@ -160,6 +160,24 @@ async fn summaries_agree_with_reports() {
 }
 
 #[tokio::test]
+async fn lists_say_which_attempt_a_retried_run_is() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(&dir).await;
+    for (place, attempt) in [None, Some(1), Some(2)].into_iter().enumerate() {
+        let mut run = carried_out(&log(11.0 + place as f64), "eos");
+        let job = &mut run.carried.as_mut().unwrap().jobs[0];
+        (job.attempt, job.attempts) = (attempt, attempt.map(|_| 3));
+        store.put(&run, None).await.unwrap();
+    }
+    let query = Query { sort: "step_time_s".parse().unwrap(), ..Query::default() };
+    let items = store.list(&query).await.unwrap().items;
+    let attempts: Vec<_> = items.iter().map(|run| (run.attempt, run.attempts)).collect();
+    assert_eq!(attempts, [(None, None), (Some(1), Some(3)), (Some(2), Some(3))]);
+    let words: Vec<_> = items.iter().map(trainplan_shared::api::RunSummary::attempt_words).collect();
+    assert_eq!(words, ["", "", ", attempt 2 of 3"]);
+}
+
+#[tokio::test]
 async fn logs_without_steps_are_stored() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(&dir).await;

@@ -26,6 +26,12 @@ pub struct RunSummary {
     pub run: Option<String>,
     /// The number of the repeat, from 1.
     pub repeat: Option<u32>,
+    /// Which attempt at the run it is, from 1; null if its campaign allows no retries of the run.
+    #[serde(default)]
+    pub attempt: Option<u32>,
+    /// The most attempts that the campaign allows: the first one and the retries.
+    #[serde(default)]
+    pub attempts: Option<u32>,
     /// The cluster.
     pub cluster: Option<String>,
     /// The published recipe that the run matches; null if it matches none.
@@ -63,6 +69,15 @@ pub struct RunSummary {
     pub has_log: bool,
     /// What is wrong with the stored log; null as long as no check found a fault.
     pub log_fault: Option<LogFault>,
+}
+
+impl RunSummary {
+    /// Returns which attempt it is, to append to the run's name: `, attempt 2 of 3`. Empty for the first attempt.
+    #[must_use]
+    pub fn attempt_words(&self) -> String {
+        let retried = self.attempt.filter(|attempt| *attempt > 1).zip(self.attempts);
+        retried.map_or(String::new(), |(attempt, attempts)| format!(", attempt {attempt} of {attempts}"))
+    }
 }
 
 /// A page of a list of runs.

@@ -2,7 +2,7 @@
 
 use crate::data_file::{DataError, FromRow, Row, embedded};
 use crate::precision::Dtype;
-use crate::units::{group_digits, readable_days, significant};
+use crate::units::{group_digits, parse_decimal, readable_days, significant};
 use std::sync::LazyLock;
 
 /// The fastest measured run of a model on a GPU type, by tokens per second of each GPU.
@@ -84,11 +84,10 @@ impl BestMeasured {
             share if share > 0.0 => format!("this plan is predicted to reach {share} % more"),
             share => format!("this plan is predicted to reach {} % less", -share),
         };
+        let reached = parse_decimal(&significant(self.tokens_per_s_per_gpu, 4));
         format!(
             "The fastest measured run of this model on {gpu_name} reached {} tokens/s per GPU ({}); {than}.{slower}",
-            group_digits(
-                significant(self.tokens_per_s_per_gpu, 4).parse().unwrap_or(self.tokens_per_s_per_gpu)
-            ),
+            group_digits(reached.unwrap_or(self.tokens_per_s_per_gpu)),
             self.configuration()
         )
     }

@@ -28,6 +28,8 @@ pub struct HeldOutRow<'a> {
     pub doubt: f64,
     /// See [`Evidence::unlike`](crate::estimate::Evidence::unlike).
     pub unlike: f64,
+    /// See [`Evidence::is_rare`](crate::estimate::Evidence::is_rare).
+    pub is_rare: bool,
 }
 
 /// The error of a row's prediction by fits that have not seen it: predicted over measured step time, minus 1.
@@ -225,6 +227,7 @@ impl<'a> Fold<'a> {
                 kind: evidence.kind,
                 doubt: evidence.doubt,
                 unlike: evidence.unlike,
+                is_rare: evidence.is_rare,
             })
         });
         judged.collect()
@@ -243,6 +246,8 @@ pub(super) fn residuals(points: &[FitPoint<'_>], constants: &Constants) -> Vec<R
             }),
             features: Features::of(&inputs),
             log_ratio: libm::log(point.step_time_s / modelled_s),
+            // Folds judge their rows without it, since their own held-out errors would take folds of folds.
+            surprise: 0.0,
         })
     });
     residuals.collect()

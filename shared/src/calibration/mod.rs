@@ -118,6 +118,10 @@ impl<'a> Calibrator<'a> {
                     run.held_out_error = errors.get(&point.row.id).map(|error| error.mapping);
                 }
             }
+            // Hundreds of held-out rows tell how far predictions near measured runs of dense models are off.
+            if let Some(error) = errors.get(&point.row.id).filter(|_| is_routed(point.row)) {
+                residual.surprise = libm::fabs(libm::log(1.0 + error.mapping));
+            }
             residual.log_ratio = five(residual.log_ratio).parse().unwrap_or(residual.log_ratio);
         }
         Anchors::new(Covariance::embedded(), merged(residuals))
@@ -164,6 +168,7 @@ fn merged(residuals: Vec<Residual>) -> Vec<Residual> {
         match merged.iter_mut().find(|(other, _)| other.features == one.features) {
             Some((other, count)) => {
                 other.log_ratio = (other.log_ratio * *count + one.log_ratio) / (*count + 1.0);
+                other.surprise = (other.surprise * *count + one.surprise) / (*count + 1.0);
                 if let Record::Own(configuration) = &mut other.record {
                     configuration.runs.extend_from_slice(&one.record.configuration().runs);
                 }
@@ -250,13 +255,31 @@ pub fn intervals(judged: &[Vec<HeldOutRow<'_>>; 3], distant: &DistantRows<'_>) -
                 .filter(|(_, one)| is_routed(one.row) == routed)
                 .map(|(fold, one)| (fold.clone(), one.step_time_s / one.corrected_s))
                 .collect();
-            // Few folds tell of errors at a distance, and the next may be unlike all of them. So their quantiles are stretched,
-            // not replaced by their extremes.
-            let stretches = (0..STRETCHES).map(|step| (0.1, 1.0 + f64::from(step) * STRETCH_STEP));
-            fitted(distance.class(routed), &ratios, stretches)
+            fitted(distance.class(routed), &ratios, stretches())
         })
     });
-    near.into_iter().chain(far).collect()
+    near.into_iter().chain(far).chain(rare_interval(by_model, &split)).collect()
+}
+
+/// Returns the widths that are tried where few folds tell of errors, and the next may be unlike all of them. So their quantiles are
+/// stretched, not replaced by their extremes.
+fn stretches() -> impl DoubleEndedIterator<Item = (f64, f64)> + Clone {
+    (0..STRETCHES).map(|step| (0.1, 1.0 + f64::from(step) * STRETCH_STEP))
+}
+
+/// Returns the interval of mixtures of experts with parallelism that is rarely measured, from the rows held out by model. They are so
+/// few that it is chance on which side of the predictions most lie, so each counts on both.
+fn rare_interval(by_model: &[HeldOutRow<'_>], split: &FrozenSplit) -> Option<FittedInterval> {
+    let rows = by_model.iter().filter(|one| one.is_rare && class_of(one).is_some());
+    let ratios: Vec<(String, f64)> = rows
+        .flat_map(|one| {
+            let fold = split.fold(one.row, Grouping::Model);
+            let ratio = one.step_time_s / one.corrected_s;
+            [(fold.clone(), ratio), (fold, 1.0 / ratio)]
+        })
+        .collect();
+    let interval = fitted(IntervalClass::RoutedRare, &ratios, stretches())?;
+    Some(FittedInterval { n: ratios.len() / 2, ..interval })
 }
 
 /// Widens the intervals of mixtures of experts to those of dense models: they are harder to predict. That the few interpolated ones
@@ -502,7 +525,8 @@ const CONSTANTS_HEAD: &str = "\
 const ANCHORS_HEAD: &str = "\
 # Published runs that correct the model. `shape` and `gpu` are hashes of the architecture and of the GPU type. `place`: GPUs,
 # TP, PP, CP, EP, expert TP, virtual pipeline, micro batch, gradient accumulation, sequence length, layers, recomputation (0 to
-# 2), FSDP. `settings` is a hash of what else differs from the software's defaults. `pull` is the run's weight. Written by
+# 2), FSDP. `settings` is a hash of what else differs from the software's defaults. `pull` is the run's weight. `surprise`, of
+# mixtures of experts only: by how many percent its prediction without its mapping was off, as a logarithm. Written by
 # `trainplan calibrate`.
 ";
 
@@ -550,9 +574,13 @@ fn anchors_file(anchors: &Anchors) -> String {
     let mut text = String::from(ANCHORS_HEAD);
     let rows = anchors.runs().iter().map(|run| {
         let [shape, gpu, dtype, stack, place, settings] = run.features.cells();
-        [shape, gpu, dtype, stack, place, settings, hundredth(run.weight)]
+        let surprise = match format!("{:.0}", run.surprise * 100.0) {
+            none if none == "0" => String::new(),
+            some => some,
+        };
+        [shape, gpu, dtype, stack, place, settings, hundredth(run.weight), surprise]
     });
-    text += &table(["shape", "gpu", "dtype", "stack", "place", "settings", "pull"], rows);
+    text += &table(["shape", "gpu", "dtype", "stack", "place", "settings", "pull", "surprise"], rows);
     text
 }
 
@@ -623,6 +651,7 @@ pub(crate) fn table<const N: usize>(header: [&str; N], rows: impl Iterator<Item 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::estimate::{Coordinate, Features};
 
     #[test]
     fn the_embedded_files_begin_with_the_comments_that_calibrate_writes() {
@@ -630,6 +659,20 @@ mod tests {
         assert!(include_str!("../../data/anchors.csv").starts_with(ANCHORS_HEAD));
         assert!(include_str!("../../data/intervals.csv").starts_with(INTERVALS_HEAD));
         assert!(include_str!("../../data/held_out.csv").starts_with(HELD_OUT_HEAD));
+    }
+
+    #[test]
+    fn few_mixtures_of_experts_were_measured_with_what_counts_as_rare() {
+        let calibrator = Calibrator::new(crate::measurements::embedded());
+        let routed = calibrator.points.iter().filter(|point| is_routed(point.row));
+        let rare: Vec<u32> = routed
+            .filter_map(|point| Some(Features::of(&point.row.scenario.as_ref().ok()?.inputs()).rare()))
+            .collect();
+        assert!(rare.len() > 200, "{}", rare.len());
+        for (place, kind) in Coordinate::RARE.iter().rev().enumerate() {
+            let users = rare.iter().filter(|bits| *bits >> place & 1 == 1).count();
+            assert!(users * 10 < rare.len(), "{kind:?}: {users} of {}", rare.len());
+        }
     }
 
     #[test]

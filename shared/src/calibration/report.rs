@@ -5,7 +5,7 @@ use super::{
     DistantRows, ErrorSummary, FitCounts, FittedInterval, Grouping, HeldOutRow, Regret, fitting, is_nvidia,
     is_routed,
 };
-use crate::estimate::{Distance, IntervalClass};
+use crate::estimate::{Coordinate, Distance, Features, IntervalClass};
 use crate::measurements::{Measurement, MeasurementUse};
 use crate::units::significant;
 use std::collections::BTreeMap;
@@ -113,6 +113,7 @@ pub(super) fn markdown(
     let inside: f64 = intervals.iter().map(|interval| interval.coverage * interval.n as f64).sum();
     let all: usize = intervals.iter().map(|interval| interval.n).sum();
     let _ = writeln!(text, "| all | {all} | | {} |", percent(inside / all.max(1) as f64));
+    rarely_measured(&mut text, &judged[Grouping::Model as usize]);
     distances(&mut text, distant);
     choosing(&mut text, judged);
     own(&mut text, own_runs);
@@ -242,6 +243,24 @@ are too large. \"Too close\" means that the margin is smaller than the error tha
 |---|--:|--:|--:|--:|--:|--:|
 ";
 
+/// Appends how many rows of mixtures of experts use what counts as rarely measured, in the order of [`Coordinate::RARE`].
+fn rarely_measured(text: &mut String, by_model: &[HeldOutRow<'_>]) {
+    let scenarios = by_model.iter().filter(|one| is_routed(one.row) && !one.row.is_tiny());
+    let scenarios = scenarios.filter_map(|one| one.row.scenario.as_ref().ok());
+    let rare: Vec<u32> = scenarios.map(|scenario| Features::of(&scenario.inputs()).rare()).collect();
+    let users = |place: usize| {
+        let bit = 1_u32 << (Coordinate::RARE.len() - 1 - place);
+        rare.iter().filter(|bits| *bits & bit > 0).count()
+    };
+    let [cp, expert_tp, full, fsdp] = std::array::from_fn(users);
+    let _ = writeln!(
+        text,
+        "\nOf the {} routed rows, {cp} use context parallelism, {expert_tp} expert tensor parallelism, {full} full recomputation \
+         and {fsdp} FSDP.",
+        rare.len()
+    );
+}
+
 const DISTANCES: &str = "
 Errors of the corrected prediction of the rows that are far from all others, by what is held out:
 
@@ -287,7 +306,10 @@ by model to measure the extrapolated ones.
 
 Measurements of other layouts correct a prediction, and part of a large correction may not apply to its layout. That *doubt* is
 the correction's logarithm times the share of the error that the nearest run does not tell. The intervals widen with it, so that
-they contain 80 % of the predictions with the most doubtful corrections too.
+they contain 80 % of the predictions with the most doubtful corrections too. For routed models, the correction counts as at least
+what the nearest run contributes: the error of that run's own held-out prediction (`surprise` in `shared/data/anchors.csv`), times
+its likeness. Two runs that contradict each other may cancel in the correction, but not in the doubt. Held-out rows are judged
+without this, so these intervals are rather too wide.
 
 The interval of an interpolated prediction grows from that of its class, for a measured layout, to that of the extrapolated class,
 where the nearest measured layout is hardly similar. It grows as late as it still contains 80 % of the predictions with the least
@@ -308,6 +330,11 @@ another type of the generation.
 
 A prediction that is distant in several ways has the interval of its class, widened by each way: the squares of what the
 logarithms of the distant classes' intervals exceed the extrapolated one's are added. Many rows count in several classes.
+
+*Rarely measured parallelism* is context parallelism, expert tensor parallelism, full recomputation or FSDP of a routed model, if no
+similar measured run of the LLM uses it. Such a prediction counts as extrapolated, and its interval is widened in the same way. The
+rows of the class are all routed ones with such parallelism, held out by model. There are so few that it is chance on which side
+of the predictions most lie, so each counts on both sides.
 
 The interval of a class contains at least 80 % of the ratios of measured to predicted step time among its held-out rows.
 The table shows it in percent below and above the prediction. Coverage is cross-validated: each fold is checked against

@@ -6,7 +6,7 @@ use crate::field::Field;
 use crate::log::{Log, Span, Stat, Status};
 use crate::result::{
     BaselineComparison, Comparability, LossEnds, MemoryPeaks, PlanComparison, Publication, RunResult,
-    ViewedRun,
+    Slowdown, ViewedRun,
 };
 use crate::statistics::Sample;
 use serde::{Deserialize, Serialize};
@@ -66,8 +66,15 @@ pub struct RunFigures {
     pub loss: LossEnds,
     /// GPU memory, of the rank that logs it.
     pub memory: MemoryPeaks,
-    /// The comparison with the prediction.
+    /// The comparison with the prediction made before the run; null if no campaign launched it.
     pub plan: Option<PlanComparison>,
+    /// The comparison with the prediction for the scenario, if there is no plan; null if parts of the scenario are unknown, or if
+    /// the run was not scored.
+    #[serde(default)]
+    pub prediction: Option<PlanComparison>,
+    /// What could explain that its steps took longer than predicted; null if they did not, or if the run is not comparable.
+    #[serde(default)]
+    pub slowdown: Option<Slowdown>,
     /// The comparison with the published measurement.
     pub baseline: Option<BaselineComparison>,
     /// Whether its step times can be compared with other runs.
@@ -148,6 +155,8 @@ impl RunFigures {
             loss: report.loss,
             memory: report.memory,
             plan: report.plan,
+            prediction: report.prediction,
+            slowdown: report.slowdown.clone(),
             baseline: report.baseline,
             comparable: report.comparable.clone(),
             publication: report.publication.clone(),

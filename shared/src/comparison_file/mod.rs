@@ -71,15 +71,15 @@ fn remarks(comparison: &Comparison) -> Vec<LabelledText> {
     let labels = comparison.brief_labels();
     let remark =
         |label: &str, text: &str| LabelledText { label: labels.shorten(label), text: labels.shorten(text) };
-    let of_items = comparison.items.iter().flat_map(|item| {
-        let texts = item.reason.iter().chain(&item.comparable.reasons).chain(&item.notes);
-        texts.map(move |text| (item.label.as_str(), text))
-    });
+    let of_items = comparison
+        .items
+        .iter()
+        .flat_map(|item| comparison.remarks(item).into_iter().map(move |text| (item.label.as_str(), text)));
     let of_pairs = comparison.difference.each.iter().flat_map(|against| {
         let label = comparison.items.get(against.item).map_or("", |item| item.label.as_str());
-        against.notes.iter().map(move |text| (label, text))
+        against.notes.iter().map(move |text| (label, text.clone()))
     });
-    of_items.chain(of_pairs).map(|(label, text)| remark(label, text)).collect()
+    of_items.chain(of_pairs).map(|(label, text)| remark(label, &text)).collect()
 }
 
 /// The program and its version, with which documents end.

@@ -7,7 +7,6 @@ use crate::field::Field;
 use crate::message;
 use crate::problem::Problem;
 use crate::range::ValueRange;
-use crate::spec::Spec;
 use serde::{Serialize, Serializer};
 use std::fmt;
 use std::str::FromStr;
@@ -24,16 +23,6 @@ choices! {
         Reserved "reserved" "Reserved",
         /// Rented by the hour, at list or market prices.
         OnDemand "on-demand" "On demand",
-    }
-}
-
-impl PurchaseForm {
-    /// Returns the form that is assumed for a run: a reservation lasts for years, so a budget for the run alone does not pay for it.
-    pub fn usual(spec: &Spec) -> PurchaseForm {
-        match spec.get(Field::Budget) {
-            Some(_) => PurchaseForm::OnDemand,
-            None => PurchaseForm::default(),
-        }
     }
 }
 

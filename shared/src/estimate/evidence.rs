@@ -23,12 +23,17 @@ pub struct Evidence {
     pub modelled_s: f64,
     /// Factor by which measurements correct the physical model.
     pub correction: f64,
-    /// How much of the correction may not apply, as a logarithm of the step time: the less alike the nearest run, the more.
+    /// How much of the correction may not apply, as a logarithm of the step time: the less alike the nearest run, the more. Of a
+    /// mixture of experts, at least what the error of the nearest run contributes, even where other runs outweigh it.
     #[serde(skip)]
     pub doubt: f64,
     /// The share of the model's error, as a variance, that the nearest run doesn't tell.
     #[serde(skip)]
     pub unlike: f64,
+    /// Whether a mixture of experts uses parallelism or recomputation that few of them were measured with (context parallelism, expert
+    /// tensor parallelism, full recomputation or FSDP) and that no similar run of the model used.
+    #[serde(skip)]
+    pub is_rare: bool,
     /// The software of the nearest run on the scenario's GPU type; none if a run there used the scenario's software, or none was
     /// measured there.
     #[serde(skip)]
@@ -306,6 +311,7 @@ mod tests {
             correction,
             doubt: 0.0,
             unlike: 0.0,
+            is_rare: false,
             measured_with: None,
             anchors: vec![anchor; anchors],
         }

@@ -63,6 +63,8 @@ choices! {
         DenseScale "dense_scale" "dense, unmeasured scale",
         /// Mixture of experts on so many GPUs.
         RoutedScale "routed_scale" "routed, unmeasured scale",
+        /// Mixture of experts with parallelism that is rarely measured: see [`Evidence::is_rare`].
+        RoutedRare "routed_rare" "routed, rarely measured parallelism",
     }
 }
 
@@ -203,16 +205,26 @@ impl IntervalClass {
 pub(crate) struct LayoutIntervals {
     interpolated: Ends,
     extrapolated: Ends,
+    /// Of layouts with parallelism that is rarely measured.
+    rare: Ends,
     /// See [`ClassInterval::per_doubt`] and [`ClassInterval::growth`].
     per_doubt: f64,
     growth: f64,
 }
 
 impl LayoutIntervals {
-    /// Returns the interval around `mid`, predicted with evidence of that kind, with [`Evidence::unlike`](super::Evidence::unlike)
-    /// and [`Evidence::doubt`](super::Evidence::doubt).
-    pub(crate) fn around(&self, mid: f64, evidence: EvidenceKind, unlike: f64, doubt: f64) -> Interval {
+    /// Returns the interval around `mid`, predicted with evidence of that kind, with [`Evidence::unlike`](super::Evidence::unlike),
+    /// [`Evidence::doubt`](super::Evidence::doubt) and [`Evidence::is_rare`](super::Evidence::is_rare).
+    pub(crate) fn around(
+        &self,
+        mid: f64,
+        evidence: EvidenceKind,
+        unlike: f64,
+        doubt: f64,
+        is_rare: bool,
+    ) -> Interval {
         let ends = match evidence {
+            _ if is_rare => self.rare,
             EvidenceKind::Modelled => self.extrapolated,
             EvidenceKind::Published | EvidenceKind::Interpolated => {
                 self.interpolated.towards(self.extrapolated, distant_share(unlike, self.growth))
@@ -222,11 +234,14 @@ impl LayoutIntervals {
         Interval { low: mid * low, mid, high: mid * high }
     }
 
-    /// Returns the ratio of the slow end to the prediction for layouts that are similar to no measured run, and the least for
-    /// those that may be: without any doubt about their correction.
-    pub(crate) fn slow_ends(&self) -> (f64, f64) {
-        let distant = self.extrapolated.high;
-        (distant, self.interpolated.high.min(distant))
+    /// Returns the least ratio of the slow end to the prediction, without any doubt about the correction: of layouts that may be
+    /// similar to a measured run, or of all others with or without parallelism that is rarely measured.
+    pub(crate) fn slow_end(&self, may_be_similar: bool, is_rare: bool) -> f64 {
+        match (may_be_similar, is_rare) {
+            (true, _) => self.interpolated.high.min(self.extrapolated.high),
+            (false, false) => self.extrapolated.high,
+            (false, true) => self.rare.high,
+        }
     }
 }
 
@@ -328,6 +343,7 @@ impl IntervalTable {
             evidence.kind,
             evidence.unlike,
             evidence.doubt,
+            evidence.is_rare,
         )
     }
 
@@ -342,13 +358,19 @@ impl IntervalTable {
         let class = |is_interpolated| IntervalClass::of_model(is_routed, software, is_interpolated);
         let base = |is_interpolated| self.ends(class(is_interpolated));
         let distances = Distance::all_of(gpu, gpus, is_routed, software);
-        let wider: Vec<Ends> =
+        let mut wider: Vec<Ends> =
             distances.into_iter().map(|distance| self.ends(distance.class(is_routed))).collect();
         let usual = base(false);
+        let (near, distant) = (base(true).widened(usual, &wider), usual.widened(usual, &wider));
+        // Dense models are measured with everything.
+        if is_routed {
+            wider.push(self.ends(IntervalClass::RoutedRare));
+        }
         let interpolated = self.row(class(true));
         LayoutIntervals {
-            interpolated: base(true).widened(usual, &wider),
-            extrapolated: usual.widened(usual, &wider),
+            interpolated: near,
+            extrapolated: distant,
+            rare: usual.widened(usual, &wider),
             per_doubt: interpolated.map_or(0.0, |row| row.per_doubt),
             growth: interpolated.map_or(1.0, |row| row.growth),
         }
@@ -432,12 +454,23 @@ mod tests {
             for software in [BRIDGE, "nanotron", "torchtitan", "nanotron:eager=no"] {
                 for is_routed in [false, true] {
                     let of = intervals(gpu, 4096, is_routed, software);
-                    let (distant, least) = of.slow_ends();
-                    let high = |evidence| of.around(1.0, evidence, 0.0, 0.0).high;
-                    assert_eq!(high(EvidenceKind::Modelled), distant);
-                    assert!(least <= high(EvidenceKind::Published) && least <= distant);
+                    let (distant, least) = (of.slow_end(false, false), of.slow_end(true, true));
+                    let high = |evidence, is_rare| of.around(1.0, evidence, 0.0, 0.0, is_rare).high;
+                    assert_eq!(high(EvidenceKind::Modelled, false), distant);
+                    assert!(least <= high(EvidenceKind::Published, false) && least <= distant);
+                    let rare = of.slow_end(false, true);
+                    // Apart from rounding.
+                    assert!((high(EvidenceKind::Modelled, true) / rare - 1.0).abs() < 1e-12);
+                    assert!(rare >= distant * (1.0 - 1e-12), "{gpu} {software}");
                 }
             }
         }
+    }
+
+    #[test]
+    fn only_mixtures_of_experts_have_wider_intervals_where_their_parallelism_is_rarely_measured() {
+        let [dense, routed] = [false, true].map(|is_routed| intervals("h100", 512, is_routed, BRIDGE));
+        assert_eq!(dense.rare, dense.extrapolated);
+        assert!(contains(routed.rare, routed.extrapolated));
     }
 }

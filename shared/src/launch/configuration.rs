@@ -4,7 +4,7 @@
 //! The rules are those of Megatron-Core's transformer_config.py, and of Megatron-Bridge's comm_overlap.py and hybrid_provider.py,
 //! which stop a run that breaks one of them.
 
-use super::chunks::{by_chunk, is_counted, is_even};
+use super::chunks::{MicrobatchGroups, by_chunk, is_counted, is_even};
 use crate::catalog::{Recipe, RecipeId, Release};
 use crate::data_file::{DataError, FromRow, Row, embedded};
 use crate::field::Field;
@@ -111,6 +111,9 @@ pub(super) fn assignments(recipe: &Recipe, scenario: &Scenario) -> Vec<String> {
     let mut all = division(recipe, scenario);
     if expert_tp != recipe.degrees.expert_tp {
         all.push(format!("model.expert_tensor_parallel_size={expert_tp}"));
+    }
+    if let MicrobatchGroups::Of(group) = MicrobatchGroups::of(&scenario.layout, &scenario.batch) {
+        all.push(format!("model.microbatch_group_size_per_vp_stage={group}"));
     }
     all.extend(recomputation(recipe, scenario));
     if overlaps_exchange(recipe) && !can_overlap_exchange(scenario) {

@@ -5,9 +5,7 @@ use super::plan::LaunchPlan;
 use super::word::ShellWord;
 use crate::field::Field;
 use crate::message;
-use crate::message::Setting;
 use crate::problem::Problem;
-use crate::units::nearest_multiples;
 
 pub(super) fn apply(plan: &mut LaunchPlan) {
     activate(plan);
@@ -15,7 +13,6 @@ pub(super) fn apply(plan: &mut LaunchPlan) {
         plan.set(Field::ClusterType, ShellWord::of(plan.options.cluster_type));
     }
     layout(plan);
-    schedule(plan);
     gpus_per_node(plan);
     mounts(plan);
 }
@@ -48,24 +45,6 @@ pub(super) fn layout(plan: &mut LaunchPlan) {
         }
         plan.set(field, ShellWord::of(value));
     }
-}
-
-/// Refuses a batch that Megatron-Core's interleaved schedule stops at, once all nodes have started.
-pub(super) fn schedule(plan: &mut LaunchPlan) {
-    let (layout, batch) = (&plan.scenario.layout, &plan.scenario.batch);
-    let (pp, vp, ga) = (layout.pp(), layout.vp(), batch.ga());
-    if pp == 1 || vp == 1 || ga.is_multiple_of(pp) {
-        return;
-    }
-    let message = message![
-        Setting::new(Field::Gbs, batch.gbs()),
-        format!(
-            " gives {ga} micro batches, which must be a multiple of PP {pp} for {vp} interleaved chunks per stage. The run \
-             would stop at its first step."
-        )
-    ];
-    let step = batch.gbs() / ga * pp;
-    plan.refuse(Problem::new(Field::Gbs, batch.gbs(), message).suggest(nearest_multiples(batch.gbs(), step)));
 }
 
 fn gpus_per_node(plan: &mut LaunchPlan) {

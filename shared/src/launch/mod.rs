@@ -12,6 +12,7 @@ mod chunks;
 mod configuration;
 mod environment;
 mod facts;
+mod fallback;
 mod forced;
 mod measuring;
 mod megatron_lm;
@@ -35,6 +36,7 @@ mod word;
 
 pub use bridge::BridgeCommand;
 pub use choice::{ClusterType, Style};
+pub use fallback::Fallback;
 pub use megatron_lm::ScriptSoftware;
 pub use options::LaunchOptions;
 pub use outputs::Outputs;
@@ -59,6 +61,9 @@ use target::Target;
 pub struct Launch {
     /// The release whose scripts run it; `None` for Megatron-LM.
     pub release: Option<Release>,
+    /// Why it runs Megatron-LM; `None` if a release runs it, or if that was chosen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fallback: Option<Fallback>,
     /// The launcher.
     pub style: Style,
     /// The cluster manager.
@@ -123,6 +128,24 @@ pub fn launch(scenario: &Scenario, options: &LaunchOptions) -> Result<Launch, Ve
     Ok(launch)
 }
 
+/// Returns the launch of a scenario. If no style and no release was chosen and no release launches it, the script runs
+/// Megatron-LM directly, and [`Launch::fallback`] says why.
+///
+/// # Errors
+/// Every problem, with values that work: first those of a launch with a release.
+pub fn launch_or_fall_back(scenario: &Scenario, options: &LaunchOptions) -> Result<Launch, Vec<Problem>> {
+    let is_free = options.style.is_none() && options.release.is_none();
+    let problems = match launch(scenario, options) {
+        // An option that a release doesn't support is a mistake, not a reason for other software.
+        Err(problems) if is_free && problems.iter().all(|problem| problem.field.is_of_scenario()) => problems,
+        other => return other,
+    };
+    match launch(scenario, &LaunchOptions { style: Some(Style::MegatronLm), ..options.clone() }) {
+        Ok(launch) => Ok(Launch { fallback: Some(Fallback::of(scenario, problems)), ..launch }),
+        Err(own) => Err(problems.into_iter().chain(own).collect()),
+    }
+}
+
 fn assemble(scenario: &Scenario, options: &LaunchOptions) -> Result<Launch, Vec<Problem>> {
     if options.style == Some(Style::MegatronLm) {
         return megatron_lm::launch(scenario, options);
@@ -149,6 +172,7 @@ fn assemble(scenario: &Scenario, options: &LaunchOptions) -> Result<Launch, Vec<
     let slowdown = release::slowdown(&plan);
     Ok(Launch {
         release: Some(plan.release()),
+        fallback: None,
         style,
         cluster_type: options.cluster_type,
         prepare: prepare::steps(&plan),

@@ -29,6 +29,12 @@ pub(super) fn usual_release(scenario: &Scenario) -> Result<Release, Vec<Problem>
     })
 }
 
+/// Returns the usual release, if any has a recipe for the scenario's model, GPU type and precision.
+pub(super) fn nearest_release(scenario: &Scenario) -> Option<Release> {
+    let has_recipe = Catalog::embedded().recipes().iter().any(|recipe| is_close(scenario, recipe));
+    usual_release(scenario).ok().filter(|_| has_recipe)
+}
+
 /// Returns the releases with similar recipes that run exactly the software that was planned, newest first.
 pub(super) fn with_planned_software(scenario: &Scenario) -> Vec<Release> {
     let all = releases(scenario).into_iter();

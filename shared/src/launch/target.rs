@@ -2,6 +2,7 @@
 //! refused here, with the values that work.
 
 use super::choice::Style;
+use super::chunks::schedule_problem;
 use super::configuration;
 use super::facts::{Limits, ReleaseScript};
 use super::forced;
@@ -103,6 +104,9 @@ impl Target {
             .filter(|difference| broken_node.is_none() || difference.field != Field::Gbs || !by_nodes);
         problems.extend(differences.map(|difference| target.refuse(scenario, difference)));
         problems.extend(broken_node);
+        if problems.is_empty() {
+            problems.extend(schedule_problem(scenario, runs_own_recipes(rules)));
+        }
         if problems.is_empty() { Ok(target) } else { Err(problems) }
     }
 

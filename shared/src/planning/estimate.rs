@@ -9,6 +9,7 @@ use crate::field::Field;
 use crate::message;
 use crate::message::{Message, Setting};
 use crate::metrics::Metrics;
+use crate::options::Recompute;
 use crate::problem::Problem;
 use crate::scenario::Scenario;
 use crate::search::Unsupported;
@@ -216,13 +217,29 @@ fn is_unmeasured(scenario: &Scenario, estimate: &Estimate) -> Option<Message> {
         Confidence::Lowest => why.insert(0, "This model was never measured".to_string()),
         _ => {}
     }
+    if estimate.evidence.is_rare {
+        why.push(format!("Few measured runs of MoE models use {}", rarely_measured(scenario)));
+    }
     let Interval { low, mid, high } = estimate.step_time_s;
     let [low, high] = [low, high].map(|end| signed((end / mid - 1.0) * 100.0, 0));
     let why = why.join(". ");
-    Some(match distances.is_empty() {
+    Some(match distances.is_empty() && !estimate.evidence.is_rare {
         true => format!("{why}. The 80 % interval is {low} % to {high} %.").into(),
         false => format!("{why}. The interval is therefore wide: {low} % to {high} %.").into(),
     })
+}
+
+/// Returns what a scenario of a mixture of experts uses of what few of them were measured with.
+fn rarely_measured(scenario: &Scenario) -> String {
+    let (layout, options) = (&scenario.layout, &scenario.options);
+    let uses = [
+        (layout.cp() > 1, "CP"),
+        (layout.expert_tp() > 1, "expert TP"),
+        (options.recompute == Recompute::Full, "full recomputation"),
+        (options.fsdp, "FSDP"),
+    ];
+    let used: Vec<&str> = uses.into_iter().filter(|(is_used, _)| *is_used).map(|(_, what)| what).collect();
+    used.join(" or ")
 }
 
 #[cfg(test)]
@@ -348,6 +365,12 @@ mod tests {
         );
         let stack = fields("llama3.1-8b", "h100").with(Field::Stack, "nemo-2").with(Field::Cp, "2");
         assert!(!warnings(stack).contains("measured"));
+        let rare = fields("mixtral-8x7b", "h100").with(Field::Ep, "8").with(Field::Cp, "2");
+        let rare = warnings(rare.with(Field::Fsdp, "on"));
+        assert!(
+            rare.contains("Few measured runs of MoE models use CP or FSDP. The interval is therefore wide: "),
+            "{rare}"
+        );
         let distant = spec(&[(Field::Model, "llama3.1-70b"), (Field::Gpu, "h100")])
             .with(Field::Gpus, "64")
             .with(Field::Gbs, "512")

@@ -25,8 +25,6 @@ pub struct RunSettings {
     pub own_prices: Option<OwnPrices>,
     /// How the GPUs are paid for; none for every form.
     pub purchase: Option<PurchaseForm>,
-    /// The form of purchase that is assumed if there is a choice of prices.
-    pub usual_purchase: PurchaseForm,
     /// The power that the user chose.
     pub power: Option<PowerChoice>,
     /// The user's price of electricity per kWh.
@@ -35,17 +33,17 @@ pub struct RunSettings {
     pub currency: Currency,
 }
 
-/// The fields of a question on which [`RunSettings`] depend: a budget for one run pays for GPUs on demand, and a user who names
-/// their number has no spare ones.
-pub const ASKED_FIELDS: [Field; 2] = [Field::Budget, Field::GpuRange];
+/// The fields of a question on which [`RunSettings`] depend: a user who names the number of GPUs has no spare ones.
+pub const ASKED_FIELDS: [Field; 1] = [Field::GpuRange];
 
 impl RunSettings {
-    /// Returns the price that a run of weeks is paid with: the user's, or the assumed one of the user's form of purchase or of a
-    /// reservation, for a budget that on demand; none if no price is known.
+    /// Returns the price that a run is paid with, whatever its goal: the user's, or the assumed one of the user's form of purchase or
+    /// of a reservation, or else of the cheapest form; none if no price is known. Nearly all GPU types have the price of a reservation,
+    /// and all of these have the same term.
     pub fn usual_price(&self, gpu: &str) -> Option<Price> {
         let prices = self.prices(gpu);
-        let of = |form: PurchaseForm| prices.iter().find(move |price| price.is_assumed_for(form));
-        of(self.usual_purchase).or(of(PurchaseForm::Reserved)).or(prices.first()).copied()
+        let reserved = prices.iter().find(|price| price.is_assumed_for(PurchaseForm::default()));
+        reserved.or(prices.first()).copied()
     }
 
     /// Returns the prices of a GPU type: the user's own, or the assumed one of each form of purchase, from the cheapest
@@ -125,7 +123,6 @@ impl Spec {
             },
             own_prices,
             purchase: keep(&mut problems, self.parse(Field::Purchase)),
-            usual_purchase: PurchaseForm::usual(self),
             power: keep(&mut problems, self.parse(Field::Power)),
             electricity_per_kwh: keep(&mut problems, self.count(Field::Electricity)),
             currency,
@@ -207,14 +204,16 @@ mod tests {
     fn a_form_of_purchase_leaves_one_price() {
         let settings = spec(&[(Field::Purchase, "reserved")]).run_settings().unwrap();
         assert_eq!(settings.prices("b200"), [Price::assumed("b200", PurchaseForm::Reserved).unwrap()]);
-        // Nobody buys a reservation of years for a budget of one run. The B300 has no price on demand.
-        let usual = |spec: Spec, gpu: &str| spec.run_settings().unwrap().usual_price(gpu).unwrap();
-        let budget = || Spec::default().with(Field::Budget, "5M");
-        assert!(usual(budget(), "b200").is_assumed_for(PurchaseForm::OnDemand));
-        assert!(usual(budget(), "b300").is_reservation());
-        assert!(usual(budget().with(Field::Deadline, "60d"), "b200").is_assumed_for(PurchaseForm::OnDemand));
-        assert!(usual(Spec::default().with(Field::Deadline, "60d"), "b200").is_reservation());
-        assert!(usual(budget().with(Field::Purchase, "reserved"), "b200").is_reservation());
+        let usual = |fields: &[(Field, &str)], gpu: &str| {
+            let price = spec(fields).run_settings().unwrap().usual_price(gpu).unwrap();
+            price.source.form().unwrap()
+        };
+        // The goal doesn't change it.
+        for goal in [&[(Field::Budget, "5M")][..], &[(Field::Budget, "5M"), (Field::Deadline, "60d")], &[]] {
+            assert_eq!(usual(goal, "b200"), PurchaseForm::Reserved);
+        }
+        assert_eq!(usual(&[(Field::Purchase, "on-demand")], "b200"), PurchaseForm::OnDemand);
+        assert_eq!(usual(&[], "a100"), PurchaseForm::OnDemand, "it has no other price");
     }
 
     #[test]

@@ -4,6 +4,7 @@ use super::unmet::{Nearby, Relaxation, Unmet};
 use super::{Chance, Goal, GpuOffer, Objective, PlannedRun, Question};
 use crate::assumption::Assumption;
 use crate::catalog::{Catalog, Gpu, Recipe};
+use crate::gpu_counts::GpuCounts;
 use crate::search::{Candidate, LayoutSearch, RankedLayout, SearchCounts, SearchSpace};
 use crate::sorting::{ascending, sorted};
 use crate::stack::Stack;
@@ -14,6 +15,9 @@ pub const CLEARLY_FASTER: f64 = 0.9;
 
 /// How many times the lowest cost is worth fewer days.
 const LITTLE_WASTE: f64 = 1.25;
+
+/// How much more a rounder number of GPUs than the fewest may take and cost.
+pub(super) const LITTLE_MORE: f64 = 1.02;
 
 /// What a search of one GPU type found.
 #[derive(Debug, Clone, PartialEq)]
@@ -95,7 +99,9 @@ impl GpuAnswer {
                 other.days <= best.days || other.expected_cost <= best.expected_cost || has_fewer(best)
             })
         };
-        let with_other_chance = question.with_other_chance(points).map(|index| &points[index]);
+        let with_other_chance = question.with_other_chance(points);
+        let with_other_chance = with_other_chance
+            .map(|fewest| &points[question.rounder(question.chance.other(), points, fewest)]);
         let with_other_chance = with_other_chance.filter(is_worth_it).cloned();
         let relaxations = unmet.map_or(Vec::new(), |unmet| {
             let nearby = Nearby {
@@ -127,10 +133,40 @@ impl GpuAnswer {
     }
 }
 
+impl PlannedRun {
+    /// Whether it takes and costs hardly more than a plan on fewer GPUs.
+    pub(super) fn is_little_more_than(&self, fewer: &PlannedRun) -> bool {
+        let is_as_cheap = match (self.expected_cost, fewer.expected_cost) {
+            (Some(cost), Some(least)) => cost <= least * LITTLE_MORE,
+            _ => true,
+        };
+        is_as_cheap && f64::from(self.gpus) <= f64::from(fewer.gpus) * LITTLE_MORE
+    }
+}
+
 impl Question {
     /// Returns the index of the best plan that reaches the goal.
     pub(super) fn choose(&self, points: &[PlannedRun]) -> Option<usize> {
-        self.choose_with(self.chance, points)
+        let best = self.choose_with(self.chance, points)?;
+        Some(self.rounder(self.chance, points, best))
+    }
+
+    /// Returns the index of the plan on the roundest number of GPUs, by the power of two that divides it, of those that take and cost
+    /// hardly more than the plan on the fewest. A round number can be divided in more ways, and is what clusters are allocated in.
+    pub(super) fn rounder(&self, chance: Chance, points: &[PlannedRun], fewest: usize) -> usize {
+        // Numbers that the user lists are all meant.
+        if self.objective != Objective::FewestGpus || matches!(self.counts, GpuCounts::Only(_)) {
+            return fewest;
+        }
+        let reaches = |point: &PlannedRun| self.is_in_time_with(chance, point) && self.is_affordable(point);
+        let mut roundest = fewest;
+        for (index, point) in points.iter().enumerate().skip(fewest + 1) {
+            let is_rounder = point.gpus.trailing_zeros() > points[roundest].gpus.trailing_zeros();
+            if is_rounder && point.is_little_more_than(&points[fewest]) && reaches(point) {
+                roundest = index;
+            }
+        }
+        roundest
     }
 
     /// Returns the index of the plan that is best if the deadline has to be met with the other chance; none without a deadline.

@@ -1,5 +1,6 @@
 //! Changes of a question that no plan satisfies: each is tried, so that it works.
 
+use super::answer::LITTLE_MORE;
 use super::batches::GlobalBatches;
 use super::unmet::{Nearby, Relaxation, Unmet};
 use super::{Goal, GpuOffer, PlannedRun, Question, Survey};
@@ -122,7 +123,15 @@ impl Question {
         }
         // A count that is too slow doesn't rule out fewer GPUs: their number may divide the batch better.
         let between = too_few + 1..run.gpus / node;
-        let run = between.map(|nodes| nodes * node).find_map(reaching).unwrap_or(run);
+        let run = between.map(|nodes| nodes * node).find_map(&mut reaching).unwrap_or(run);
+        // The roundest number that is hardly larger, as a search chooses it: see `Question::rounder`.
+        let powers = (run.gpus.trailing_zeros() + 1..=MOST_SUGGESTED.ilog2()).rev();
+        let rounder = powers
+            .map(|power| (power, run.gpus.next_multiple_of(1 << power)))
+            .filter(|(power, gpus)| gpus.trailing_zeros() == *power && gpus.is_multiple_of(node))
+            .filter(|(_, gpus)| f64::from(*gpus) <= f64::from(run.gpus) * LITTLE_MORE)
+            .find_map(|(_, gpus)| reaching(gpus).filter(|rounder| rounder.is_little_more_than(&run)));
+        let run = rounder.unwrap_or(run);
         Some(Relaxation { setting: Setting::new(Field::GpuRange, run.gpus), run })
     }
 

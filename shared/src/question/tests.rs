@@ -598,6 +598,27 @@ fn a_limit_of_gpus_between_round_numbers_is_used() {
 }
 
 #[test]
+fn a_rounder_number_of_gpus_is_planned_if_it_is_hardly_larger_than_the_fewest() {
+    let fields = [
+        (Field::Model, "llama3.1-70b"),
+        (Field::GpuTypes, "b200"),
+        (Field::Tokens, "10T"),
+        (Field::Deadline, "60d"),
+        (Field::GpuRange, "512..640"),
+    ];
+    let question = ask(&fields);
+    let answer = answer(&question);
+    let best = answer.best().expect("a plan");
+    let in_time = || answer.points.iter().filter(|point| question.is_in_time(point));
+    let fewest = in_time().next().expect("a plan in time");
+    assert!(best.is_little_more_than(fewest), "{} for {}", best.gpus, fewest.gpus);
+    let roundness = |run: &PlannedRun| run.gpus.trailing_zeros();
+    assert!(
+        in_time().filter(|run| run.is_little_more_than(fewest)).all(|run| roundness(run) <= roundness(best))
+    );
+}
+
+#[test]
 fn an_interleaved_pipeline_is_filled() {
     let fields = [(Field::Model, "llama3.1-70b"), (Field::GpuTypes, "b200"), (Field::GpuRange, "2048")];
     let answer = answer(&ask(&fields));

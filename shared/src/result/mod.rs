@@ -33,6 +33,7 @@ mod scoring;
 mod sentence;
 mod shape;
 mod slow_period;
+mod slowdown;
 mod warnings;
 
 pub use admission::{InvalidResult, LONGEST_NAME, LONGEST_PATH, LONGEST_SCENARIO, MAXIMA, Maximum, admit};
@@ -49,6 +50,7 @@ pub use report::{
 };
 pub use scoring::Scoring;
 pub use sentence::sentence;
+pub use slowdown::{SlowCause, SlowCauseKind, Slowdown};
 
 use crate::log::{CheckpointAction, Log, LogName, PARSER_VERSION};
 use crate::spec::Spec;

@@ -1,9 +1,11 @@
 //! Reports: a result seen with one view, beside the published number.
 
-use super::{Comparability, Identity, PredictionRecord, RunResult, Scoring, fields};
+use super::slow_period::median;
+use super::slowdown::Slowdown;
+use super::{Comparability, Identity, RunResult, Scoring, fields};
 use crate::catalog::{Baseline, Catalog, Recipe, Reference, ReferenceClass};
 use crate::convention::Convention;
-use crate::estimate::Interval;
+use crate::estimate::{Estimate, Interval};
 use crate::field::Field;
 use crate::log::{
     CheckpointAction, Failure, Format, Log, PARSER_VERSION, Score, Span, Stat, Status, StdKind, Window, score,
@@ -17,6 +19,7 @@ use crate::scenario::{RecipeChange, Scenario};
 use crate::spec::Spec;
 use serde::{Deserialize, Serialize, Serializer};
 use std::borrow::Cow;
+use std::ops::Range;
 
 /// How a result is scored and what is known about it beyond its log.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -91,6 +94,13 @@ pub struct Report {
     /// The comparison with the prediction; null if no campaign launched the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plan: Option<PlanComparison>,
+    /// The comparison with the prediction for its scenario; null if there is a plan, if parts of the scenario are unknown, or if
+    /// the run was not scored.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prediction: Option<PlanComparison>,
+    /// What could explain that its steps took longer than predicted; null if they did not, or if the run is not comparable.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slowdown: Option<Slowdown>,
     /// Whether its step times can be compared with other runs.
     pub comparable: Comparability,
     /// What is unknown and what to set, and what else to know about the numbers, as sentences.
@@ -185,10 +195,10 @@ pub struct PlanComparison {
 }
 
 impl PlanComparison {
-    fn of(plan: &PredictionRecord, measured_s: Option<f64>) -> Self {
-        let Interval { low, mid, high } = plan.step_time_s;
+    fn of(step_time_s: Interval, measured_s: Option<f64>) -> Self {
+        let Interval { low, mid, high } = step_time_s;
         Self {
-            step_time_s: plan.step_time_s,
+            step_time_s,
             error: measured_s.map(|measured| measured / mid - 1.0),
             within: measured_s.map(|measured| (low..=high).contains(&measured)),
         }
@@ -287,10 +297,9 @@ impl<'a> ViewedRun<'a> {
             },
             loss: LossEnds { first: score.loss_first, last: score.loss_last },
             global_batch_size: score.global_batch_size,
-            plan: run
-                .carried
-                .as_ref()
-                .map(|carried| PlanComparison::of(&carried.plan, score.step_time_s.map(|stat| stat.mean))),
+            plan: run.carried.as_ref().map(|carried| {
+                PlanComparison::of(carried.plan.step_time_s, score.step_time_s.map(|stat| stat.mean))
+            }),
             scenario: identity.scenario.clone(),
             ..Report::without(&run.source.path, score.status, None)
         };
@@ -310,6 +319,7 @@ impl<'a> ViewedRun<'a> {
         }
         report.compare(known.baseline);
         report.warn(&log, known.scenario.as_ref());
+        report.predict(&log, known.scenario.as_ref());
         Self { report, scenario: known.scenario, log, identity }
     }
 }
@@ -339,6 +349,8 @@ impl Report {
             publication: Publication::default(),
             failure_line: None,
             plan: None,
+            prediction: None,
+            slowdown: None,
             comparable: Comparability::unless(Vec::new()),
             notes: Vec::new(),
             failures: Vec::new(),
@@ -410,6 +422,30 @@ impl Report {
         let may = self.status == Status::Scored && self.comparable.yes;
         let speed_percent = may.then_some(100.0 * baseline.step_time_s / measured.mean);
         self.baseline = Some(BaselineComparison { step_time_s: baseline.step_time_s, speed_percent });
+    }
+
+    /// Compares the run with the prediction for its scenario, unless it has a plan. If it is clearly slower than predicted or
+    /// planned, looks for what could explain that.
+    fn predict(&mut self, log: &Log, scenario: Option<&Scenario>) {
+        let (Some(scenario), Some(measured), Some(window)) = (scenario, self.step_time_s, self.window) else {
+            return;
+        };
+        if self.status != Status::Scored {
+            return;
+        }
+        if self.plan.is_none() {
+            let predicted = Estimate::of(scenario).step_time_s;
+            let is_usable = predicted.low > 0.0 && predicted.mid.is_finite() && predicted.high.is_finite();
+            self.prediction = is_usable.then(|| PlanComparison::of(predicted, Some(measured.mean)));
+        }
+        let Some(reference) = self.plan.or(self.prediction).filter(|_| self.comparable.yes) else { return };
+        // A few slow steps raise the mean, or are all that is scored. The notes name them, and the parts of a step don't explain
+        // them.
+        let steps = &log.steps;
+        let median_of = |rows: Range<usize>| median(steps.step_time_s.values(rows).collect());
+        let medians = [median_of(steps.rows(window)), median_of(steps.len() / 2..steps.len())];
+        let typical_s = medians.into_iter().flatten().fold(measured.mean, f64::min);
+        self.slowdown = Slowdown::of(scenario, reference.step_time_s, typical_s);
     }
 }
 

@@ -71,7 +71,8 @@ fn without(times: &[f64], places: &Range<usize>) -> Vec<f64> {
     [&times[..places.start], &times[places.end..]].concat()
 }
 
-fn median(mut times: Vec<f64>) -> Option<f64> {
+/// Returns the median of some times, of an even number the upper one; none without times.
+pub(super) fn median(mut times: Vec<f64>) -> Option<f64> {
     times.sort_by(f64::total_cmp);
     times.get(times.len() / 2).copied()
 }

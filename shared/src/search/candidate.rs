@@ -71,11 +71,15 @@ impl Candidate {
     }
 
     /// Returns how many things it does beyond plain data parallelism. Of two equally fast layouts, the simpler is
-    /// better.
+    /// better. A degree or micro batch that is not a power of two counts as one more: few other numbers of GPUs can be divided by
+    /// it, and hardly anybody measures it.
     pub fn complexity(&self) -> u32 {
         let degrees = [self.tp, self.pp, self.cp, self.ep, self.expert_tp, self.vp];
         let dimensions = degrees.iter().filter(|degree| **degree > 1).count() as u32;
+        // Not the chunks of a stage: they must divide the layers, and few models have a power of two.
+        let powers = [self.tp, self.pp, self.cp, self.ep, self.expert_tp, self.mbs];
         dimensions
+            + powers.iter().filter(|number| !number.is_power_of_two()).count() as u32
             + u32::from(*self.split != PipelineSplit::Even)
             + u32::from(self.fsdp)
             + self.recompute as u32

@@ -60,7 +60,13 @@ impl RankedLayout {
         let mid = breakdown.scaled(factor).step_time_s();
         RankedLayout {
             candidate,
-            step_time_s: intervals.around(mid, correction.kind, correction.unlike, correction.doubt),
+            step_time_s: intervals.around(
+                mid,
+                correction.kind,
+                correction.unlike,
+                correction.doubt,
+                correction.is_rare,
+            ),
             confidence: correction.confidence,
             memory: MemoryMargin::new(inputs.gpu, inputs.options.software, free_bytes),
         }
@@ -259,9 +265,8 @@ impl<'a> LayoutSearch<'a> {
         // By which a bound for one GPU becomes one for all.
         let share = (1.0 + straggling(gpus, constants)) / f64::from(gpus);
         let intervals = self.space.intervals(gpus);
-        let (distant, least) = intervals.slow_ends();
-        // By which a bound of the step time becomes one of its slow end.
-        let slow_end = |may_be_similar: bool| if may_be_similar { least } else { distant };
+        // By which a bound of the step time becomes one of its slow end, whatever the layout.
+        let least = intervals.slow_end(true, false);
         let cluster_factor = self.space.options.cluster.of(ClusterFactor::Step);
         let dtypes = self.dimensions.dtypes.iter();
         let of_pipelines: Vec<(Dtype, Vec<Nearness>)> =
@@ -280,8 +285,14 @@ impl<'a> LayoutSearch<'a> {
             let of_block = self.blocks.nearness(&blocks, similar_runs, gpus);
             // Of a layout of these blocks with that correction.
             let bound = |correction: f64| blocks.modelled_s * correction * cluster_factor * share;
+            let is_rare_block = similar_runs.is_rare(&[
+                (Coordinate::Cp, blocks.cp),
+                (Coordinate::ExpertTp, blocks.expert_tp),
+                (Coordinate::Recompute, blocks.recompute as u32),
+            ]);
+            let may_be_similar = similar_runs.may_be_similar(&of_block);
             let of_any_pipeline =
-                bound(similar_runs.least(&of_block)) * slow_end(similar_runs.may_be_similar(&of_block));
+                bound(similar_runs.least(&of_block)) * intervals.slow_end(may_be_similar, is_rare_block);
             if found.excludes(of_any_pipeline) {
                 continue;
             }
@@ -323,10 +334,12 @@ impl<'a> LayoutSearch<'a> {
                             batch: &batch,
                             options: &options,
                         };
-                        let of_fsdp = similar_runs.nearness(Coordinate::Fsdp, u32::from(*fsdp));
+                        let sharding = (Coordinate::Fsdp, u32::from(*fsdp));
+                        let of_fsdp = similar_runs.nearness(sharding.0, sharding.1);
                         let (correction, may_be_similar) =
                             similar_runs.of_layout(&of_block, [of_pipeline, &of_ga, &of_fsdp]);
-                        let correction = correction * slow_end(may_be_similar);
+                        let is_rare = is_rare_block || similar_runs.is_rare(&[sharding]);
+                        let correction = correction * intervals.slow_end(may_be_similar, is_rare);
                         if found.excludes(bound(correction) * (1.0 + bubble)) {
                             continue;
                         }

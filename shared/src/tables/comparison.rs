@@ -215,9 +215,19 @@ columns! {
     PlannedHigh "planned_high" {
         csv 33 "plan_high_s" => |run| number(run.item.plan.map(|plan| plan.step_time_s.high));
     }
+    Predicted "predicted" {
+        // Beside other runs, what they measured says more.
+        page "Predicted, s" [number, optional] => |run| {
+            cells::planned(run.item.prediction.filter(|_| run.runs == 1))
+        };
+        terminal "predicted s (80 % interval)" => |run| {
+            run.item.prediction.map(|prediction| cells::interval(prediction.step_time_s))
+        };
+    }
     PlanError "plan_error" {
         terminal "  difference %" => |run| {
-            run.item.plan.and_then(|plan| plan.error).map(|error| format!("{:+.1}", error * 100.0))
+            let predicted = run.item.plan.or(run.item.prediction);
+            predicted.and_then(|plan| plan.error).map(|error| format!("{:+.1}", error * 100.0))
         };
         csv 34 "plan_error" => |run| number(run.item.plan.and_then(|plan| plan.error));
     }

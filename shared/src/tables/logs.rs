@@ -1,6 +1,7 @@
 //! Logs and what they measured: the Results page's dropped files, `trainplan parse` and its CSV file.
 
 use super::{cells, joined, number};
+use crate::estimate::Interval;
 use crate::log::Span;
 use crate::result::Report;
 use crate::units::{group_digits, significant};
@@ -85,6 +86,18 @@ columns! {
     Planned "planned" {
         page "Planned, s" [number, optional] => |report| cells::planned(report.plan);
     }
+    Predicted "predicted" {
+        terminal "predicted s" [number, extra(7)] => |report| {
+            predicted(report).map(cells::interval)
+        };
+        csv 35 "predicted_step_time_s" => |report| number(predicted(report).map(|predicted| predicted.mid));
+    }
+    PredictedLow "predicted_low" {
+        csv 34 "predicted_low_s" => |report| number(predicted(report).map(|predicted| predicted.low));
+    }
+    PredictedHigh "predicted_high" {
+        csv 36 "predicted_high_s" => |report| number(predicted(report).map(|predicted| predicted.high));
+    }
     Comparable "comparable" {
         csv 19 "comparable" => |report| Some(if report.comparable.yes { "yes" } else { "no" }.to_owned());
     }
@@ -137,6 +150,11 @@ columns! {
         terminal "log" [wraps] => |report| Some(report.path.clone());
         csv 0 "path" => |report| Some(report.path.clone());
     }
+}
+
+/// Returns the predicted step time: that of the plan, or else that of the scenario.
+fn predicted(report: &Report) -> Option<Interval> {
+    report.plan.or(report.prediction).map(|prediction| prediction.step_time_s)
 }
 
 #[cfg(test)]

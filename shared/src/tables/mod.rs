@@ -33,6 +33,7 @@ pub use terminal::{CELL_PADDING, TerminalHeading, TerminalTable};
 use crate::text::markdown;
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
+use std::fmt::{self, Write as _};
 
 /// The heading of a column on a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -172,16 +173,18 @@ impl TextTable {
 
     /// Returns the table as CSV: a header, then the rows, with empty cells for unknown values.
     ///
+    /// The writer of the crate `csv` can leave numbers without quotes, so it contains `str::parse` for an `f64`, whose table does not
+    /// compress (see [`parse_decimal`](crate::units::parse_decimal)): it would make a page more than 10 kB larger.
+    ///
     /// # Errors
     /// Returns the writer's error. Writing to memory gives none.
-    pub fn to_csv(&self) -> Result<String, csv::Error> {
-        let mut writer = csv::Writer::from_writer(Vec::new());
-        writer.write_record(&self.titles)?;
+    pub fn to_csv(&self) -> Result<String, fmt::Error> {
+        let mut text = String::new();
+        write_record(&mut text, &mut self.titles.iter().copied())?;
         for row in &self.rows {
-            writer.write_record(row.iter().map(|cell| cell.as_deref().unwrap_or_default()))?;
+            write_record(&mut text, &mut row.iter().map(|cell| cell.as_deref().unwrap_or_default()))?;
         }
-        let bytes = writer.into_inner().map_err(|error| csv::Error::from(error.into_error()))?;
-        Ok(String::from_utf8_lossy(&bytes).into_owned())
+        Ok(text)
     }
 
     /// Returns the table as Markdown, one line for each row, with dashes for unknown values.
@@ -196,6 +199,20 @@ impl TextTable {
         }
         text
     }
+}
+
+/// Writes a line of a CSV file. A cell that contains a separator is in quotes, and each quote in it is written twice.
+fn write_record(text: &mut String, cells: &mut dyn Iterator<Item = &str>) -> fmt::Result {
+    for (place, cell) in cells.enumerate() {
+        if place > 0 {
+            text.write_char(',')?;
+        }
+        match cell.contains([',', '"', '\n', '\r']) {
+            true => write!(text, "\"{}\"", cell.replace('"', "\"\""))?,
+            false => text.write_str(cell)?,
+        }
+    }
+    text.write_char('\n')
 }
 
 /// Returns the places of the columns in which some row has a value.
@@ -254,6 +271,22 @@ mod tests {
         let kept = table.without_empty_columns();
         assert_eq!((kept.titles, kept.numbers), (vec!["one", "three"], vec![false, true]));
         assert_eq!(kept.rows[0], [Some("a".to_string()), None]);
+    }
+
+    #[test]
+    fn a_csv_file_is_read_back_whatever_its_cells_contain() {
+        let cells = ["plain", "a, b", "say \"yes\"", "two\nlines", "\r", ""];
+        let table = TextTable {
+            titles: vec!["one", "t,wo", "\"three", "four", "five", "six"],
+            numbers: vec![false; 6],
+            rows: vec![cells.map(|cell| Some(cell.to_string())).to_vec()],
+        };
+        let text = table.to_csv().unwrap();
+        let mut reader = csv::Reader::from_reader(text.as_bytes());
+        assert_eq!(reader.headers().unwrap().iter().collect::<Vec<_>>(), table.titles);
+        let row = reader.records().next().unwrap().unwrap();
+        assert_eq!(row.iter().collect::<Vec<_>>(), cells);
+        assert!(text.ends_with(",\"\r\",\n"), "{text}");
     }
 
     #[test]

@@ -69,9 +69,17 @@ columns! {
     }
     Name "name" {
         terminal "run" [wraps] => |run| Some(match (&run.campaign, &run.run) {
-            (Some(campaign), Some(name)) => format!("{campaign}/{name}#{}", run.repeat.unwrap_or(1)),
+            (Some(campaign), Some(name)) => {
+                format!("{campaign}/{name}#{}{}", run.repeat.unwrap_or(1), run.attempt_words())
+            }
             _ => run.path.clone(),
         });
         csv 13 "path" => |run| Some(run.path.clone());
+    }
+    Attempt "attempt" {
+        csv 14 "attempt" => |run| whole(run.attempt);
+    }
+    Attempts "attempts" {
+        csv 15 "attempts" => |run| whole(run.attempts);
     }
 }

@@ -5,7 +5,7 @@ use crate::shell::{Place, SHELLS};
 use crate::{launched, refused, warns};
 use trainplan_shared::catalog::{Catalog, Release};
 use trainplan_shared::field::Field;
-use trainplan_shared::launch::{Launch, LaunchOptions, launch};
+use trainplan_shared::launch::{Launch, LaunchOptions, launch, launch_or_fall_back};
 use trainplan_shared::problem::Problem;
 use trainplan_shared::spec::Spec;
 
@@ -260,6 +260,53 @@ fn a_searched_layout_runs_with_megatron_bridge() {
         assert_eq!(set.join(" "), overrides, "{text}");
         assert!(!launch.comparable.yes, "{text}");
     }
+}
+
+#[test]
+fn micro_batches_that_are_not_a_multiple_of_the_stages_run_in_groups() {
+    let text = |gbs: u32| {
+        format!("model=llama3.1-70b gpu=h100 gpus=64 dtype=fp8-current gbs={gbs} tp=4 pp=8 vp=5 seq-len=4096")
+    };
+    let group = |launch: &Launch| {
+        let set = "model.microbatch_group_size_per_vp_stage=";
+        arguments(launch).iter().find_map(|argument| argument.strip_prefix(set).map(String::from))
+    };
+    assert_eq!(group(&planned(&text(1024)).unwrap()), None);
+    // Of 516 micro batches, groups of 8, 9 or 10 would leave fewer than the 8 stages need.
+    let grouped = planned(&text(1032)).unwrap();
+    assert_eq!(group(&grouped).as_deref(), Some("11"));
+    assert!(warns(&grouped, "They run in groups of 11"));
+    // Only Megatron-Bridge's own recipes take groups.
+    let own =
+        planned("model=llama3.1-70b gpu=h100 gpus=64 dtype=fp8 gbs=1032 tp=4 pp=8 vp=5 release=26.06.01");
+    assert!(own.unwrap_err().iter().any(|problem| problem.to_string().contains("a multiple of PP 8")));
+    let few = planned(&format!("{} release=bridge-main", text(8))).unwrap_err();
+    assert!(few.iter().any(|problem| problem.to_string().contains("at least PP 8")), "{few:?}");
+}
+
+#[test]
+fn a_scenario_that_no_release_launches_falls_back_to_megatron_lm() {
+    let fall_back = |text: &str| {
+        let pairs = text.split_whitespace().map(|pair| pair.split_once('=').unwrap());
+        let spec = pairs
+            .fold(Spec::default(), |spec, (flag, value)| spec.with(Field::from_flag(flag).unwrap(), value));
+        launch_or_fall_back(&spec.scenario().unwrap(), &LaunchOptions::from_spec(&spec).unwrap())
+    };
+    let unknown = "model=mixtral-8x7b gpu=h100 gpus=64 gbs=512 ep=8";
+    let launch = fall_back(unknown).unwrap();
+    let fallback = launch.fallback.unwrap();
+    assert_eq!((launch.release, fallback.release), (None, None));
+    assert!(!fallback.problems.is_empty());
+    let published = "model=llama3.1-70b gpu=h100 gpus=64 dtype=bf16 gbs=128 tp=2 pp=8 cp=2 seq-len=4096";
+    assert_eq!(fall_back(published).unwrap().fallback, None);
+    // The collection's script fixes the sequence length, and Megatron-Bridge's recipes run other software.
+    let own = format!("{published} stack=megatron-bridge-26.06:experts=separate");
+    let fallback = fall_back(&own).unwrap().fallback.unwrap();
+    assert!(fallback.release.is_some());
+    assert!(fallback.problems.iter().all(|problem| problem.field.is_of_scenario()));
+    // What somebody chose isn't replaced.
+    assert!(fall_back(&format!("{unknown} release=26.06.01")).is_err());
+    assert_eq!(fall_back(&format!("{unknown} style=megatron-lm")).unwrap().fallback, None);
 }
 
 #[test]

@@ -286,23 +286,67 @@ test("a chosen form of purchase stays with every goal, and the form in the bar i
   await page.goto("/?v=1&gs=b200&by=60d");
   await answered(page);
   const purchase = page.locator("#ask-purchase");
-  // Prices for a budget are on demand, whatever was chosen and cleared before.
-  await purchase.selectOption("on-demand");
-  await page.goBack();
-  await expect(purchase).toHaveValue("reserved");
-  await page.locator("#ask-goal").selectOption("budget");
-  await answered(page);
-  await expect(purchase).toHaveValue("on-demand");
-  await expect(cards(page).first().locator("header")).toContainText("on demand");
-  // The budget that is filled in is enough at these prices.
+  const header = cards(page).first().locator("header");
+  const share = cards(page).first().locator(".mini.main + p");
+  for (const goal of ["deadline", "budget"]) {
+    await page.locator("#ask-goal").selectOption(goal);
+    await answered(page);
+    await expect(purchase).toHaveValue("reserved");
+    await expect(header).toContainText("reserved for 3 years");
+    // The run is shorter than the reservation.
+    await expect(share).toHaveText(/^GPUs are reserved for 3 years: you pay \$[\d.]+M in all, unless you use the rest\. On demand: \$[\d.]+M$/);
+  }
+  // The budget that is filled in is enough for the run, and the page says that the reservation costs more.
   await expect(verdict(page)).toHaveText(/^[\d,]+ × B200 finish in /);
-  await purchase.selectOption("reserved");
+  await expect(page.locator(".verdict-line > p").first()).toContainText("in all, more than the budget: you pay for the rest of the term too, unless you use it.");
+  await purchase.selectOption("on-demand");
+  for (const goal of ["deadline", "budget"]) {
+    await page.locator("#ask-goal").selectOption(goal);
+    await answered(page);
+    await expect(purchase).toHaveValue("on-demand");
+    await expect(header).toContainText("on demand");
+    await expect(share).toHaveCount(0);
+  }
+});
+
+test("the last GPU type can be removed, and another one is asked for", async ({ page }) => {
+  await page.goto("/?v=1&gs=h200&nr=512");
   await answered(page);
-  await expect(cards(page).first().locator("header")).toContainText("reserved");
-  await page.locator("#ask-goal").selectOption("deadline");
-  await page.locator("#ask-goal").selectOption("budget");
+  await page.getByRole("button", { name: "Remove H200" }).click();
+  await expect(page.getByRole("button", { name: /^Remove / })).toHaveCount(0);
+  await expect(page.locator(".slot-problem")).toContainText("Add a GPU type.");
+  // Until then, the page answers the last question, and says so.
+  await expect(page.getByText("Until then, this answers the last valid question.")).toBeVisible();
+  for (const part of [".answer", ".front", ".layouts", "#details"]) {
+    await expect(page.locator(part).first()).toHaveClass(/stale/);
+  }
+  await page.keyboard.press("Escape");
+  await expectAccessible(page);
+  await page.getByRole("button", { name: "Add B200" }).click();
+  await expect(page.locator(".slot-problem")).toHaveCount(0);
+  await expect(page).toHaveURL(/gs=b200/);
   await answered(page);
-  await expect(purchase).toHaveValue("reserved");
+  await expect(verdict(page)).toHaveText(/^512 × B200 finish in /);
+  // The removed one can be added again, too.
+  await page.getByRole("button", { name: "Remove B200" }).click();
+  await page.locator("#ask-gpu").fill("b200");
+  await page.keyboard.press("Enter");
+  await expect(page.getByRole("button", { name: "Remove B200" })).toBeVisible();
+  await expect(page.locator(".answer")).not.toHaveClass(/stale/);
+});
+
+test("models with the typed size come before those whose size contains it", async ({ page }) => {
+  await page.goto("/");
+  await answered(page);
+  await page.locator("#ask-model").fill("8B");
+  const options = page.getByRole("option");
+  await expect(options.first()).toContainText("Llama 3.1 8B");
+  const titles = await options.allTextContents();
+  const place = (title) => titles.findIndex((text) => text.startsWith(title));
+  expect(place("Qwen3 8B")).toBeGreaterThan(0);
+  // It has 14.8B parameters.
+  expect(place("Qwen3 14B")).toBeGreaterThan(place("Qwen3 8B"));
+  expect(place("Megatron 1008B")).toBeGreaterThan(place("Qwen3 8B"));
 });
 
 test("a cleared field has its usual value again", async ({ page }) => {

@@ -71,6 +71,30 @@ test("saved plans stand side by side, survive a reload and can be exported", asy
   await expect(saved.getByRole("columnheader")).toHaveCount(1);
 });
 
+test("a link carries the plans that are compared, and leaves the recipient's own plans alone", async ({ page, browser, baseURL }) => {
+  await page.goto("/?v=1&m=llama3.1-8b&t=1T&gs=h100,b200&by=20d&price=3");
+  await expect(details(page)).toBeVisible();
+  for (const card of [0, 1]) await cards(page).nth(card).getByRole("button", { name: /^Save/ }).click();
+  const panel = (of) => of.getByRole("region", { name: "Saved plans" }).first();
+  await expect(panel(page).getByRole("columnheader")).toHaveCount(2);
+  const rows = (of) => panel(of).locator("tbody tr").allInnerTexts();
+  const saved = await rows(page);
+  await page.getByRole("button", { name: "Copy comparison link" }).click();
+  await expect.poll(() => page.evaluate(() => navigator.clipboard.readText())).toContain("plans=");
+  const link = await page.evaluate(() => navigator.clipboard.readText());
+  // The browser of somebody else.
+  const context = await browser.newContext({ baseURL, serviceWorkers: "block" });
+  const other = await context.newPage();
+  await other.goto(link);
+  await expect(panel(other).getByRole("columnheader")).toHaveCount(2);
+  await expect(panel(other).getByRole("status")).toContainText("They came with the link");
+  expect(await rows(other)).toEqual(saved);
+  await other.goto("/");
+  await expect(details(other)).toBeVisible();
+  await expect(panel(other)).toHaveCount(0);
+  await context.close();
+});
+
 test("a deadline that can't be met offers changes that meet it, and Ctrl-Z takes one back", async ({ page }) => {
   await page.goto("/?v=1&m=llama3.1-8b&t=1T&gs=h100&by=5d&nr=64");
   await expect(verdict(page)).toHaveText(/^No plan finishes within 5 days 9 times in 10. The best takes about \d+ days \(\d+–\d+\), on 64 × H100.$/);

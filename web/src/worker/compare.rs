@@ -14,7 +14,7 @@ use trainplan_shared::compare::{
 use trainplan_shared::comparison_file::ComparisonDocument;
 use trainplan_shared::field::Field;
 use trainplan_shared::log::{Status, Window};
-use trainplan_shared::result::{Report, RunResult, Scoring, View, sentence};
+use trainplan_shared::result::{Report, RunResult, Scoring, Slowdown, View, sentence};
 use trainplan_shared::tables::{ComparedRun, ComparisonColumn, PooledColumn, cells};
 use trainplan_shared::text::capital;
 use trainplan_shared::units::{minute, parse_decimal};
@@ -177,8 +177,13 @@ fn row(run: &ComparedRun<'_>) -> Row {
     let in_headline = |text: &String| run.runs == 1 && headline::why_alone(item).as_ref() == Some(text);
     let reasons = item.comparable.reasons.iter().filter(|_| item.status == Status::Scored);
     let reasons = reasons.map(|reason| format!("Not comparable: {}", sentence(reason)));
-    let remarks = item.reason.iter().cloned().chain(reasons).chain(item.notes.iter().cloned());
-    let remarks = remarks.map(|remark| sentence(&remark)).filter(|remark| !in_headline(remark));
+    // Beside other runs, what differs between them says more.
+    let slowdown = item.slowdown.as_ref().filter(|_| run.runs == 1).map(Slowdown::sentence);
+    let remarks = item.reason.iter().cloned().chain(reasons).chain(slowdown);
+    let remarks = remarks
+        .chain(item.notes.iter().cloned())
+        .map(|remark| sentence(&remark))
+        .filter(|remark| !in_headline(remark));
     Row {
         number: 0,
         id: item.id.clone(),

@@ -58,12 +58,11 @@ pub(super) fn headline(comparison: &Comparison) -> String {
         [one] => Some(of_pair(reference, one)),
         several => Some(of_several(reference, several)),
     };
-    let last = comparison.items.last();
-    let achieved = last.and_then(achieved).or_else(|| match comparison.items.as_slice() {
-        [alone] => why_alone(alone),
-        _ => None,
-    });
-    let sentences: Vec<String> = between.into_iter().chain(achieved).collect();
+    let own = match (comparison.items.last().and_then(achieved), comparison.items.as_slice()) {
+        (None, [alone]) => [why_alone(alone), as_predicted(alone)],
+        (achieved, _) => [achieved, None],
+    };
+    let sentences: Vec<String> = between.into_iter().chain(own.into_iter().flatten()).collect();
     sentences.join(" ")
 }
 
@@ -76,6 +75,13 @@ fn achieved(run: &RunFigures) -> Option<String> {
     });
     let both: Vec<String> = of_published.into_iter().chain(of_plan).collect();
     (!both.is_empty()).then(|| format!("{} {}.", run.label, both.join(" and ")))
+}
+
+/// Returns how a comparable run that has no published number took compared with its prediction; none without a prediction.
+fn as_predicted(run: &RunFigures) -> Option<String> {
+    let prediction = run.prediction.filter(|_| run.comparable.yes && run.plan.is_none())?;
+    let place = if prediction.within? { "within" } else { "outside" };
+    Some(format!("A step {} than predicted, {place} the 80 % range.", cells::deviation_from_plan(prediction)))
 }
 
 /// Returns why a run alone was not scored, or why it has no published number to compare with; none if the headline has
@@ -215,6 +221,14 @@ mod tests {
         assert_eq!(outcome(ms_at(95.0)), Outcome::BelowPublished);
         assert_eq!(outcome(ms_at(75.0)), Outcome::FarBelowPublished);
         assert_eq!(super::outcome(&compare(&[&run("train", 1, 12_000)])), Outcome::Alone);
+    }
+
+    #[test]
+    fn a_run_alone_without_a_published_number_is_compared_with_its_prediction() {
+        let said = Spec::default().with(Field::Recipe, "llama3.1-8b/h100/fp8/8@25.04").with(Field::Tp, "2");
+        let headline = headline(&compare(&[&run(LLAMA, 1, 12_000).identified(&said)]));
+        assert!(headline.starts_with("No measurement is published for llama3.1-8b"), "{headline}");
+        assert!(headline.contains(" A step took ") && headline.contains(" than predicted, "), "{headline}");
     }
 
     #[test]

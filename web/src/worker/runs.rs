@@ -52,7 +52,7 @@ pub(super) async fn unmet(query: &str) -> Result<Vec<String>, RequestError> {
 fn row(summary: RunSummary) -> Row {
     let title = match (&summary.campaign, &summary.run, &summary.cluster) {
         (Some(campaign), Some(run), Some(cluster)) => {
-            cells::run_title(campaign, run, summary.repeat.unwrap_or(1), cluster)
+            cells::run_title(campaign, run, summary.repeat.unwrap_or(1), cluster) + &summary.attempt_words()
         }
         _ => called(summary.path.clone()),
     };

@@ -38,8 +38,7 @@ pub(super) fn table(comparison: &Comparison) -> Result<(), Failure> {
     let labels = comparison.brief_labels();
     verdicts(comparison, &labels)?;
     for item in items {
-        let reasons = item.reason.iter().chain(&item.comparable.reasons).chain(&item.notes);
-        for remark in reasons {
+        for remark in comparison.remarks(item) {
             output::prose(&printable(&labels.shorten(&format!("  {}: {remark}", item.label))))?;
         }
     }

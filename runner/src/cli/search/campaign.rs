@@ -1,6 +1,7 @@
 //! The best layouts as a campaign that measures them.
 
 use super::found::SearchedGpu;
+use crate::cli::launch::why_megatron_lm;
 use crate::cli::{Failure, note};
 use std::collections::BTreeSet;
 use std::fs::OpenOptions;
@@ -10,7 +11,9 @@ use trainplan_shared::campaign::{Campaign, Name, Run, Settings};
 use trainplan_shared::catalog::Recipe;
 use trainplan_shared::estimate::{MemoryEstimate, MemoryVerdict};
 use trainplan_shared::field::Field;
-use trainplan_shared::launch::{LaunchOptions, ScriptSoftware, Style, TimeLimit, launch};
+use trainplan_shared::launch::{
+    Fallback, LaunchOptions, ScriptSoftware, Style, TimeLimit, launch, launch_or_fall_back,
+};
 use trainplan_shared::layout::PipelineSplit;
 use trainplan_shared::message::Front;
 use trainplan_shared::problem::{Problem, one_of};
@@ -21,7 +24,7 @@ use trainplan_shared::result::Scoring;
 use trainplan_shared::scenario::Scenario;
 use trainplan_shared::search::Candidate;
 use trainplan_shared::spec::Spec;
-use trainplan_shared::stack::Software;
+use trainplan_shared::stack::{Software, Stack};
 use trainplan_shared::units::significant;
 
 /// Returns the comment at the top of a campaign whose runs train `steps` steps, with these releases or with Megatron-LM.
@@ -77,7 +80,7 @@ pub(super) fn write(
     measured: MeasuringRuns<'_>,
 ) -> Result<(), Failure> {
     let Some(first) = found.first() else { return Ok(()) };
-    let MeasuringRuns { runs, mut types, releases, scripts, steps, comments, .. } = measured;
+    let MeasuringRuns { runs, mut types, releases, scripts, reasons, steps, comments, .. } = measured;
     if runs.is_empty() {
         note(&format!("{} was not written: no layout can be launched", file.display()));
         return Ok(());
@@ -89,6 +92,9 @@ pub(super) fn write(
             "the campaign has runs on {}: remove those on GPUs that {cluster} doesn't have",
             types.join(" and ")
         ));
+    }
+    for reason in &reasons {
+        note(reason);
     }
     compare_software(first.offer.options.software, &scripts, runs.len());
     let campaign = Campaign {
@@ -161,6 +167,8 @@ pub(super) struct MeasuringRuns<'a> {
     releases: Vec<Option<Release>>,
     /// The software of the scripts that run Megatron-LM.
     scripts: Vec<ScriptSoftware>,
+    /// Why runs use Megatron-LM for which NVIDIA has no recipe: sentences.
+    reasons: BTreeSet<String>,
     /// The steps that a run makes.
     steps: u32,
     /// What to know of a run, for a comment before it.
@@ -218,11 +226,12 @@ impl<'a> MeasuringRuns<'a> {
         name: &str,
     ) {
         match run(found, plan, published, name) {
-            Ok(MeasuringRun { run, release, script, steps, comment }) => {
+            Ok(MeasuringRun { run, release, script, reason, steps, comment }) => {
                 self.steps = steps;
                 self.comments.extend(comment.map(|comment| (run.name.clone(), comment)));
                 self.releases.push(release);
                 self.scripts.extend(script);
+                self.reasons.extend(reason);
                 self.types.push(&found.offer.gpu.id);
                 self.plans.push(plan);
                 self.runs.push(run);
@@ -250,6 +259,8 @@ struct MeasuringRun {
     release: Option<Release>,
     /// The software of its script; none if a release runs it with the planned software.
     script: Option<ScriptSoftware>,
+    /// Why it uses Megatron-LM, if NVIDIA has no recipe: a sentence.
+    reason: Option<String>,
     /// The steps that it makes.
     steps: u32,
     /// What to know of it.
@@ -271,8 +282,8 @@ fn run(
     // Tokens are of the whole run, not of the measurement.
     let mut spec: Spec = plan.spec(found.question, found.offer).with(Field::Tokens, "");
     let mut scenario = spec.scenario()?;
-    let (mut script, mut comment) = (None, None);
-    let mut release = planned_release(&spec, &scenario);
+    let (mut script, mut comment, mut reason) = (None, None, None);
+    let (mut release, fallback) = planned_release(&spec, &scenario);
     let mut slowest_s = plan.layout.step_time_s.high;
     let own = published.filter(|_| release.is_none()).map(|recipe| (recipe, as_published(&spec, recipe)));
     match (release, own) {
@@ -295,6 +306,16 @@ fn run(
             });
             spec = spec.with(Field::Style, Style::MegatronLm.to_string());
             let of_script = ScriptSoftware::of(&scenario, &LaunchOptions::from_spec(&spec)?);
+            // Nothing is replaced if the search itself predicted Megatron-LM.
+            let replaces = scenario.options.software.base() != Stack::MegatronLm014;
+            if let Some(fallback) = fallback.filter(|_| replaces) {
+                let why = why_megatron_lm(&scenario, &fallback, Front::File);
+                match fallback.release {
+                    // All runs of a GPU type and precision have the same reason.
+                    None => reason = Some(why),
+                    Some(_) => comment = comment.or(Some(why)),
+                }
+            }
             if of_script.differs() {
                 spec = spec.with(Field::Stack, of_script.software.to_string());
                 if of_script.is_other() {
@@ -327,6 +348,7 @@ fn run(
         run: Run { name: Name::closest(&text), after: Vec::new(), settings },
         release,
         script,
+        reason,
         steps,
         comment,
     })
@@ -350,12 +372,14 @@ fn as_published(spec: &Spec, recipe: &Recipe) -> Result<Spec, Vec<Problem>> {
     Ok(own)
 }
 
-/// Returns the release that launches a scenario with exactly the planned software, if any.
-fn planned_release(spec: &Spec, scenario: &Scenario) -> Option<Release> {
-    let launch = launch(scenario, &LaunchOptions::from_spec(spec).ok()?).ok()?;
+/// Returns the release that launches a scenario with exactly the planned software, if any, and why none does with any software.
+fn planned_release(spec: &Spec, scenario: &Scenario) -> (Option<Release>, Option<Fallback>) {
+    let Ok(options) = LaunchOptions::from_spec(spec) else { return (None, None) };
+    let Ok(launch) = launch_or_fall_back(scenario, &options) else { return (None, None) };
     let is_planned = |release: &Release| scenario.options.software == release.software().stack.into();
     // Its script may turn something off for the scenario, which takes longer then.
-    launch.release.filter(|release| is_planned(release) && launch.slowdown.is_none())
+    let release = launch.release.filter(|release| is_planned(release) && launch.slowdown.is_none());
+    (release, launch.fallback)
 }
 
 /// Writes a new file.

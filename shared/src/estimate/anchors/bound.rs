@@ -20,6 +20,8 @@ pub(crate) struct SimilarRuns<'a> {
     log_common: f64,
     /// Distance at which the similarity has fallen to 1/e.
     reach: f64,
+    /// Whether the model is a mixture of experts.
+    is_routed: bool,
     runs: Vec<SimilarRun<'a>>,
     /// What each run adds at most to a lower bound of the logarithm of the correction.
     log_least: Vec<f64>,
@@ -59,7 +61,14 @@ impl<'a> SimilarRuns<'a> {
             }
         }
         let log_least = runs.iter().map(|run| run.log_most.min(0.0)).collect();
-        SimilarRuns { log_common, reach: parts.reach, runs, log_least, known: RefCell::default() }
+        let is_routed = inputs.architecture.moe.is_some();
+        SimilarRuns { log_common, reach: parts.reach, is_routed, runs, log_least, known: RefCell::default() }
+    }
+
+    /// Whether layouts with one of these numbers use parallelism that is rarely measured of such models: see
+    /// [`Evidence::is_rare`](crate::estimate::Evidence::is_rare).
+    pub(crate) fn is_rare(&self, numbers: &[(Coordinate, u32)]) -> bool {
+        self.is_routed && numbers.iter().any(|(coordinate, number)| coordinate.is_rare(*number))
     }
 
     /// Returns how near layouts with this number are to each run.

@@ -64,6 +64,20 @@ impl Coordinate {
         Coordinate::Fsdp,
     ];
 
+    /// The coordinates in which few measured runs of mixtures of experts exceed a number: fewer than one in ten, as a test
+    /// of the calibration checks.
+    pub(crate) const RARE: [(Coordinate, u32); 4] = [
+        (Coordinate::Cp, 1),
+        (Coordinate::ExpertTp, 1),
+        (Coordinate::Recompute, Recompute::Selective as u32),
+        (Coordinate::Fsdp, 0),
+    ];
+
+    /// Whether few measured runs of mixtures of experts have such a number.
+    pub(crate) fn is_rare(self, number: u32) -> bool {
+        Coordinate::RARE.iter().any(|(rare, most)| *rare == self && number > *most)
+    }
+
     /// Returns the number that decides it.
     fn number(self, inputs: &Inputs<'_>) -> u32 {
         let Inputs { architecture, layout, batch, options, .. } = inputs;
@@ -191,6 +205,14 @@ impl Features {
             _ if self.gpu == plan.gpu && likeness >= SIMILAR => Closeness::Similar,
             _ => Closeness::Distant,
         }
+    }
+
+    /// Returns what few measured runs of mixtures of experts use and this one does: a bit for each of [`Coordinate::RARE`].
+    pub(crate) fn rare(&self) -> u32 {
+        Coordinate::RARE.iter().fold(0, |bits, (coordinate, most)| {
+            let is_rare = self.place[*coordinate as usize] > coordinate.of_number(*most);
+            bits << 1 | u32::from(is_rare)
+        })
     }
 
     /// Whether it is the same run, perhaps with other software or other settings.

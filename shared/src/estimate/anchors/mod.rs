@@ -83,6 +83,9 @@ pub struct Residual {
     pub features: Features,
     /// Logarithm of measured over modelled step time.
     pub log_ratio: f64,
+    /// How far its prediction without its own mapping was off, as a logarithm without its sign; 0 if that is not known, and of
+    /// dense models.
+    pub surprise: f64,
 }
 
 /// A measured run that corrects predictions.
@@ -94,6 +97,8 @@ pub(crate) struct WeightedRun {
     pub(crate) features: Features,
     /// Kriging weight: the sum of weight × covariance with a scenario is the scenario's correction.
     pub(crate) weight: f64,
+    /// See [`Residual::surprise`].
+    pub(crate) surprise: f64,
 }
 
 /// A row of `anchors.csv`.
@@ -124,6 +129,7 @@ impl FromRow for WeightedRun {
                 settings: hexadecimal("settings")? as u16,
             },
             weight: row.number("pull")?,
+            surprise: f64::from(row.optional::<u32>("surprise")?.unwrap_or(0)) / 100.0,
         })
     }
 }
@@ -137,6 +143,8 @@ pub(crate) struct Correction {
     pub(crate) doubt: f64,
     /// See [`Evidence::unlike`].
     pub(crate) unlike: f64,
+    /// See [`Evidence::is_rare`].
+    pub(crate) is_rare: bool,
     /// How close the nearest run is.
     pub(crate) kind: EvidenceKind,
     /// How far the prediction can be trusted.
@@ -160,8 +168,12 @@ impl Anchors {
             weights.extend(solve(group, &covariance));
         }
         let runs = residuals.into_iter().zip(weights);
-        let runs =
-            runs.map(|(Residual { record, features, .. }, weight)| WeightedRun { record, features, weight });
+        let runs = runs.map(|(Residual { record, features, surprise, .. }, weight)| WeightedRun {
+            record,
+            features,
+            weight,
+            surprise,
+        });
         Anchors { covariance, runs: runs.collect() }
     }
 
@@ -198,13 +210,15 @@ impl Anchors {
     /// Returns the measurements that correct a prediction of `modelled_s`, and the correction.
     pub fn evidence(&self, inputs: &Inputs<'_>, modelled_s: f64) -> Evidence {
         let mut found: Vec<FoundRun<'_>> = Vec::new();
-        let Compared { log_correction, doubt, unlike, kind } = self.compare(inputs, |one| found.push(one));
+        let Compared { log_correction, doubt, unlike, is_rare, kind } =
+            self.compare(inputs, |one| found.push(one));
         let correction = libm::exp(log_correction);
         // An engineer looks for runs on the same GPU type first, even where the error of another GPU's run says more, because it
         // was measured with the same software.
         found.sort_by(|a, b| b.is_same_gpu.cmp(&a.is_same_gpu).then_with(|| nearer(a, b)));
         let measured_with = software_there(&found, inputs);
-        Evidence { kind, modelled_s, correction, doubt, unlike, measured_with, anchors: nearest(&found) }
+        let anchors = nearest(&found);
+        Evidence { kind, modelled_s, correction, doubt, unlike, is_rare, measured_with, anchors }
     }
 
     /// Returns the software of the nearest run of the model on the GPU type in `inputs`; none if a run there used the same software
@@ -218,11 +232,13 @@ impl Anchors {
     /// Returns the correction of a prediction without the measurements behind it, for a search of many layouts.
     pub(crate) fn correction(&self, inputs: &Inputs<'_>) -> Correction {
         let mut is_measured = false;
-        let Compared { log_correction, doubt, unlike, kind } = self.compare(inputs, |_| is_measured = true);
+        let Compared { log_correction, doubt, unlike, is_rare, kind } =
+            self.compare(inputs, |_| is_measured = true);
         Correction {
             factor: libm::exp(log_correction),
             doubt,
             unlike,
+            is_rare,
             kind,
             confidence: kind.confidence(is_measured),
         }
@@ -237,23 +253,35 @@ impl Anchors {
         let mut log_correction = 0.0;
         let mut nearest = Closeness::Distant;
         let mut most_alike = 0.0_f64;
+        let mut surprise = 0.0;
+        let own_rare = if inputs.architecture.moe.is_some() { features.rare() } else { 0 };
+        let mut known_rare = 0;
         for run in self.of_shape(&features) {
             let common = run.features.covariance(&features, &self.covariance);
             let likeness = common / variance;
             log_correction += common * run.weight;
             let closeness = run.features.closeness(&features, likeness);
             nearest = nearest.min(closeness);
-            most_alike = most_alike.max(likeness);
+            if likeness > most_alike {
+                (most_alike, surprise) = (likeness, run.surprise);
+            }
+            if own_rare > 0 && closeness <= Closeness::Similar {
+                known_rare |= run.features.rare();
+            }
             see(FoundRun { run, likeness, closeness, is_same_gpu: run.features.gpu == features.gpu });
         }
+        let is_rare = own_rare & !known_rare > 0;
         let kind = match nearest {
-            _ if is_own => EvidenceKind::Modelled,
+            // A similar run without what is rarely measured tells little of a layout with it.
+            _ if is_own || is_rare => EvidenceKind::Modelled,
             Closeness::Same => EvidenceKind::Published,
             Closeness::OtherSettings | Closeness::Similar => EvidenceKind::Interpolated,
             Closeness::OtherSoftware | Closeness::Distant => EvidenceKind::Modelled,
         };
         let unlike = (1.0 - most_alike * most_alike).max(0.0);
-        Compared { log_correction, doubt: libm::fabs(log_correction) * libm::sqrt(unlike), unlike, kind }
+        // What contradicts the nearest run may cancel its part of the correction, but not the doubt about it.
+        let doubtful = libm::fabs(log_correction).max(most_alike * surprise);
+        Compared { log_correction, doubt: doubtful * libm::sqrt(unlike), unlike, is_rare, kind }
     }
 }
 
@@ -265,6 +293,8 @@ struct Compared {
     doubt: f64,
     /// See [`Evidence::unlike`].
     unlike: f64,
+    /// See [`Evidence::is_rare`].
+    is_rare: bool,
     kind: EvidenceKind,
 }
 

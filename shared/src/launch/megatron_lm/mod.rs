@@ -53,6 +53,7 @@ pub(super) fn launch(scenario: &Scenario, options: &LaunchOptions) -> Result<Lau
     let outputs = steps::outputs(&job);
     Ok(Launch {
         release: None,
+        fallback: None,
         runs: None,
         style: Style::MegatronLm,
         cluster_type: ClusterType::Slurm,

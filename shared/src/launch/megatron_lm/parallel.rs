@@ -3,7 +3,9 @@
 use super::job::MegatronJob;
 use crate::catalog::Catalog;
 use crate::field::Field;
-use crate::launch::chunks::{by_chunk, is_counted, is_even, prediction_warning};
+use crate::launch::chunks::{
+    MicrobatchGroups, by_chunk, group_warning, is_counted, is_even, prediction_warning,
+};
 use crate::launch::word::ShellWord;
 use crate::message;
 use crate::message::{Message, Setting};
@@ -82,28 +84,26 @@ fn whole_stages(job: &mut MegatronJob, even: bool) {
     }
 }
 
-/// Groups micro batches for interleaved chunks. No group can be smaller than the pipeline.
+/// Groups micro batches for interleaved chunks.
 fn interleaving(job: &mut MegatronJob) {
     let (layout, batch) = (&job.scenario.layout, &job.scenario.batch);
     let (pp, vp, ga) = (layout.pp(), layout.vp(), batch.ga());
-    if ga < pp {
-        let step = batch.gbs() / ga * pp;
-        let message = message![
-            Setting::new(Field::Gbs, batch.gbs()),
-            format!(" gives {ga} micro batches, too few for {vp} interleaved chunks on each of {pp} stages.")
-        ];
-        job.refuse(Problem::new(Field::Gbs, batch.gbs(), message).suggest([step]));
-    } else if !ga.is_multiple_of(pp) {
-        // The smallest group that leaves no remainder.
-        let group = (pp..=ga).find(|group| ga.is_multiple_of(*group)).unwrap_or(ga);
-        job.set("--microbatch-group-size-per-virtual-pipeline-stage", group);
-        job.warn(
-            format!(
-                "{ga} micro batches are not a multiple of PP {pp}. They run in groups of {group}, \
-                     which takes more memory."
-            ),
-            message!["Choose ", Field::Gbs, " for a multiple."],
-        );
+    match MicrobatchGroups::of(layout, batch) {
+        MicrobatchGroups::Usual => {}
+        MicrobatchGroups::Of(group) => job.set("--microbatch-group-size-per-virtual-pipeline-stage", group),
+        MicrobatchGroups::Impossible => {
+            let step = batch.gbs() / ga * pp;
+            let message = message![
+                Setting::new(Field::Gbs, batch.gbs()),
+                format!(
+                    " gives {ga} micro batches, too few for {vp} interleaved chunks on each of {pp} stages."
+                )
+            ];
+            job.refuse(Problem::new(Field::Gbs, batch.gbs(), message).suggest([step]));
+        }
+    }
+    if let Some((text, fix)) = group_warning(job.scenario) {
+        job.warn(text, fix);
     }
     if !job.scenario.options.overlap && pp > 2 {
         job.flag("--no-overlap-p2p-communication");

@@ -3,7 +3,7 @@
 
 use super::{Invocation, given_or_needed};
 use crate::field::Field;
-use crate::launch::chunks::prediction_warning;
+use crate::launch::chunks::{group_warning, prediction_warning};
 use crate::launch::facts::is_flag;
 use crate::launch::plan::LaunchPlan;
 use crate::launch::word::ShellWord;
@@ -43,8 +43,8 @@ pub(in crate::launch) fn apply(plan: &mut LaunchPlan) -> Invocation {
     command.extend(SRUN.map(|argument| ShellWord::of(format!("--srun-arg={argument}"))));
     environment::activate(plan);
     environment::layout(plan);
-    environment::schedule(plan);
-    if let Some((text, fix)) = prediction_warning(&plan.scenario.layout, &plan.scenario.architecture) {
+    let predictions = prediction_warning(&plan.scenario.layout, &plan.scenario.architecture);
+    for (text, fix) in predictions.into_iter().chain(group_warning(plan.scenario)) {
         plan.warn(text, fix);
     }
     slurm::apply(plan);

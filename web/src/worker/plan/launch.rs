@@ -6,7 +6,7 @@ use trainplan_shared::catalog::Release;
 use trainplan_shared::field::Field;
 use trainplan_shared::launch::{
     BridgeCommand, Instruction, Launch, LaunchComparability, LaunchOptions, LaunchWarning, Style,
-    launch as release,
+    launch as release, launch_or_fall_back,
 };
 use trainplan_shared::link;
 use trainplan_shared::message::Front;
@@ -40,19 +40,12 @@ fn values_that_launch(spec: &Spec, scenario: &Scenario, field: Field, values: &[
     values.iter().filter(launches).map(|value| (*value).to_string()).collect()
 }
 
+/// Returns the launch of a scenario, with the problems that prevent one, or one with a release.
 fn launched(spec: &Spec, scenario: &Scenario) -> (Vec<Problem>, Option<Launch>) {
-    let options = match LaunchOptions::from_spec(spec) {
-        Ok(options) => options,
-        Err(problems) => return (problems, None),
-    };
-    let nobody_chose = options.style.is_none() && options.release.is_none();
-    match release(scenario, &options) {
-        Ok(launch) => (Vec::new(), Some(launch)),
-        Err(problems) if nobody_chose && problems.iter().all(|problem| problem.field.is_of_scenario()) => {
-            match release(scenario, &LaunchOptions { style: Some(Style::MegatronLm), ..options }) {
-                Ok(launch) => (problems, Some(launch)),
-                Err(own) => (problems.into_iter().chain(own).collect(), None),
-            }
+    match LaunchOptions::from_spec(spec).and_then(|options| launch_or_fall_back(scenario, &options)) {
+        Ok(mut launch) => {
+            let fallback = launch.fallback.take();
+            (fallback.map(|fallback| fallback.problems).unwrap_or_default(), Some(launch))
         }
         Err(problems) => (problems, None),
     }

@@ -1,0 +1,23 @@
+//! Why a script runs Megatron-LM directly, although nobody chose that.
+
+use super::offers;
+use crate::problem::Problem;
+use crate::releases::Release;
+use crate::scenario::Scenario;
+use serde::Serialize;
+
+/// Why no release launches a scenario, so that its script runs Megatron-LM directly.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Fallback {
+    /// The release that would launch such a scenario; `None` if none has a recipe for its model, GPU type and precision.
+    pub release: Option<Release>,
+    /// What prevents a launch with a release, with values that one launches.
+    pub problems: Vec<Problem>,
+}
+
+impl Fallback {
+    /// Returns the fallback of a scenario that no release launches because of these problems.
+    pub(super) fn of(scenario: &Scenario, problems: Vec<Problem>) -> Fallback {
+        Fallback { release: offers::nearest_release(scenario), problems }
+    }
+}

@@ -1,0 +1,407 @@
+//! Why a run is slower than predicted: what could explain the difference by itself.
+//!
+//! A log has the time of a step but not that of its parts. So each cause is a question to the model of the step: how much
+//! slower would this part have to be, if everything else were as predicted? An answer is listed if it is plausible.
+
+use crate::choices::choices;
+use crate::cluster_factors::{ClusterFactor, ClusterFactors};
+use crate::estimate::{Breakdown, Constants, Inputs, Interval, StepPart};
+use crate::options::TrainingOptions;
+use crate::scenario::Scenario;
+use crate::units::{longer, readable};
+use serde::{Deserialize, Serialize};
+
+/// By how much longer than predicted a step must take to be explained, as a fraction. The interval of a measured recipe is
+/// narrower than this, and a healthy run may be as slow.
+const MARGIN: f64 = 0.05;
+
+/// The most causes that are listed.
+const MOST_CAUSES: usize = 4;
+
+/// Halvings of the range in which a factor is sought: enough for nine digits.
+const HALVINGS: u32 = 32;
+
+/// A step that took longer than predicted, by a clear margin.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct Slowdown {
+    /// The seconds that a step took: the mean of the scored steps, their median, or that of the log's second half, whichever is
+    /// smallest.
+    pub step_time_s: f64,
+    /// By how many seconds that is longer than predicted.
+    pub excess_s: f64,
+    /// The upper end of the prediction's 80 % interval, in seconds.
+    pub high_s: f64,
+    /// What could explain it, each cause by itself, the smallest change first; empty if no single cause could.
+    pub causes: Vec<SlowCause>,
+}
+
+/// A change of the predicted step that would make it as long as the measured one.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct SlowCause {
+    /// What would have to be slower.
+    pub kind: SlowCauseKind,
+    /// How many times as slow as predicted it would have to be; null for `no_overlap`, which has no degree.
+    pub factor: Option<f64>,
+    /// The seconds that this would add to a step.
+    pub added_s: f64,
+}
+
+choices! {
+    /// What could make a step longer than predicted.
+    #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+    SlowCauseKind {
+        /// Communication does not overlap with computation.
+        NoOverlap "no_overlap",
+        /// All GPUs compute more slowly, or the slowest one, for which the others wait.
+        Compute "compute",
+        /// The network between nodes has less bandwidth.
+        Network "network",
+        /// Exposed communication of tensor parallelism.
+        TensorParallel "tensor_parallel",
+        /// Exposed communication of context parallelism.
+        ContextParallel "context_parallel",
+        /// Exposed all-to-all exchange between experts.
+        ExpertParallel "expert_parallel",
+        /// Exposed transfers between pipeline stages.
+        PipelineParallel "pipeline_parallel",
+        /// Exposed communication of gradients and weights.
+        DataParallel "data_parallel",
+        /// The pipeline bubble.
+        Bubble "bubble",
+        /// The host launches kernels more slowly.
+        Host "host",
+        /// The optimizer step.
+        Optimizer "optimizer",
+    }
+}
+
+impl SlowCauseKind {
+    /// Returns the parts of the predicted step that would be slower; none where the model itself says what changes.
+    const fn parts(self) -> &'static [StepPart] {
+        match self {
+            Self::NoOverlap | Self::Network | Self::Host => &[],
+            // While the pipeline fills and drains, GPUs wait for others that compute.
+            Self::Compute => {
+                &[StepPart::Matmul, StepPart::Attention, StepPart::MemoryBound, StepPart::Bubble]
+            }
+            Self::TensorParallel => &[StepPart::TensorParallel],
+            Self::ContextParallel => &[StepPart::ContextParallel],
+            Self::ExpertParallel => &[StepPart::ExpertParallel],
+            Self::PipelineParallel => &[StepPart::PipelineParallel],
+            Self::DataParallel => &[StepPart::DataParallel],
+            Self::Bubble => &[StepPart::Bubble],
+            Self::Optimizer => &[StepPart::Optimizer],
+        }
+    }
+
+    /// Returns the largest plausible factor.
+    const fn most(self) -> f64 {
+        match self {
+            // A GPU with the lowest clocks of its power limit still runs at about half its speed.
+            Self::Compute => 2.5,
+            Self::Bubble => 3.0,
+            Self::Host => 4.0,
+            _ => 10.0,
+        }
+    }
+}
+
+impl Slowdown {
+    /// Returns what could explain that a step of a scenario took `step_time_s`; none if that is not clearly longer than predicted.
+    pub(super) fn of(scenario: &Scenario, predicted: Interval, step_time_s: f64) -> Option<Self> {
+        let limit = predicted.high.max(predicted.mid * (1.0 + MARGIN));
+        (predicted.mid > 0.0 && step_time_s.is_finite() && step_time_s > limit).then_some(())?;
+        let step = StepModel::new(scenario, predicted);
+        let cause = |kind| step.cause(kind, step_time_s);
+        let mut causes: Vec<SlowCause> = SlowCauseKind::ALL.into_iter().filter_map(cause).collect();
+        let change = |cause: &SlowCause| cause.factor.unwrap_or(1.0);
+        causes.sort_by(|one, other| change(one).total_cmp(&change(other)));
+        causes.truncate(MOST_CAUSES);
+        Some(Self { step_time_s, excess_s: step_time_s - predicted.mid, high_s: predicted.high, causes })
+    }
+
+    /// Returns the slowdown and its possible causes in a few sentences.
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        let seconds = |seconds: f64| format!("{} s", readable(seconds));
+        let causes: Vec<String> = self.causes.iter().map(SlowCause::text).collect();
+        let causes = match causes.as_slice() {
+            [] => "No single part of the predicted step explains this. Check that the recipe is right, and look for \
+                   time outside of the model: data loading, logging, other jobs on the nodes."
+                .to_owned(),
+            [one] => format!("This would explain it: {one}."),
+            several => format!("Each of these alone would explain it: {}.", several.join("; ")),
+        };
+        format!(
+            "A step took {}, {} longer than predicted ({}, 80 % range up to {}). {causes}",
+            seconds(self.step_time_s),
+            seconds(self.excess_s),
+            seconds(self.step_time_s - self.excess_s),
+            seconds(self.high_s)
+        )
+    }
+}
+
+impl SlowCause {
+    /// Returns the cause as a part of a sentence.
+    fn text(&self) -> String {
+        let factor = self.factor.unwrap_or(1.0);
+        let percent = format!("{:.0} %", 100.0 / factor);
+        let longer = longer(factor, "predicted");
+        match self.kind {
+            SlowCauseKind::NoOverlap => {
+                format!("communication that doesn't overlap with computation (+{} s)", readable(self.added_s))
+            }
+            SlowCauseKind::Compute => format!(
+                "computation at {percent} of the predicted speed, on all GPUs or the slowest (clocks, power limit)"
+            ),
+            SlowCauseKind::Network => {
+                format!("the network between nodes at {percent} of the predicted bandwidth")
+            }
+            SlowCauseKind::TensorParallel => format!("exposed tensor-parallel communication {longer}"),
+            SlowCauseKind::ContextParallel => format!("exposed context-parallel communication {longer}"),
+            SlowCauseKind::ExpertParallel => {
+                format!("exposed expert all-to-all {longer} (uneven routing, network)")
+            }
+            SlowCauseKind::PipelineParallel => format!("exposed pipeline transfers {longer}"),
+            SlowCauseKind::DataParallel => format!("exposed data-parallel communication {longer}"),
+            SlowCauseKind::Bubble => format!("a pipeline bubble {longer} (uneven stages)"),
+            SlowCauseKind::Host => {
+                format!("kernel launches on the host {longer} (CPU, process binding, no CUDA graphs)")
+            }
+            SlowCauseKind::Optimizer => format!("an optimizer step {longer}"),
+        }
+    }
+}
+
+/// The model of a scenario's step, scaled to its prediction.
+struct StepModel<'a> {
+    scenario: &'a Scenario,
+    predicted: Interval,
+    /// The parts of the predicted step.
+    parts: Breakdown,
+    /// Predicted over modelled seconds.
+    scale: f64,
+}
+
+impl<'a> StepModel<'a> {
+    fn new(scenario: &'a Scenario, predicted: Interval) -> Self {
+        let modelled = Breakdown::of(&scenario.inputs(), Constants::embedded());
+        let scale = predicted.mid / modelled.step_time_s();
+        Self { scenario, predicted, parts: modelled.scaled(scale), scale }
+    }
+
+    /// Returns how slow one thing would have to be for the step to take `step_time_s`; none if that is not plausible.
+    fn cause(&self, kind: SlowCauseKind, step_time_s: f64) -> Option<SlowCause> {
+        let excess_s = step_time_s - self.predicted.mid;
+        let (factor, added_s) = match kind {
+            SlowCauseKind::NoOverlap => (None, self.without_overlap_s(step_time_s)?),
+            SlowCauseKind::Network => {
+                (self.factor(ClusterFactor::Network, kind.most(), step_time_s), excess_s)
+            }
+            SlowCauseKind::Host => (self.factor(ClusterFactor::Host, kind.most(), step_time_s), excess_s),
+            _ => (Some(1.0 + excess_s / self.part_s(kind)), excess_s),
+        };
+        let is_plausible = match factor {
+            None => kind == SlowCauseKind::NoOverlap,
+            Some(factor) => factor <= kind.most(),
+        };
+        is_plausible.then_some(SlowCause { kind, factor, added_s })
+    }
+
+    /// Returns the predicted seconds of the parts that a cause makes slower, with the wait for the slowest GPU, which is a share of
+    /// the other parts.
+    fn part_s(&self, kind: SlowCauseKind) -> f64 {
+        let own = self.parts.parts().into_iter().filter(|(part, _)| kind.parts().contains(part));
+        let step_s = self.parts.step_time_s();
+        own.map(|(_, seconds)| seconds).sum::<f64>() * step_s / (step_s - self.parts.straggling)
+    }
+
+    /// Returns the predicted seconds of the step with other options.
+    fn step_s(&self, options: &TrainingOptions) -> f64 {
+        let inputs = Inputs { options, ..self.scenario.inputs() };
+        self.scale * Breakdown::of(&inputs, Constants::embedded()).step_time_s()
+    }
+
+    /// Returns the seconds that the step takes longer without overlap; none if the step of `step_time_s` is not in the interval of
+    /// that prediction.
+    fn without_overlap_s(&self, step_time_s: f64) -> Option<f64> {
+        let options = self.scenario.options;
+        let without_s =
+            options.overlap.then(|| self.step_s(&TrainingOptions { overlap: false, ..options }))?;
+        let Interval { low, high, .. } = self.predicted.times(without_s / self.predicted.mid);
+        (low..=high).contains(&step_time_s).then_some(without_s - self.predicted.mid)
+    }
+
+    /// Returns how many times as slow, at most `most`, something of the cluster is if the step takes `step_time_s`.
+    fn factor(&self, factor: ClusterFactor, most: f64, step_time_s: f64) -> Option<f64> {
+        let options = self.scenario.options;
+        let step_s = |times: f64| {
+            let cluster = slower(options.cluster, factor, times);
+            self.step_s(&TrainingOptions { cluster, ..options })
+        };
+        if step_s(most) < step_time_s {
+            return None;
+        }
+        let (mut low, mut high) = (1.0, most);
+        for _ in 0..HALVINGS {
+            let middle = (low + high) / 2.0;
+            match step_s(middle) < step_time_s {
+                true => low = middle,
+                false => high = middle,
+            }
+        }
+        Some(high)
+    }
+}
+
+/// Returns the factors of a cluster that is so many times as slow in one of them.
+fn slower(cluster: ClusterFactors, slow: ClusterFactor, times: f64) -> ClusterFactors {
+    // The factor of the network is on its bandwidth, that of the host on its time.
+    let times = if slow == ClusterFactor::Network { 1.0 / times } else { times };
+    let factor =
+        |factor: ClusterFactor| if factor == slow { cluster.of(factor) * times } else { cluster.of(factor) };
+    ClusterFactors::new(ClusterFactor::ALL.map(factor))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Intake, Report, View};
+    use super::*;
+    use crate::catalog::Catalog;
+    use crate::estimate::Estimate;
+    use crate::field::Field;
+    use crate::spec::Spec;
+
+    fn scenarios() -> impl Iterator<Item = Scenario> {
+        let recipes = Catalog::embedded().recipes().iter();
+        recipes
+            .filter_map(|recipe| Spec::default().with(Field::Recipe, recipe.id.to_string()).scenario().ok())
+    }
+
+    #[test]
+    fn every_cause_makes_the_predicted_step_as_long_as_the_measured_one() {
+        let mut kinds = std::collections::BTreeSet::new();
+        for scenario in scenarios() {
+            let predicted = Estimate::of(&scenario).step_time_s;
+            let step_time_s = 1.3 * predicted.high;
+            let slowdown = Slowdown::of(&scenario, predicted, step_time_s).unwrap();
+            assert!(slowdown.causes.len() <= MOST_CAUSES);
+            let factors: Vec<f64> = slowdown.causes.iter().map(|cause| cause.factor.unwrap_or(1.0)).collect();
+            assert!(factors.is_sorted(), "{slowdown:?}");
+            let step = StepModel::new(&scenario, predicted);
+            for SlowCause { kind, factor, added_s } in slowdown.causes {
+                kinds.insert(kind);
+                let factor = factor.unwrap_or(1.0);
+                assert!((1.0..=kind.most()).contains(&factor), "{kind}: {factor}");
+                let of_cluster = match kind {
+                    SlowCauseKind::NoOverlap => continue,
+                    SlowCauseKind::Network => Some(ClusterFactor::Network),
+                    SlowCauseKind::Host => Some(ClusterFactor::Host),
+                    _ => None,
+                };
+                let options = scenario.options;
+                let with_cause = match of_cluster {
+                    Some(slow) => {
+                        let cluster = slower(options.cluster, slow, factor);
+                        step.step_s(&TrainingOptions { cluster, ..options })
+                    }
+                    None => predicted.mid + (factor - 1.0) * step.part_s(kind),
+                };
+                assert!(
+                    (with_cause / step_time_s - 1.0).abs() < 1e-6,
+                    "{kind}: {with_cause} of {step_time_s}"
+                );
+                assert!((predicted.mid + added_s - step_time_s).abs() < 1e-6 * step_time_s, "{kind}");
+            }
+        }
+        assert!(kinds.contains(&SlowCauseKind::Compute) && kinds.len() > 2, "{kinds:?}");
+    }
+
+    #[test]
+    fn a_step_that_takes_as_long_as_without_overlap_names_that_first() {
+        let mut named = 0;
+        for scenario in scenarios().filter(|scenario| scenario.options.overlap) {
+            let predicted = Estimate::of(&scenario).step_time_s;
+            let without = TrainingOptions { overlap: false, ..scenario.options };
+            let step_time_s = StepModel::new(&scenario, predicted).step_s(&without);
+            let Some(slowdown) = Slowdown::of(&scenario, predicted, step_time_s) else { continue };
+            assert_eq!(slowdown.causes[0].kind, SlowCauseKind::NoOverlap, "{slowdown:?}");
+            assert!((slowdown.causes[0].added_s - slowdown.excess_s).abs() < 1e-9 * step_time_s);
+            named += 1;
+        }
+        assert!(named > 0);
+    }
+
+    #[test]
+    fn only_a_step_clearly_above_the_prediction_is_slow() {
+        let scenario =
+            Spec::default().with(Field::Recipe, "llama3.1-8b/h100/fp8/8@25.04").scenario().unwrap();
+        let of =
+            |low, high, step_time_s| Slowdown::of(&scenario, Interval { low, mid: 10.0, high }, step_time_s);
+        assert_eq!(of(9.7, 10.3, 10.4), None, "within the margin");
+        assert_eq!(of(8.0, 12.0, 11.9), None, "within the interval");
+        assert_eq!(of(9.7, 10.3, f64::INFINITY), None);
+        assert_eq!(of(9.7, 10.3, f64::NAN), None);
+        let slow = of(9.7, 10.3, 12.0).unwrap();
+        assert_eq!((slow.step_time_s, slow.excess_s, slow.high_s), (12.0, 2.0, 10.3));
+        assert!(of(9.7, 10.3, 1e6).unwrap().causes.is_empty(), "nothing is that slow");
+    }
+
+    #[test]
+    fn the_sentence_has_the_numbers_and_every_cause() {
+        let cause = |kind, factor, added_s| SlowCause { kind, factor, added_s };
+        let mut slow = Slowdown {
+            step_time_s: 9.1,
+            excess_s: 1.9,
+            high_s: 7.6,
+            causes: vec![
+                cause(SlowCauseKind::NoOverlap, None, 1.8),
+                cause(SlowCauseKind::Compute, Some(1.41), 1.9),
+                cause(SlowCauseKind::ExpertParallel, Some(3.14), 1.9),
+            ],
+        };
+        assert_eq!(
+            slow.sentence(),
+            "A step took 9.10 s, 1.90 s longer than predicted (7.20 s, 80 % range up to 7.60 s). Each of these alone would \
+             explain it: communication that doesn't overlap with computation (+1.80 s); computation at 71 % of the predicted \
+             speed, on all GPUs or the slowest (clocks, power limit); exposed expert all-to-all 3.1 times as long as predicted \
+             (uneven routing, network)."
+        );
+        slow.causes.truncate(1);
+        assert!(slow.sentence().contains("This would explain it: communication"), "{}", slow.sentence());
+        slow.causes.clear();
+        assert!(slow.sentence().contains("No single part of the predicted step"), "{}", slow.sentence());
+    }
+
+    #[test]
+    fn a_log_of_a_known_recipe_has_a_prediction_and_a_slow_one_its_causes() {
+        let report = |name: &str, seconds: fn(u32) -> f64, window: &str| {
+            let mut intake = Intake::new(name, &Spec::default());
+            for step in 0..50 {
+                let seconds = seconds(step);
+                let line =
+                    format!("Training epoch 0, iteration {step}/49 | train_step_timing in s: {seconds} |\n");
+                intake.feed(line.as_bytes());
+            }
+            Report::of(&intake.finish(), &View { window: window.parse().ok(), ..View::default() })
+        };
+        let known = "log-acct.pretrain_llama3.1_8b_fp8_8_1_0.out";
+        let healthy = report(known, |_| 9.4, "last");
+        assert!(healthy.prediction.is_some_and(|prediction| prediction.error.is_some()));
+        assert_eq!((healthy.plan, healthy.slowdown), (None, None));
+        let slow = report(known, |_| 13.0, "last");
+        assert_eq!(slow.prediction.map(|prediction| prediction.within), Some(Some(false)));
+        let causes = slow.slowdown.unwrap().causes;
+        assert!(causes.iter().any(|cause| cause.kind == SlowCauseKind::Compute), "{causes:?}");
+        // A few slow steps, which other notes name, don't make the whole step suspicious.
+        let uneven = report(known, |step| if step == 40 { 90.0 } else { 9.4 }, "35-44");
+        assert_eq!((uneven.prediction.map(|one| one.within), uneven.slowdown), (Some(Some(false)), None));
+        let last = report(known, |step| if step == 49 { 13.0 } else { 9.4 }, "last");
+        assert_eq!((last.prediction.map(|one| one.within), last.slowdown), (Some(Some(false)), None));
+        let unknown = report("train.log", |_| 13.0, "last");
+        assert_eq!((unknown.prediction, unknown.slowdown), (None, None));
+    }
+}
