@@ -110,7 +110,7 @@ pub fn significant(value: f64, digits: usize) -> String {
     if value == 0.0 || !value.is_finite() {
         return format!("{value}");
     }
-    let magnitude = libm::floor(libm::log10(value.abs())) as i32;
+    let magnitude = libm::log10(value.abs()).floor() as i32;
     if !(-5..9).contains(&magnitude) {
         let text = format!("{value:.*e}", digits.saturating_sub(1));
         return match text.split_once('e') {
@@ -130,10 +130,10 @@ pub fn significant(value: f64, digits: usize) -> String {
 
 /// Returns a positive number rounded up to `digits` significant digits: 3.95 as 4 with two of them.
 pub fn significant_up(value: f64, digits: i32) -> f64 {
-    let exponent = digits - 1 - libm::floor(libm::log10(value)) as i32;
+    let exponent = digits - 1 - libm::log10(value).floor() as i32;
     // A power of ten is exact only if it is at least one.
     let scale = libm::pow(10.0, f64::from(exponent.abs()));
-    if exponent < 0 { libm::ceil(value / scale) * scale } else { libm::ceil(value * scale) / scale }
+    if exponent < 0 { (value / scale).ceil() * scale } else { (value * scale).ceil() / scale }
 }
 
 /// Returns a number for people to read: always three significant digits, so that a value and its interval have

@@ -40,7 +40,7 @@ pub fn points<'a>(rows: impl Iterator<Item = &'a Measurement>) -> Vec<FitPoint<'
         .iter()
         .map(|(row, step_time_s, group)| {
             let alike = usable.iter().filter(|(.., other)| other == group).count();
-            FitPoint { row, step_time_s: *step_time_s, weight: 1.0 / libm::sqrt(alike as f64) }
+            FitPoint { row, step_time_s: *step_time_s, weight: 1.0 / (alike as f64).sqrt() }
         })
         .collect()
 }
@@ -207,7 +207,7 @@ impl<M: FittedModel> LeastSquares<M> {
         let spread = |(place, prior): (usize, &LogPrior)| {
             let mut unit = vec![0.0; x.len()];
             unit[place] = 1.0;
-            solve(&matrix, &unit, 0.0).map_or(prior.spread, |column| libm::sqrt(column[place]))
+            solve(&matrix, &unit, 0.0).map_or(prior.spread, |column| column[place].sqrt())
         };
         self.priors.iter().enumerate().map(spread).collect()
     }
@@ -295,7 +295,7 @@ fn solve(matrix: &[Vec<f64>], right: &[f64], damping: f64) -> Option<Vec<f64>> {
                 if sum <= 0.0 {
                     return None;
                 }
-                lower[i][i] = libm::sqrt(sum);
+                lower[i][i] = sum.sqrt();
             } else {
                 lower[i][j] = sum / lower[j][j];
             }

@@ -120,7 +120,7 @@ impl<'a> Calibrator<'a> {
             }
             // Hundreds of held-out rows tell how far predictions near measured runs of dense models are off.
             if let Some(error) = errors.get(&point.row.id).filter(|_| is_routed(point.row)) {
-                residual.surprise = libm::fabs(libm::log(1.0 + error.mapping));
+                residual.surprise = libm::log(1.0 + error.mapping).abs();
             }
             residual.log_ratio = five(residual.log_ratio).parse().unwrap_or(residual.log_ratio);
         }
@@ -308,7 +308,7 @@ fn class_of(one: &HeldOutRow<'_>) -> Option<IntervalClass> {
 fn without_doubt(one: &HeldOutRow<'_>, per_doubt: f64) -> f64 {
     let error = libm::log(one.step_time_s / one.corrected_s);
     let explained = per_doubt * one.doubt;
-    libm::exp(libm::copysign(libm::sqrt((error * error - explained * explained).max(0.0)), error))
+    libm::exp(libm::copysign(((error * error - explained * explained).max(0.0)).sqrt(), error))
 }
 
 /// Returns the ratio of measured to predicted step time, as far as neither the doubt about the correction nor the distance of an
@@ -321,7 +321,7 @@ fn unexplained(one: &HeldOutRow<'_>, per_doubt: f64, extrapolated: Option<(&Fitt
     // The rest of the interval is that of measured layouts, and none of it is left for the most distant ones.
     let share = distant_share(one.unlike, growth).min(MOST_DISTANT);
     let rest = (error * error - end * end * share).max(0.0) / (1.0 - share);
-    libm::exp(libm::copysign(libm::sqrt(rest), error))
+    libm::exp(libm::copysign(rest.sqrt(), error))
 }
 
 /// A share below 1, so that the rest of an error can be divided by what is left.

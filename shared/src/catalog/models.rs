@@ -85,8 +85,8 @@ impl Model {
         match *architecture == self.architecture {
             true => ParameterCounts {
                 // Whole numbers, which the factor would miss by a rounding error.
-                total: libm::round(self.params_b * 1e9),
-                active: libm::round(self.active_b * 1e9),
+                total: (self.params_b * 1e9).round(),
+                active: (self.active_b * 1e9).round(),
             },
             false => {
                 ParameterCounts { total: architecture.parameters(), active: architecture.active_parameters() }

@@ -255,7 +255,7 @@ struct Ends {
 impl Ends {
     /// Returns the ends, moved away from the prediction by an independent error of `log`, a logarithm.
     fn with_doubt(self, log: f64) -> Ends {
-        let side = |end: f64| libm::sqrt(libm::pow(libm::log(end).max(0.0), 2.0) + log * log);
+        let side = |end: f64| (libm::pow(libm::log(end).max(0.0), 2.0) + log * log).sqrt();
         Ends { low: libm::exp(-side(1.0 / self.low)), high: libm::exp(side(self.high)) }
     }
 
@@ -263,7 +263,7 @@ impl Ends {
     fn towards(self, wider: Ends, share: f64) -> Ends {
         let side = |own: f64, wide: f64| {
             let (own, wide) = (libm::log(own).max(0.0), libm::log(wide).max(0.0));
-            libm::sqrt(own * own + (wide * wide - own * own).max(0.0) * share)
+            (own * own + (wide * wide - own * own).max(0.0) * share).sqrt()
         };
         let low = side(1.0 / self.low, 1.0 / wider.low);
         Ends { low: libm::exp(-low), high: libm::exp(side(self.high, wider.high)) }
@@ -282,7 +282,7 @@ impl Ends {
                 log * log
             };
             let more = wider.iter().map(|ends| (square(ends) - square(&usual)).max(0.0)).sum::<f64>();
-            libm::sqrt(square(&self) + more)
+            (square(&self) + more).sqrt()
         };
         Ends { low: libm::exp(-side(|ends| 1.0 / ends.low)), high: libm::exp(side(|ends| ends.high)) }
     }

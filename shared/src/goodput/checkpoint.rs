@@ -9,7 +9,7 @@ const LARGEST_EXPONENT: f64 = 700.0;
 /// Returns Young's interval between saves, in seconds: √(2δM) (Young 1974, doi:10.1145/361147.361115). It is infinite
 /// without failures and 0 if saves take no time.
 pub fn young_interval_s(save_s: f64, mtbf_s: f64) -> f64 {
-    if save_s <= 0.0 { 0.0 } else { libm::sqrt(2.0 * save_s) * libm::sqrt(mtbf_s) }
+    if save_s <= 0.0 { 0.0 } else { (2.0 * save_s).sqrt() * mtbf_s.sqrt() }
 }
 
 /// Returns Daly's interval between saves, in seconds: √(2δM)·(1 + ⅓√(δ/2M) + δ/18M) − δ, or M if δ ≥ 2M
@@ -22,7 +22,7 @@ pub fn daly_interval_s(save_s: f64, mtbf_s: f64) -> f64 {
         return mtbf_s;
     }
     let ratio = save_s / (2.0 * mtbf_s);
-    young_interval_s(save_s, mtbf_s) * (1.0 + libm::sqrt(ratio) / 3.0 + ratio / 9.0) - save_s
+    young_interval_s(save_s, mtbf_s) * (1.0 + ratio.sqrt() / 3.0 + ratio / 9.0) - save_s
 }
 
 /// Returns the share of the time that trains, τ/E, with E = M·e^(R/M)·(e^((τ+δ)/M) − 1) (Daly 2006, eq. 20). It lies

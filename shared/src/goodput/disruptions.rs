@@ -90,7 +90,7 @@ impl Default for Disruptions {
 impl Disruptions {
     /// Returns the number of spare nodes for a number of nodes, rounded: a job on less than 10 nodes has none at 5 %.
     pub fn spare_nodes(&self, nodes: u32) -> u32 {
-        libm::round(f64::from(nodes) * self.spare_share) as u32
+        (f64::from(nodes) * self.spare_share).round() as u32
     }
 }
 

@@ -33,7 +33,7 @@ impl RunLoad {
     pub fn expected_days(&self, disruptions: &Disruptions) -> f64 {
         let ValueRange { low, high } = disruptions.failure_rate.per_gpu_hour();
         // Rates span a factor, so the geometric mean is their middle.
-        let failure_rate = FailureRate::Own(ValueRange::of(libm::sqrt(low * high)));
+        let failure_rate = FailureRate::Own(ValueRange::of((low * high).sqrt()));
         let mid = self.step_time_s.mid;
         let load = RunLoad { step_time_s: Interval { low: mid, mid, high: mid }, ..*self };
         RunTime::of(&load, &Disruptions { failure_rate, ..*disruptions }).high.days
@@ -252,7 +252,7 @@ impl RunCase {
         let mtbf_s = HOUR_S / (rate * f64::from(load.gpus));
         let days_undisturbed = step_time_s * load.steps / DAY_S;
         // At least one step, at most the run.
-        let steps = libm::round(daly_interval_s(save_s, mtbf_s) / step_time_s);
+        let steps = (daly_interval_s(save_s, mtbf_s) / step_time_s).round();
         let save_interval_s = steps.min(load.steps).max(1.0) * step_time_s;
         let checkpoint_goodput = checkpoint_goodput(save_interval_s, save_s, recovery_s, mtbf_s);
         let goodput = checkpoint_goodput / (1.0 + overhead);

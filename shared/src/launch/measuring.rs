@@ -52,7 +52,7 @@ pub(super) fn short_limit(
     source: &str,
 ) -> Option<(String, Message)> {
     let needed = f64::from(steps) * step_time_s;
-    let minutes = libm::ceil(needed / 60.0);
+    let minutes = (needed / 60.0).ceil();
     (needed > f64::from(limit.seconds())).then(|| {
         let text = format!(
             "At the {source} step time, {steps} steps take {minutes} minutes, longer than the time limit of {limit}."

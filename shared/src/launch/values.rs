@@ -56,7 +56,7 @@ impl TimeLimit {
     /// Returns a limit of at least that many seconds, in whole multiples of five minutes, and of at most 9,999 days.
     pub fn covering(seconds: f64) -> TimeLimit {
         const ROUNDED: f64 = 300.0;
-        let seconds = (libm::ceil(seconds / ROUNDED) * ROUNDED).clamp(ROUNDED, 9_999.0 * 86_400.0);
+        let seconds = ((seconds / ROUNDED).ceil() * ROUNDED).clamp(ROUNDED, 9_999.0 * 86_400.0);
         TimeLimit { seconds: seconds as u32 }
     }
 

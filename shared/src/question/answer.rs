@@ -264,7 +264,7 @@ fn published(
             && recipe.id.dtype.width() == dtype.width()
             && recipe.layers == space.architecture.layers
     });
-    let distance = |recipe: &Recipe| libm::fabs(libm::log2(f64::from(recipe.id.gpus) / f64::from(gpus)));
+    let distance = |recipe: &Recipe| libm::log2(f64::from(recipe.id.gpus) / f64::from(gpus)).abs();
     let recipes: Vec<&'static Recipe> = recipes.collect();
     // The newest of the nearest, in the very precision if there is one.
     let is_other = |recipe: &Recipe| recipe.id.dtype != dtype;

@@ -87,7 +87,7 @@ impl GlobalBatches {
             Freedom::Fixed => Vec::new(),
             Freedom::Assumed if odd == 1 => Vec::new(),
             Freedom::Assumed => {
-                let is_near = |size: &u32| libm::fabs(f64::from(*size) / near - 1.0) <= MOST_CHANGE;
+                let is_near = |size: &u32| (f64::from(*size) / near - 1.0).abs() <= MOST_CHANGE;
                 let units = unit(LARGEST_UNIT).into_iter().chain([gpus]);
                 units.flat_map(around).filter(is_near).collect()
             }

@@ -29,7 +29,7 @@ pub fn in_time_of_ten(days: Interval, limit: f64) -> u32 {
     if share.is_nan() {
         return 10 * u32::from(limit >= days.mid);
     }
-    let of_ten = libm::round(share * 10.0) as u32;
+    let of_ten = (share * 10.0).round() as u32;
     // Nine is what is asked for, so it is not said of less.
     if limit < days.high { of_ten.min(8) } else { of_ten }
 }

@@ -36,8 +36,8 @@ impl Question {
             ]));
         }
         let most = self.offers.iter().filter_map(|offer| self.most_tokens_of(offer)).fold(0.0, f64::max);
-        let step = libm::pow(10.0, libm::floor(libm::log10(most))) / DIGITS * 10.0;
-        let tokens = libm::floor(most / step) * step;
+        let step = libm::pow(10.0, libm::log10(most).floor()) / DIGITS * 10.0;
+        let tokens = (most / step).floor() * step;
         // It is not a number if no plan is within the limits.
         if tokens.is_nan() || tokens < 1.0 {
             return Err(refuse(message![

@@ -49,7 +49,7 @@ impl PlannedRun {
             gpus,
             gpus_per_node: offer.gpu.gpus_per_node,
             step_time_s,
-            steps: libm::ceil(question.tokens / (gbs * f64::from(question.seq_len))),
+            steps: (question.tokens / (gbs * f64::from(question.seq_len))).ceil(),
             checkpoint_bytes: checkpoint_bytes(architecture.parameters()),
         };
         let settings = &question.settings;
@@ -70,7 +70,7 @@ impl PlannedRun {
             days_as_measured: None,
             time,
             // The geometric mean is the middle of a range that spans a factor.
-            expected_cost: cost.map(|cost| libm::sqrt(cost.total.low * cost.total.high)),
+            expected_cost: cost.map(|cost| (cost.total.low * cost.total.high).sqrt()),
             cost,
             energy: RunEnergy::of(&time, Power::of(gpu, settings.power), settings.electricity()),
         }

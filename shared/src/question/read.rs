@@ -324,12 +324,12 @@ impl TypedBatch {
 
     /// Returns whole sequences, no more than were typed.
     fn rounded_down(self) -> u32 {
-        (libm::floor(self.sequences / self.unit()) * self.unit()).max(1.0) as u32
+        ((self.sequences / self.unit()).floor() * self.unit()).max(1.0) as u32
     }
 
     /// Returns whole sequences, no fewer than were typed.
     fn rounded_up(self) -> u32 {
-        (libm::ceil(self.sequences / self.unit()) * self.unit()).max(1.0) as u32
+        ((self.sequences / self.unit()).ceil() * self.unit()).max(1.0) as u32
     }
 }
 
@@ -380,10 +380,10 @@ fn assumed_sequences(tokens: f64, seq_len: u32) -> u32 {
         return binary as u32;
     }
     let sequences = tokens / f64::from(seq_len);
-    let exponent = libm::round(libm::log2(sequences)).clamp(0.0, 31.0);
+    let exponent = libm::log2(sequences).round().clamp(0.0, 31.0);
     let power = f64::from(1_u32 << exponent as u32);
-    let near = libm::fabs(power / sequences - 1.0) <= 0.1;
-    (if near { power } else { libm::round(sequences) }).max(1.0) as u32
+    let near = (power / sequences - 1.0).abs() <= 0.1;
+    (if near { power } else { sequences.round() }).max(1.0) as u32
 }
 
 /// A row of `batch_sizes.csv`.

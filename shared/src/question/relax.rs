@@ -104,7 +104,7 @@ impl Question {
         let node = offer.gpu.gpus_per_node.max(1);
         let counts = GpuCounts::UpTo(MOST_SUGGESTED).of_nodes(node);
         let larger = counts.into_iter().filter(|gpus| f64::from(*gpus) >= least).take(MOST_TRIED);
-        let mut too_few = most_tried.max(libm::floor(least) as u32) / node;
+        let mut too_few = most_tried.max(least.floor() as u32) / node;
         let mut run = None;
         for gpus in larger {
             run = reaching(gpus);
@@ -171,8 +171,8 @@ impl Question {
         };
         let run = points.max_by(by_share)?;
         let tokens = self.tokens * self.share_of_tokens(run);
-        let step = libm::pow(10.0, libm::floor(libm::log10(tokens)) - 1.0);
-        let most = libm::floor(tokens / step);
+        let step = libm::pow(10.0, libm::log10(tokens).floor() - 1.0);
+        let most = (tokens / step).floor();
         // Restarts and the last step's rounding don't shrink with the tokens.
         [most, most - 1.0].into_iter().find_map(|steps| {
             let question = Question { tokens: steps * step, ..self.clone() };

@@ -1,22 +1,27 @@
 //! The choices that decide the costs of a micro batch, in the order of a lower bound of the step time.
 //!
-//! There are hundreds of thousands of them, and few work on a given number of GPUs. So they are computed in groups, when a
-//! number of GPUs first needs the group.
+//! There are hundreds of thousands of them, and a search needs few. So they are computed in groups, each when a search first reaches
+//! the group's own bound.
 
 use super::rules::tp_stays_in_domain;
 use super::space::{Dimensions, Pipeline, PipelineKind};
 use super::{Candidate, SearchSpace};
 use crate::batch::Batch;
 use crate::cluster_factors::ClusterFactor;
-use crate::estimate::{Anchors, Constants, Coordinate, Inputs, MicroBatchCosts, Nearness, SimilarRuns};
+use crate::estimate::{
+    Anchors, Constants, Coordinate, Inputs, LayoutIntervals, MicroBatchCosts, Nearness, SimilarRuns,
+};
 use crate::layout::Layout;
 use crate::options::{Recompute, TrainingOptions};
 use crate::precision::Dtype;
 use crate::sorting::{ascending, sorted};
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::rc::Rc;
+
+/// Less than rounding could add.
+const FLOOR: f64 = 1.0 - 1e-9;
 
 /// The choices that decide the costs of a micro batch.
 #[derive(Debug, Clone, Copy)]
@@ -32,27 +37,38 @@ pub(super) struct BlockChoice {
     pub(super) modelled_s: f64,
     /// The same, with the least correction by measurements and by the user's cluster.
     pub(super) least_s: f64,
-    /// The place in [`Blocks::nearness`] of how near its layouts are to measured runs in what its group and recomputation decide.
-    nearness: usize,
 }
 
-/// What all choices of a group have in common.
+/// What all choices of a group have in common: they differ in how experts are divided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct GroupKey {
+    dtype: Dtype,
+    recompute: Recompute,
     tp: u32,
     cp: u32,
     mbs: u32,
 }
 
+/// Choices with the same key.
+#[derive(Debug)]
+struct Group {
+    key: GroupKey,
+    /// At most [`BlockChoice::modelled_s`] of each choice.
+    modelled_s: f64,
+    /// At most [`BlockChoice::least_s`] of each choice.
+    least_s: f64,
+    /// How near its layouts are to measured runs in what they have in common.
+    nearness: Nearness,
+    /// Sorted by their bounds; computed when first needed.
+    choices: OnceCell<Vec<BlockChoice>>,
+}
+
 /// The block choices of a space, for any number of GPUs and any global batch.
 #[derive(Debug)]
 pub(super) struct Blocks {
-    /// Each sorted by its bound.
-    groups: RefCell<BTreeMap<GroupKey, Rc<[BlockChoice]>>>,
+    groups: RefCell<BTreeMap<GroupKey, Rc<Group>>>,
     /// The measured runs to which layouts of a precision can be similar.
     similar_runs: Vec<(Dtype, SimilarRuns<'static>)>,
-    /// Shared by many choices, which refer to it.
-    nearness: RefCell<Vec<Nearness>>,
 }
 
 impl Blocks {
@@ -73,7 +89,6 @@ impl Blocks {
         Blocks {
             groups: RefCell::default(),
             similar_runs: dimensions.dtypes.iter().filter_map(similar_runs).collect(),
-            nearness: RefCell::default(),
         }
     }
 
@@ -82,109 +97,137 @@ impl Blocks {
         self.similar_runs.iter().find(|(of, _)| *of == dtype).map(|(_, runs)| runs)
     }
 
-    /// Iterates over the choices that may work on a number of GPUs, that with the smallest bound first.
-    pub(super) fn on(&self, gpus: u32, space: &SearchSpace<'_>, dimensions: &Dimensions) -> Merged {
+    /// Returns the choices that may work on a number of GPUs.
+    pub(super) fn on<'b>(
+        &'b self,
+        gpus: u32,
+        space: &'b SearchSpace<'b>,
+        dimensions: &'b Dimensions,
+        intervals: LayoutIntervals,
+    ) -> ChoiceQueue<'b> {
         let mut known = self.groups.borrow_mut();
-        let mut merged = Merged::default();
-        for key in keys(gpus, space, dimensions) {
-            let group = known.entry(key).or_insert_with(|| self.group(key, space, dimensions));
-            merged.add(Rc::clone(group));
+        let mut groups = Vec::new();
+        for (tp, cp, mbs) in degrees(gpus, space, dimensions) {
+            for (dtype, recompute) in pairs(&dimensions.dtypes, &dimensions.recompute) {
+                let key = GroupKey { dtype, recompute, tp, cp, mbs };
+                let group = known.entry(key).or_insert_with(|| Rc::new(self.group(key, space, dimensions)));
+                groups.push(Rc::clone(group));
+            }
         }
-        merged
+        let bound = |(place, group): (usize, &Rc<Group>)| Reverse((group.bound_s().to_bits(), place, 0));
+        let next = groups.iter().enumerate().map(bound).collect();
+        let groups = groups.into_iter().map(|group| QueuedGroup { group, near: None }).collect();
+        ChoiceQueue { blocks: self, space, dimensions, gpus, intervals, groups, next }
     }
 
-    /// Returns how near the layouts of a choice on a number of GPUs are to measured runs, in everything but the pipeline.
-    pub(super) fn nearness(
-        &self,
-        choice: &BlockChoice,
-        similar_runs: &SimilarRuns<'_>,
-        gpus: u32,
-    ) -> Nearness {
-        let [ep, expert_tp] = of_experts(choice.ep, choice.expert_tp);
-        let numbers = [ep, expert_tp, (Coordinate::Gpus, gpus)];
-        match self.nearness.borrow().get(choice.nearness) {
-            Some(of_group) => similar_runs.nearer(of_group, &numbers),
-            None => similar_runs.nearness_in(&numbers),
-        }
+    /// Returns a group. Its choices are computed later.
+    fn group(&self, key: GroupKey, space: &SearchSpace<'_>, dimensions: &Dimensions) -> Group {
+        let of_group = self.similar_runs(key.dtype).map(|similar_runs| {
+            similar_runs.nearness_in(&[
+                (Coordinate::SeqLen, space.seq_len),
+                (Coordinate::Layers, space.architecture.layers),
+                (Coordinate::Recompute, key.recompute as u32),
+                (Coordinate::Tp, key.tp),
+                (Coordinate::Cp, key.cp),
+                (Coordinate::Mbs, key.mbs),
+            ])
+        });
+        let nearness = of_group.unwrap_or_default();
+        let mut costs = GroupCosts::new(key, space, dimensions);
+        let modelled_s = costs.least_s(1, 1, MicroBatchCosts::with_least_experts) * FLOOR;
+        let least_s = modelled_s * self.least_correction(key.dtype, &nearness, space) * FLOOR;
+        Group { key, modelled_s, least_s, nearness, choices: OnceCell::new() }
     }
 
     /// Returns the choices of a group, that with the smallest bound first.
-    fn group(&self, key: GroupKey, space: &SearchSpace<'_>, dimensions: &Dimensions) -> Rc<[BlockChoice]> {
-        let GroupKey { tp, cp, mbs } = key;
-        let batch = Batch::of_ranks(space.seq_len, mbs, mbs, 1);
-        // One pipeline of each kind stands for all.
-        let software = space.options.software.properties();
-        let of_kind = |kind| dimensions.pipelines.iter().find(|each| each.kind(software) == kind);
-        let mut templates: Vec<Layout> = PipelineKind::ALL
-            .into_iter()
-            .filter_map(of_kind)
-            .map(|pipeline| pipeline.layout.clone())
-            .collect();
-        let mut choices = Vec::new();
-        for (dtype, recompute) in pairs(&dimensions.dtypes, &dimensions.recompute) {
-            let Some(similar_runs) = self.similar_runs(dtype) else { continue };
-            let of_group = similar_runs.nearness_in(&[
-                (Coordinate::SeqLen, space.seq_len),
-                (Coordinate::Layers, space.architecture.layers),
-                (Coordinate::Recompute, recompute as u32),
-                (Coordinate::Tp, tp),
-                (Coordinate::Cp, cp),
-                (Coordinate::Mbs, mbs),
-            ]);
-            let place = self.nearness.borrow().len();
-            self.nearness.borrow_mut().push(Rc::clone(&of_group));
-            let options = TrainingOptions { recompute, ..space.options };
-            let mut costs: [Option<MicroBatchCosts<'_>>; PipelineKind::ALL.len()] = Default::default();
-            for (ep, expert_tp) in dimensions.experts.iter().copied() {
-                let mut modelled_s = f64::INFINITY;
-                for (layout, costs) in templates.iter_mut().zip(&mut costs) {
-                    layout.set_degrees(tp * cp * ep * expert_tp * layout.pp(), tp, cp, ep, expert_tp);
-                    let inputs = Inputs {
-                        architecture: space.architecture,
-                        gpu: space.gpu,
-                        dtype,
-                        layout,
-                        batch: &batch,
-                        options: &options,
-                    };
-                    let own = match costs {
-                        Some(costs) => costs.with_experts_of(&inputs),
-                        None => MicroBatchCosts::of(&inputs, Constants::embedded()),
-                    };
-                    modelled_s = modelled_s.min(own.least_s_per_sequence(&inputs));
-                    *costs = Some(own);
-                }
-                let nearness = similar_runs.nearer(&of_group, &of_experts(ep, expert_tp));
-                let correction = similar_runs.least(&nearness) * options.cluster.of(ClusterFactor::Step);
-                let least_s = modelled_s * correction;
-                choices.push(BlockChoice {
-                    dtype,
-                    recompute,
-                    tp,
-                    cp,
-                    mbs,
-                    ep,
-                    expert_tp,
-                    modelled_s,
-                    least_s,
-                    nearness: place,
-                });
-            }
-        }
-        sorted(&choices, |one, other| one.least_s.total_cmp(&other.least_s)).into()
+    fn choices(&self, group: &Group, space: &SearchSpace<'_>, dimensions: &Dimensions) -> Vec<BlockChoice> {
+        let GroupKey { dtype, recompute, tp, cp, mbs } = group.key;
+        let Some(similar_runs) = self.similar_runs(dtype) else { return Vec::new() };
+        let mut costs = GroupCosts::new(group.key, space, dimensions);
+        let choice = |(ep, expert_tp): &(u32, u32)| {
+            let (ep, expert_tp) = (*ep, *expert_tp);
+            let modelled_s = costs.least_s(ep, expert_tp, MicroBatchCosts::with_experts_of);
+            let nearness = similar_runs.nearer(&group.nearness, &of_experts(ep, expert_tp));
+            let least_s = modelled_s * self.least_correction(dtype, &nearness, space);
+            BlockChoice { dtype, recompute, tp, cp, mbs, ep, expert_tp, modelled_s, least_s }
+        };
+        let choices: Vec<BlockChoice> = dimensions.experts.iter().map(choice).collect();
+        sorted(&choices, |one, other| one.least_s.total_cmp(&other.least_s))
+    }
+
+    /// Returns the least factor on the modelled time of layouts that are at most so near to measured runs.
+    fn least_correction(&self, dtype: Dtype, nearness: &[f64], space: &SearchSpace<'_>) -> f64 {
+        let measured = self.similar_runs(dtype).map_or(1.0, |similar_runs| similar_runs.least(nearness));
+        measured * space.options.cluster.of(ClusterFactor::Step)
     }
 }
 
+/// The costs of a group's layouts.
+struct GroupCosts<'a> {
+    key: GroupKey,
+    space: &'a SearchSpace<'a>,
+    options: TrainingOptions,
+    batch: Batch,
+    /// One pipeline of each kind, which stands for all of them, with its costs.
+    pipelines: Vec<(Layout, MicroBatchCosts<'static>)>,
+}
+
+impl<'a> GroupCosts<'a> {
+    fn new(key: GroupKey, space: &'a SearchSpace<'a>, dimensions: &Dimensions) -> GroupCosts<'a> {
+        let software = space.options.software.properties();
+        let options = TrainingOptions { recompute: key.recompute, ..space.options };
+        let batch = Batch::of_ranks(space.seq_len, key.mbs, key.mbs, 1);
+        let of_kind = |kind| {
+            let pipeline = dimensions.pipelines.iter().find(|each| each.kind(software) == kind)?;
+            let mut layout = pipeline.layout.clone();
+            layout.set_degrees(key.tp * key.cp * layout.pp(), key.tp, key.cp, 1, 1);
+            let inputs = inputs(key.dtype, space, &layout, &batch, &options);
+            let costs = MicroBatchCosts::of(&inputs, Constants::embedded());
+            Some((layout, costs))
+        };
+        let pipelines = PipelineKind::ALL.into_iter().filter_map(of_kind).collect();
+        GroupCosts { key, space, options, batch, pipelines }
+    }
+
+    /// Returns a lower bound of the seconds per sequence on one GPU by the physical model, in any pipeline, with experts divided so.
+    fn least_s(
+        &mut self,
+        ep: u32,
+        expert_tp: u32,
+        with_experts: fn(&MicroBatchCosts<'static>, &Inputs<'_>) -> MicroBatchCosts<'static>,
+    ) -> f64 {
+        let GroupKey { dtype, tp, cp, .. } = self.key;
+        let mut least_s = f64::INFINITY;
+        for (layout, costs) in &mut self.pipelines {
+            layout.set_degrees(tp * cp * ep * expert_tp * layout.pp(), tp, cp, ep, expert_tp);
+            let inputs = inputs(dtype, self.space, layout, &self.batch, &self.options);
+            least_s = least_s.min(with_experts(costs, &inputs).least_s_per_sequence(&inputs));
+        }
+        least_s
+    }
+}
+
+/// Returns what the costs of a layout are computed from.
+fn inputs<'a>(
+    dtype: Dtype,
+    space: &SearchSpace<'a>,
+    layout: &'a Layout,
+    batch: &'a Batch,
+    options: &'a TrainingOptions,
+) -> Inputs<'a> {
+    Inputs { architecture: space.architecture, gpu: space.gpu, dtype, layout, batch, options }
+}
+
 /// Returns the numbers of the division of experts.
-fn of_experts(ep: u32, expert_tp: u32) -> [(Coordinate, u32); 2] {
+pub(super) fn of_experts(ep: u32, expert_tp: u32) -> [(Coordinate, u32); 2] {
     [(Coordinate::Ep, ep), (Coordinate::ExpertTp, expert_tp)]
 }
 
-/// Returns the groups that have a layout which divides the GPUs and the batch.
-fn keys(gpus: u32, space: &SearchSpace<'_>, dimensions: &Dimensions) -> BTreeSet<GroupKey> {
+/// Returns every TP, CP and micro batch size of which a layout divides the GPUs and the batch.
+fn degrees(gpus: u32, space: &SearchSpace<'_>, dimensions: &Dimensions) -> BTreeSet<(u32, u32, u32)> {
     let stages: Vec<u32> = dimensions.pipelines.iter().map(|pipeline| pipeline.pp).collect();
     let stages = ascending(&stages);
-    let mut keys = BTreeSet::new();
+    let mut degrees = BTreeSet::new();
     for tp in dimensions.tp.iter().copied().filter(|tp| tp_stays_in_domain(*tp, space.gpu)) {
         for cp in dimensions.cp.iter().copied().filter(|cp| gpus.is_multiple_of(tp * cp)) {
             for ranks in stages.iter().map(|pp| tp * cp * pp).filter(|ranks| gpus.is_multiple_of(*ranks)) {
@@ -192,12 +235,12 @@ fn keys(gpus: u32, space: &SearchSpace<'_>, dimensions: &Dimensions) -> BTreeSet
                 for gbs in dimensions.gbs.iter().filter(|gbs| gbs.is_multiple_of(dp)) {
                     let divides = |mbs: &u32| (gbs / dp).is_multiple_of(*mbs);
                     let mbs = dimensions.mbs.iter().copied().filter(divides);
-                    keys.extend(mbs.map(|mbs| GroupKey { tp, cp, mbs }));
+                    degrees.extend(mbs.map(|mbs| (tp, cp, mbs)));
                 }
             }
         }
     }
-    keys
+    degrees
 }
 
 /// Returns every pair of two lists.
@@ -205,35 +248,81 @@ fn pairs<A: Copy, B: Copy>(first: &[A], second: &[B]) -> Vec<(A, B)> {
     first.iter().flat_map(|one| second.iter().map(move |other| (*one, *other))).collect()
 }
 
-/// The choices of sorted groups as one sorted list.
-#[derive(Debug, Default)]
-pub(super) struct Merged {
-    groups: Vec<Rc<[BlockChoice]>>,
-    /// The bound of each group's next choice, the group, and the place of the choice in it. The bits of numbers that are not
-    /// negative sort as the numbers do.
+impl Group {
+    /// Returns the least bound of its choices, as far as it is known.
+    fn bound_s(&self) -> f64 {
+        let first = self.choices.get().and_then(|choices| choices.first());
+        first.map_or(self.least_s, |choice| choice.least_s)
+    }
+}
+
+/// The choices that may be among the best on a number of GPUs, roughly those with the smallest bounds first.
+pub(super) struct ChoiceQueue<'b> {
+    blocks: &'b Blocks,
+    space: &'b SearchSpace<'b>,
+    dimensions: &'b Dimensions,
+    gpus: u32,
+    intervals: LayoutIntervals,
+    groups: Vec<QueuedGroup>,
+    /// The bound of what comes next of each group, the place of the group, and the place of the choice in it. The bits of numbers that
+    /// are not negative sort as the numbers do.
     next: BinaryHeap<Reverse<(u64, usize, usize)>>,
 }
 
-impl Merged {
-    fn add(&mut self, group: Rc<[BlockChoice]>) {
-        self.groups.push(group);
-        self.queue(self.groups.len() - 1, 0);
-    }
-
-    fn queue(&mut self, group: usize, place: usize) {
-        if let Some(choice) = self.groups[group].get(place) {
-            self.next.push(Reverse((choice.least_s.to_bits(), group, place)));
-        }
-    }
+/// A group on a number of GPUs.
+struct QueuedGroup {
+    group: Rc<Group>,
+    /// How near its layouts are to measured runs, in what they have in common, and by which a bound of their step times becomes one of
+    /// their slow ends. Computed with the first choice.
+    near: Option<(Nearness, f64)>,
 }
 
-impl Iterator for Merged {
-    type Item = BlockChoice;
-
-    fn next(&mut self) -> Option<BlockChoice> {
-        let Reverse((_, group, place)) = self.next.pop()?;
-        self.queue(group, place + 1);
-        self.groups[group].get(place).copied()
+impl ChoiceQueue<'_> {
+    /// Returns the next choice, and how near the layouts of its group are to measured runs. `excludes` tells whether layouts can't be
+    /// among the best whose slow end takes at least so many seconds per sequence on one GPU.
+    pub(super) fn next(&mut self, excludes: &dyn Fn(f64) -> bool) -> Option<(BlockChoice, Nearness)> {
+        let least = self.intervals.slow_end(true, false);
+        loop {
+            let Reverse((bound, place, next)) = self.next.pop()?;
+            let bound_s = f64::from_bits(bound);
+            if excludes(bound_s * least) {
+                return None;
+            }
+            let QueuedGroup { group, near } = self.groups.get_mut(place)?;
+            let Some(similar_runs) = self.blocks.similar_runs(group.key.dtype) else { continue };
+            let is_new = near.is_none();
+            let (nearness, slow_end) = near.get_or_insert_with(|| {
+                let nearness = similar_runs.nearer(&group.nearness, &[(Coordinate::Gpus, self.gpus)]);
+                let GroupKey { recompute, cp, .. } = group.key;
+                let is_rare =
+                    similar_runs.is_rare(&[(Coordinate::Cp, cp), (Coordinate::Recompute, recompute as u32)]);
+                let slow_end = self.intervals.slow_end(similar_runs.may_be_similar(&nearness), is_rare);
+                (nearness, slow_end)
+            });
+            // Nothing that follows in the group is faster.
+            if excludes(bound_s * *slow_end) {
+                continue;
+            }
+            if is_new {
+                let correction = self.blocks.least_correction(group.key.dtype, nearness, self.space);
+                if excludes(group.modelled_s * correction * *slow_end) {
+                    continue;
+                }
+            }
+            let choices =
+                group.choices.get_or_init(|| self.blocks.choices(group, self.space, self.dimensions));
+            let Some(choice) = choices.get(next) else { continue };
+            let own = choice.least_s.to_bits();
+            // So far, only the bound of the group was known.
+            if own > bound {
+                self.next.push(Reverse((own, place, next)));
+                continue;
+            }
+            if let Some(following) = choices.get(next + 1) {
+                self.next.push(Reverse((following.least_s.to_bits(), place, next + 1)));
+            }
+            return Some((*choice, Rc::clone(nearness)));
+        }
     }
 }
 

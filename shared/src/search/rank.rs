@@ -3,7 +3,7 @@
 //! A lower bound of the step time orders the choices that decide the costs of a micro batch. Once the bound exceeds what
 //! the best layouts need, nothing after it can be among them.
 
-use super::blocks::Blocks;
+use super::blocks::{BlockChoice, Blocks, of_experts};
 use super::space::{Dimensions, Pipeline, PipelineKind};
 use super::{Candidate, Rule, SearchCounts, SearchSpace};
 use crate::batch::Batch;
@@ -89,7 +89,7 @@ impl RankedLayout {
     /// come first, then the better measured, the simpler, and those with ample free memory.
     pub(super) fn compare(&self, other: &RankedLayout, least_s: f64) -> Ordering {
         let ties = |layout: &RankedLayout| {
-            libm::floor(libm::log(layout.counted_s() / least_s) / libm::log(1.0 + TIE) + 1e-9)
+            (libm::log(layout.counted_s() / least_s) / libm::log(1.0 + TIE) + 1e-9).floor()
         };
         let has_ample_memory = |layout: &RankedLayout| layout.memory.free_bytes >= AMPLE_FREE_BYTES;
         ties(self)
@@ -240,12 +240,24 @@ impl<'a> LayoutSearch<'a> {
     }
 
     /// Returns how near the layouts of each pipeline are to the measured runs of a precision.
-    fn nearness_of_pipelines(&self, dtype: Dtype) -> Vec<Nearness> {
+    fn nearness_of_pipelines(&self, dtype: Dtype, pipelines: &[Pipeline]) -> Vec<Nearness> {
         let Some(similar_runs) = self.blocks.similar_runs(dtype) else { return Vec::new() };
         let of_pipeline = |Pipeline { pp, vp, .. }: &Pipeline| {
             similar_runs.nearness_in(&[(Coordinate::Pp, *pp), (Coordinate::Vp, *vp)])
         };
-        self.dimensions.pipelines.iter().map(of_pipeline).collect()
+        pipelines.iter().map(of_pipeline).collect()
+    }
+
+    /// Returns the global batches that a choice divides on stages of so many GPUs; none if it doesn't divide the GPUs.
+    fn batches(&self, blocks: &BlockChoice, stage_gpus: u32) -> Vec<(u32, Batch)> {
+        let ranks = blocks.tp * blocks.cp;
+        if !stage_gpus.is_multiple_of(ranks) || !stage_gpus.is_multiple_of(blocks.ep * blocks.expert_tp) {
+            return Vec::new();
+        }
+        let dp = stage_gpus / ranks;
+        let divides = |gbs: &u32| gbs.is_multiple_of(blocks.mbs) && (gbs / blocks.mbs).is_multiple_of(dp);
+        let sizes = self.dimensions.gbs.iter().copied().filter(divides);
+        sizes.map(|gbs| (gbs, Batch::of_ranks(self.space.seq_len, blocks.mbs, gbs, dp))).collect()
     }
 
     /// Returns the `most` best layouts on `gpus` GPUs.
@@ -255,7 +267,9 @@ impl<'a> LayoutSearch<'a> {
         let software = self.space.options.software.properties();
         let mut counts = self.dimensions.count(gpus, &self.space);
         let mut found = Contenders::new(most);
-        let mut pipelines = self.dimensions.pipelines.clone();
+        let divides = |pipeline: &&Pipeline| gpus.is_multiple_of(pipeline.pp);
+        let mut pipelines: Vec<Pipeline> =
+            self.dimensions.pipelines.iter().filter(divides).cloned().collect();
         // Precisions whose weights and optimizer state alone are larger than all GPUs together.
         let too_large: Vec<Dtype> =
             self.dimensions.dtypes.iter().copied().filter(|dtype| self.is_too_large(*dtype, gpus)).collect();
@@ -265,16 +279,12 @@ impl<'a> LayoutSearch<'a> {
         // By which a bound for one GPU becomes one for all.
         let share = (1.0 + straggling(gpus, constants)) / f64::from(gpus);
         let intervals = self.space.intervals(gpus);
-        // By which a bound of the step time becomes one of its slow end, whatever the layout.
-        let least = intervals.slow_end(true, false);
         let cluster_factor = self.space.options.cluster.of(ClusterFactor::Step);
         let dtypes = self.dimensions.dtypes.iter();
         let of_pipelines: Vec<(Dtype, Vec<Nearness>)> =
-            dtypes.map(|dtype| (*dtype, self.nearness_of_pipelines(*dtype))).collect();
-        for blocks in self.blocks.on(gpus, &self.space, &self.dimensions) {
-            if found.excludes(blocks.least_s * share * least) {
-                break;
-            }
+            dtypes.map(|dtype| (*dtype, self.nearness_of_pipelines(*dtype, &pipelines))).collect();
+        let mut choices = self.blocks.on(gpus, &self.space, &self.dimensions, intervals);
+        while let Some((blocks, of_group)) = choices.next(&|least_s| found.excludes(least_s * share)) {
             if too_large.contains(&blocks.dtype) {
                 continue;
             }
@@ -282,7 +292,7 @@ impl<'a> LayoutSearch<'a> {
             let Some((_, of_pipelines)) = of_pipelines.iter().find(|(of, _)| *of == blocks.dtype) else {
                 continue;
             };
-            let of_block = self.blocks.nearness(&blocks, similar_runs, gpus);
+            let of_block = similar_runs.nearer(&of_group, &of_experts(blocks.ep, blocks.expert_tp));
             // Of a layout of these blocks with that correction.
             let bound = |correction: f64| blocks.modelled_s * correction * cluster_factor * share;
             let is_rare_block = similar_runs.is_rare(&[
@@ -298,19 +308,17 @@ impl<'a> LayoutSearch<'a> {
             }
             let mut memory: Option<MicroBatchMemory> = None;
             let mut costs: [Option<MicroBatchCosts<'_>>; PipelineKind::ALL.len()] = Default::default();
+            // Those of the number of stages before: pipelines with as many follow each other.
+            let mut batches: (u32, Vec<(u32, Batch)>) = (0, Vec::new());
             for (pipeline, of_pipeline) in pipelines.iter_mut().zip(of_pipelines) {
-                let ranks = blocks.tp * blocks.cp * pipeline.pp;
-                let expert_ranks = blocks.ep * blocks.expert_tp * pipeline.pp;
-                if !gpus.is_multiple_of(ranks) || !gpus.is_multiple_of(expert_ranks) {
+                if batches.0 != pipeline.pp {
+                    batches = (pipeline.pp, self.batches(&blocks, gpus / pipeline.pp));
+                }
+                if batches.1.is_empty() {
                     continue;
                 }
                 pipeline.layout.set_degrees(gpus, blocks.tp, blocks.cp, blocks.ep, blocks.expert_tp);
-                let dp = gpus / ranks;
-                for gbs in &self.dimensions.gbs {
-                    if !u64::from(*gbs).is_multiple_of(u64::from(blocks.mbs) * u64::from(dp)) {
-                        continue;
-                    }
-                    let batch = Batch::of_ranks(self.space.seq_len, blocks.mbs, *gbs, dp);
+                for (gbs, batch) in &batches.1 {
                     if pipeline.vp > 1 && !software.allows_rounds(batch.ga(), pipeline.pp) {
                         continue;
                     }
@@ -331,7 +339,7 @@ impl<'a> LayoutSearch<'a> {
                             gpu,
                             dtype: blocks.dtype,
                             layout: &pipeline.layout,
-                            batch: &batch,
+                            batch,
                             options: &options,
                         };
                         let sharding = (Coordinate::Fsdp, u32::from(*fsdp));

@@ -123,7 +123,7 @@ impl Coordinate {
             Coordinate::Ga | Coordinate::Layers => value * 2.0,
             _ => value,
         };
-        libm::round(libm::exp2(log))
+        libm::exp2(log).round()
     }
 }
 

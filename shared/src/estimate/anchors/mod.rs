@@ -280,8 +280,8 @@ impl Anchors {
         };
         let unlike = (1.0 - most_alike * most_alike).max(0.0);
         // What contradicts the nearest run may cancel its part of the correction, but not the doubt about it.
-        let doubtful = libm::fabs(log_correction).max(most_alike * surprise);
-        Compared { log_correction, doubt: doubtful * libm::sqrt(unlike), unlike, is_rare, kind }
+        let doubtful = log_correction.abs().max(most_alike * surprise);
+        Compared { log_correction, doubt: doubtful * unlike.sqrt(), unlike, is_rare, kind }
     }
 }
 
@@ -355,7 +355,7 @@ fn solve(group: &[Residual], covariance: &Covariance) -> Vec<f64> {
                 sum -= left * right;
             }
             // Covariance plus noise is positive definite.
-            lower[i][j] = if i == j { libm::sqrt(sum.max(f64::MIN_POSITIVE)) } else { sum / lower[j][j] };
+            lower[i][j] = if i == j { sum.max(f64::MIN_POSITIVE).sqrt() } else { sum / lower[j][j] };
         }
     }
     let mut weights: Vec<f64> = group.iter().map(|residual| residual.log_ratio).collect();

@@ -99,6 +99,11 @@ pub(super) struct BlockCosts<'a> {
 
 impl<'a> BlockCosts<'a> {
     pub(super) fn new(inputs: &'a Inputs<'a>, constants: &'a Constants) -> BlockCosts<'a> {
+        BlockCosts::at(Speed::new(inputs, constants), inputs, constants)
+    }
+
+    /// Returns the costs at the rates `speed`, which do not depend on the layout.
+    pub(super) fn at(speed: Speed, inputs: &'a Inputs<'a>, constants: &'a Constants) -> BlockCosts<'a> {
         let (layout, batch, options) = (inputs.layout, inputs.batch, inputs.options);
         let software = options.software.properties();
         let tp = f64::from(layout.tp());
@@ -109,7 +114,7 @@ impl<'a> BlockCosts<'a> {
         BlockCosts {
             inputs,
             constants,
-            speed: Speed::new(inputs, constants),
+            speed,
             links: Links::new(inputs, constants),
             tokens: f64::from(batch.mbs()) * f64::from(batch.seq_len()) / f64::from(layout.cp()),
             sequence: f64::from(batch.seq_len()),

@@ -57,8 +57,15 @@ impl<'a> MicroBatchCosts<'a> {
     /// Returns the costs with the experts of `inputs`, which otherwise equal those of its own inputs.
     pub(crate) fn with_experts_of(&self, inputs: &Inputs<'_>) -> MicroBatchCosts<'a> {
         let Some(moe) = &inputs.architecture.moe else { return *self };
-        let moe = BlockCosts::new(inputs, self.constants).moe(moe);
+        let moe = BlockCosts::at(self.speed, inputs, self.constants).moe(moe);
         MicroBatchCosts { layers: LayerCosts { moe, ..self.layers }, ..*self }
+    }
+
+    /// Returns a lower bound of the costs with any division of the experts. `inputs`, which otherwise equal those of its own, do not
+    /// divide them: then experts exchange nothing and each token is copied the fewest times. The remaining products are as many in
+    /// every division.
+    pub(crate) fn with_least_experts(&self, inputs: &Inputs<'_>) -> MicroBatchCosts<'a> {
+        MicroBatchCosts { speed: self.speed.of_largest_gemms(), ..*self }.with_experts_of(inputs)
     }
 
     /// Returns the seconds of the GPUs for a micro batch in the whole model, without waiting for the host.
@@ -329,5 +336,5 @@ fn overlapped_s(a: f64, b: f64) -> f64 {
         return 0.0;
     }
     let square = (short / long) * (short / long);
-    long * libm::sqrt(libm::sqrt(1.0 + square * square))
+    long * (1.0 + square * square).sqrt().sqrt()
 }

@@ -47,11 +47,12 @@ impl Speed {
             Generation::Blackwell => (constants.gemm_blackwell, constants.attention_blackwell),
         };
         let peak = gpu.bf16_tflops * 1e12;
+        let of_type = constants.gpu(gpu);
         // If the user measured the machine, all multiplications scale with that measurement.
-        let usual = gemm * peak * constants.gpu(gpu);
+        let usual = gemm * peak * of_type;
         let own = gemm_tflops.map_or(1.0, |tflops| tflops * 1e12 / usual)
             * inputs.options.cluster.of(ClusterFactor::Matmul);
-        let factor = constants.gpu(gpu) * own;
+        let factor = of_type * own;
         let fp8 = gpu.fp8_tflops.unwrap_or(2.0 * gpu.bf16_tflops) * 1e12;
         let fp8 = fp8
             * match generation {
@@ -76,7 +77,7 @@ impl Speed {
         Speed {
             linear: linear * factor,
             bf16: gemm * peak * factor,
-            attention: attention * peak * constants.gpu(gpu),
+            attention: attention * peak * of_type,
             attention_head: constants.attention_head,
             operand_bytes,
             hbm: gpu.hbm_tbps * 1e12,
@@ -92,6 +93,11 @@ impl Speed {
         }
     }
 
+    /// Returns the same rates for matrix multiplications of any shape, each as fast as the largest: a lower bound.
+    pub(super) fn of_largest_gemms(&self) -> Speed {
+        Speed { gemm_traffic: 0.0, gemm_start_s: 0.0, gemm_waves: 0.0, ..*self }
+    }
+
     /// Returns the seconds of multiplying m×k by k×n in the run's precision.
     pub(super) fn gemm_s(&self, m: f64, n: f64, k: f64) -> f64 {
         self.product_s(m, n, k, self.linear, self.operand_bytes)
@@ -104,10 +110,10 @@ impl Speed {
 
     fn product_s(&self, m: f64, n: f64, k: f64, rate: f64, bytes: f64) -> f64 {
         let traffic = bytes * (m * k + n * k) + 2.0 * m * n;
-        let tiles = libm::ceil(m / TILE.0) * libm::ceil(n / TILE.1);
+        let tiles = (m / TILE.0).ceil() * (n / TILE.1).ceil();
         let full = tiles * TILE.0 * TILE.1 / (m * n);
         let waves = tiles / self.multiprocessors;
-        let idle = libm::ceil(waves) / waves * full - 1.0;
+        let idle = waves.ceil() / waves * full - 1.0;
         2.0 * m * n * k / rate * (1.0 + self.gemm_waves * idle)
             + self.gemm_traffic * traffic / self.hbm
             + self.gemm_start_s
