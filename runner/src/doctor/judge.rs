@@ -452,6 +452,7 @@ fn size(kib: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Verdict;
     use super::*;
 
     #[test]

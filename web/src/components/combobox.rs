@@ -23,15 +23,35 @@ pub(crate) struct LastEntry {
 /// The most choices that the list shows.
 const MOST: usize = 60;
 
-/// Returns the choices that contain every word of `typed`, in their order.
+/// How a text contains a word that was typed, the best way first.
+const AS_A_WORD: u8 = 0;
+const AT_THE_BEGINNING: u8 = 1;
+const WITHIN: u8 = 2;
+
+/// Returns how a text contains a word: as one of its words, at the beginning of one, or within; none if it doesn't.
+fn rank(text: &str, word: &str) -> Option<u8> {
+    let own_words = text.split(|sign: char| !sign.is_ascii_alphanumeric() && sign != '.');
+    let starts = own_words.filter_map(|own| own.strip_prefix(word));
+    let best = starts.map(|rest| if rest.is_empty() { AS_A_WORD } else { AT_THE_BEGINNING }).min();
+    best.or_else(|| text.contains(word).then_some(WITHIN))
+}
+
+/// Returns the choices that contain every word of `typed`. Those that contain the words as words of their own come first: "8b" finds
+/// Llama 3.1 8B before Qwen3 14B, which has 14.8B parameters. Otherwise they keep their order.
 fn matching<'a>(choices: &'a [Choice], typed: &str) -> Vec<&'a Choice> {
     let typed = typed.to_ascii_lowercase();
-    let words: Vec<&str> = typed.split_whitespace().collect();
-    let matches = |choice: &&Choice| {
+    let worst_rank = |choice: &Choice| {
         let text = format!("{} {} {}", choice.title, choice.value, choice.note).to_ascii_lowercase();
-        words.iter().all(|word| text.contains(word))
+        typed.split_whitespace().try_fold(AS_A_WORD, |worst, word| Some(rank(&text, word)?.max(worst)))
     };
-    choices.iter().filter(matches).take(MOST).collect()
+    let ranks: Vec<Option<u8>> = choices.iter().map(worst_rank).collect();
+    let mut found = Vec::new();
+    for rank in [AS_A_WORD, AT_THE_BEGINNING, WITHIN] {
+        let of_rank = choices.iter().zip(&ranks).filter(|(_, own)| **own == Some(rank));
+        found.extend(of_rank.map(|(choice, _)| choice));
+    }
+    found.truncate(MOST);
+    found
 }
 
 /// A text field with a list of choices. Text that matches no choice is given to `choose` unchanged.
@@ -254,5 +274,28 @@ mod tests {
         assert_eq!(values("K2"), ["kimi-k2"]);
         assert_eq!(values("").len(), 3);
         assert!(values("mixtral").is_empty());
+    }
+
+    #[test]
+    fn choices_with_the_typed_word_come_before_those_with_a_longer_one() {
+        let choice = |title: &str, note: &str| Choice {
+            value: title.to_ascii_lowercase().replace(' ', "-"),
+            title: title.into(),
+            note: note.into(),
+        };
+        let choices = [
+            choice("GH200", ""),
+            choice("Nemotron 4 15B", "15.6B"),
+            choice("Phi 14.8B", "14.8B"),
+            choice("Qwen3 8B-A1B", "8.19B"),
+            choice("H200", ""),
+        ];
+        let titles = |typed: &str| {
+            matching(&choices, typed).iter().map(|choice| choice.title.clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(titles("8B"), ["Qwen3 8B-A1B", "Phi 14.8B"]);
+        assert_eq!(titles("h200"), ["H200", "GH200"]);
+        assert_eq!(titles("1"), ["Nemotron 4 15B", "Phi 14.8B", "Qwen3 8B-A1B"]);
+        assert_eq!(titles("qwen3 8").len(), 1);
     }
 }

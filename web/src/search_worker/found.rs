@@ -70,8 +70,8 @@ pub(super) fn plan(question: &Question, offer: &GpuOffer, run: &PlannedRun) -> F
     FoundPlan {
         gpus: run.gpus,
         query: link::write(&run.spec(question, offer)),
-        layout: layout.candidate.to_string(),
-        precision: layout.candidate.dtype.title().to_string(),
+        layout: layout_text(&layout.candidate),
+        precision: precision_text(layout.candidate.dtype),
         is_in_bf16: layout.candidate.dtype == Dtype::Bf16,
         step_s: Spread { low: step.low, mid: step.mid, high: step.high },
         batch_tokens: f64::from(layout.candidate.gbs) * f64::from(question.seq_len),
@@ -92,6 +92,19 @@ pub(super) fn plan(question: &Question, offer: &GpuOffer, run: &PlannedRun) -> F
         goodput: (time.high.goodput, time.low.goodput),
         spare_nodes: time.spare_nodes,
         paid_gpus: time.paid_gpus,
+    }
+}
+
+/// Returns a layout in one line, which says in words what the value `counted` of the pipeline split means.
+fn layout_text(candidate: &Candidate) -> String {
+    candidate.to_string().replace("counted split", "embedding counts as a layer")
+}
+
+/// Returns the title of a precision, which says that the second word is the scaling: `FP8 (current scaling)`.
+fn precision_text(dtype: Dtype) -> String {
+    match dtype.title().split_once(' ') {
+        Some((width, scaling)) => format!("{width} ({scaling} scaling)"),
+        None => dtype.title().to_string(),
     }
 }
 
@@ -153,6 +166,12 @@ mod tests {
     use super::*;
     use trainplan_shared::field::Field;
     use trainplan_shared::question::Survey;
+
+    #[test]
+    fn a_precision_says_how_it_is_scaled() {
+        let texts = [Dtype::Bf16, Dtype::Fp8Current, Dtype::Mxfp8].map(precision_text);
+        assert_eq!(texts, ["BF16", "FP8 (current scaling)", "MXFP8"]);
+    }
 
     #[test]
     fn layouts_of_a_family_differ_only_in_vp_split_and_batch() {

@@ -2,7 +2,7 @@
 //! with, and the short names of runs.
 
 use super::labels::{by_height, escaped, label_shifts, legend_height, legend_text, log10};
-use super::{BAD, COLOURS, Drawing, GRID, SI_PREFIXES, axis};
+use super::{BAD, COLOURS, Drawing, GRID, SI_PREFIXES, axis, text_colour};
 use crate::message::{Plot, PlotLevel, PlotLine};
 use serde_json::{Value, json};
 use trainplan_shared::compare::sustained_peak;
@@ -31,7 +31,7 @@ pub(crate) struct LineChart {
     has_days: bool,
     /// Returns the names of the lines as annotations at their ends, which replace the legend where the chart is wide enough. A function,
     /// so that only the programs that use it contain it.
-    labels: Option<fn(&LineChart) -> Vec<Value>>,
+    labels: Option<fn(&LineChart, &str) -> Vec<Value>>,
 }
 
 /// The quantity on the x axis.
@@ -303,7 +303,7 @@ fn lines(chart: &LineChart, ink: &str, width: f64) -> (Vec<Value>, Value) {
     }
     traces.extend(chart.levels.iter().enumerate().map(|(index, of)| level(of, index, &chart.lines, ink)));
     let labels = chart.labels.filter(|_| !is_narrow);
-    let mut notes = labels.map_or(Vec::new(), |labels| labels(chart));
+    let mut notes = labels.map_or(Vec::new(), |labels| labels(chart, ink));
     if is_titled_above {
         notes.push(json!({
             "text": escaped(&chart.y_title), "xref": "paper", "x": 0, "xanchor": "left", "yref": "paper", "y": 1, "yanchor": "bottom",
@@ -406,8 +406,8 @@ fn short_names(names: &[&str]) -> Vec<String> {
 /// The characters after which a name is divided.
 const SEPARATORS: [char; 4] = ['/', '_', '-', '.'];
 
-/// Returns the names of the lines as annotations at their last points.
-fn end_labels(chart: &LineChart) -> Vec<Value> {
+/// Returns the names of the lines as annotations at their last points, where other texts have the colour `ink`.
+fn end_labels(chart: &LineChart, ink: &str) -> Vec<Value> {
     let scaled = |value: f64| if chart.y_log { log10(value) } else { value };
     let ends = by_height(chart.lines.iter().filter_map(|line| {
         // Their points are in order of the GPU count.
@@ -422,7 +422,8 @@ fn end_labels(chart: &LineChart) -> Vec<Value> {
     let label = |((line, x, y), shift): (&(&ChartLine, f64, f64), i32)| {
         json!({
             "text": escaped(&line.name), "x": log10(*x), "y": scaled(*y), "xanchor": "left", "xshift": 8, "yshift": shift,
-            "showarrow": false, "font": { "color": COLOURS[line.group % COLOURS.len()], "size": 12 },
+            "showarrow": false,
+            "font": { "color": text_colour(COLOURS[line.group % COLOURS.len()], ink), "size": 12 },
         })
     };
     ends.iter().zip(shifts).map(label).collect()

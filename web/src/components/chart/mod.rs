@@ -150,8 +150,21 @@ pub(crate) fn behind(ink: &str) -> &'static str {
     let red = ink.split(|sign: char| !sign.is_ascii_digit()).find(|digits| !digits.is_empty());
     match red.and_then(|red| red.parse::<u32>().ok()) {
         Some(128..) => "rgb(26, 30, 37)",
-        _ => "rgb(255, 255, 255)",
+        _ => BEHIND_DARK,
     }
+}
+
+/// The background for dark texts.
+const BEHIND_DARK: &str = "rgb(255, 255, 255)";
+
+/// Returns a colour such as `#2f7de1`, which suits lines on any background, mixed with a quarter of black or white, so that texts in
+/// it have a contrast of at least 4.5:1 with the background of the colour `ink`.
+pub(crate) fn text_colour(colour: &str, ink: &str) -> String {
+    let colour = colour.get(1..).and_then(|digits| u32::from_str_radix(digits, 16).ok()).unwrap_or(0);
+    // Of each of the three bytes.
+    let three_quarters = ((colour >> 1) & 0x7f_7f7f) + ((colour >> 2) & 0x3f_3f3f);
+    let white = if behind(ink) == BEHIND_DARK { 0 } else { 0x40_4040 };
+    format!("#{:06x}", three_quarters + white)
 }
 
 /// Returns Plotly's data, layout and configuration. The `plotly` crate would do the same, but it would make
@@ -202,6 +215,27 @@ mod tests {
     fn no_colour_is_that_of_a_gpu_type() {
         for gpu in Catalog::embedded().gpus() {
             assert!(!COLOURS.contains(&GpuMark::of(&gpu.id).colour), "{}", gpu.name);
+        }
+    }
+
+    #[test]
+    fn texts_in_the_colour_of_a_line_can_be_read() {
+        #[expect(clippy::disallowed_methods, reason = "a contrast, not a result")]
+        let luminance = |colour: &str| {
+            let part = |at: usize| {
+                let share = f64::from(u8::from_str_radix(&colour[at..at + 2], 16).unwrap()) / 255.0;
+                if share <= 0.04045 { share / 12.92 } else { ((share + 0.055) / 1.055).powf(2.4) }
+            };
+            0.2126 * part(1) + 0.7152 * part(3) + 0.0722 * part(5)
+        };
+        let of_gpus = Catalog::embedded().gpus().iter().map(|gpu| GpuMark::of(&gpu.id).colour);
+        for line in of_gpus.chain(COLOURS) {
+            for (ink, ground) in [("rgb(21, 24, 29)", "#ffffff"), ("rgb(232, 234, 238)", "#181c22")] {
+                let colour = text_colour(line, ink);
+                let (one, other) = (luminance(&colour), luminance(ground));
+                let contrast = (one.max(other) + 0.05) / (one.min(other) + 0.05);
+                assert!(contrast >= 4.5, "{colour} of {line} on {ground} has {contrast:.1}");
+            }
         }
     }
 

@@ -43,6 +43,12 @@ pub(super) fn cost_range((least, most): (f64, f64), gpus: u32, currency: &str) -
     if low == high { low } else { format!("{low}–{high}") }
 }
 
+/// Whether the reservation of the assumed price lasts longer than a run of some days, which pays for a share of it.
+pub(super) fn outlasts(gpu: &AskedGpu, days: f64) -> bool {
+    let term = gpu.whole_term.zip(gpu.price);
+    term.is_some_and(|((_, cost), (per_hour, _))| cost > per_hour * 24.0 * days)
+}
+
 /// Returns the price of a GPU-hour and how it is paid; none if no price is known.
 pub(super) fn price_text(gpu: &AskedGpu, currency: &str) -> Option<String> {
     let (low, high) = gpu.price?;
@@ -99,6 +105,14 @@ mod tests {
         let cost = cost_texts(spread(3_600_000.0, 4_123_456.0, 4_900_000.0), "USD");
         assert_eq!(cost, ("$4.12M".to_string(), "$3.60–4.90M".to_string()));
         assert_eq!(cost_texts(spread(9e5, 1e6, 1.1e6), "EUR").1, "€0.900–1.10M");
+    }
+
+    #[test]
+    fn a_reservation_of_years_outlasts_a_run_of_days() {
+        let price = Some((1.3, 1.3));
+        let reserved = AskedGpu { price, whole_term: Some((34_187.4, 34_187.4)), ..AskedGpu::default() };
+        assert_eq!([60.0, 1200.0].map(|days| outlasts(&reserved, days)), [true, false]);
+        assert!(!outlasts(&AskedGpu { price, ..AskedGpu::default() }, 60.0));
     }
 
     #[test]

@@ -20,7 +20,8 @@ use trainplan_shared::units::group_digits;
 pub(super) fn Answer() -> impl IntoView {
     let plan = Planner::of_page();
     let findings = plan.search.findings;
-    let has_problems = move || findings.with(|findings| !findings.problems.is_empty());
+    let has_problems =
+        move || plan.lacks_gpu.get() || findings.with(|findings| !findings.problems.is_empty());
     let is_busy = move || findings.with(|findings| findings.is_searching() || findings.is_behind);
     let shown = headline(plan);
     let has_changed = move || {

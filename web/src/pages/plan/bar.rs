@@ -187,19 +187,14 @@ fn size(model: &Model) -> Option<String> {
 #[component]
 fn PurchaseBox() -> impl IntoView {
     let plan = Planner::of_page();
-    // That which the search assumes.
-    let usual = move || plan.question.with(PurchaseForm::usual);
     let form = Memo::new(move |_| {
         let typed = plan.question.with(|question| {
             let text = question.raw(Field::Purchase);
             PurchaseForm::ALL.into_iter().find(|form| form.id() == text)
         });
-        typed.unwrap_or_else(usual)
+        typed.unwrap_or_default()
     });
-    let choose = move |event| {
-        // The usual form depends on the goal, and what was chosen stays.
-        plan.address.commit(Field::Purchase, event_target_value(&event));
-    };
+    let choose = move |event| plan.address.commit(Field::Purchase, event_target_value(&event));
     view! {
         <select
             id="ask-purchase"
@@ -222,33 +217,55 @@ fn GpuTypes() -> impl IntoView {
     let plan = Planner::of_page();
     let types =
         Memo::new(move |_| plan.question.with(|question| split_gpu_types(question.raw(Field::GpuTypes))));
+    // No question has no GPU types, so the address keeps those of the answered one until another is added.
+    let shown = Memo::new(move |_| if plan.lacks_gpu.get() { Vec::new() } else { types.get() });
+    Effect::new(move |_| {
+        types.track();
+        plan.lacks_gpu.set(false);
+    });
     let set = move |types: Vec<String>| {
-        let types = if types.is_empty() { USUAL_GPU_TYPES.to_string() } else { types.join(",") };
-        plan.state.ask(&[(Field::GpuTypes, &types)]);
+        plan.lacks_gpu.set(types.is_empty());
+        if !types.is_empty() {
+            plan.state.ask(&[(Field::GpuTypes, &types.join(","))]);
+        }
     };
     let choices = Signal::derive(move || {
         let gpus = Catalog::embedded().gpus().iter();
-        types.with(|types| {
+        shown.with(|types| {
             gpus.filter(|gpu| !types.contains(&gpu.id))
                 .map(|gpu| Choice { value: gpu.id.clone(), title: gpu.name.clone(), note: gpu.form.clone() })
                 .collect::<Vec<_>>()
         })
     });
     let add = Callback::new(move |gpu: String| {
-        let mut types = types.get_untracked();
+        let mut types = shown.get_untracked();
         types.push(gpu);
         set(types);
     });
+    let suggestion = move |id: String| {
+        let title = format!("Add {}", gpu_name(&id));
+        let add = move |_| {
+            add.run(id.clone());
+            focus("ask-gpu");
+        };
+        view! { <button type="button" class="nearest" on:click=add>{title}</button> }
+    };
+    // The removed one first, so that it can be taken back.
+    let suggested = move || {
+        let removed = types.get();
+        let usual = split_gpu_types(USUAL_GPU_TYPES).into_iter().filter(|usual| !removed.contains(usual));
+        let usual: Vec<String> = usual.collect();
+        removed.into_iter().chain(usual)
+    };
     view! {
-        <For each=move || types.get() key=Clone::clone let(id)>
+        <For each=move || shown.get() key=Clone::clone let(id)>
             {
                 let (name, mark) = (gpu_name(&id), GpuMark::of(&id));
                 let title = format!("Remove {name}");
                 let is_unknown = Catalog::embedded().gpu_or_own(&id).is_err();
                 let own = id.clone();
-                let is_last = move || types.with(Vec::len) == 1;
                 let remove = move |_| {
-                    set(types.get_untracked().into_iter().filter(|id| *id != own).collect());
+                    set(shown.get_untracked().into_iter().filter(|id| *id != own).collect());
                     // The button is gone.
                     focus("ask-gpu");
                 };
@@ -259,8 +276,6 @@ fn GpuTypes() -> impl IntoView {
                         class:wrong=is_unknown
                         aria-label=title
                         aria-invalid=is_unknown.then_some("true")
-                        disabled=is_last
-                        title=move || is_last().then_some("Add another GPU type before you remove this one")
                         on:click=remove
                     >
                         <GpuSign mark />{name} <span aria-hidden="true">" ×"</span>
@@ -270,6 +285,12 @@ fn GpuTypes() -> impl IntoView {
         </For>
         <Combobox id="ask-gpu" label="Add a GPU type" title="" choices choose=add placeholder="+ GPU" />
         <SlotProblem field=Field::GpuTypes />
+        {move || plan.lacks_gpu.get().then(|| view! {
+            <span class="slot-problem" role="alert">
+                <span class="error">"Add a GPU type."</span>
+                {suggested().map(suggestion).collect_view()}
+            </span>
+        })}
     }
 }
 
@@ -349,22 +370,12 @@ fn usual_value(plan: Planner, field: Field) -> String {
     match (field, shown) {
         (Field::GpuRange, shown) => shown.map_or("1024".into(), |shown| shown.gpus.to_string()),
         (Field::Budget, shown) => {
-            let cost = shown.and_then(|shown| shown.cost).map(|cost| cost.mid * budget_factor(plan) * 1.1);
+            let cost = shown.and_then(|shown| shown.cost).map(|cost| cost.mid * 1.1);
             rounded_count(cost.map_or(5e6, |cost| significant_up(cost, 2)))
         }
         (_, Some(shown)) => format!("{}d", significant(shown.days.high.ceil(), 3)),
         (_, None) => FIRST_DEADLINE.into(),
     }
-}
-
-/// Returns how many times as much the best plan costs with a budget as its goal: on demand, unless a form of purchase was chosen.
-fn budget_factor(plan: Planner) -> f64 {
-    let is_chosen = plan.question.with_untracked(|question| question.get(Field::Purchase).is_some());
-    let on_demand = plan.search.findings.with_untracked(|findings| {
-        let best = findings.offers.get(*findings.reaching().first()?)?;
-        best.gpu.on_demand_factor.map(|factor| factor.mid)
-    });
-    on_demand.filter(|_| !is_chosen).unwrap_or(1.0)
 }
 
 /// A field in the sentence, with its problem below it.

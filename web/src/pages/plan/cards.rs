@@ -204,7 +204,13 @@ fn card(
         whole_term.map_or("–".to_string(), |term| amounts::cost_range(term, found.paid_gpus, currency));
     // What the run's share of a reservation doesn't say.
     let in_all = known.whole_term.then(|| {
-        view! { <p><small>{format!("On demand {on_demand} · reservation {whole_term}")}</small></p> }
+        let rest = match (&offer.gpu.purchase, amounts::outlasts(&offer.gpu, found.days.mid)) {
+            (Some(purchase), true) => {
+                format!("GPUs are {purchase}: you pay {whole_term} in all, unless you use the rest. ")
+            }
+            _ => String::new(),
+        };
+        view! { <p><small>{format!("{rest}On demand: {on_demand}")}</small></p> }
     });
     let (energy, energy_spread) = energy_range(found.mwh);
     let is_pressed = move || plan.is_shown(&shown);

@@ -166,8 +166,9 @@ fn of_other(other: &OtherPlan, findings: &Findings, best: &Verdict) -> Headline 
         (false, _) => PREFERRED,
     };
     let cost = figures.and_then(|figures| figures.cost);
+    let days = figures.and_then(|figures| figures.days).map_or(f64::INFINITY, |days| days.mid);
     let terms =
-        offer.map_or(String::new(), |offer| terms(&offer.gpu, cost, None, findings.budget(), currency));
+        offer.map_or(String::new(), |offer| terms(&offer.gpu, cost, days, None, findings.budget(), currency));
     let as_measured =
         other.as_measured_days.map_or(String::new(), |days| at_measured_speed(&other.gpu, days));
     let parts = [reaches.as_str(), &as_measured, why, &best.lead];

@@ -19,8 +19,8 @@ use trainplan_shared::units::{group_digits, group_three_digits, percent, readabl
 
 /// What the abbreviations of a layout mean.
 pub(super) const LAYOUT_TERMS: &str = "TP, PP, CP, EP: GPUs for tensor, pipeline, context and expert parallelism. VP: chunks of each \
-                                       pipeline stage. MBS: micro batch size. FSDP: fully sharded. Counted split: embedding and output \
-                                       layer count as layers.";
+                                       pipeline stage. MBS: micro batch size, in sequences. FSDP: fully sharded data parallel. Embedding \
+                                       counts as a layer: so does the output layer, when layers are divided among the pipeline stages.";
 
 /// Returns a line of values that breaks only between them.
 pub(super) fn unbroken(line: &str) -> String {

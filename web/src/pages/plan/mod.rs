@@ -48,6 +48,8 @@ struct Planner {
     more_figures: RwSignal<bool>,
     /// Whether a button asked for the command palette, which is still to open.
     asks_palette: RwSignal<bool>,
+    /// Whether the last GPU type was removed from the bar, and none was added yet.
+    lacks_gpu: RwSignal<bool>,
 }
 
 impl Planner {
@@ -84,6 +86,7 @@ impl Planner {
             wants_print,
             more_figures: RwSignal::new(false),
             asks_palette: RwSignal::new(false),
+            lacks_gpu: RwSignal::new(false),
         };
         provide_context(planner);
         planner
@@ -104,7 +107,7 @@ impl Planner {
 
     /// Whether what the page shows is not the answer to what is typed: another one is searched, or a field has a problem.
     fn is_outdated(self) -> bool {
-        self.search.findings.with(|findings| findings.is_behind) || self.cannot_run()
+        self.search.findings.with(|findings| findings.is_behind) || self.cannot_run() || self.lacks_gpu.get()
     }
 
     /// Whether the address describes a plan that can't run.
@@ -153,7 +156,7 @@ pub(crate) fn PlanPage() -> impl IntoView {
     let planner = Planner::provide();
     planner.hand_over();
     report::print_when_answered(planner);
-    saved::SavedPlans::provide();
+    saved::SavedPlans::provide(planner.address);
     view! {
         <palette::Palette />
         <div class="plan">

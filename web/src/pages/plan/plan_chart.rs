@@ -1,6 +1,8 @@
 //! The drawing of all plans: GPUs against days, cost or energy, with a line and a band for each GPU type.
 
-use crate::components::chart::{Drawing, axis, by_height, count_gpus, label_shifts, legend_text, log10};
+use crate::components::chart::{
+    Drawing, axis, by_height, count_gpus, label_shifts, legend_text, log10, text_colour,
+};
 use crate::components::gpu_mark::GpuMark;
 use serde_json::{Value, json};
 
@@ -205,7 +207,7 @@ fn plans(chart: &PlanChart, ink: &str, width: f64) -> (Vec<Value>, Value) {
             json!({
                 "text": legend_text(&format!("{} {}", line.mark.sign, line.name)), "x": log10(x), "y": log10(y),
                 "xanchor": "left", "xshift": 8, "yshift": shift, "showarrow": false,
-                "font": { "color": ink },
+                "font": { "color": text_colour(line.mark.colour, ink) },
             })
         })
         .collect();

@@ -83,16 +83,16 @@ impl GoalKind {
         }
     }
 
-    /// Returns its words in the question.
+    /// Returns its title: the names of its fields, in their order.
     pub(crate) fn title(self) -> &'static str {
         match self {
-            GoalKind::Deadline => "within",
-            GoalKind::Gpus => "on a GPU count of",
-            GoalKind::Budget => "for a budget of",
-            GoalKind::GpusByDeadline => "on a GPU count, within",
-            GoalKind::DeadlineAndBudget => "within a time and budget of",
-            GoalKind::GpusForBudget => "on a GPU count, for",
-            GoalKind::All => "on a GPU count, within a time and budget of",
+            GoalKind::Deadline => "Deadline",
+            GoalKind::Gpus => "GPU count",
+            GoalKind::Budget => "Budget",
+            GoalKind::GpusByDeadline => "GPU count + deadline",
+            GoalKind::DeadlineAndBudget => "Deadline + budget",
+            GoalKind::GpusForBudget => "GPU count + budget",
+            GoalKind::All => "GPU count + deadline + budget",
         }
     }
 

@@ -1,12 +1,14 @@
-//! Plans that the user saved in this browser, side by side.
+//! Plans that the user saved in this browser, or that came with a link, side by side.
 
 use super::Planner;
 use super::amounts::{
     cost_range, cost_texts, count_text, energy_range, limit_text, price_text, rounded_count,
 };
-use super::findings::{Findings, OfferFindings};
-use super::question::with_plan;
+use super::findings::{Findings, OfferFindings, Search};
+use super::question::{self, with_plan};
+use super::state::PLANS_KEY;
 use super::trust::trust_text;
+use crate::address::{self, Address};
 use crate::components::copy::{CopyButton, DownloadButton};
 use crate::components::focus::focus;
 use crate::components::gpu_mark::{GpuMark, GpuSign};
@@ -258,20 +260,67 @@ pub(super) struct SavedPlans {
     plans: RwSignal<Vec<SavedPlan>>,
     /// What the last click on a star did.
     note: RwSignal<Option<String>>,
+    /// Whether the address names the plans. They are not stored, so that they replace none of the user's.
+    are_linked: bool,
+    /// The plans of the address that are still searched, as queries.
+    sought: RwSignal<Vec<String>>,
+    /// Whether the search found one of them no more.
+    lacks_some: RwSignal<bool>,
 }
 
 impl SavedPlans {
-    /// Provides the plans that this browser stored, and stores every change.
-    pub(super) fn provide() {
-        let plans = RwSignal::new(Kept::InBrowser.get(KEY).unwrap_or_default());
-        let saved = SavedPlans { plans, note: RwSignal::new(None) };
+    /// Provides the plans that the address names, or else those that this browser stored, and stores every change of these.
+    pub(super) fn provide(address: Address) {
+        let linked = untrack(|| address.own(PLANS_KEY));
+        let linked: Vec<String> = linked.split_whitespace().take(MOST).map(str::to_string).collect();
+        let are_linked = !linked.is_empty();
+        let plans = if are_linked { Vec::new() } else { Kept::InBrowser.get(KEY).unwrap_or_default() };
+        let saved = SavedPlans {
+            plans: RwSignal::new(plans),
+            note: RwSignal::new(are_linked.then(|| "The link compares plans side by side.".into())),
+            are_linked,
+            sought: RwSignal::new(linked),
+            lacks_some: RwSignal::new(false),
+        };
         provide_context(saved);
+        if are_linked {
+            return saved.seek();
+        }
         Effect::new(move |before: Option<()>| {
             let plans = saved.plans.get();
             // Without access to storage, the plans stay until the page is left.
             if before.is_some() {
                 Kept::InBrowser.set(KEY, &plans);
             }
+        });
+    }
+
+    /// Searches for the plans of the address, one question at a time, so that all figures are those of the same estimate.
+    fn seek(self) {
+        let question = Memo::new(move |before: Option<&Spec>| {
+            let next = self.sought.with(|sought| sought.first().map(|query| question_of(query)));
+            next.or_else(|| before.cloned()).unwrap_or_default()
+        });
+        let search = Search::start(question);
+        Effect::new(move |_| {
+            let Some(query) = self.sought.with(|sought| sought.first().cloned()) else { return };
+            let asked = question.with(link::write);
+            let is_refused = search.findings.with(|found| found.is_done && !found.problems.is_empty());
+            if is_refused || search.is_broken() {
+                // Whether a later question was refused too can't be seen.
+                self.lacks_some.set(true);
+                return self.sought.set(Vec::new());
+            }
+            let found = search.findings.with(|findings| {
+                let is_answered = findings.is_done && !findings.is_behind && findings.query == asked;
+                is_answered.then(|| found_again(findings, &query))
+            });
+            let Some(found) = found else { return };
+            match found {
+                Some(plan) => self.plans.update(|plans| plans.push(plan)),
+                None => self.lacks_some.set(true),
+            }
+            self.sought.update(|sought| drop(sought.remove(0)));
         });
     }
 
@@ -318,7 +367,27 @@ fn saved_plan(findings: &Findings, offer: &OfferFindings, plan: &FoundPlan) -> S
 /// Returns the query of a plan with the question that it answers.
 fn link_of(findings: &Findings, plan: &FoundPlan) -> String {
     let [question, plan] = [&findings.query, &plan.query].map(|query| link::read(query).spec);
-    link::write(&with_plan(&Spec::default(), &question, &plan))
+    link::write(&with_plan(&question, &question, &plan))
+}
+
+/// Returns the question in the query of a plan.
+fn question_of(query: &str) -> Spec {
+    let spec = link::read(query).spec;
+    question::question(&spec, spec.scenario().ok().as_ref())
+}
+
+/// Returns the plan of a query, if the search has found it.
+fn found_again(findings: &Findings, query: &str) -> Option<SavedPlan> {
+    let (offer, plan) = findings.plans().find(|(_, plan)| link_of(findings, plan) == query)?;
+    Some(saved_plan(findings, offer, plan))
+}
+
+/// Returns the link to plans side by side. The page shows the first one.
+fn comparison_link(plans: &[SavedPlan]) -> String {
+    let queries: Vec<&str> = plans.iter().map(SavedPlan::query).collect();
+    let shown = link::read(queries.first().copied().unwrap_or_default()).spec;
+    let origin = window().location().origin().unwrap_or_default();
+    format!("{origin}/?{}", address::query(&shown, &[(PLANS_KEY, queries.join(" "))]))
 }
 
 /// A button that saves a plan, or removes it from the saved ones.
@@ -444,6 +513,17 @@ pub(super) fn SavedPanel() -> impl IntoView {
     let markdown = Signal::derive(move || plans.with(|plans| table(plans).to_markdown()));
     let csv = Signal::derive(move || plans.with(|plans| data(plans).to_csv().unwrap_or_default()));
     let json = Signal::derive(move || plans.with(|plans| json(plans, 2).unwrap_or_default()));
+    let link = Signal::derive(move || plans.with(|plans| comparison_link(plans)));
+    let has_any =
+        move || !plans.with(Vec::is_empty) || !saved.sought.with(Vec::is_empty) || saved.lacks_some.get();
+    let about = move || match (saved.are_linked, saved.sought.with(Vec::is_empty), saved.lacks_some.get()) {
+        (false, ..) => "They are stored in this browser. Percentages compare with the first plan.",
+        (true, false, _) => "Searching for the plans of the link …",
+        (true, true, true) => "The search no longer finds all plans of the link.",
+        (true, true, false) => {
+            "They came with the link and are not stored in this browser. Percentages compare with the first plan."
+        }
+    };
     // The plans that were removed together, until another is saved.
     let removed = RwSignal::new(Vec::<SavedPlan>::new());
     let remove_all = move |_| {
@@ -460,11 +540,12 @@ pub(super) fn SavedPanel() -> impl IntoView {
                 <button type="button" class="link" on:click=move |_| plans.set(removed.get_untracked())>"Undo"</button>
             </p>
         </Show>
-        <Show when=move || plans.with(|plans| !plans.is_empty())>
+        <Show when=has_any>
             <section class="saved panel-card" aria-labelledby=TITLE_ID>
                 <header>
                     <h2 id=TITLE_ID tabindex="-1">"Saved plans"</h2>
                     <div class="buttons">
+                        <CopyButton text=link label="Copy comparison link" />
                         <CopyButton text=markdown label="Copy as Markdown" />
                         <DownloadButton text=csv name="plans.csv" label="CSV" />
                         <DownloadButton text=json name="plans.json" label="JSON" />
@@ -474,9 +555,9 @@ pub(super) fn SavedPanel() -> impl IntoView {
                     </div>
                 </header>
                 <div class="scroll" tabindex="0" role="region" aria-labelledby=TITLE_ID>
-                    {move || plans.with(|plans| side_by_side(saved, plans))}
+                    {move || plans.with(|plans| (!plans.is_empty()).then(|| side_by_side(saved, plans)))}
                 </div>
-                <p><small>"They are stored in this browser. Percentages compare with the first plan."</small></p>
+                <p role="status"><small>{about}</small></p>
             </section>
         </Show>
     }
@@ -551,6 +632,18 @@ mod tests {
         assert_eq!(PlanFact::Cost.best(&plans), Some(3e6));
         assert_eq!(PlanFact::TokensPerGpu.best(&plans), Some(4000.0));
         assert_eq!((PlanFact::Gpus.best(&plans), PlanFact::Layout.best(&plans)), (None, None));
+    }
+
+    #[test]
+    fn the_query_of_a_plan_names_its_whole_question_and_finds_the_plan_again() {
+        let query = "m=llama3.1-70b&gpu=h100&n=1024&tp=4&gbs=1024".to_string();
+        let mut findings =
+            answered(&[("H100", Some(FoundPlan { query, ..plan(1024, 58.0, 4e6) })), ("B200", None)]);
+        findings.query = "m=llama3.1-70b&t=10T&gs=h100,b200&by=60d&odds=even&price=3".into();
+        let query = link_of(&findings, findings.best_plan().expect("a plan"));
+        assert_eq!(question_of(&query), link::read(&findings.query).spec);
+        assert_eq!(found_again(&findings, &query).map(|saved| saved.link), Some(query));
+        assert_eq!(found_again(&findings, "m=llama3.1-8b"), None);
     }
 
     #[test]

@@ -23,6 +23,8 @@ pub(crate) const TAB_KEY: &str = "tab";
 pub(super) const Y_KEY: &str = "y";
 /// The key of the address for the order of the layouts.
 pub(super) const ORDER_KEY: &str = "order";
+/// The key of the address for plans to compare side by side: the query of each, between spaces.
+pub(super) const PLANS_KEY: &str = "plans";
 
 /// The key of the address for the measured step time of a benchmark that was opened in Plan: a [`MeasuredStep`].
 pub(crate) const MEASURED_KEY: &str = "ran";
@@ -126,7 +128,7 @@ impl PlanState {
     /// Provides the address, and derives the rest. `find_best` gets the question, and returns the best plan.
     pub(crate) fn provide(find_best: impl FnOnce(Memo<Spec>) -> Memo<Option<BestPlan>>) -> PlanState {
         provide_context(ValueTitle(question::value_title));
-        let address = Address::provide_single("/", &[TAB_KEY, Y_KEY, ORDER_KEY, MEASURED_KEY]);
+        let address = Address::provide_single("/", &[TAB_KEY, Y_KEY, ORDER_KEY, PLANS_KEY, MEASURED_KEY]);
         let question = Memo::new(move |before: Option<&Spec>| {
             let typed = address.spec();
             if !has_scenario(&typed) {

@@ -1,14 +1,12 @@
 //! The answer in a sentence: which GPU type needs fewer GPUs, and which costs less.
 
-use super::amounts::{cost_range, cost_text, count_text, limit_text, money};
+use super::amounts::{cost_range, cost_text, count_text, limit_text, money, outlasts};
 use super::findings::{Findings, OfferFindings, is_within};
 use crate::message::search::{
     AskedGoal, AskedGpu, FoundAnswer, FoundFamily, FoundPlan, FoundUnmet, Spread, Trust,
 };
 use trainplan_shared::cost::PurchaseForm;
 use trainplan_shared::estimate::Interval;
-use trainplan_shared::field::Field;
-use trainplan_shared::link;
 use trainplan_shared::problem::one_of;
 use trainplan_shared::question::{CLEARLY_FASTER, Chance, Objective, chance_text, in_time_of_ten};
 use trainplan_shared::units::{group_digits, readable_days, readable_range};
@@ -39,37 +37,32 @@ pub(super) fn verdict(findings: &Findings) -> Option<Verdict> {
     let currency = findings.asked.as_ref().map_or("", |asked| asked.currency.as_str());
     Some(match (first, second) {
         (None, _) => unreached(findings, currency),
-        (Some((offer, plan)), None) => {
-            let lead = alone(&offer.gpu, plan, goal, currency);
-            let terms = terms(&offer.gpu, plan.cost, Some(plan.paid_gpus), findings.budget(), currency);
+        (Some((offer, plan)), second) => {
+            let terms = terms(
+                &offer.gpu,
+                plan.cost,
+                plan.days.mid,
+                Some(plan.paid_gpus),
+                findings.budget(),
+                currency,
+            );
+            // A budget is for the run, and the reservation may cost more.
+            let (risk, terms) = match findings.budget() {
+                Some(_) => (terms, String::new()),
+                None => (String::new(), terms),
+            };
+            let compared = second.map_or(String::new(), |second| compared((offer, plan), second, goal));
             Verdict {
-                lead,
+                lead: alone(&offer.gpu, plan, goal, currency),
+                // The risk first.
                 rest: sentences([
                     missed(findings),
                     late(findings),
                     as_measured(findings, offer),
                     faster_layout(goal, offer),
                     overspent(findings),
-                    assumed_form(findings),
-                ]),
-                more: sentences([waste(findings), terms]),
-            }
-        }
-        (Some(first), Some(second)) => {
-            let lead = alone(&first.0.gpu, first.1, goal, currency);
-            let terms =
-                terms(&first.0.gpu, first.1.cost, Some(first.1.paid_gpus), findings.budget(), currency);
-            Verdict {
-                lead,
-                // The risk first.
-                rest: sentences([
-                    missed(findings),
-                    late(findings),
-                    as_measured(findings, first.0),
-                    faster_layout(goal, first.0),
-                    overspent(findings),
-                    compared(first, second, goal),
-                    assumed_form(findings),
+                    risk,
+                    compared,
                 ]),
                 more: sentences([
                     others(reaching.collect::<Vec<_>>().as_slice(), currency),
@@ -191,16 +184,6 @@ fn overspent(findings: &Findings) -> String {
     at_the_end(&overspent, ["expensive end", "exceeds the budget", "exceed the budget"])
 }
 
-/// Returns why the costs are those on demand, if nobody chose that, as a sentence.
-fn assumed_form(findings: &Findings) -> String {
-    let is_chosen = link::read(&findings.query).spec.get(Field::Purchase).is_some();
-    let is_on_demand = findings.offers.iter().all(|offer| offer.gpu.form == Some(PurchaseForm::OnDemand));
-    match findings.budget().is_some() && is_on_demand && !is_chosen {
-        true => "With a budget, GPUs are on demand, unless you choose another form.".to_string(),
-        false => String::new(),
-    }
-}
-
 /// Returns the names and answers of the GPU types whose best plan has a property.
 fn reaching(findings: &Findings, has: impl Fn(&FoundPlan) -> bool) -> Vec<(&str, &FoundAnswer)> {
     let answers = findings.reaching().into_iter().filter_map(|index| {
@@ -222,11 +205,12 @@ fn at_the_end(plans: &[(&str, &FoundAnswer)], [end, misses, miss]: [&str; 3]) ->
     }
 }
 
-/// Returns the reservation that an assumed price needs, what it costs in all for `paid_gpus` if they are known, and the cost without
-/// it, as a sentence; empty for other prices.
+/// Returns the reservation that an assumed price needs, what it costs in all for `paid_gpus` if they are known, whether it lasts longer
+/// than a run of `days`, and the cost without it, as sentences; empty for other prices.
 pub(super) fn terms(
     gpu: &AskedGpu,
     cost: Option<Spread>,
+    days: f64,
     paid_gpus: Option<u32>,
     budget: Option<f64>,
     currency: &str,
@@ -242,11 +226,15 @@ pub(super) fn terms(
         let exceeds = exceeds(term.0 * f64::from(gpus));
         format!(", which cost {} in all{exceeds}", cost_range(term, gpus, currency))
     });
-    let on_demand = gpu.on_demand_factor.map_or("no price on demand is known".to_string(), |factor| {
+    let rest = match outlasts(gpu, days) {
+        true => ": you pay for the rest of the term too, unless you use it",
+        false => "",
+    };
+    let on_demand = gpu.on_demand_factor.map_or("No price on demand is known".to_string(), |factor| {
         let on_demand = cost.mid * factor.mid;
-        format!("on demand, it is {}{}", cost_text(on_demand, currency), exceeds(on_demand))
+        format!("On demand, the run costs {}{}", cost_text(on_demand, currency), exceeds(on_demand))
     });
-    format!("The cost is the run's share of GPUs {purchase}{in_all}; {on_demand}.")
+    format!("The cost is the run's share of GPUs {purchase}{in_all}{rest}. {on_demand}.")
 }
 
 /// Returns the sentence about a price of the user's that is used for every GPU type.
