@@ -242,6 +242,9 @@ fn the_table_shows_the_interval_the_confidence_and_the_fit() {
     ] {
         assert_eq!(run.stdout.contains(part), part != "-0.0", "{part}: {}", run.stdout);
     }
+    // The first days are those of a search.
+    let days = run.stdout.lines().find(|line| line.contains("days for 1T tokens")).unwrap();
+    assert!(days.ends_with(", with failures"), "{days}");
     let (_, whole_run) = run.stdout.split_once("GiB free.\n").unwrap();
     for part in ["days with failures", "goodput", "Meta RSC", "cost, owned", "USD", "MWh"] {
         assert!(whole_run.contains(part), "{part}: {}", run.stdout);

@@ -147,14 +147,14 @@ async function minified(script) {
 
 /**
  * Moves Trunk's inline script to a file, because a policy would have to list the hash of an inline script. The file also
- * registers the service worker.
+ * registers the service worker, and reports changes of the system's theme.
  */
 function moveInlineScript(html) {
-  const register = readFileSync(join(import.meta.dirname, "register.js"), "utf8");
+  const register = readFileSync(join(import.meta.dirname, "register.js"), "utf8").replace(/^\s*\/\/.*\n/gm, "");
   return replaceOnce(
     html,
     /<script type="module"[^>]*>([^<]+)<\/script>/,
-    (_, code) => `<script type="module" src="/${writeHashed("boot", code + register)}"></script>`,
+    (_, code) => `<script type="module" src="/${writeHashed("boot", `${code}\n${register}`)}"></script>`,
   );
 }
 

@@ -1,4 +1,7 @@
 
+// Tells the programs when the system's theme changes, so that they draw their charts again (theme.rs).
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => dispatchEvent(new Event("schemechange")));
+
 // Registers the service worker, which stores the app for use without a network. It waits for the first answers, whose files
 // have priority. Browsers offer service workers over HTTPS and on localhost only; elsewhere, the page works without one.
 const AFTER_LOADING_MS = 3000;

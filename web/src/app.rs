@@ -3,6 +3,7 @@
 use crate::address;
 use crate::components::frame::Frame;
 use crate::components::share::Guest;
+use crate::components::trouble::SignOut;
 use crate::desk::Desk;
 use crate::pages::{
     benchmarks::{self, BenchmarksPage},
@@ -65,8 +66,9 @@ pub fn results() {
 #[component]
 fn RoutedPages() -> impl IntoView {
     let path = use_location().pathname;
+    let tools = view! { <SignOut /> }.into_any();
     view! {
-        <Frame routed=["/results", "/compare", "/history"] path>
+        <Frame routed=["/results", "/compare", "/history"] path tools>
             <Guest />
             <Routes fallback=NotFound>
                 <Route path=path!("/results") view=ResultsPage />

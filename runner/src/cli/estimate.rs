@@ -81,6 +81,7 @@ pub(super) struct Output<'a> {
     peak_tflops: Option<f64>,
     tflops_per_gpu: Option<f64>,
     tokens: f64,
+    /// Without failures; `whole_run.days` counts them.
     time_to_train_days: Option<Interval>,
     /// Seconds; they add up to the predicted step time.
     breakdown: &'a Breakdown,
@@ -275,7 +276,7 @@ fn flat(output: &EstimateOutput<'_>) -> Vec<[String; 2]> {
 fn table(predicted: &Predicted, plan: Option<&RunPlan>) -> Result<(), Failure> {
     let Predicted { scenario, estimate, .. } = predicted;
     output::prose(&format!("{}\n", in_words(scenario)))?;
-    output::table(["estimate", "", ""], &[1], headline(predicted))?;
+    output::table(["estimate", "", ""], &[1], headline(predicted, plan))?;
     output::prose(&format!("\n{}\n", evidence(&estimate.evidence)))?;
     let step_time_s = estimate.breakdown.step_time_s();
     let shares = estimate.breakdown.parts().map(|(part, seconds)| (part, seconds, seconds / step_time_s));
@@ -310,8 +311,8 @@ fn whole_run(plan: &RunPlan, gpu: &str) -> Vec<[String; 3]> {
         ),
         line(
             "days with failures",
-            plan.days.readable(readable_days),
-            format!("goodput {} %", whole(plan.goodput.times(100.0))),
+            expected_days(plan),
+            format!("{}; goodput {} %", plan.days.readable(readable_days), whole(plan.goodput.times(100.0))),
         ),
         line("failures", plan.failures.readable(rough), plan.failure_rate_source.clone()),
         line(
@@ -328,6 +329,11 @@ fn whole_run(plan: &RunPlan, gpu: &str) -> Vec<[String; 3]> {
     let energy = format!("{} MWh", whole(plan.energy.mwh));
     lines.push(line("energy", energy, plan.energy.power.note()));
     lines
+}
+
+/// The expected days with failures; infinite if a failure comes before every save.
+fn expected_days(plan: &RunPlan) -> String {
+    ValueRange::of(plan.expected_days).readable(readable_days)
 }
 
 /// An expected count or a coarse time: two significant digits below 10, whole numbers above.
@@ -351,7 +357,8 @@ fn cost_line(cost: &RunCost, currency: &str) -> [String; 3] {
         false => format!("{} {currency}", cost.total.readable(thousands)),
     };
     let price = cost.price.per_gpu_hour.readable(|price| format!("{price:.2}"));
-    [name, total, format!("{price} per GPU-hour, {}", cost.price.source.note())]
+    let quotes = if cost.price.is_single_quote() { " (one quote)" } else { "" };
+    [name, total, format!("{price} per GPU-hour{quotes}, {}", cost.price.source.note())]
 }
 
 /// The scenario in one line, including derived values.
@@ -382,8 +389,8 @@ pub(super) fn in_words(scenario: &Scenario) -> String {
     format!("{}.", words.join(", "))
 }
 
-/// Name, value and interval or comment.
-fn headline(predicted: &Predicted) -> Vec<[String; 3]> {
+/// Name, value and interval or comment. The days are those of a search: with failures, unless it is a proxy, which has no whole run.
+fn headline(predicted: &Predicted, plan: Option<&RunPlan>) -> Vec<[String; 3]> {
     let Predicted { estimate, metrics, .. } = predicted;
     let line = |name: &str, value: String, comment: String| [name.to_string(), value, comment];
     let step = estimate.step_time_s;
@@ -407,10 +414,17 @@ fn headline(predicted: &Predicted) -> Vec<[String; 3]> {
         let comment = format!("convention {convention}, peak {peak} TFLOPS");
         lines.push(line("MFU", percent(mfu), comment));
     }
-    if let Some(days) = predicted.time_to_train_days {
-        let name = format!("days for {} tokens", short_count(metrics.tokens));
-        let interval = readable_range((days.low, days.high), readable_days);
-        lines.push(line(&name, readable_days(days.mid), interval));
+    let name = format!("days for {} tokens", short_count(metrics.tokens));
+    match (plan, predicted.time_to_train_days) {
+        (Some(plan), _) => {
+            let interval = format!("{}, with failures", plan.days.readable(readable_days));
+            lines.push(line(&name, expected_days(plan), interval));
+        }
+        (None, Some(days)) => {
+            let interval = readable_range((days.low, days.high), readable_days);
+            lines.push(line(&name, readable_days(days.mid), format!("{interval}, without failures")));
+        }
+        (None, None) => {}
     }
     lines
 }

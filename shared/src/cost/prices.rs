@@ -149,6 +149,17 @@ impl Price {
         Some(ValueRange::between(hours(term.shortest_years) * high, hours(term.longest_years) * low))
     }
 
+    /// Whether it is an assumed price that rests on a single quote, so that its range says nothing about other sellers.
+    pub fn is_single_quote(&self) -> bool {
+        self.source != PriceSource::Yours && self.per_gpu_hour.low == self.per_gpu_hour.high
+    }
+
+    /// Returns the agreed term if it is longer than a run of these days, so that the rest of it is paid for too; none without a term.
+    pub fn term_beyond(&self, days: f64) -> Option<RentalTerm> {
+        let PriceSource::Assumed { term: Some(term), .. } = self.source else { return None };
+        (days * 24.0 < f64::from(term.shortest_years) * YEAR_H).then_some(term)
+    }
+
     /// Whether it is the assumed price of a reservation.
     pub fn is_reservation(&self) -> bool {
         self.is_assumed_for(PurchaseForm::Reserved)
@@ -324,6 +335,19 @@ mod tests {
         let terms: Vec<&RentalTerm> = rows().iter().filter_map(|row| row.term.as_ref()).collect();
         assert!(terms.iter().all(|term| *term == terms[0]), "GPU types are compared by equal terms");
         assert_eq!(whole_term("b200", PurchaseForm::Owned), None);
+        let beyond = |form, days| Price::assumed("b200", form).unwrap().term_beyond(days);
+        assert_eq!(beyond(PurchaseForm::Reserved, 60.0).map(|term| term.shortest_years), Some(3));
+        assert_eq!((beyond(PurchaseForm::Reserved, 1200.0), beyond(PurchaseForm::Owned, 60.0)), (None, None));
+    }
+
+    #[test]
+    fn one_quote_is_no_range() {
+        let single = |gpu, form| Price::assumed(gpu, form).unwrap().is_single_quote();
+        assert!(single("b200", PurchaseForm::OnDemand) && single("b200", PurchaseForm::Reserved));
+        assert!(!single("h100", PurchaseForm::OnDemand) && !single("b200", PurchaseForm::Owned));
+        assert!(!Price::own(ValueRange::of(2.0)).is_single_quote());
+        assert_eq!(Price::assumed("b200", PurchaseForm::OnDemand).unwrap().per_gpu_hour, ValueRange::of(8.6));
+        assert!(rows().iter().all(|row| !row.source.contains("assumed")), "every price is a quote");
     }
 
     #[test]

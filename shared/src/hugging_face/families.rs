@@ -89,6 +89,8 @@ pub(super) enum ExpertRule {
     /// `moe_layers` or `interleave_moe_layer_step` select routed layers, each with a shared expert of the
     /// same width.
     Llama4,
+    /// An unknown family: the fields that usually define experts, if the file has them.
+    ByFields,
 }
 
 impl Family {
@@ -346,6 +348,10 @@ impl Family {
                 let ffn = fields.needed(&["moe_intermediate_size"])?;
                 (experts, ffn, shared_width(fields, ffn)?, ernie_layers(fields, layers)?)
             }
+            ExpertRule::ByFields => match by_fields(fields, layers)? {
+                Some(experts) => experts,
+                None => return Ok(None),
+            },
             ExpertRule::Dbrx => return dbrx(fields, layers, self.gated),
             ExpertRule::Llama4 => {
                 let experts = fields.needed(&["num_local_experts"])?;
@@ -364,8 +370,52 @@ impl Family {
 
 const HEADS: &[&str] = &["num_attention_heads", "n_head", "n_heads", "num_heads", "attention_heads"];
 const EXPERTS: &[&str] = &["num_local_experts", "num_experts", "moe_num_experts"];
+/// Every name that known families have for the number of routed experts.
+const EXPERT_COUNTS: [&str; 4] = ["num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts"];
+/// Names of the width of a routed expert that mean nothing else.
+const EXPERT_WIDTHS: [&str; 3] = ["moe_intermediate_size", "expert_intermediate_size", "moe_ffn_hidden_size"];
 const TOP_K: &[&str] =
     &["num_experts_per_tok", "experts_per_token", "num_experts_per_token", "moe_topk", "moe_k"];
+
+/// Returns the experts, their width, the width of the shared experts and the routed layers of an unknown family; none if the file has
+/// no experts. Every choice among the meanings that known families give to a field is noted.
+fn by_fields(
+    fields: &mut ConfigFields<'_>,
+    layers: u32,
+) -> Result<Option<(u32, u32, u32, u32)>, ConfigError> {
+    let Some(experts) = fields.whole(&EXPERT_COUNTS)?.filter(|experts| *experts > 0) else { return Ok(None) };
+    let ffn = match fields.whole(&EXPERT_WIDTHS)? {
+        Some(ffn) => ffn,
+        None => {
+            let ffn = fields.needed(&["intermediate_size"])?;
+            fields.note(format!("Width of an expert assumed: {ffn}, the intermediate_size (as in Mixtral)."));
+            ffn
+        }
+    };
+    let width = fields.whole(&["shared_expert_intermediate_size", "moe_shared_expert_intermediate_size"])?;
+    let number = fields.whole(&["n_shared_experts"])?;
+    let by_number = shared_width(fields, ffn)?;
+    let shared_ffn = match (width, number) {
+        (Some(width), _) => width,
+        (None, Some(number)) => number.saturating_mul(ffn),
+        (None, None) => by_number,
+    };
+    if shared_ffn == 0 {
+        fields.note("No shared experts assumed (the file has no field for them, or 0).".to_string());
+    }
+    let routed = if fields.names("first_k_dense_replace") || fields.names("moe_layer_freq") {
+        deepseek_layers(fields, layers, 0)?
+    } else {
+        let selects = ["mlp_layer_types", "decoder_sparse_step", "mlp_only_layers"];
+        if !selects.iter().any(|name| fields.names(name)) {
+            fields.note(format!(
+                "Experts assumed in every one of the {layers} layers (no field says otherwise)."
+            ));
+        }
+        sparse_layers(fields, layers)?
+    };
+    Ok(Some((experts, ffn, shared_ffn, routed)))
+}
 
 /// Returns the width of the shared experts, given as a width or as a number of experts of width `ffn`.
 fn shared_width(fields: &mut ConfigFields<'_>, ffn: u32) -> Result<u32, ConfigError> {

@@ -179,6 +179,8 @@ const PREFIXES_WITHOUT_INFLUENCE: &[&str] =
 
 const SUFFIXES_WITHOUT_INFLUENCE: &[&str] = &[
     "_bias",
+    "_coef",
+    "_coeff",
     "_dtype",
     "_eps",
     "_multiplier",
@@ -331,6 +333,11 @@ impl<'a> ConfigFields<'a> {
         let Some(value) = self.value(name) else { return Ok(None) };
         let numbers = value.as_array().and_then(|list| list.iter().map(as_whole).collect());
         numbers.ok_or_else(|| Self::wrong(name, value, "a list of whole numbers")).map(Some)
+    }
+
+    /// Whether the file has the field with a value, which stays unread.
+    pub(super) fn names(&self, name: &str) -> bool {
+        self.map.get(name).is_some_and(|value| !value.is_null())
     }
 
     /// Whether the field is a list rather than one value for all layers.

@@ -2,7 +2,8 @@
 //!
 //! Missing fields take the defaults of the model's family (its configuration class in Hugging Face
 //! `transformers`), with a note. A missing field without a default is an error. Fields that are not
-//! understood are listed.
+//! understood are listed. A file of an unknown family is read by its fields, if these are the ones that Llama has, or those with
+//! which most families describe their experts.
 
 mod families;
 mod fields;
@@ -131,7 +132,7 @@ pub fn read(text: &str) -> Result<ImportedModel, ConfigError> {
             closest: table::most_alike(own_type),
         },
     };
-    let family = known.unwrap_or(&table::LLAMA);
+    let family = known.unwrap_or(&table::LLAMA_LIKE);
 
     let (nested_tied, outer_tied) = (fields.flag("tie_word_embeddings")?, outer.flag("tie_word_embeddings")?);
     let tied = match outer_tied.or(nested_tied) {
@@ -171,7 +172,14 @@ pub fn read(text: &str) -> Result<ImportedModel, ConfigError> {
             return Err(unlike(reason));
         }
         let found = shown_type(own_type);
-        unknown.insert(0, format!("model_type = {found} (read like Llama)"));
+        let like = match &architecture.moe {
+            None => "like Llama".to_string(),
+            Some(moe) => format!(
+                "like Llama with {} experts of width {}, {} for each token, in {} of {} layers",
+                moe.experts, moe.ffn, moe.top_k, moe.layers, architecture.layers
+            ),
+        };
+        unknown.insert(0, format!("model_type = {found} (read {like})"));
     }
     if let Some((name, _)) = nested {
         fields.note(format!("Only the language model ({name}) is read."));

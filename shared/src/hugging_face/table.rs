@@ -33,6 +33,9 @@ pub(super) const LLAMA: Family = Family {
     experts: ExpertRule::None,
 };
 
+/// An unknown family: Llama, with experts if the file has them.
+pub(super) const LLAMA_LIKE: Family = Family { types: &[], experts: ExpertRule::ByFields, ..LLAMA };
+
 /// GPT-2: ungated MLPs, tied embeddings, plain attention, biases everywhere.
 const GPT2: Family = Family {
     types: &["gpt2", "gpt-sw3"],

@@ -425,7 +425,13 @@ fn an_unknown_family_is_read_like_llama_only_if_it_resembles_it() {
         (r#""silu""#, r#""relu2""#, "hidden_act is \"relu2\""),
         (r#""hidden_act": "silu","#, "", "hidden_act is missing"),
         (r#""vocab_size": 128256,"#, "", "vocab_size is missing"),
-        ("{", r#"{"num_experts": 8, "#, "the file has num_experts = 8"),
+        ("{", r#"{"num_experts": 8, "#, "num_experts_per_tok or"),
+        (
+            "{",
+            r#"{"num_experts": 8, "num_experts_per_tok": 2, "moe_every": 2, "#,
+            "the file has moe_every = 2",
+        ),
+        ("{", r#"{"kv_lora_rank": 512, "#, "the file has kv_lora_rank = 512"),
     ] {
         let error = read(&like.replacen(from, to, 1)).unwrap_err().to_string();
         assert!(error.contains(reason) && error.starts_with("model_type \"newcomer\" is unknown"), "{error}");
@@ -438,6 +444,40 @@ fn an_unknown_family_is_read_like_llama_only_if_it_resembles_it() {
     );
     let nearest = |text: &str| table::most_alike(text);
     assert_eq!((nearest("lama"), nearest("newcomer"), nearest("")), (Some("llama"), None, None));
+}
+
+#[test]
+fn experts_of_an_unknown_family_are_read_by_their_fields() {
+    let file = |more: &str| {
+        format!(
+            r#"{{"model_type": "zephyr_moe", "hidden_size": 2048, "num_hidden_layers": 28, "num_attention_heads": 16,
+            "num_key_value_heads": 4, "head_dim": 128, "vocab_size": 151936, "hidden_act": "silu", "num_experts_per_tok": 6,
+            "intermediate_size": 10944, "tie_word_embeddings": false, "router_aux_loss_coef": 0.001, {more}}}"#
+        )
+    };
+    let moe = |more: &str| {
+        let imported = read(&file(more)).unwrap();
+        let moe = imported.model.architecture.moe.clone().unwrap();
+        ((moe.experts, moe.top_k, moe.ffn, moe.shared_ffn, moe.layers), imported)
+    };
+    let (shape, imported) = moe(r#""num_experts": 64, "moe_intermediate_size": 1408"#);
+    assert_eq!(shape, (64, 6, 1408, 0, 28));
+    let known = "\"zephyr_moe\" (read like Llama with 64 experts of width 1408, 6 for each token, in 28 of 28 layers)";
+    assert_eq!(imported.unknown, [format!("model_type = {known}")]);
+    let notes = imported.notes.join(" ");
+    assert!(notes.contains("Experts assumed in every one of the 28 layers"), "{notes}");
+    assert!(notes.contains("No shared experts assumed"), "{notes}");
+    let (shape, _) = moe(
+        r#""n_routed_experts": 64, "moe_intermediate_size": 1408, "n_shared_experts": 2, "first_k_dense_replace": 1"#,
+    );
+    assert_eq!(shape, (64, 6, 1408, 2816, 27));
+    let (shape, imported) = moe(r#""num_local_experts": 8"#);
+    assert_eq!(shape, (8, 6, 10944, 0, 28));
+    assert!(imported.notes.join(" ").contains("as in Mixtral"), "{:?}", imported.notes);
+    let (shape, _) = moe(
+        r#""num_experts": 64, "moe_intermediate_size": 1408, "shared_expert_intermediate_size": 5632, "decoder_sparse_step": 2"#,
+    );
+    assert_eq!(shape, (64, 6, 1408, 5632, 14));
 }
 
 #[test]

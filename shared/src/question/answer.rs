@@ -1,7 +1,7 @@
 //! The answer for one GPU type: the best plan, other good layouts, and why the goal can't be reached.
 
 use super::unmet::{Nearby, Relaxation, Unmet};
-use super::{Chance, Goal, GpuOffer, Objective, PlannedRun, Question};
+use super::{Chance, Goal, GpuOffer, Objective, PlannedRun, Question, TrainableTokens};
 use crate::assumption::Assumption;
 use crate::catalog::{Catalog, Gpu, Recipe};
 use crate::gpu_counts::GpuCounts;
@@ -28,8 +28,10 @@ pub struct GpuAnswer {
     pub points: Vec<PlannedRun>,
     /// The index of the best plan; none if no plan reaches the goal.
     pub chosen: Option<usize>,
-    /// The best layouts on as many GPUs as the best plan, or as the plan nearest to the goal.
+    /// The best layouts on as many GPUs as the best plan, or as the plan nearest to the goal. The best plan's comes first.
     pub layouts: Vec<PlannedRun>,
+    /// Whether the best plan's layout ranks below others, which do not reach the goal.
+    pub best_is_moved_up: bool,
     /// The layout of a published recipe of the model on this GPU type, on as many GPUs, with the recipe.
     pub published: Option<(&'static Recipe, PlannedRun)>,
     /// How many layouts there are on as many GPUs, and why the others were discarded.
@@ -37,8 +39,8 @@ pub struct GpuAnswer {
     /// The same plan with the software of the nearest measured run of the model on this GPU type, if nobody measured the plan's
     /// software there and that one is clearly slower.
     pub with_measured_software: Option<(Stack, PlannedRun)>,
-    /// The plan that would be best if the deadline had to be met with the other chance; none without a deadline, if no plan meets
-    /// it, or if it is neither faster nor cheaper than the best one, nor on fewer GPUs where these count.
+    /// The plan that would be best if the goal had to be reached with the other chance; none without a deadline or a budget, if no
+    /// plan reaches it, or if it is neither faster nor cheaper than the best one, nor on fewer GPUs where these count.
     pub with_other_chance: Option<PlannedRun>,
     /// What prevents the goal; none if it is reached.
     pub unmet: Option<Unmet>,
@@ -73,15 +75,20 @@ impl GpuAnswer {
             counts = ranking.counts;
             layouts = ranking.best.into_iter().map(|layout| run(gpus, layout)).collect();
         }
+        let best_is_moved_up = chosen.is_some_and(|index| move_up(&points[index], &mut layouts));
         let published = gpus.and_then(|gpus| {
             let (recipe, layout) = published(question, search.space(), gpus, layouts.first()?.layout)?;
             Some((recipe, run(gpus, layout)))
         });
         let with_measured_software =
             shown.and_then(|index| points[index].with_measured_software(search.space(), question, offer));
+        let enough_tokens = match chosen {
+            Some(_) => None,
+            None => question.enough_tokens(offer, points),
+        };
         let unmet = match chosen {
             Some(_) => None,
-            None => Some(question.unmet(points, shown)),
+            None => Some(question.unmet(points, shown, enough_tokens.as_ref())),
         };
         let nearest = shown.map(|index| &points[index]);
         let tried = || {
@@ -108,7 +115,7 @@ impl GpuAnswer {
                 nearest,
                 affordable,
                 with_other_chance: with_other_chance.as_ref(),
-                points,
+                enough_tokens: enough_tokens.as_ref(),
                 tried: &tried(),
             };
             question.relaxations(offer, unmet, &nearby)
@@ -118,6 +125,7 @@ impl GpuAnswer {
             points: points.to_vec(),
             chosen,
             layouts,
+            best_is_moved_up,
             published,
             counts,
             with_measured_software,
@@ -131,6 +139,23 @@ impl GpuAnswer {
     pub fn best(&self) -> Option<&PlannedRun> {
         self.chosen.map(|index| &self.points[index])
     }
+
+    /// Returns the most tokens that the budget, the deadline or both allow on the GPUs of the best plan, rounded down, and the plan
+    /// with them; none without a plan, or if nothing limits the tokens.
+    pub fn most_tokens(&self, question: &Question, offer: &GpuOffer) -> Option<TrainableTokens> {
+        question.within_limits(offer, self.best()?)
+    }
+}
+
+/// Moves the layout of a plan to the first place. Returns whether it had another one.
+fn move_up(plan: &PlannedRun, layouts: &mut Vec<PlannedRun>) -> bool {
+    let is_its = |run: &PlannedRun| run.layout.candidate == plan.layout.candidate;
+    let place = layouts.iter().position(is_its);
+    if let Some(place) = place {
+        layouts.remove(place);
+    }
+    layouts.insert(0, plan.clone());
+    place != Some(0)
 }
 
 impl PlannedRun {
@@ -158,25 +183,25 @@ impl Question {
         if self.objective != Objective::FewestGpus || matches!(self.counts, GpuCounts::Only(_)) {
             return fewest;
         }
-        let reaches = |point: &PlannedRun| self.is_in_time_with(chance, point) && self.is_affordable(point);
         let mut roundest = fewest;
         for (index, point) in points.iter().enumerate().skip(fewest + 1) {
             let is_rounder = point.gpus.trailing_zeros() > points[roundest].gpus.trailing_zeros();
-            if is_rounder && point.is_little_more_than(&points[fewest]) && reaches(point) {
+            if is_rounder && point.is_little_more_than(&points[fewest]) && self.reaches_with(chance, point) {
                 roundest = index;
             }
         }
         roundest
     }
 
-    /// Returns the index of the plan that is best if the deadline has to be met with the other chance; none without a deadline.
+    /// Returns the index of the plan that is best if the goal has to be reached with the other chance; none without a deadline or a
+    /// budget.
     pub(super) fn with_other_chance(&self, points: &[PlannedRun]) -> Option<usize> {
-        let is_by_deadline = matches!(self.goal, Goal::Deadline(_));
-        is_by_deadline.then(|| self.choose_with(self.chance.other(), points)).flatten()
+        let has_limit = !matches!(self.goal, Goal::Open);
+        has_limit.then(|| self.choose_with(self.chance.other(), points)).flatten()
     }
 
     fn choose_with(&self, chance: Chance, points: &[PlannedRun]) -> Option<usize> {
-        let reaches = |point: &PlannedRun| self.is_in_time_with(chance, point) && self.is_affordable(point);
+        let reaches = |point: &PlannedRun| self.reaches_with(chance, point);
         let cost = |point: &PlannedRun| point.expected_cost.unwrap_or(f64::INFINITY);
         let least_cost = points.iter().filter(|point| reaches(point)).map(cost).fold(f64::INFINITY, f64::min);
         let value = |point: &PlannedRun| match self.objective {
@@ -191,6 +216,15 @@ impl Question {
             value(one).total_cmp(&value(other)).then(one.gpus.cmp(&other.gpus))
         });
         best.map(|(index, _)| index)
+    }
+
+    /// Whether a plan reaches the goal with the chance that was asked for.
+    pub fn reaches(&self, point: &PlannedRun) -> bool {
+        self.reaches_with(self.chance, point)
+    }
+
+    fn reaches_with(&self, chance: Chance, point: &PlannedRun) -> bool {
+        self.is_in_time_with(chance, point) && self.is_affordable_with(chance, point)
     }
 
     /// Whether a plan meets the deadline, if there is one.
@@ -212,9 +246,13 @@ impl Question {
         is_unlimited.then(|| Assumption::LongestRun.value())
     }
 
-    /// Whether a plan costs no more than the budget, if there is one.
+    /// Whether a plan stays within the budget, if there is one.
     pub(super) fn is_affordable(&self, point: &PlannedRun) -> bool {
-        self.budget().is_none_or(|budget| point.expected_cost.is_some_and(|cost| cost <= budget))
+        self.is_affordable_with(self.chance, point)
+    }
+
+    fn is_affordable_with(&self, chance: Chance, point: &PlannedRun) -> bool {
+        self.budget().is_none_or(|budget| point.cost_with(chance).is_some_and(|cost| cost <= budget))
     }
 
     /// Returns the budget: the goal, or the limit beside a deadline.
@@ -231,18 +269,27 @@ impl Question {
         let is_any_in_time = points.iter().any(|point| self.is_in_time(point));
         let value = |point: &PlannedRun| match self.budget() {
             // At any price, the plan that takes the fewest GPU-days is the cheapest.
-            Some(_) if is_any_in_time => point.expected_cost.unwrap_or(point.days * f64::from(point.gpus)),
+            Some(_) if is_any_in_time => {
+                point.cost_with(self.chance).unwrap_or(point.days * f64::from(point.gpus))
+            }
             _ => point.days_with(self.chance),
         };
         let all = points.iter().enumerate().filter(|(_, point)| !is_any_in_time || self.is_in_time(point));
         all.min_by(|(_, one), (_, other)| value(one).total_cmp(&value(other))).map(|(index, _)| index)
     }
 
-    fn unmet(&self, points: &[PlannedRun], nearest: Option<usize>) -> Unmet {
+    fn unmet(
+        &self,
+        points: &[PlannedRun],
+        nearest: Option<usize>,
+        enough_tokens: Option<&TrainableTokens>,
+    ) -> Unmet {
         let Some(nearest) = nearest.map(|index| &points[index]) else { return Unmet::NoLayout };
-        match (self.budget().filter(|_| self.is_in_time(nearest)), nearest.expected_cost) {
+        match (self.budget().filter(|_| self.is_in_time(nearest)), nearest.cost_with(self.chance)) {
             (Some(_), None) => Unmet::NoPrice,
-            (Some(budget), Some(cost)) => Unmet::TooExpensive { cost, tokens: budget / cost * self.tokens },
+            (Some(_), Some(cost)) => {
+                Unmet::TooExpensive { cost, tokens: enough_tokens.map_or(0.0, |enough| enough.tokens) }
+            }
             (None, _) => Unmet::TooSlow { days: nearest.days_with(self.chance) },
         }
     }

@@ -35,7 +35,7 @@ pub struct Question {
     pub counts: GpuCounts,
     /// What the run must reach.
     pub goal: Goal,
-    /// How likely a plan must meet the deadline.
+    /// How likely a plan must meet the deadline and the budget.
     pub chance: Chance,
     /// The most that the run may cost, beside a deadline; none with another goal.
     pub max_cost: Option<f64>,
@@ -185,18 +185,18 @@ impl Objective {
 }
 
 choices! {
-    /// How likely a plan must meet a deadline.
+    /// How likely a plan must meet a deadline or a budget.
     Chance of Field::Chance {
-        /// The slow end of its range of days meets it.
+        /// The slow end of its range of days meets the deadline, and the expensive end of its range of costs the budget.
         NineInTen "9-in-10" "9 times in 10",
-        /// Its expected days meet it.
+        /// Its expected days and its expected cost do.
         Even "even" "5 times in 10",
     }
 }
 
 impl Chance {
-    /// The chance that plans have where none is asked for. A plan for a deadline that every other run misses is of little use, and
-    /// more GPUs for fewer days cost about the same.
+    /// The chance that plans have where none is asked for. A plan that misses its deadline or its budget every other time is of
+    /// little use, and more GPUs for fewer days cost about the same.
     pub const USUAL: Chance = Chance::NineInTen;
 
     /// Returns the other one.

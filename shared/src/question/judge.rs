@@ -19,8 +19,8 @@ const LARGE_BATCH_TOKENS: f64 = 60e6;
 /// How many standard deviations the ends of an 80 % interval are from the middle of a normal distribution.
 const END_OF_INTERVAL: f64 = 1.2816;
 
-/// Returns how many of ten runs with this median and 80 % interval end within a limit. Each half of the interval is taken for
-/// half of a log-normal distribution.
+/// Returns how many of ten runs with this median and 80 % interval, of days or of costs, stay within a limit. Each half of the interval
+/// is taken for half of a log-normal distribution.
 pub fn in_time_of_ten(days: Interval, limit: f64) -> u32 {
     let side = if limit < days.mid { days.mid / days.low } else { days.high / days.mid };
     let deviations = END_OF_INTERVAL * libm::log(limit / days.mid) / libm::log(side);
@@ -49,6 +49,13 @@ impl PlannedRun {
     pub fn in_time_of_ten(&self, limit: f64) -> u32 {
         let (low, high) = (self.time.low.days, self.time.high.days);
         in_time_of_ten(Interval { low, mid: self.days, high }, limit)
+    }
+
+    /// Returns how many of ten such runs stay within a budget; none without a price. The ends of the range of prices count like those
+    /// of an 80 % interval.
+    pub fn within_budget_of_ten(&self, budget: f64) -> Option<u32> {
+        let (total, mid) = (self.cost?.total, self.expected_cost?);
+        Some(in_time_of_ten(Interval { low: total.low, mid, high: total.high }, budget))
     }
 
     /// Returns how many times as fast as `other` it is, per sequence, with the 80 % interval.

@@ -123,6 +123,19 @@ impl PlannedRun {
         }
     }
 
+    /// Returns the cost within which such a run stays with a chance; none without a price.
+    pub fn cost_with(&self, chance: Chance) -> Option<f64> {
+        let (cost, expected) = (self.cost?, self.expected_cost?);
+        Some(match chance {
+            Chance::NineInTen => {
+                // The range doesn't count that nobody measured the software.
+                let as_measured = self.days_as_measured.map_or(0.0, |days| expected * days / self.days);
+                as_measured.max(cost.total.high)
+            }
+            Chance::Even => expected,
+        })
+    }
+
     /// Returns the fields of its scenario: the model, the GPUs and the layout.
     pub fn spec(&self, question: &Question, offer: &GpuOffer) -> Spec {
         let kept = [Field::Model, Field::SeqLen, Field::Tokens, Field::Stack, Field::Overlap];

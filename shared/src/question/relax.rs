@@ -3,7 +3,7 @@
 use super::answer::LITTLE_MORE;
 use super::batches::GlobalBatches;
 use super::unmet::{Nearby, Relaxation, Unmet};
-use super::{Goal, GpuOffer, PlannedRun, Question, Survey};
+use super::{Goal, GpuOffer, PlannedRun, Question, Survey, TrainableTokens};
 use crate::field::Field;
 use crate::gpu_counts::GpuCounts;
 use crate::message::Setting;
@@ -26,14 +26,15 @@ const MOST_BETWEEN: u32 = 16;
 impl Question {
     /// Returns changes with which a plan works, after none did.
     pub(super) fn relaxations(&self, offer: &GpuOffer, unmet: Unmet, nearby: &Nearby<'_>) -> Vec<Relaxation> {
-        let Nearby { nearest, affordable, points, tried, .. } = *nearby;
+        let Nearby { nearest, affordable, tried, .. } = *nearby;
+        let by_tokens = nearby.enough_tokens.map(by_tokens);
         match (unmet, nearest, self.goal) {
             (Unmet::NoLayout, ..) => self.with_a_layout(offer, tried).into_iter().collect(),
             (Unmet::TooSlow { days }, Some(_), Goal::Deadline(limit)) => [
                 self.with_more_gpus(offer, tried, days / limit),
                 nearby.with_other_chance.map(|run| self.by_chance(run)),
                 affordable.and_then(|run| self.with_deadline(run)),
-                self.with_tokens(offer, points),
+                by_tokens,
             ]
             .into_iter()
             .flatten()
@@ -41,11 +42,10 @@ impl Question {
             (Unmet::TooExpensive { cost, .. }, Some(run), _) => {
                 let budget = significant_up(cost, 3);
                 let budget = Setting::new(Field::Budget, format_count(budget));
-                let tokens = self.with_tokens(offer, points);
                 let budget = Relaxation { setting: budget, run: run.clone() };
                 let later = affordable.and_then(|run| self.with_deadline(run));
                 let by_chance = nearby.with_other_chance.map(|run| self.by_chance(run));
-                std::iter::once(budget).chain(by_chance).chain(later).chain(tokens).collect()
+                std::iter::once(budget).chain(by_chance).chain(later).chain(by_tokens).collect()
             }
             _ => Vec::new(),
         }
@@ -135,7 +135,7 @@ impl Question {
         Some(Relaxation { setting: Setting::new(Field::GpuRange, run.gpus), run })
     }
 
-    /// Returns the other chance to meet the deadline.
+    /// Returns the other chance to reach the goal.
     fn by_chance(&self, run: &PlannedRun) -> Relaxation {
         Relaxation { setting: Setting::new(Field::Chance, self.chance.other()), run: run.clone() }
     }
@@ -150,37 +150,10 @@ impl Question {
         let setting = Setting::new(Field::Deadline, format!("{days}d"));
         Some(Relaxation { setting, run: run.clone() })
     }
+}
 
-    /// Returns the share of the question's tokens for which a plan reaches the goal.
-    fn share_of_tokens(&self, run: &PlannedRun) -> f64 {
-        let of_cost = self.budget().zip(run.expected_cost).map_or(1.0, |(budget, cost)| budget / cost);
-        let of_days = match self.goal {
-            Goal::Deadline(limit) => limit / run.days_with(self.chance),
-            Goal::Budget(_) | Goal::Open => self.longest_days().map_or(1.0, |longest| longest / run.days),
-        };
-        of_cost.min(of_days).min(1.0)
-    }
-
-    /// Returns the tokens for which one of the plans reaches the goal.
-    fn with_tokens(&self, offer: &GpuOffer, points: &[PlannedRun]) -> Option<Relaxation> {
-        // With fewer tokens, these numbers of GPUs are searched too; which ones between them are depends on the tokens.
-        let counts = self.counts.of_nodes(offer.gpu.gpus_per_node);
-        let points = points.iter().filter(|run| counts.binary_search(&run.gpus).is_ok());
-        let by_share = |one: &&PlannedRun, other: &&PlannedRun| {
-            self.share_of_tokens(one).total_cmp(&self.share_of_tokens(other))
-        };
-        let run = points.max_by(by_share)?;
-        let tokens = self.tokens * self.share_of_tokens(run);
-        let step = libm::pow(10.0, libm::log10(tokens).floor() - 1.0);
-        let most = (tokens / step).floor();
-        // Restarts and the last step's rounding don't shrink with the tokens.
-        [most, most - 1.0].into_iter().find_map(|steps| {
-            let question = Question { tokens: steps * step, ..self.clone() };
-            let days_as_measured = run.days_as_measured.map(|days| days * question.tokens / self.tokens);
-            let run = PlannedRun::new(&question, offer, run.gpus, run.layout);
-            let run = PlannedRun { days_as_measured, ..run };
-            let setting = Setting::new(Field::Tokens, format_count(question.tokens));
-            (self.is_in_time(&run) && self.is_affordable(&run)).then_some(Relaxation { setting, run })
-        })
-    }
+/// Returns the tokens with which a plan reaches the goal.
+fn by_tokens(enough: &TrainableTokens) -> Relaxation {
+    let setting = Setting::new(Field::Tokens, format_count(enough.tokens));
+    Relaxation { setting, run: enough.run.clone() }
 }

@@ -1,6 +1,6 @@
 //! Why no plan reaches the goal, and what would help.
 
-use super::PlannedRun;
+use super::{PlannedRun, TrainableTokens};
 use crate::message::Setting;
 
 /// Why no plan reaches the goal.
@@ -13,11 +13,12 @@ pub enum Unmet {
         /// Days within which the best plan ends with the chance that was asked for.
         days: f64,
     },
-    /// The cheapest plan costs more than the budget.
+    /// The cheapest plan may cost more than the budget.
     TooExpensive {
-        /// Cost of the cheapest plan.
+        /// Cost within which the cheapest plan stays with the chance that was asked for.
         cost: f64,
-        /// Tokens for which the budget is enough on the cheapest plan.
+        /// The tokens of the relaxation that changes them: the most, rounded down, with which a plan reaches the goal; 0 if none
+        /// was found.
         tokens: f64,
     },
     /// The goal is a budget, but no price is known.
@@ -41,8 +42,8 @@ pub(super) struct Nearby<'a> {
     pub(super) affordable: Option<&'a PlannedRun>,
     /// The best that reaches the goal with the other chance.
     pub(super) with_other_chance: Option<&'a PlannedRun>,
-    /// The best plan of each number of GPUs.
-    pub(super) points: &'a [PlannedRun],
+    /// The most tokens with which one reaches it.
+    pub(super) enough_tokens: Option<&'a TrainableTokens>,
     /// The numbers of GPUs that were searched, ascending.
     pub(super) tried: &'a [u32],
 }

@@ -40,12 +40,21 @@ impl Scoring {
     }
 
     /// Returns why this window was taken, as the end of a sentence.
-    #[must_use]
-    pub fn reason(&self) -> String {
+    fn reason(&self) -> String {
         match self.source {
             WindowSource::Chosen => "as you chose".to_owned(),
             WindowSource::Release(release) => format!("as release {release} does"),
             WindowSource::Default => "the default for runs of an unknown release".to_owned(),
+        }
+    }
+
+    /// Returns who chose this window, in a word or two: `release 25.04`.
+    #[must_use]
+    pub fn source(&self) -> String {
+        match self.source {
+            WindowSource::Chosen => "chosen".to_owned(),
+            WindowSource::Release(release) => format!("release {release}"),
+            WindowSource::Default => "default".to_owned(),
         }
     }
 

@@ -84,7 +84,7 @@ columns! {
         csv 9 "status" => |run| Some(run.item.status.id().to_owned());
     }
     Window "window" {
-        page "Window" => |run| PageCell::new(run.item.window_words(), Some(steps(run)));
+        page "Window" => |run| window(run, run.item.window_words());
         terminal "window" => |run| run.item.window_words();
         csv 10 "window" => |run| run.item.window_words();
     }
@@ -281,17 +281,15 @@ columns! {
     }
 }
 
-/// Returns how many steps the log has and, beside other runs, who chose the window.
-fn steps(run: &ComparedRun<'_>) -> String {
-    let noun = if run.item.steps == 1 { "step" } else { "steps" };
-    let count = group_digits(run.item.steps as f64);
-    match run.runs {
-        1 => format!("of {count} {noun}"),
-        _ => {
-            let release = run.item.release.as_deref().and_then(|release| release.parse().ok());
-            format!("of {count} {noun}, {}", Scoring::of(run.asked, release).reason())
-        }
+/// Returns the scored steps: of a run alone with how many steps the log has, beside other runs with who chose them.
+fn window(run: &ComparedRun<'_>, scored: Option<String>) -> PageCell {
+    if run.runs == 1 {
+        let noun = if run.item.steps == 1 { "step" } else { "steps" };
+        return PageCell::new(scored, Some(format!("of {} {noun}", group_digits(run.item.steps as f64))));
     }
+    let release = run.item.release.as_deref().and_then(|release| release.parse().ok());
+    let scoring = Scoring::of(run.asked, release);
+    scored.map(|scored| format!("{scored} ({})", scoring.source())).into()
 }
 
 /// Returns the mean of the steps after the warm-up, with its interval.
@@ -406,6 +404,8 @@ mod tests {
         let both = Comparison::of(&[&run, &run], &ComparisonOptions::default());
         let both = ComparedRun::all(&both, None);
         assert_eq!(ComparisonColumn::Change.page_cell(&both[0]).unwrap().text, "reference");
+        let window = ComparisonColumn::Window.page_cell(&both[0]).unwrap();
+        assert!(window.text.starts_with("49 (release ") && window.detail.is_empty(), "{window:?}");
         assert_eq!(ComparisonColumn::Change.page_cell(&both[1]).unwrap().text, "+0.00 %");
     }
 }

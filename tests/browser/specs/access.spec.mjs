@@ -228,6 +228,11 @@ test("users with an upload token upload dropped runs with their logs, once each"
   expect((await (await server.send("GET", "/runs")).json()).items).toHaveLength(1);
   await upload.click();
   await expect(page.getByText("Uploaded: 1.", { exact: true })).toBeVisible();
+  await expect(upload).toBeFocused();
+  // The row of the server is the one to select and to open.
+  await expect(dropped).toHaveCount(0);
+  await expect(row(page, log.name).getByRole("checkbox")).toHaveCount(0);
+  await expect(row(page, log.name)).toContainText("Uploaded. Open or select it under “On the server”.");
   await expectAccessible(page);
   const { items } = await (await server.send("GET", "/runs")).json();
   const run = items.find(({ path }) => path === log.name);
@@ -243,7 +248,7 @@ test("users with an upload token upload dropped runs with their logs, once each"
   await expect(page.getByText("Uploaded: 0, already on the server: 1, refused: 1.", { exact: true })).toBeVisible();
   await expect(page.locator(".notice.wrong")).toContainText("pretrain_llama3.1_405b_fp8_512_71_0.out: ");
   // The run is on the server now, so a link to it works.
-  await dropped.click();
+  await page.getByRole("region", { name: "Results on the server" }).getByRole("link", { name: "(job 4711)" }).click();
   await expect(page.getByRole("button", { name: "Copy link", exact: true })).toBeEnabled();
   await expect(page.getByRole("heading", { name: "Log" })).toBeVisible();
 });

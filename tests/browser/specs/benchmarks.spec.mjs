@@ -15,7 +15,7 @@ const select = async (page, key, title) => {
 };
 const count = async (page, key, title) => Number((await value(page, key, title).locator("small").textContent()).replaceAll(",", ""));
 
-test("every measured run and recipe is listed, newest first, a page at a time", async ({ page }) => {
+test("every measured run and recipe is listed, the best first, a page at a time", async ({ page }) => {
   await page.goto("/benchmarks");
   const line = page.getByText(/^[\d,]+ of [\d,]+ shown: [\d,]+ measured runs and \d+ recipes that nobody measured$/);
   const [shown, all, measured, only] = (await line.textContent()).match(/[\d,]+/g).map((text) => Number(text.replaceAll(",", "")));
@@ -24,8 +24,9 @@ test("every measured run and recipe is listed, newest first, a page at a time", 
   expect(await count(page, "meas", "recipe only")).toBe(only);
   expect(await count(page, "kind", "named models")).toBe(shown);
   await expect(rows(page)).toHaveCount(50);
-  await expect(page.getByRole("columnheader", { name: "Source" })).toHaveAttribute("aria-sort", "descending");
-  await expect(cells(page, "Source").first()).toContainText("26.08");
+  await expect(page.getByRole("columnheader", { name: "Tokens/s/GPU" })).toHaveAttribute("aria-sort", "descending");
+  const speeds = (await cells(page, "Tokens/s/GPU").allTextContents()).map((text) => Number(text.replaceAll(",", "")));
+  expect(speeds).toEqual(speeds.toSorted((a, b) => b - a));
   await expect(rows(page).filter({ hasText: "proxy" })).toHaveCount(0);
   await page.getByRole("button", { name: "Show 50 more" }).click();
   await expect(rows(page)).toHaveCount(100);
@@ -64,11 +65,11 @@ test("a proxy says how many of the model's layers it has", async ({ page }) => {
 
 test("a number column sorts its best values first, proxies last, and an MFU above the BF16 peak says so", async ({ page }) => {
   await page.goto("/benchmarks?v=1&m=llama3.1-405b&gpu=h100");
+  await page.getByRole("button", { name: "Step, s" }).click();
+  await expect(page.getByRole("columnheader", { name: "Step, s" })).toHaveAttribute("aria-sort", "ascending");
   await page.getByRole("button", { name: "Tokens/s/GPU" }).click();
   await expect(page.getByRole("columnheader", { name: "Tokens/s/GPU" })).toHaveAttribute("aria-sort", "descending");
   await expect(rows(page).first()).not.toContainText("proxy");
-  await page.getByRole("button", { name: "Step, s" }).click();
-  await expect(page.getByRole("columnheader", { name: "Step, s" })).toHaveAttribute("aria-sort", "ascending");
   await page.goto("/benchmarks?v=1&d=nvfp4&sort=-mfu");
   await expect(cells(page, "MFU of BF16, %").first()).toContainText("above the BF16 peak");
 });
@@ -200,6 +201,10 @@ test("the table fits a window of 1440 pixels", async ({ page }) => {
   expect(await table.evaluate((scroll) => scroll.scrollHeight - scroll.clientHeight)).toBe(0);
   await rows(page).nth(40).scrollIntoViewIfNeeded();
   expect((await page.getByRole("columnheader", { name: "Source" }).boundingBox()).y).toBeGreaterThanOrEqual(0);
+  // A source is on one line, and its title has all of it.
+  const source = cells(page, "Source").first();
+  expect((await source.getByRole("link").boundingBox()).height).toBeLessThan(24);
+  await expect(source).toHaveAttribute("title", await source.textContent());
   expect(await table.evaluate((scroll) => scroll.scrollWidth - scroll.clientWidth)).toBe(0);
 });
 
@@ -217,7 +222,18 @@ test("a phone gets a short page with the filters closed", async ({ page }) => {
   await expect(rows(page)).toHaveCount(15);
   // The lists of values are closed.
   expect((await page.locator(".facets").boundingBox()).height).toBeLessThan(240);
+  await page.getByLabel("Sort by").selectOption("Step, s");
+  await expect(page).toHaveURL(/[?&]sort=step-time/);
   expect(await page.evaluate(() => document.documentElement.scrollHeight)).toBeLessThan(12_000);
+});
+
+test("charts take the colours of the system's theme when it changes", async ({ page }) => {
+  await page.emulateMedia({ colorScheme: "light" });
+  await page.goto("/benchmarks");
+  const tick = page.locator(".chart .xtick text").first();
+  await expect(tick).toHaveCSS("fill", "rgb(21, 24, 29)");
+  await page.emulateMedia({ colorScheme: "dark" });
+  await expect(tick).toHaveCSS("fill", "rgb(232, 234, 238)");
 });
 
 test("works with the keyboard alone", async ({ page }) => {

@@ -302,6 +302,15 @@ test("what ran is set for the selected logs alone", async ({ page }) => {
   await recipe.press("Enter");
   await expect.poll(recipes).toEqual([id, "–", "–"]);
   await expect(cell(row(page, "one.out"), "Tokens/s")).toHaveText("169,535");
+  // A row whose recipe is not known has a button for it.
+  await expect(row(page, "one.out").getByRole("button")).toHaveCount(0);
+  await row(page, "two.out").getByRole("button", { name: /^Set what ran/ }).click();
+  await expect(row(page, "two.out").getByRole("checkbox")).toBeChecked();
+  await expect(row(page, "one.out").getByRole("checkbox")).not.toBeChecked();
+  await expect(recipe).toBeFocused();
+  await selected.getByRole("button", { name: "Clear selection" }).click();
+  await row(page, "one.out").getByRole("checkbox").check();
+  await expect(recipe).toHaveCount(0);
 
   // The run's own page and the result file know it too.
   await row(page, "one.out").getByRole("link", { name: "one.out" }).click();

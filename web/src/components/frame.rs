@@ -24,12 +24,21 @@ pub(crate) fn Frame<const N: usize>(
     /// The path of the open page.
     #[prop(into)]
     path: Signal<String>,
+    /// What the program adds to the header.
+    #[prop(optional)]
+    tools: Option<AnyView>,
     children: Children,
 ) -> impl IntoView {
     Theme::provide();
     let desk = use_context::<Desk>();
     let link = move |(to, title): (&'static str, &'static str)| {
-        let is_open = move || path.with(|path| path.trim_end_matches('/') == to.trim_end_matches('/'));
+        // A run is one of the results.
+        let is_open = move || {
+            path.with(|path| match path.trim_end_matches('/') {
+                "/run" => to == "/results",
+                path => path == to.trim_end_matches('/'),
+            })
+        };
         view! {
             <a
                 href=to
@@ -54,6 +63,7 @@ pub(crate) fn Frame<const N: usize>(
                     })}
                 }
             }}</nav>
+            {tools}
             <ThemeButton />
         </header>
         <main id="main" tabindex="-1">{children()}</main>

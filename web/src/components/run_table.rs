@@ -34,6 +34,9 @@ pub(crate) fn RunTable(
     /// Whether it adds buttons below the name instead.
     #[prop(optional)]
     below: bool,
+    /// What the page adds below the remarks of a row.
+    #[prop(optional, into)]
+    remedy: Option<ViewFnOf>,
 ) -> impl IntoView {
     let address = Address::of_page();
     let view = Memo::new(move |_| view_of(address));
@@ -60,7 +63,7 @@ pub(crate) fn RunTable(
                 </thead>
                 <tbody>
                     <For each=drawn key=|row| (row.id.clone(), row.number, Arc::as_ptr(row).addr()) let(row)>
-                        <RunRow row first columns view more=more.clone() below />
+                        <RunRow row first columns view more=more.clone() below remedy=remedy.clone() />
                     </For>
                 </tbody>
             </table>
@@ -101,6 +104,7 @@ fn RunRow(
     view: Memo<Spec>,
     more: ViewFnOf,
     below: bool,
+    remedy: Option<ViewFnOf>,
 ) -> impl IntoView {
     let (folder, file) = split(&row.path);
     let name = match row.id.is_empty() {
@@ -133,6 +137,7 @@ fn RunRow(
                 {name}
                 {(!folder.is_empty()).then(|| view! { <small>{breakable(&folder)}</small> })}
                 {row.remarks.iter().map(|remark| view! { <small class="remark">{remark.clone()}</small> }).collect_view()}
+                {remedy.map(|remedy| (remedy.0)(&row))}
                 {below.then(|| (more.0)(&row))}
             </th>
             <td data-label="Status"><span class="status">{row.status.title()}</span></td>

@@ -9,6 +9,9 @@ const KEY: &str = "theme";
 /// The event on the window by which one program of a page tells the others of a new theme.
 const CHANGED: &str = "themechange";
 
+/// The event on the window that `web/build/register.js` sends when the system's theme changes.
+const SYSTEM_CHANGED: &str = "schemechange";
+
 /// Whether the page is dark; `None` follows the system.
 #[derive(Clone, Copy)]
 pub(crate) struct Theme(RwSignal<Option<bool>>);
@@ -41,6 +44,9 @@ impl Theme {
                 let _ = window().dispatch_event(&event);
             }
         });
+        // The choice stays, but charts have the colours of the theme in which they were drawn.
+        let listener = window_event_listener_untyped(SYSTEM_CHANGED, move |_| theme.0.notify());
+        on_cleanup(move || listener.remove());
     }
 
     /// Follows the theme of the page's other program, which draws the button.

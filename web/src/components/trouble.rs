@@ -75,7 +75,7 @@ pub(crate) fn SignOut() -> impl IntoView {
     let desk = Desk::of_app();
     view! {
         <Show when=move || desk.is_signed_in()>
-            <button type="button" class="action" on:click=move |_| desk.sign_out()>"Sign out"</button>
+            <button type="button" class="theme" on:click=move |_| desk.sign_out()>"Sign out"</button>
         </Show>
     }
 }

@@ -173,7 +173,7 @@ fn newest_of(runs: &[(String, Option<String>)]) -> Vec<String> {
 /// Returns the table row of a run.
 fn row(run: &ComparedRun<'_>) -> Row {
     let item = run.item;
-    // For a run alone the headline has the reason and the note on its publication.
+    // For a run alone the verdict has the reason and the note on its publication.
     let in_headline = |text: &String| run.runs == 1 && headline::why_alone(item).as_ref() == Some(text);
     let reasons = item.comparable.reasons.iter().filter(|_| item.status == Status::Scored);
     let reasons = reasons.map(|reason| format!("Not comparable: {}", sentence(reason)));

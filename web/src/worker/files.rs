@@ -116,13 +116,19 @@ pub(super) fn worth_keeping() -> Vec<(Rc<RunResult>, Option<DroppedLog>)> {
     DESK.with_borrow(|desk| worth(&desk.taken).map(|(run, taken)| (run.clone(), taken.log.clone())).collect())
 }
 
-/// Sets whether the server has the run with this id.
+/// Sets whether the server has the run with this id. [`show`] shows it.
 pub(super) fn note(id: &str, is_on_server: bool) {
     DESK.with_borrow_mut(|desk| {
         for taken in desk.taken.iter_mut().filter(|taken| taken.is(id)) {
             taken.is_on_server = is_on_server;
         }
     });
+}
+
+/// Posts the rows of all files.
+pub(super) fn show() {
+    let rows = DESK.with_borrow(DroppedFiles::rows);
+    post(&ForPage::Rows(rows));
 }
 
 /// Returns all dropped runs.
@@ -136,7 +142,7 @@ pub(super) fn identify(ids: &[String], said: &Spec) -> Option<Refusal> {
     if let Err(problems) = View::of(said.clone(), None) {
         return problems.into_iter().next().map(Refusal::from);
     }
-    let rows = DESK.with_borrow_mut(|desk| {
+    DESK.with_borrow_mut(|desk| {
         for taken in &mut desk.taken {
             if ids.iter().any(|id| taken.is(id))
                 && let Ok(run) = &mut taken.run
@@ -144,19 +150,15 @@ pub(super) fn identify(ids: &[String], said: &Spec) -> Option<Refusal> {
                 *run = Rc::new(run.identified(said));
             }
         }
-        desk.rows()
     });
-    post(&ForPage::Rows(rows));
+    show();
     None
 }
 
 /// Changes the view and posts the new rows.
 pub(super) fn look(view: View) {
-    let rows = DESK.with_borrow_mut(|desk| {
-        desk.view = view;
-        desk.rows()
-    });
-    post(&ForPage::Rows(rows));
+    DESK.with_borrow_mut(|desk| desk.view = view);
+    show();
 }
 
 /// Reads a file and posts its row.
@@ -287,12 +289,16 @@ impl Taken {
         let reasons = report.comparable.reasons.iter().filter(|_| report.status == Status::Scored);
         remarks.extend(reasons.map(|reason| format!("Not comparable: {}", sentence(reason))));
         remarks.extend(report.notes);
+        if self.is_on_server {
+            remarks.insert(0, "Uploaded. Open or select it under “On the server”.".to_string());
+        }
         let carried = self.run.as_ref().ok().and_then(|run| run.carried.as_ref());
         remarks.extend(carried.into_iter().flat_map(|carried| &carried.jobs).map(job));
         let title = carried.map(|of| cells::run_title(&of.campaign, &of.run, of.repeat, &of.cluster));
         Row {
             number: self.number,
-            id: report.id.unwrap_or_default(),
+            // Where the server has the run too, its row there is the one to select.
+            id: report.id.filter(|_| !self.is_on_server).unwrap_or_default(),
             status: RowStatus::Read(report.status),
             remarks: remarks.iter().map(|remark| unbroken(remark)).collect(),
             campaign: carried.map(|carried| carried.campaign.clone()),

@@ -6,7 +6,7 @@ use trainplan_shared::field::Field;
 use trainplan_shared::log::Status;
 use trainplan_shared::result::{Publication, sentence};
 use trainplan_shared::tables::cells;
-use trainplan_shared::units::signed;
+use trainplan_shared::units::{signed, significant};
 
 /// The most runs that are not comparable which the headline names.
 const MOST_NAMED: usize = 2;
@@ -59,7 +59,7 @@ pub(super) fn headline(comparison: &Comparison) -> String {
         several => Some(of_several(reference, several)),
     };
     let own = match (comparison.items.last().and_then(achieved), comparison.items.as_slice()) {
-        (None, [alone]) => [why_alone(alone), as_predicted(alone)],
+        (None, [alone]) => [step_time(alone).or_else(|| why_alone(alone)), as_predicted(alone)],
         (achieved, _) => [achieved, None],
     };
     let sentences: Vec<String> = between.into_iter().chain(own.into_iter().flatten()).collect();
@@ -77,6 +77,12 @@ fn achieved(run: &RunFigures) -> Option<String> {
     (!both.is_empty()).then(|| format!("{} {}.", run.label, both.join(" and ")))
 }
 
+/// Returns the step time of a scored run; none of another run.
+fn step_time(run: &RunFigures) -> Option<String> {
+    let step_time = run.step_time_s.filter(|_| run.status == Status::Scored)?;
+    Some(format!("{} s per step.", significant(step_time.mean, 4)))
+}
+
 /// Returns how a comparable run that has no published number took compared with its prediction; none without a prediction.
 fn as_predicted(run: &RunFigures) -> Option<String> {
     let prediction = run.prediction.filter(|_| run.comparable.yes && run.plan.is_none())?;
@@ -84,8 +90,7 @@ fn as_predicted(run: &RunFigures) -> Option<String> {
     Some(format!("A step {} than predicted, {place} the 80 % range.", cells::deviation_from_plan(prediction)))
 }
 
-/// Returns why a run alone was not scored, or why it has no published number to compare with; none if the headline has
-/// numbers.
+/// Returns why a run alone was not scored, or why it has no published number to compare with; none if it is compared with one.
 pub(super) fn why_alone(run: &RunFigures) -> Option<String> {
     if achieved(run).is_some() {
         return None;
@@ -165,8 +170,12 @@ pub(super) fn not_comparable(comparison: &Comparison) -> Vec<String> {
     each.iter().filter(|against| !against.comparable).map(of).collect()
 }
 
-/// Returns the notes on the comparisons, with the runs' labels.
+/// Returns the notes on the comparisons, with the runs' labels; of a scored run alone, why it isn't compared
+/// with a published number.
 pub(super) fn notes(comparison: &Comparison) -> Vec<String> {
+    if let [alone] = comparison.items.as_slice() {
+        return why_alone(alone).filter(|_| step_time(alone).is_some()).into_iter().collect();
+    }
     let of = |against: &RunComparison| {
         let other = label(comparison, against.item).to_string();
         against.notes.iter().map(move |note| format!("{other}: {note}")).collect::<Vec<_>>()
@@ -226,9 +235,12 @@ mod tests {
     #[test]
     fn a_run_alone_without_a_published_number_is_compared_with_its_prediction() {
         let said = Spec::default().with(Field::Recipe, "llama3.1-8b/h100/fp8/8@25.04").with(Field::Tp, "2");
-        let headline = headline(&compare(&[&run(LLAMA, 1, 12_000).identified(&said)]));
-        assert!(headline.starts_with("No measurement is published for llama3.1-8b"), "{headline}");
-        assert!(headline.contains(" A step took ") && headline.contains(" than predicted, "), "{headline}");
+        let comparison = compare(&[&run(LLAMA, 1, 12_000).identified(&said)]);
+        let headline = headline(&comparison);
+        assert!(headline.starts_with("12 s per step. A step took "), "{headline}");
+        assert!(headline.contains(" than predicted, "), "{headline}");
+        let notes = notes(&comparison);
+        assert!(notes[0].starts_with("No measurement is published for llama3.1-8b"), "{notes:?}");
     }
 
     #[test]
@@ -272,7 +284,8 @@ mod tests {
     #[test]
     fn an_unknown_run_says_how_to_get_a_published_number() {
         let comparison = compare(&[&run("train", 1, 12_000)]);
-        assert_eq!(headline(&comparison), "No published number to compare with.");
+        assert_eq!(headline(&comparison), "12 s per step.");
+        assert_eq!(notes(&comparison), ["No published number to compare with."]);
         let with_known = compare(&[&run(LLAMA, 1, 12_000), &run("train", 2, 12_000)]);
         let why = not_comparable(&with_known);
         assert!(why[0].ends_with("Set the recipe under Recipe.") && !why[0].contains("--"), "{why:?}");

@@ -115,6 +115,7 @@ pub(super) async fn rescore(id: &str, recipe: &str) -> Result<(), RequestError> 
 pub(super) async fn delete(id: &str) -> Result<(), RequestError> {
     server::delete(&format!("/runs/{}", segment(id))).await?;
     files::note(id, false);
+    files::show();
     forget();
     Ok(())
 }

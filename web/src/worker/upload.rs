@@ -17,8 +17,14 @@ const PIECE: f64 = 4.0 * 1024.0 * 1024.0;
 /// The pauses before retries after a lost connection, in milliseconds.
 const PAUSES: [i32; 3] = [1_000, 2_000, 4_000];
 
-/// Uploads every result with steps. Results that the server has are not changed.
+/// Uploads every result with steps, and shows which ones the server has. Results that it had are not changed.
 pub(super) async fn upload() -> Result<UploadSummary, RequestError> {
+    let uploaded = send_all().await;
+    files::show();
+    uploaded
+}
+
+async fn send_all() -> Result<UploadSummary, RequestError> {
     let mut uploaded = UploadSummary::default();
     let runs = files::worth_keeping();
     let size = |log: &Option<DroppedLog>| log.as_ref().map_or(0.0, DroppedLog::size);

@@ -1,7 +1,7 @@
 //! What the search of a GPU type found, as rows of tables.
 
 use trainplan_shared::field::{Field, FieldGroup};
-use trainplan_shared::question::{GpuAnswer, GpuOffer, PlannedRun, Question};
+use trainplan_shared::question::{AnswerScript, GpuAnswer, GpuOffer, PlannedRun, Question};
 use trainplan_shared::spec::Spec;
 use trainplan_shared::tables::PlanRow;
 
@@ -15,6 +15,8 @@ pub(super) struct SearchedGpu<'a> {
     pub(super) answer: &'a GpuAnswer,
     /// The best plan if only BF16 may be used, if the best plan does not.
     pub(super) in_bf16: Option<&'a PlannedRun>,
+    /// The launch script of the best plan.
+    pub(super) script: Option<&'a AnswerScript>,
     /// How many layouts are listed.
     pub(super) top: usize,
     /// The layouts that a campaign measures, with their ranks. Those that rank lower are listed too.

@@ -3,7 +3,7 @@
 use super::TOP_OF_TABLE;
 use super::found::{SearchedGpu, command_of_flags};
 use super::sentences::{
-    assumptions, beside_measured, beside_measured_software, beside_published, considered, counted,
+    assumptions, beside_measured, beside_measured_software, beside_published, by_script, considered, counted,
     faster_layout, in_time_as_measured, order, regret, restated, verdict,
 };
 use crate::cli::Failure;
@@ -61,8 +61,9 @@ fn layouts(page: &mut String, found: &SearchedGpu<'_>) {
     };
     // The rules that discarded layouts matter most if no layout is left.
     let counts = if rows.is_empty() { considered(&answer.counts) } else { counted(&answer.counts) };
-    let beside = faster_layout(found)
+    let beside = by_script(found)
         .into_iter()
+        .chain(faster_layout(found))
         .chain(beside_published(found))
         .chain(beside_measured(found))
         .chain(in_time_as_measured(found))

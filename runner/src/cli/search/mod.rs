@@ -16,12 +16,12 @@ use clap::ValueEnum;
 use flags::SearchFlags;
 use found::SearchedGpu;
 use output::SearchOutput;
-use sentences::verdict;
+use sentences::{by_script, verdict};
 use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 use trainplan_shared::campaign::Name;
 use trainplan_shared::message::Front;
-use trainplan_shared::question::{GpuAnswer, PlannedRun, Survey};
+use trainplan_shared::question::{AnswerScript, GpuAnswer, PlannedRun, Survey};
 use trainplan_shared::tables::PlanColumn;
 
 /// Layouts of each GPU type in a table and in Markdown.
@@ -109,17 +109,24 @@ impl Args {
             .zip(&answers)
             .map(|(offer, answer)| answer.in_bf16(&question, offer))
             .collect();
+        let scripts: Vec<Option<AnswerScript>> = question
+            .offers
+            .iter()
+            .zip(&answers)
+            .map(|(offer, answer)| answer.script(&question, offer, top.into()))
+            .collect();
         let found: Vec<SearchedGpu<'_>> = question
             .offers
             .iter()
             .zip(&answers)
-            .zip(&in_bf16)
-            .map(|((offer, answer), in_bf16)| SearchedGpu {
+            .zip(in_bf16.iter().zip(&scripts))
+            .map(|((offer, answer), (in_bf16, script))| SearchedGpu {
                 question: &question,
                 typed: &typed,
                 offer,
                 answer,
                 in_bf16: in_bf16.as_ref(),
+                script: script.as_ref(),
                 top: top.into(),
                 measured: &[],
             })
@@ -148,6 +155,12 @@ impl Args {
         match format {
             SearchFormat::Json => json(&SearchOutput::new(&question, &found, verdict(&found)))?,
             SearchFormat::Csv => {
+                // A row has no place for it.
+                for found in &found {
+                    if let Some(sentence) = by_script(found) {
+                        note(&format!("{}: {sentence}", found.offer.gpu.name));
+                    }
+                }
                 csv_table(&PlanColumn::csv(&found.iter().flat_map(SearchedGpu::rows).collect::<Vec<_>>()))?;
             }
             SearchFormat::Table => tables::print(&question, &found)?,

@@ -1,7 +1,9 @@
 //! The JSON output of a search.
 
 use super::found::SearchedGpu;
-use super::sentences::{beside_measured, beside_measured_software, beside_published, unmet_sentence};
+use super::sentences::{
+    beside_measured, beside_measured_software, beside_published, by_script, unmet_sentence,
+};
 use serde::Serialize;
 use trainplan_shared::benchmarks::BestMeasured;
 use trainplan_shared::catalog::ParameterCounts;
@@ -11,7 +13,9 @@ use trainplan_shared::goodput::RunTime;
 use trainplan_shared::gpu_counts::GpuCounts;
 use trainplan_shared::message::Front;
 use trainplan_shared::precision::Dtype;
-use trainplan_shared::question::{Chance, Goal, Objective, PlannedRun, Question, Unmet};
+use trainplan_shared::question::{
+    AnswerScript, Chance, Goal, Objective, PlanScript, PlannedRun, Question, TrainableTokens, Unmet,
+};
 use trainplan_shared::range::ValueRange;
 use trainplan_shared::search::{Candidate, Rule, SearchCounts};
 use trainplan_shared::stack::Software;
@@ -41,7 +45,7 @@ struct QuestionOutput<'a> {
     /// Whether the global batch was assumed from the model's size.
     gbs_is_assumed: bool,
     goal: GoalOutput,
-    /// How likely a plan must meet the deadline.
+    /// How likely a plan must meet the deadline and the budget.
     #[serde(skip_serializing_if = "Option::is_none")]
     chance: Option<Chance>,
     /// The most that the run may cost, beside a deadline.
@@ -96,13 +100,19 @@ struct AnswerOutput<'a> {
     command: Option<String>,
     /// How many of ten such runs meet the deadline; null without a deadline.
     in_time_of_ten: Option<u32>,
+    /// How many of ten such runs stay within the budget; null without a budget or a price.
+    within_budget_of_ten: Option<u32>,
+    /// The most tokens that the limits allow on the GPUs of the best plan; null if nothing limits them.
+    most_tokens: Option<TokensOutput>,
+    /// What the launch script makes of the best plan.
+    script: Option<PlanScriptOutput>,
     /// What the best plan costs on demand, if the price is the assumed one of a reservation.
     on_demand_cost: Option<f64>,
     /// What its GPUs cost for the whole term of the reservation, if the price is the assumed one of a reservation.
     whole_term_cost: Option<ValueRange>,
     /// What to doubt in the best plan.
     warnings: Vec<String>,
-    /// The best plan if the deadline had to be met with the other chance; null if none is in time.
+    /// The best plan if the goal had to be reached with the other chance; null if none reaches it.
     with_other_chance: Option<PlanOutput<'a>>,
     /// The best plan if only BF16 may be used; null if the best plan does, or another precision is not a choice.
     in_bf16: Option<PlanOutput<'a>>,
@@ -131,9 +141,9 @@ struct UnmetOutput<'a> {
     text: String,
     /// Days of the fastest plan, if it is too slow.
     days: Option<f64>,
-    /// Cost of the cheapest plan, if it is too expensive.
+    /// Cost within which the cheapest plan stays with the chance asked for, if it is too expensive.
     cost: Option<f64>,
-    /// Tokens that the budget buys, if the cheapest plan is too expensive.
+    /// The most tokens with which a plan reaches the goal, rounded down, if the cheapest plan is too expensive.
     tokens: Option<f64>,
     /// Changes of the question with which a plan reaches the goal, each tried.
     changes: Vec<ChangeOutput<'a>>,
@@ -157,6 +167,39 @@ struct ChangeOutput<'a> {
     value: &'a str,
     /// The plan with it.
     plan: PlanOutput<'a>,
+}
+
+/// Tokens that the limits of a question allow on the GPUs of the best plan.
+#[derive(Debug, Serialize)]
+struct TokensOutput {
+    /// Rounded down.
+    tokens: f64,
+    /// Expected days.
+    days: f64,
+    /// Expected cost; null without a price.
+    cost: Option<f64>,
+}
+
+/// What a launch script makes of a plan.
+#[derive(Debug, Serialize)]
+struct PlanScriptOutput {
+    /// Whether it runs the plan as predicted.
+    as_planned: bool,
+    /// The software that it runs, if not as predicted; null if no script can be written.
+    software: Option<String>,
+    /// Step time as a multiple of the planned one.
+    slowdown: Option<f64>,
+    /// Expected days with that software.
+    days: Option<f64>,
+    days_range: Option<ValueRange>,
+    /// Expected cost with that software; null without a price.
+    cost: Option<f64>,
+    /// Whether the plan reaches the goal by its script, and surely fits in memory.
+    reaches_goal: bool,
+    /// If not, the rank of the first listed layout whose script does.
+    instead_rank: Option<usize>,
+    /// The difference in words.
+    text: Option<String>,
 }
 
 /// A plan with other software.
@@ -278,8 +321,8 @@ impl<'a> From<&'a Question> for QuestionOutput<'a> {
                 Goal::Open => GoalOutput::Open,
             },
             chance: match question.goal {
-                Goal::Deadline(_) => Some(question.chance),
-                Goal::Budget(_) | Goal::Open => None,
+                Goal::Deadline(_) | Goal::Budget(_) => Some(question.chance),
+                Goal::Open => None,
             },
             max_cost: question.max_cost,
             objective: question.objective,
@@ -316,6 +359,9 @@ impl<'a> AnswerOutput<'a> {
                 Goal::Deadline(limit) => Some(run.in_time_of_ten(limit)),
                 Goal::Budget(_) | Goal::Open => None,
             }),
+            within_budget_of_ten: best.and_then(|run| run.within_budget_of_ten(question.budget()?)),
+            most_tokens: answer.most_tokens(question, offer).map(TokensOutput::from),
+            script: found.script.map(|script| PlanScriptOutput::new(script, by_script(found))),
             on_demand_cost: best.and_then(|run| Some(run.expected_cost? * offer.on_demand_factor()?[1])),
             whole_term_cost: best
                 .and_then(|run| Some(offer.price?.whole_term()?.times(run.time.paid_gpus.into()))),
@@ -367,9 +413,37 @@ impl<'a> UnmetOutput<'a> {
             Unmet::NoLayout => output(UnmetKind::NoLayout),
             Unmet::TooSlow { days } => UnmetOutput { days: Some(days), ..output(UnmetKind::TooSlow) },
             Unmet::TooExpensive { cost, tokens } => {
-                UnmetOutput { cost: Some(cost), tokens: Some(tokens), ..output(UnmetKind::TooExpensive) }
+                let tokens = Some(tokens).filter(|tokens| *tokens > 0.0);
+                UnmetOutput { cost: Some(cost), tokens, ..output(UnmetKind::TooExpensive) }
             }
             Unmet::NoPrice => output(UnmetKind::NoPrice),
+        }
+    }
+}
+
+impl From<TrainableTokens> for TokensOutput {
+    fn from(TrainableTokens { tokens, run }: TrainableTokens) -> TokensOutput {
+        TokensOutput { tokens, days: run.days, cost: run.expected_cost }
+    }
+}
+
+impl PlanScriptOutput {
+    fn new(AnswerScript { script, instead }: &AnswerScript, text: Option<String>) -> PlanScriptOutput {
+        let other = match script {
+            PlanScript::Other(plan) => Some(plan),
+            PlanScript::AsPlanned | PlanScript::Unavailable(_) => None,
+        };
+        PlanScriptOutput {
+            as_planned: matches!(script, PlanScript::AsPlanned),
+            software: other.map(|plan| plan.script.software.clone()),
+            slowdown: other.map(|plan| plan.script.slowdown),
+            days: other.map(|plan| plan.script.days.mid),
+            days_range: other
+                .map(|plan| ValueRange { low: plan.script.days.low, high: plan.script.days.high }),
+            cost: other.and_then(|plan| plan.run.expected_cost),
+            reaches_goal: script.reaches_goal(),
+            instead_rank: instead.map(|place| place + 1),
+            text,
         }
     }
 }

@@ -9,8 +9,8 @@ use trainplan_shared::message;
 use trainplan_shared::message::Front;
 use trainplan_shared::problem::one_of;
 use trainplan_shared::question::{
-    CLEARLY_FASTER, Chance, Contender, Goal, GpuAnswer, GpuOffer, Objective, PlannedRun, Question,
-    Relaxation, Unmet, chance_text,
+    AnswerScript, CLEARLY_FASTER, Chance, Contender, DeadlineEffect, Goal, GpuAnswer, GpuOffer, Objective,
+    PlanScript, PlannedRun, Question, Relaxation, ScriptRun, ScriptedPlan, Unmet, chance_text,
 };
 use trainplan_shared::range::ValueRange;
 use trainplan_shared::search::{ORDER, Rule, SearchCounts, SearchRegret};
@@ -37,7 +37,14 @@ pub(super) fn restated(question: &Question) -> String {
             .map_or(String::new(), |longest| format!(" within {} days (assumed)", significant(longest, 4))),
     };
     let budget = question.budget();
-    let budget = budget.map(|budget| format!(" for at most {}", cells::money(budget, currency(question))));
+    let budget = budget.map(|budget| {
+        // With a deadline, its chance counts for both.
+        let often = match question.goal {
+            Goal::Deadline(_) => String::new(),
+            Goal::Budget(_) | Goal::Open => format!(" ({often})"),
+        };
+        format!(" for at most {}{often}", cells::money(budget, currency(question)))
+    });
     let goal = goal + &budget.unwrap_or_default();
     let objective = match question.objective {
         Objective::FewestGpus => "on the fewest GPUs",
@@ -127,7 +134,9 @@ fn price(offer: &GpuOffer, currency: &str) -> String {
     let source = price.source.purchase();
     let estimated =
         price.source.estimated_from().map(|gpu| format!(", estimated from {gpu}")).unwrap_or_default();
-    let source = source.map_or("yours".to_string(), |purchase| format!("assumed: {purchase}{estimated}"));
+    let quotes = if price.is_single_quote() { ", one quote" } else { "" };
+    let source =
+        source.map_or("yours".to_string(), |purchase| format!("assumed: {purchase}{estimated}{quotes}"));
     let range = price.per_gpu_hour.readable(|price| format!("{price:.2}"));
     format!("{name} {range} {currency} ({source})")
 }
@@ -152,6 +161,7 @@ pub(super) fn verdict(found: &[SearchedGpu<'_>]) -> String {
         [first, others @ ..] => others.iter().map(|other| compared(*first, *other)).collect(),
     };
     sentences.extend(late(question, &reaching));
+    sentences.extend(more_tokens(question, &reaching));
     sentences.extend(in_bf16(&reaching));
     sentences.extend(on_demand(&reaching));
     sentences.extend(whole_term(&reaching));
@@ -185,25 +195,62 @@ fn late(question: &Question, reaching: &[(&SearchedGpu<'_>, &PlannedRun)]) -> Ve
                 .collect();
             sentences.push(format!("It is met {}.", all_of(&chances)));
         }
-        let others = reaching.iter().filter_map(|(found, run)| {
-            let other = found.answer.with_other_chance.as_ref().filter(|other| other.gpus != run.gpus)?;
-            Some(format!("{} × {}", group_digits(other.gpus.into()), found.offer.gpu.name))
-        });
-        let others: Vec<String> = others.collect();
-        if !others.is_empty() {
-            sentences.push(format!(
-                "{} would be in time {}.",
-                one_of(&others),
-                question.chance.other().title()
-            ));
-        }
     }
     if let Some(limit) = question.budget() {
         let words = ["expensive end", "exceeds the budget", "exceed the budget"];
         let is_over = |run: &PlannedRun| run.cost.is_some_and(|cost| cost.total.high > limit);
-        sentences.extend(ends(&is_over, words).map(|(text, _)| text));
+        if let Some((text, exceeding)) = ends(&is_over, words) {
+            sentences.push(text);
+            let chances: Vec<String> = exceeding
+                .iter()
+                .filter_map(|found| {
+                    let chance = chance_text(found.answer.best()?.within_budget_of_ten(limit)?);
+                    Some(match reaching {
+                        [_] => chance,
+                        _ => format!("{chance} with {}", found.offer.gpu.name),
+                    })
+                })
+                .collect();
+            sentences.push(format!("The cost stays within it {}.", all_of(&chances)));
+        }
+    }
+    let others = reaching.iter().filter_map(|(found, run)| {
+        let other = found.answer.with_other_chance.as_ref().filter(|other| other.gpus != run.gpus)?;
+        Some(format!("{} × {}", group_digits(other.gpus.into()), found.offer.gpu.name))
+    });
+    let others: Vec<String> = others.collect();
+    if !others.is_empty() {
+        let reach = match (question.goal, question.max_cost) {
+            (Goal::Deadline(_), None) => "be in time",
+            (Goal::Deadline(_), Some(_)) => "be in time and within the budget",
+            (Goal::Budget(_) | Goal::Open, _) => "be within the budget",
+        };
+        let often = question.chance.other().title();
+        sentences.push(format!("{} would {reach} {often}.", one_of(&others)));
     }
     sentences
+}
+
+/// Returns the most tokens that the limits allow on the GPUs of the best plans, if they are what is wanted and fewer were given.
+fn more_tokens(question: &Question, reaching: &[(&SearchedGpu<'_>, &PlannedRun)]) -> Option<String> {
+    let wanted = reaching.iter().filter(|_| question.objective == Objective::MostTokens);
+    let texts = wanted.filter_map(|(found, _)| {
+        let most = found.answer.most_tokens(question, found.offer)?;
+        (most.tokens > question.tokens).then(|| {
+            let (gpus, days) = (group_digits(most.run.gpus.into()), readable_days(most.run.days));
+            let tokens = rounded_count(most.tokens);
+            format!("{tokens} tokens on {gpus} × {} ({days} days)", found.offer.gpu.name)
+        })
+    });
+    let texts: Vec<String> = texts.collect();
+    (!texts.is_empty()).then(|| {
+        message![
+            format!("The limits allow {}. Leave out ", one_of(&texts)),
+            Field::Tokens,
+            " to find the most."
+        ]
+        .text(Front::Search)
+    })
 }
 
 /// Returns "At the slow end of its range, B200 misses the deadline."; none without names.
@@ -259,16 +306,23 @@ fn on_demand(reaching: &[(&SearchedGpu<'_>, &PlannedRun)]) -> Option<String> {
         .then(|| format!("On demand instead of reserved, it would cost about {}.", all_of(&costs)))
 }
 
-/// Returns what renting the plans' GPUs for the whole term of their reservation costs.
+/// Returns what renting the plans' GPUs for the whole term of their reservation costs, if the runs are shorter.
 fn whole_term(reaching: &[(&SearchedGpu<'_>, &PlannedRun)]) -> Option<String> {
+    let mut terms: Vec<String> = Vec::new();
     let costs = reaching.iter().filter_map(|(found, run)| {
-        let ValueRange { low, high } = found.offer.price?.whole_term()?.times(run.time.paid_gpus.into());
+        let price = found.offer.price?;
+        terms.push(price.term_beyond(run.days)?.to_string());
+        let ValueRange { low, high } = price.whole_term()?.times(run.time.paid_gpus.into());
         let money = |amount: f64| cells::money(amount, currency(found.question));
         let cost = if low == high { money(low) } else { format!("{} to {}", money(low), money(high)) };
         Some(format!("{cost} for {}", found.offer.gpu.name))
     });
     let costs: Vec<String> = costs.collect();
-    (!costs.is_empty()).then(|| format!("The whole term of the reservation costs {}.", all_of(&costs)))
+    terms.dedup();
+    (!costs.is_empty()).then(|| {
+        let (terms, costs) = (one_of(&terms), all_of(&costs));
+        format!("The reservation is for {terms}, longer than the run: the whole term costs {costs}.")
+    })
 }
 
 /// Returns the sentence about the only plan.
@@ -386,8 +440,12 @@ pub(super) fn unmet_sentence(unmet: Unmet, found: &SearchedGpu<'_>) -> String {
                 (None, Some(longest)) => format!(" that takes at most {} days", significant(longest, 4)),
                 (None, None) => String::new(),
             };
+            let costs = match question.chance {
+                Chance::NineInTen => "may cost up to",
+                Chance::Even => "costs",
+            };
             format!(
-                "The cheapest plan on {name}{limit} costs {}.{}",
+                "The cheapest plan on {name}{limit} {costs} {}.{}",
                 cells::money(cost, currency(question)),
                 changed()
             )
@@ -494,7 +552,72 @@ pub(super) fn counted(counts: &SearchCounts) -> String {
 /// Returns how the listed layouts are ordered, if not simply by their step times.
 pub(super) fn order(answer: &GpuAnswer) -> Option<String> {
     let seconds: Vec<f64> = answer.layouts.iter().map(|run| run.layout.s_per_sequence()).collect();
-    (!seconds.is_sorted()).then(|| ORDER.to_owned())
+    match answer.best_is_moved_up {
+        true => Some(format!(
+            "{ORDER} The first one is moved up, because it reaches the goal and the next one doesn't."
+        )),
+        false => (!seconds.is_sorted()).then(|| ORDER.to_owned()),
+    }
+}
+
+/// Returns what becomes of the best plan with the software that its launch script runs, if that differs from the planned one.
+pub(super) fn by_script(found: &SearchedGpu<'_>) -> Option<String> {
+    let AnswerScript { script, instead } = found.script?;
+    let instead = instead
+        .map_or(String::new(), |place| format!(" Layout {} reaches the goal with its script.", place + 1));
+    let text = match script {
+        PlanScript::AsPlanned => return None,
+        PlanScript::Unavailable(problems) => {
+            let why: Vec<String> = problems.iter().map(|problem| problem.text(Front::Terminal)).collect();
+            format!("No launch script can be written for the best plan: {}", why.join(" "))
+        }
+        PlanScript::Other(plan) => {
+            let ScriptRun { software, planned, days, slowdown, .. } = &plan.script;
+            let runs = match software == planned {
+                true => format!("turns off parts of {planned}"),
+                false => format!("runs {software} rather than {planned}"),
+            };
+            let range = ValueRange { low: days.low, high: days.high };
+            let takes = match *slowdown == 1.0 {
+                true => ", about as fast".to_string(),
+                false => format!(": about {} days", cells::days(days.mid, range)),
+            };
+            let effects = consequences(found.question, plan);
+            let effects = match &*effects {
+                [] => String::new(),
+                effects => format!(", which {}", all_of(effects)),
+            };
+            format!("The launch script {runs}{takes}{effects}.")
+        }
+    };
+    Some(format!("{text}{instead}"))
+}
+
+/// Returns what a script with other software makes of a plan that reaches the goal: "misses the deadline".
+fn consequences(question: &Question, ScriptedPlan { script, run, .. }: &ScriptedPlan) -> Vec<String> {
+    let mut effects = Vec::new();
+    if let Goal::Deadline(limit) = question.goal {
+        match script.effect_on(limit) {
+            DeadlineEffect::Unchanged => {}
+            DeadlineEffect::MayMiss => effects.push("may miss the deadline".to_string()),
+            DeadlineEffect::Misses => effects.push("misses the deadline".to_string()),
+        }
+    }
+    if let Some(longest) = question.longest_days().filter(|longest| run.days > *longest) {
+        effects.push(format!("is more than {}", significant(longest, 4)));
+    }
+    if let Some(budget) = question.budget() {
+        let exceeds = |cost: Option<f64>| cost.is_some_and(|cost| cost > budget);
+        if exceeds(run.expected_cost) {
+            effects.push("exceeds the budget".to_string());
+        } else if exceeds(run.cost_with(question.chance)) {
+            effects.push("may exceed the budget".to_string());
+        }
+    }
+    if script.may_lack_memory {
+        effects.push("may not fit in memory".to_string());
+    }
+    effects
 }
 
 /// Returns which layout is expected to be clearly faster than the best one, which is best because its range ends earlier. With a

@@ -6,7 +6,7 @@ use crate::data_file::{FromRow, Row};
 use crate::decimal::parse_decimal;
 use crate::field::Field;
 use crate::pairs::pairs;
-use crate::problem::Problem;
+use crate::problem::{Problem, all_of};
 use crate::units::significant;
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -68,10 +68,13 @@ const REDUNDANT: [&str; 4] = ["ffn", "attn_layers", "params_b", "active_b"];
 
 const LONGEST_TITLE: usize = 80;
 
+/// Tokens of a training sequence, if no number is given.
+const USUAL_SEQ_LEN: u32 = 8192;
+
 impl Model {
-    /// Returns the model of a text: `own:` and `column=value` pairs with the columns of models.csv. A missing column is
-    /// the same as an empty cell, except that parameters are counted and the title is generated. A title is
-    /// form-encoded: `+` is a space, and separators are percent-encoded.
+    /// Returns the model of a text: `own:` and `column=value` pairs with the columns of models.csv. A missing column has its usual
+    /// value if it has one, and is otherwise the same as an empty cell, except that parameters are counted and the title is
+    /// generated. A title is form-encoded: `+` is a space, and separators are percent-encoded.
     ///
     /// # Errors
     /// Another beginning; a column that is unknown, missing, out of range or without effect; or a combination that is
@@ -79,30 +82,43 @@ impl Model {
     pub fn own(text: &str) -> Result<Model, Problem> {
         let text = text.trim();
         let refuse = |message: String| Problem::new(Field::Model, text, message);
-        let columns = || format!("The columns are {}.", COLUMNS.join(", "));
         let Some(list) = text.strip_prefix(PREFIX) else {
             let message = "An own model is written as own: and column=value pairs with commas between them.";
-            return Err(refuse(format!("{message} {}", columns())));
+            return Err(refuse(format!("{message} The columns are {}.", COLUMNS.join(", "))));
         };
         let given = pairs(Field::Model, list, &COLUMNS)?;
+        for (column, value) in COLUMNS.into_iter().zip(&given) {
+            if let Some(value) = value.filter(|_| column != "title") {
+                check_value(column, value)?;
+            }
+        }
+        let columns_given = GivenColumns(&given);
+        let missing = columns_given.missing();
+        if !missing.is_empty() {
+            let such: Vec<String> =
+                missing.iter().map(|(column, value)| format!("{column}={value}")).collect();
+            let names: Vec<&str> = missing.iter().map(|(column, _)| *column).collect();
+            let message =
+                format!("The own model has no {}. Add {}, for example.", all_of(&names), such.join(","));
+            return Err(refuse(message));
+        }
         let mut header = ["id", "family", "source", "router_score"].map(Cow::Borrowed).to_vec();
         let mut cells = ["", "own", "given by the user", ""].map(Cow::Borrowed).to_vec();
         let mut title = None;
         for (column, value) in COLUMNS.into_iter().zip(&given) {
             header.push(Cow::Borrowed(column));
-            let empty = if matches!(column, "params_b" | "active_b") { "0" } else { "" };
-            cells.push(Cow::Borrowed(value.unwrap_or(empty)));
-            match (column, value) {
-                (_, None) => {}
-                ("title", Some(value)) => title = Some(decoded_title(value)?),
-                (column, Some(value)) => check_value(column, value)?,
+            cells.push(match value {
+                Some(value) => Cow::Borrowed(*value),
+                None => columns_given.usual(column),
+            });
+            if let ("title", Some(value)) = (column, value) {
+                title = Some(decoded_title(value)?);
             }
         }
 
         let row = Row::alone(&header, &cells);
-        let mut model = Model::from_row(&row).map_err(|error| {
-            refuse(format!("The own model is invalid: {}. {}", error.into_reason(), columns()))
-        })?;
+        let mut model = Model::from_row(&row)
+            .map_err(|error| refuse(format!("The own model is invalid: {}.", error.into_reason())))?;
         model.architecture.check().map_err(|clause| refuse(format!("The own model {clause}.")))?;
         if model.seq_len == 0 {
             return Err(refuse("The own model needs a seq_len of at least 1, not 0.".to_string()));
@@ -251,6 +267,72 @@ impl Model {
     }
 }
 
+/// The columns of an own model that were given; every value was checked.
+struct GivenColumns<'a>(&'a [Option<&'a str>]);
+
+impl GivenColumns<'_> {
+    fn get(&self, column: &str) -> Option<&str> {
+        let place = COLUMNS.iter().position(|known| *known == column)?;
+        *self.0.get(place)?
+    }
+
+    fn has(&self, column: &str) -> bool {
+        self.get(column).is_some()
+    }
+
+    /// Returns the number in a column; none if it was not given.
+    fn number(&self, column: &str) -> Option<u32> {
+        self.get(column)?.parse().ok()
+    }
+
+    /// Returns the required columns that were not given, each with an example. Without experts and Mamba-2, every layer has an MLP.
+    fn missing(&self) -> Vec<(&'static str, &'static str)> {
+        let mut required = vec![("layers", "32"), ("hidden", "4096"), ("heads", "32"), ("vocab", "128256")];
+        let has_dense_layers = match (self.has("mamba_layers"), self.has("experts")) {
+            (true, _) => self.number("mlp_layers").is_some_and(|layers| layers > 0),
+            (false, true) => self.number("dense_layers").is_some_and(|layers| layers > 0),
+            (false, false) => true,
+        };
+        if has_dense_layers {
+            required.push(("ffn", "14336"));
+        }
+        if self.has("experts") {
+            required.extend([("top_k", "8"), ("moe_ffn", "1408")]);
+        }
+        if self.has("kv_lora") {
+            required.extend([("qk_nope", "128"), ("qk_rope", "64"), ("v_head", "128")]);
+        } else if self.has("hidden") && self.has("heads") && self.usual_head_dim().is_none() {
+            required.push(("head_dim", "128"));
+        }
+        required.retain(|(column, _)| !self.has(column));
+        required
+    }
+
+    /// Returns the usual value of a column that was not given: gated MLPs, embeddings of their own, plain attention with heads that
+    /// divide the hidden width, sequences of 8,192 tokens, and experts in every layer that is not dense. An empty text otherwise.
+    fn usual(&self, column: &str) -> Cow<'static, str> {
+        let is_latent = self.has("kv_lora");
+        let number = match column {
+            "params_b" | "active_b" | "tied_embeddings" => Some(0),
+            "gated" => Some(1),
+            "seq_len" => Some(USUAL_SEQ_LEN),
+            "kv_heads" if !is_latent => self.number("heads"),
+            "head_dim" if !is_latent => self.usual_head_dim(),
+            "moe_layers" if self.has("experts") && !self.has("mamba_layers") => {
+                let dense = self.number("dense_layers").unwrap_or(0);
+                self.number("layers").and_then(|layers| layers.checked_sub(dense))
+            }
+            _ => None,
+        };
+        number.map_or(Cow::Borrowed(""), |number| Cow::Owned(number.to_string()))
+    }
+
+    fn usual_head_dim(&self) -> Option<u32> {
+        let (hidden, heads) = (self.number("hidden")?, self.number("heads")?);
+        hidden.checked_div(heads).filter(|_| hidden.is_multiple_of(heads))
+    }
+}
+
 /// Checks that a value is a number in the range of its column.
 fn check_value(column: &str, value: &str) -> Result<(), Problem> {
     let refuse = |wanted: &str| {
@@ -323,6 +405,24 @@ mod tests {
     }
 
     #[test]
+    fn columns_that_are_left_out_have_usual_values() {
+        let own = |text: &str| Model::own(text).unwrap().id;
+        assert_eq!(
+            own("own:layers=64,hidden=6144,ffn=20480,heads=48,kv_heads=8,vocab=152064"),
+            "own:layers=64,hidden=6144,ffn=20480,heads=48,kv_heads=8,head_dim=128,vocab=152064,gated=1,tied_embeddings=0,\
+             seq_len=8192"
+        );
+        let sparse = Model::own(
+            "own:layers=28,hidden=2048,ffn=8192,heads=16,vocab=102400,experts=64,top_k=6,moe_ffn=1408,dense_layers=1",
+        );
+        let architecture = sparse.unwrap().architecture;
+        assert_eq!(architecture.moe.unwrap().layers, 27);
+        assert_eq!(architecture.attention.kind, AttentionKind::Gqa { kv_heads: 16, head_dim: 128 });
+        // Without dense layers, no width of theirs is needed.
+        own("own:layers=28,hidden=2048,heads=16,vocab=102400,experts=64,top_k=6,moe_ffn=1408");
+    }
+
+    #[test]
     fn order_and_blanks_do_not_matter() {
         let mut pairs: Vec<&str> = LLAMA.strip_prefix(PREFIX).unwrap().split(',').collect();
         pairs.reverse();
@@ -358,7 +458,13 @@ mod tests {
             said("hidden=", "hiden=")
                 .contains("Unknown column \"hiden\" in \"hiden=4096\". Did you mean hidden?")
         );
-        assert!(said("hidden=4096,", "").contains("the column hidden is empty"));
+        assert_eq!(
+            said("hidden=4096,ffn=14336,", ""),
+            "The own model has no hidden and ffn. Add hidden=4096,ffn=14336, for example."
+        );
+        assert!(
+            said("heads=32,kv_heads=8,head_dim=128", "heads=24").contains("no head_dim. Add head_dim=128,")
+        );
         assert!(said("hidden=4096", "hidden=0").contains("needs hidden width of 1 or more"));
         assert!(said("hidden=4096", "hidden=4k").contains("hidden of an own model must be a whole number"));
         assert!(said("hidden=4096", "hidden=-1").contains("must be a whole number"));

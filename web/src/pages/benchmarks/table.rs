@@ -20,11 +20,9 @@ pub(super) struct Sort {
     descending: bool,
 }
 
-/// The newest first: every other column would put runs first that can't be compared, such as the smallest models, or the MFU of NVFP4
-/// against the peak of BF16.
 impl Default for Sort {
     fn default() -> Sort {
-        Sort::best_first(BenchmarkColumn::Release)
+        Sort::best_first(BenchmarkColumn::TokensPerGpu)
     }
 }
 
@@ -91,13 +89,15 @@ pub(super) fn BenchmarkTable() -> impl IntoView {
     let more = move || all().saturating_sub(count.get());
     view! {
         <section aria-label="Table of runs" class="runs">
-            <p class="basis">
-                "MFU counts model FLOPs with full attention in every run and divides by the GPU’s BF16 peak whatever the precision, so that "
+            <details class="basis">
+                <summary>"About the columns and their order"</summary>
+                "MFU counts model FLOPs with full attention and divides by the GPU’s BF16 peak whatever the precision, so that "
                 "precisions compare: runs in FP8 and NVFP4 can exceed 100 %. “Printed” is the MFU of the recipe’s document. "
                 "Dollars are at the price of a reserved GPU, or of the cheapest form with a known price. "
                 "Prediction error is predicted over measured step time, with every run of the same mapping held out; "
                 "a dash means that no prediction was judged on the run. Proxies, which have fewer layers than their model, come after other runs, and recipes that nobody measured come last."
-            </p>
+            </details>
+            <SortChoice />
             <div class="scroll" tabindex="0" role="region" aria-label="Runs">
                 <table class="matrix cards">
                     <thead>
@@ -166,6 +166,26 @@ fn Sortable(column: BenchmarkColumn, title: &'static str, is_number: bool) -> im
     }
 }
 
+/// The choice of the column to sort by, on screens that show cards without headings.
+#[component]
+fn SortChoice() -> impl IntoView {
+    let state = Benchmarks::of_page();
+    let option = |column: &BenchmarkColumn| {
+        let column = *column;
+        let title = column.page_heading().filter(|_| column.is_sortable())?.title;
+        let is_chosen = move || state.sort.get().unwrap_or_default().column == column;
+        Some(view! { <option value=Sort::best_first(column).id() prop:selected=is_chosen>{title}</option> })
+    };
+    view! {
+        <div class="field inline sort-choice">
+            <label for="sort">"Sort by"</label>
+            <select id="sort" on:change=move |event| state.address.set(Field::Sort, event_target_value(&event))>
+                {BenchmarkColumn::ALL.iter().filter_map(option).collect_view()}
+            </select>
+        </div>
+    }
+}
+
 /// A run or a recipe.
 fn benchmark_row(row: &Benchmark, place: usize, state: Benchmarks) -> AnyView {
     let cell = |column: BenchmarkColumn| {
@@ -182,7 +202,7 @@ fn benchmark_row(row: &Benchmark, place: usize, state: Benchmarks) -> AnyView {
                 let url = row.source_url().unwrap_or_default().to_string();
                 let name = format!("Source: {text}");
                 view! {
-                    <td data-label=title class="origin-cell"><a href=url rel="external noreferrer" aria-label=name>{text}</a></td>
+                    <td data-label=title class="origin-cell" title=text.clone()><a href=url rel="external noreferrer" aria-label=name>{text}</a></td>
                 }
                 .into_any()
             }
@@ -257,12 +277,12 @@ mod tests {
         let rows = parse(include_str!("../../../../shared/data/benchmarks.csv")).expect("the file");
         let is_measured = |row: &&Benchmark| row.tokens_per_s_per_gpu.is_some();
         let proxy = rows.iter().filter(is_measured).find(|row| row.is_proxy()).expect("a measured proxy");
-        let newest = Sort::default();
+        let best = Sort::default();
         let others: Vec<_> = rows.iter().filter(|row| !row.is_proxy()).collect();
         assert!(others.iter().any(|row| is_measured(row)) && !others.iter().all(is_measured));
         for row in others {
             let expected = if is_measured(&row) { Ordering::Less } else { Ordering::Greater };
-            assert_eq!(newest.order(row, proxy), expected, "{}", row.id);
+            assert_eq!(best.order(row, proxy), expected, "{}", row.id);
         }
     }
 

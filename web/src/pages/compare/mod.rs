@@ -173,7 +173,7 @@ pub(crate) fn Verdict(
                 </p>
                 {few_or_folded(&brief(&compared.unlike), "notice wrong", unlike)}
                 {few_or_folded(&brief(&compared.notes), "basis", notes)}
-                {(others > 0).then(|| view! { <p class="basis">{compared.method.clone()}</p> })}
+                {(others > compared.unlike.len()).then(|| view! { <p class="basis">{compared.method.clone()}</p> })}
             </section>
         }
     }

@@ -69,13 +69,15 @@ pub(crate) fn HistoryPage() -> impl IntoView {
 /// What the page shows before there is a history.
 fn begin() -> impl IntoView {
     view! {
-        <div class="empty-page">
-            <h2>"No history yet"</h2>
-            <p>
-                "Here you will see how the step time of each recipe changes from run to run, with a warning when it gets worse. "
-                "Upload the log of a run with a recognised recipe to start."
-            </p>
-            <p class="buttons"><A href="/results" attr:class="action primary">"Upload logs"</A></p>
+        <div class="begin">
+            <div>
+                <h2>"No history yet"</h2>
+                <p>
+                    "Here you will see how the step time of each recipe changes from run to run, with a warning when it gets worse. "
+                    "Upload the log of a run with a recognised recipe to start."
+                </p>
+                <p class="buttons"><A href="/results" attr:class="action primary">"Upload logs"</A></p>
+            </div>
         </div>
     }
 }

@@ -4,13 +4,16 @@ use super::{PICKS, Results};
 use crate::address::Address;
 use crate::components::run_table::split;
 use crate::desk::Desk;
-use crate::message::{Answer, Question};
+use crate::message::{Answer, Question, Row, RowStatus};
+use leptos::html::Input;
 use leptos::prelude::*;
 use trainplan_shared::field::Field;
 use trainplan_shared::link;
+use trainplan_shared::log::Status;
 use trainplan_shared::message::Front;
 use trainplan_shared::problem::Problem;
 use trainplan_shared::spec::Spec;
+use trainplan_shared::tables::LogColumn;
 
 /// A recipe is enough; without one, the others are needed.
 const FIELDS: [Field; 5] = [Field::Recipe, Field::Model, Field::Gpu, Field::Gpus, Field::Gbs];
@@ -19,7 +22,7 @@ const FIELDS: [Field; 5] = [Field::Recipe, Field::Model, Field::Gpu, Field::Gpus
 #[component]
 pub(super) fn IdentifyPicked(picked: Memo<Vec<String>>) -> impl IntoView {
     let (desk, address) = (Desk::of_app(), Address::of_page());
-    let rows = Results::of_page().rows;
+    let Results { rows, identifies: is_open, .. } = Results::of_page();
     let ids = Memo::new(move |_| {
         let is_dropped = |id: &String| rows.with(|rows| rows.iter().any(|(row, _)| row.id == *id));
         picked.get().into_iter().filter(is_dropped).collect::<Vec<_>>()
@@ -41,7 +44,6 @@ pub(super) fn IdentifyPicked(picked: Memo<Vec<String>>) -> impl IntoView {
             (!others.is_empty()).then(|| [picked.clone(), others].concat())
         })
     });
-    let is_open = RwSignal::new(false);
     let said = RwSignal::new(Spec::default());
     let problem = RwSignal::new(None::<String>);
     let set = move |query: String| {
@@ -54,7 +56,20 @@ pub(super) fn IdentifyPicked(picked: Memo<Vec<String>>) -> impl IntoView {
             Err(_) => problem.set(Some("This failed. Reload the page.".into())),
         });
     };
+    // The focus goes to the first field when the form opens.
+    let first = NodeRef::<Input>::new();
+    Effect::new(move |_| {
+        if let Some(input) = first.get() {
+            // It fails only for elements that are gone.
+            let _ = input.focus();
+        }
+    });
+    // The form starts closed for the next selection. `try_set`: the page may have been left.
+    on_cleanup(move || {
+        is_open.try_set(false);
+    });
     let field = move |field: Field| {
+        let node_ref = if field == FIELDS[0] { first } else { NodeRef::new() };
         view! {
             <label>
                 {field.label()} " "
@@ -63,6 +78,7 @@ pub(super) fn IdentifyPicked(picked: Memo<Vec<String>>) -> impl IntoView {
                     autocomplete="off"
                     spellcheck="false"
                     placeholder="from the log"
+                    node_ref=node_ref
                     prop:value=move || said.with(|said| said.raw(field).to_string())
                     on:input=move |event| said.update(|said| said.set(field, event_target_value(&event)))
                 />
@@ -97,4 +113,23 @@ pub(super) fn IdentifyPicked(picked: Memo<Vec<String>>) -> impl IntoView {
             </Show>
         </Show>
     }
+}
+
+/// The button that selects a scored log whose recipe is not known, and opens the form; none for another row.
+pub(super) fn identify_button(address: Address, row: &Row) -> AnyView {
+    let is_scored = row.status == RowStatus::Read(Status::Scored);
+    if !is_scored || row.id.is_empty() || row.text(LogColumn::Recipe.key()).is_some() {
+        return ().into_any();
+    }
+    let (id, is_open) = (row.id.clone(), Results::of_page().identifies);
+    let press = move |_| {
+        address.set_own(PICKS, id.clone());
+        is_open.set(true);
+    };
+    // Other rows have such a button too.
+    let name = format!("Set what ran: {}", row.path);
+    view! {
+        <small><button type="button" class="link" aria-label=name on:click=press>"Set what ran"</button></small>
+    }
+    .into_any()
 }

@@ -15,7 +15,6 @@ use crate::components::field::{AddressProblems, ChoiceField, Problems, TextField
 use crate::components::filters::{AFTER, Filter, GPU_FILTER, is_any};
 use crate::components::plots::SCALE;
 use crate::components::run_table::RunTable;
-use crate::components::trouble::SignOut;
 use crate::desk::Desk;
 use crate::files;
 use crate::message::{Answer, LogCurve, Question, Row};
@@ -55,6 +54,8 @@ struct Results {
     rows: Memo<Vec<(Arc<Row>, Arc<LogCurve>)>>,
     /// The ids of the selected runs.
     picked: Memo<Vec<String>>,
+    /// Whether the form is open that sets what the selected logs ran.
+    identifies: RwSignal<bool>,
 }
 
 impl Results {
@@ -72,7 +73,8 @@ pub(crate) fn ResultsPage() -> impl IntoView {
     let (desk, entries) = (Desk::of_app(), Entries::of_app());
     provide_problems(address);
     let rows = Memo::new(move |_| entries.rows());
-    provide_context(Results { rows, picked: Memo::new(move |_| picks::picks(address)) });
+    let picked = Memo::new(move |_| picks::picks(address));
+    provide_context(Results { rows, picked, identifies: RwSignal::new(false) });
     let dropped =
         Memo::new(move |_| rows.with(|rows| rows.iter().map(|(row, _)| row.clone()).collect::<Vec<_>>()));
     Effect::new(move |_| entries.look(link::write(&address.spec())));
@@ -88,8 +90,7 @@ pub(crate) fn ResultsPage() -> impl IntoView {
     };
     view! {
         <div class="results-page">
-            // Above all that arrives later, so that it doesn't move under the pointer.
-            <div class="buttons"><h1>"Results"</h1><SignOut /></div>
+            <h1>"Results"</h1>
             <AddressProblems address />
             <regressions::Regressions />
             <newest::Newest />
@@ -99,7 +100,7 @@ pub(crate) fn ResultsPage() -> impl IntoView {
             <Show when=move || !entries.is_empty()>
                 <Progress />
                 <ViewFields />
-                <RunTable label="Results" first="Log" columns=LogColumn::page_headings() rows=dropped more=move |row: &Row| picks::pick(address, row) />
+                <RunTable label="Results" first="Log" columns=LogColumn::page_headings() rows=dropped more=move |row: &Row| picks::pick(address, row) remedy=move |row: &Row| identify::identify_button(address, row) />
                 <save::SaveButtons />
                 <curves::Curves />
             </Show>

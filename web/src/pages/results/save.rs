@@ -17,6 +17,10 @@ pub(super) fn SaveButtons() -> impl IntoView {
     let is_sending = Memo::new(move |_| sent.with(Option::is_some));
     let (uploaded, trouble) = (RwSignal::new(None::<UploadSummary>), RwSignal::new(None::<RequestError>));
     let upload = move |_| {
+        // The button stays enabled, so that it keeps the focus.
+        if is_sending.get_untracked() {
+            return;
+        }
         sent.set(Some(UploadProgress::default()));
         uploaded.set(None);
         trouble.set(None);
@@ -43,7 +47,7 @@ pub(super) fn SaveButtons() -> impl IntoView {
             <button type="button" class="action" on:click=save(TableFormat::Json)>"Save as JSON"</button>
             <button type="button" class="action" on:click=move |_| entries.save_results() title="One *.result.json per log; several are saved as a tar archive">"Save result files"</button>
             <Show when=has_server>
-                <button type="button" class="action" disabled=move || !may_upload.get() || is_sending.get() || entries.is_busy() title="Uploads results and raw logs, visible to everyone with access" on:click=upload>
+                <button type="button" class="action" disabled=move || !may_upload.get() || entries.is_busy() title="Uploads results and raw logs, visible to everyone with access" on:click=upload>
                     {move || if is_sending.get() { "Uploading…" } else { "Upload to this server" }}
                 </button>
                 <Show when=move || !may_upload.get()><small>"Uploading needs a token with the scope upload."</small></Show>

@@ -1,0 +1,238 @@
+//! A plan as its launch script runs it: with other software than planned, its days, its cost and its memory are others.
+
+use super::{GpuAnswer, GpuOffer, PlannedRun, Question};
+use crate::estimate::Interval;
+use crate::launch::{Launch, LaunchOptions, ScriptSoftware, WarningTopic, launch_or_fall_back};
+use crate::problem::{Problem, one_of};
+use crate::scenario::Scenario;
+use crate::search::RankedLayout;
+
+/// A whole run as its launch script runs it, where that differs noticeably from the plan.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ScriptRun {
+    /// Number of GPUs.
+    pub gpus: u32,
+    /// Name of the GPU type.
+    pub gpu: String,
+    /// The software that was planned.
+    pub planned: String,
+    /// The software of the script. If it is the planned one, the script turns parts of it off.
+    pub software: String,
+    /// Step time as a multiple of the planned one.
+    pub slowdown: f64,
+    /// Days with the planned software.
+    pub planned_days: Interval,
+    /// Days with the script's software.
+    pub days: Interval,
+    /// Whether it may not fit in memory with the script's software.
+    pub may_lack_memory: bool,
+}
+
+/// What becomes of a deadline that a plan meets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DeadlineEffect {
+    /// It is met as planned, or missed anyway.
+    Unchanged,
+    /// The slow end of the range of days misses it.
+    MayMiss,
+    /// The expected days miss it.
+    Misses,
+}
+
+impl ScriptRun {
+    /// Returns how the script of a scenario's launch differs from the plan; none if its software is about as fast and it fits.
+    /// `planned_days` are those with the planned software.
+    pub fn of(
+        scenario: &Scenario,
+        options: &LaunchOptions,
+        launch: &Launch,
+        planned_days: Interval,
+    ) -> Option<ScriptRun> {
+        let may_lack_memory = launch.warnings.iter().any(|warning| warning.topic == WarningTopic::Memory);
+        if launch.slowdown.is_none() && !may_lack_memory {
+            return None;
+        }
+        let slowdown = launch.slowdown.unwrap_or(1.0);
+        Some(ScriptRun {
+            gpus: scenario.layout.gpus(),
+            gpu: scenario.gpu.name.clone(),
+            planned: scenario.options.software.title(),
+            software: software(scenario, options, launch),
+            slowdown,
+            planned_days,
+            days: planned_days.times(slowdown),
+            may_lack_memory,
+        })
+    }
+
+    /// Returns what the script does to a deadline.
+    pub fn effect_on(&self, deadline: f64) -> DeadlineEffect {
+        let is_broken = |planned: f64, days: f64| planned <= deadline && days > deadline;
+        if is_broken(self.planned_days.mid, self.days.mid) {
+            DeadlineEffect::Misses
+        } else if is_broken(self.planned_days.high, self.days.high) {
+            DeadlineEffect::MayMiss
+        } else {
+            DeadlineEffect::Unchanged
+        }
+    }
+}
+
+/// Returns the name of the software that a script runs.
+fn software(scenario: &Scenario, options: &LaunchOptions, launch: &Launch) -> String {
+    if let Some(release) = launch.release {
+        return release.software().stack.title().to_owned();
+    }
+    let script = ScriptSoftware::of(scenario, options);
+    let lacks = script.lacks();
+    match script.is_other() || lacks.is_empty() {
+        true => "Megatron-LM".to_owned(),
+        false => format!("Megatron-LM without {}", one_of(&lacks)),
+    }
+}
+
+/// The launch script of a plan.
+#[derive(Debug, Clone, PartialEq)]
+pub enum PlanScript {
+    /// It runs the plan as predicted.
+    AsPlanned,
+    /// It runs other software, or may lack memory.
+    Other(Box<ScriptedPlan>),
+    /// No script can be written, for these reasons.
+    Unavailable(Vec<Problem>),
+}
+
+impl PlanScript {
+    /// Whether the script of a plan that reaches the goal does so too, and surely fits in memory.
+    pub fn reaches_goal(&self) -> bool {
+        match self {
+            PlanScript::AsPlanned => true,
+            PlanScript::Other(plan) => plan.reaches_goal,
+            PlanScript::Unavailable(_) => false,
+        }
+    }
+}
+
+/// A plan with what becomes of it by its launch script.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ScriptedPlan {
+    /// How the script differs.
+    pub script: ScriptRun,
+    /// The whole run with the script's software.
+    pub run: PlannedRun,
+    /// Whether it reaches the goal with that, and surely fits in memory.
+    pub reaches_goal: bool,
+}
+
+/// The launch script of the best plan of a GPU type.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AnswerScript {
+    /// The script.
+    pub script: PlanScript,
+    /// If it doesn't reach the goal, the index of the first of the listed layouts whose script does.
+    pub instead: Option<usize>,
+}
+
+impl PlannedRun {
+    /// Returns the launch script of the plan.
+    pub fn script(&self, question: &Question, offer: &GpuOffer) -> PlanScript {
+        let planned_days = Interval { low: self.time.low.days, mid: self.days, high: self.time.high.days };
+        let made = self.spec(question, offer).scenario().and_then(|scenario| {
+            let options = LaunchOptions::default();
+            let launch = launch_or_fall_back(&scenario, &options)?;
+            Ok(ScriptRun::of(&scenario, &options, &launch, planned_days))
+        });
+        match made {
+            Err(problems) => PlanScript::Unavailable(problems),
+            Ok(None) => PlanScript::AsPlanned,
+            Ok(Some(script)) => {
+                let step_time_s = self.layout.step_time_s.times(script.slowdown);
+                let layout = RankedLayout { step_time_s, ..self.layout };
+                let run = PlannedRun::new(question, offer, self.gpus, layout);
+                let reaches_goal = !script.may_lack_memory && question.reaches(&run);
+                PlanScript::Other(Box::new(ScriptedPlan { script, run, reaches_goal }))
+            }
+        }
+    }
+}
+
+impl GpuAnswer {
+    /// Returns the launch script of the best plan, and which of the first `listed` layouts reaches the goal with its script if the
+    /// best plan doesn't; none without a plan.
+    pub fn script(&self, question: &Question, offer: &GpuOffer, listed: usize) -> Option<AnswerScript> {
+        let best = self.best()?;
+        let script = best.script(question, offer);
+        if script.reaches_goal() {
+            return Some(AnswerScript { script, instead: None });
+        }
+        let space = question.space(offer);
+        let reaches = |run: &PlannedRun| {
+            let measured = run.with_measured_software(&space, question, offer);
+            let run = PlannedRun { days_as_measured: measured.map(|(_, run)| run.days), ..run.clone() };
+            question.reaches(&run) && run.script(question, offer).reaches_goal()
+        };
+        let instead = self.layouts.iter().take(listed).position(reaches);
+        Some(AnswerScript { script, instead })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::field::Field;
+    use crate::question::Survey;
+    use crate::spec::Spec;
+
+    fn question(fields: &[(Field, &str)]) -> Question {
+        fields
+            .iter()
+            .fold(Spec::default(), |spec, (field, text)| spec.with(*field, *text))
+            .question()
+            .unwrap()
+    }
+
+    #[test]
+    fn a_script_with_other_software_takes_longer_and_its_goal_is_judged() {
+        let fields = [
+            (Field::Model, "llama3.1-70b"),
+            (Field::GpuTypes, "b200"),
+            (Field::Tokens, "10T"),
+            (Field::Deadline, "60d"),
+            (Field::Lock, "fsdp=on"),
+        ];
+        let question = question(&fields);
+        let offer = &question.offers[0];
+        let answer = Survey::new(&question, offer).finish();
+        let found = answer.script(&question, offer, 10).expect("a plan");
+        let PlanScript::Other(plan) = &found.script else { panic!("{:?}", found.script) };
+        let ScriptRun { slowdown, days, planned_days, gpus, software, planned, .. } = &plan.script;
+        assert_eq!(*gpus, answer.best().unwrap().gpus);
+        assert!(software.starts_with("Megatron-LM") && planned.starts_with("Megatron-Bridge"), "{software}");
+        assert!((days.mid / planned_days.mid / slowdown - 1.0).abs() < 1e-9);
+        // Failures and saves are counted again.
+        assert!((plan.run.days / days.mid - 1.0).abs() < 0.01);
+        assert_eq!(plan.reaches_goal, !plan.script.may_lack_memory && plan.run.time.high.days <= 60.0);
+        if let Some(instead) = found.instead {
+            assert!(answer.layouts[instead].script(&question, offer).reaches_goal());
+        }
+    }
+
+    #[test]
+    fn a_deadline_is_missed_only_if_the_plan_meets_it() {
+        let interval = |mid: f64| Interval { low: mid * 0.9, mid, high: mid * 1.1 };
+        let run = ScriptRun {
+            gpus: 512,
+            gpu: "B200".to_owned(),
+            planned: "Megatron-Bridge".to_owned(),
+            software: "Megatron-LM".to_owned(),
+            slowdown: 1.2,
+            planned_days: interval(50.0),
+            days: interval(60.0),
+            may_lack_memory: false,
+        };
+        let effects = [45.0, 56.0, 62.0, 70.0].map(|deadline| run.effect_on(deadline));
+        let [unmet, missed, late, met] = effects;
+        assert_eq!([unmet, met], [DeadlineEffect::Unchanged; 2]);
+        assert_eq!([missed, late], [DeadlineEffect::Misses, DeadlineEffect::MayMiss]);
+    }
+}

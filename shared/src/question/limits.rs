@@ -1,0 +1,79 @@
+//! How many tokens the limits of a question allow with a plan.
+
+use super::{Goal, GpuOffer, PlannedRun, Question};
+
+/// Rounded numbers of tokens that are tried with a plan, at most. Restarts and the last step's rounding don't shrink with the tokens, so
+/// that the first may be too many.
+const MOST_TRIED: u32 = 4;
+
+/// Tokens that are within the limits of a question, with a plan that trains them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TrainableTokens {
+    /// The tokens, with two significant digits: more would promise more than a prediction can.
+    pub tokens: f64,
+    /// The plan that trains them.
+    pub run: PlannedRun,
+}
+
+impl Question {
+    /// Returns the most tokens, rounded down, that the limits allow with the GPUs and the layout of a plan; none if nothing limits
+    /// them, or without the price that a budget needs. Everything that names a number of tokens which is enough names this one.
+    pub(super) fn within_limits(&self, offer: &GpuOffer, run: &PlannedRun) -> Option<TrainableTokens> {
+        let most = self.reach(run)?.tokens();
+        if most < 1.0 || !most.is_finite() {
+            return None;
+        }
+        let step = libm::pow(10.0, libm::log10(most).floor() - 1.0);
+        let steps = (most / step).floor();
+        (0..MOST_TRIED).map(|fewer| (steps - f64::from(fewer)) * step).find_map(|tokens| {
+            let question = Question { tokens, ..self.clone() };
+            let days_as_measured = run.days_as_measured.map(|days| days * tokens / self.tokens);
+            let run = PlannedRun::new(&question, offer, run.gpus, run.layout);
+            let run = PlannedRun { days_as_measured, ..run };
+            self.reaches(&run).then_some(TrainableTokens { tokens, run })
+        })
+    }
+
+    /// Returns the most tokens with which one of the plans is within the limits, after none was.
+    pub(super) fn enough_tokens(&self, offer: &GpuOffer, points: &[PlannedRun]) -> Option<TrainableTokens> {
+        // With fewer tokens, these numbers of GPUs are searched too; which ones between them are depends on the tokens.
+        let counts = self.counts.of_nodes(offer.gpu.gpus_per_node);
+        let points = points.iter().filter(|run| counts.binary_search(&run.gpus).is_ok());
+        let tokens = |run: &PlannedRun| self.reach(run).map_or(0.0, Reach::tokens);
+        let run = points.max_by(|one, other| tokens(one).total_cmp(&tokens(other)))?;
+        self.within_limits(offer, run)
+    }
+
+    /// Returns how many tokens the limits allow with a plan; none without the price that a budget needs. Days and cost grow with
+    /// the tokens.
+    pub(super) fn reach(&self, run: &PlannedRun) -> Option<Reach> {
+        let for_budget = match self.budget() {
+            Some(budget) => self.tokens * (budget / run.cost_with(self.chance)?),
+            None => f64::INFINITY,
+        };
+        let in_time = match (self.goal, self.longest_days()) {
+            (Goal::Deadline(limit), _) => limit / run.days_with(self.chance),
+            (_, Some(longest)) => longest / run.days,
+            _ => f64::INFINITY,
+        };
+        Some(Reach { in_time: self.tokens * in_time, for_budget })
+    }
+}
+
+/// How many tokens the limits allow.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Reach {
+    in_time: f64,
+    for_budget: f64,
+}
+
+impl Reach {
+    /// Whether time limits the tokens, rather than money.
+    pub(super) fn is_by_time(self) -> bool {
+        self.in_time <= self.for_budget
+    }
+
+    pub(super) fn tokens(self) -> f64 {
+        self.in_time.min(self.for_budget)
+    }
+}
