@@ -201,8 +201,9 @@ fn benchmark_row(row: &Benchmark, place: usize, state: Benchmarks) -> AnyView {
             BenchmarkColumn::Release => {
                 let url = row.source_url().unwrap_or_default().to_string();
                 let name = format!("Source: {text}");
+                let whole = text.clone();
                 view! {
-                    <td data-label=title class="origin-cell" title=text.clone()><a href=url rel="external noreferrer" aria-label=name>{text}</a></td>
+                    <td data-label=title class="origin-cell" title=whole><a href=url rel="external noreferrer" aria-label=name>{text}</a></td>
                 }
                 .into_any()
             }
