@@ -141,7 +141,7 @@ fn a_named_pipe_is_refused_at_once() {
 fn a_text_that_is_no_model_or_gpu_says_why() {
     let model = |from: &str, to: &str| refusal(&["flops", "--model", &OWN.replace(from, to)]);
     assert!(model("hidden=", "hiden=").contains("Did you mean hidden?"));
-    assert!(model("hidden=4096,", "").contains("the column hidden is empty"));
+    assert!(model("hidden=4096,", "").contains("lacks hidden. Add hidden=4096"));
     assert!(model("heads=32", "heads=30").contains("30 heads, which can't be divided among 8 KV heads"));
     let gpu = |gpu: &str| refusal(&["metrics", "--model", OWN, "--gpu", gpu, "--gpus", "8", "--gbs", "128"]);
     assert!(gpu("h10:hbm_gb=96").contains("Did you mean h100?"));

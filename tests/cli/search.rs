@@ -202,7 +202,7 @@ fn a_budget_is_kept_with_its_chance_and_tokens_that_are_named_work() {
 
 #[test]
 fn what_the_launch_script_makes_of_the_best_plan_is_said() {
-    // No release runs FSDP for this model, so that the script runs Megatron-LM.
+    // No release runs FSDP for this model, so that the script runs Megatron-LM, and TP 8 makes the difference felt.
     let question = [
         "search",
         "--model",
@@ -214,7 +214,7 @@ fn what_the_launch_script_makes_of_the_best_plan_is_said() {
         "--deadline",
         "60d",
         "--lock",
-        "fsdp=on",
+        "fsdp=on,tp=8",
     ];
     let script = &json(&question)["answers"][0]["script"];
     assert_eq!(script["as_planned"], false, "{script}");

@@ -198,7 +198,7 @@ mod tests {
             (Field::GpuTypes, "b200"),
             (Field::Tokens, "10T"),
             (Field::Deadline, "60d"),
-            (Field::Lock, "fsdp=on"),
+            (Field::Lock, "fsdp=on,tp=8"),
         ];
         let question = question(&fields);
         let offer = &question.offers[0];

@@ -575,7 +575,7 @@ pub(super) fn by_script(found: &SearchedGpu<'_>) -> Option<String> {
             let ScriptRun { software, planned, days, slowdown, .. } = &plan.script;
             let runs = match software == planned {
                 true => format!("turns off parts of {planned}"),
-                false => format!("runs {software} rather than {planned}"),
+                false => format!("runs {software}, not {planned}"),
             };
             let range = ValueRange { low: days.low, high: days.high };
             let takes = match *slowdown == 1.0 {

@@ -23,7 +23,7 @@ const COLUMNS: [OwnColumn; 9] = [
     OwnColumn { name: "bf16_tflops", unit: Some("TFLOPS"), range: [20.0, 20_000.0] },
     OwnColumn { name: "fp8_tflops", unit: Some("TFLOPS"), range: [40.0, 40_000.0] },
     OwnColumn { name: "nvfp4_tflops", unit: Some("TFLOPS"), range: [80.0, 80_000.0] },
-    OwnColumn { name: "hbm_gb", unit: Some("GB"), range: [4.0, 4000.0] },
+    OwnColumn { name: "hbm_gb", unit: Some("GiB"), range: [4.0, 4000.0] },
     OwnColumn { name: "hbm_tbps", unit: Some("TB/s"), range: [0.1, 100.0] },
     OwnColumn { name: "nvlink_gbps", unit: Some("GB/s"), range: [10.0, 10_000.0] },
     OwnColumn { name: "nvlink_domain", unit: None, range: [1.0, 10_000.0] },
@@ -77,7 +77,7 @@ impl Gpu {
             return base.clone();
         }
         self.id = format!("{}:{}", base.id, &id[1..]);
-        self.name = format!("{}, own", base.name);
+        self.name = format!("Custom {}", base.name);
         self.aliases = String::new();
         self
     }
@@ -195,7 +195,7 @@ mod tests {
     fn what_is_not_given_stays() {
         let base = Catalog::embedded().gpu("h100").unwrap();
         let gpu = own(" H100-80GB: hbm_tbps=2.4 , hbm_gb=96.0 ").unwrap();
-        assert_eq!((gpu.id.as_str(), gpu.name.as_str()), ("h100:hbm_gb=96,hbm_tbps=2.4", "H100, own"));
+        assert_eq!((gpu.id.as_str(), gpu.name.as_str()), ("h100:hbm_gb=96,hbm_tbps=2.4", "Custom H100"));
         assert_eq!((gpu.hbm_gb, gpu.hbm_tbps, gpu.bf16_tflops), (96.0, 2.4, base.bf16_tflops));
         assert_eq!(gpu.max_gemm_bf16_tflops, base.max_gemm_bf16_tflops);
         assert!(gpu.answers_to(&gpu.id.clone()) && !gpu.answers_to("h100-80gb"));
@@ -223,7 +223,7 @@ mod tests {
                 "{value}"
             );
         }
-        assert!(said("h100:hbm_gb=1e300").ends_with("from 4 to 4000 GB, not \"1e300\"."));
+        assert!(said("h100:hbm_gb=1e300").ends_with("from 4 to 4000 GiB, not \"1e300\"."));
         assert!(said("h100:gpus_per_node=1.5").contains("a whole number from 1 to 1000"));
         assert!(said("h100:gpus_per_node=0").contains("a whole number from 1 to 1000"));
     }

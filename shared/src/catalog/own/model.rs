@@ -99,7 +99,7 @@ impl Model {
                 missing.iter().map(|(column, value)| format!("{column}={value}")).collect();
             let names: Vec<&str> = missing.iter().map(|(column, _)| *column).collect();
             let message =
-                format!("The own model has no {}. Add {}, for example.", all_of(&names), such.join(","));
+                format!("Your own model lacks {}. Add {}, for example.", all_of(&names), such.join(","));
             return Err(refuse(message));
         }
         let mut header = ["id", "family", "source", "router_score"].map(Cow::Borrowed).to_vec();
@@ -460,7 +460,7 @@ mod tests {
         );
         assert_eq!(
             said("hidden=4096,ffn=14336,", ""),
-            "The own model has no hidden and ffn. Add hidden=4096,ffn=14336, for example."
+            "Your own model lacks hidden and ffn. Add hidden=4096,ffn=14336, for example."
         );
         assert!(
             said("heads=32,kv_heads=8,head_dim=128", "heads=24").contains("no head_dim. Add head_dim=128,")
