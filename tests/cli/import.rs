@@ -56,7 +56,8 @@ fn pipes_and_endless_files_are_refused() {
     endless.set_len(1 << 40).unwrap();
     let (_, rows) = import(&[&results], &data);
     let told: Vec<_> = rows.as_array().unwrap().iter().map(|row| row["outcome"].as_str().unwrap()).collect();
-    assert_eq!(told, ["known", "unreadable", "unreadable"]);
+    assert_eq!(told, ["bad_log", "unreadable", "unreadable"]);
+    assert!(rows[0]["reason"].as_str().unwrap().contains("is not a regular file"), "{rows}");
     assert!(rows[1]["reason"].as_str().unwrap().contains("not a regular file"), "{rows}");
     assert!(rows[2]["reason"].as_str().unwrap().contains("more than 67108864 bytes"), "{rows}");
 }

@@ -12,6 +12,7 @@ on_every_store! {
     a_token_has_its_quota
     a_quota_counts_what_is_stored
     callers_learn_their_name
+    tokens_have_names_that_people_can_read
 }
 
 fn tokens_are_created_listed_and_revoked(kind: Kind) {
@@ -154,4 +155,22 @@ fn callers_learn_their_name(kind: Kind) {
     for wrong in ["two words", "a\"quote", &"x".repeat(65)] {
         assert_ne!(name(Some(wrong)), wrong);
     }
+}
+
+fn tokens_have_names_that_people_can_read(kind: Kind) {
+    let server = Server::at(&Place::new(kind));
+    let owner = server.owner();
+    let create = |name: &str| owner.post("/tokens", &json!({ "name": name, "scope": "read" }));
+    for name in ["nightly", "Nächtliche Läufe 1", &"\u{e9}".repeat(100)] {
+        let made = create(name).json();
+        assert_eq!(server.by(made["secret"].as_str().unwrap()).json("/me")["name"], name);
+    }
+    for name in
+        ["\u{e9}".repeat(101), "a\u{202e}b".into(), "\u{2066}a".into(), "a\u{2069}".into(), "a\nb".into()]
+    {
+        assert!(create(&name).problem(422).contains("1 to 100 printable characters"));
+        let made = server.place.trainplan(&["token", "create", "--name", &name, "--scope", "read"]);
+        assert_eq!(made.code, Some(2), "{name:?}: {}", made.stderr);
+    }
+    assert_eq!(owner.json("/tokens")["items"].as_array().unwrap().len(), 3);
 }

@@ -13,6 +13,7 @@ use trainplan_shared::result::RunResult;
 on_every_store! {
     long_texts_and_lists_in_results_are_refused
     impossible_figures_are_refused
+    unknown_fields_of_results_are_bounded
     long_query_parameters_are_refused
     long_texts_in_progress_are_refused
     attacks_on_memory_stay_below_512_mb
@@ -70,11 +71,45 @@ fn impossible_figures_are_refused(kind: Kind) {
         ("/source/sha256", json!("../../etc/passwd"), "source.sha256"),
         ("/carried/launch/script_sha256", json!("none"), "carried.launch.script_sha256"),
         ("/carried/plan/step_time_s/low", json!(1e6), "carried.plan.step_time_s"),
+        ("/log/steps/step_time_s/49", json!(1e9), "log.steps.step_time_s"),
+        ("/source/written_at", json!("yesterday"), "source.written_at"),
+        ("/source/written_at", json!("9999-12-31T23:59:59Z"), "source.written_at"),
+        ("/carried/jobs/0/started", json!("9999-12-31T23:59:59Z"), "carried.jobs[].started"),
     ] {
         let detail = put(&owner, pointer, value).problem(422);
         assert!(detail.contains(&format!("{field} must be ")), "{detail}");
     }
     assert_eq!(ids(&owner.json("/runs?sort=-mfu")), [""; 0]);
+}
+
+fn unknown_fields_of_results_are_bounded(kind: Kind) {
+    let server = Server::at(&Place::new(kind));
+    let owner = server.owner();
+    let nested = |depth: usize| (0..depth).fold(json!([]), |inner, _| json!([inner]));
+    for (pointer, value, said) in [
+        ("/new", json!("x".repeat(20 << 20)), "new has a text or number of more than 16,384 bytes"),
+        ("/source/new", json!({ "a": ["x".repeat(17_000)] }), "source.new.a[] has a text"),
+        ("/log/new", nested(1000), "is nested deeper than 64 arrays and objects"),
+        ("/new", json!(vec![12_345; 400_000]), "does not know; at most 1,048,576 are accepted"),
+    ] {
+        let detail = put(&owner, pointer, value).problem(422);
+        assert!(detail.contains(said), "{detail}");
+    }
+    // Deeper than any program's stack.
+    let run = carried(12.0, "eos").run;
+    let deep = [&b"{\"new\":"[..], &b"[".repeat(1 << 20), &b"]".repeat(1 << 20), b","].concat();
+    let file = [&deep[..], &file_of(&run)[1..]].concat();
+    let headers = [("content-digest", &*digest(&file))];
+    let answer = owner.ask("PUT", &format!("/runs/{}", run.id), &headers, Some(&file));
+    assert!(answer.problem(422).contains("nested deeper"), "{}", answer.text());
+    assert!(put(&owner, "/version", json!(0)).problem(422).contains("version 0"));
+    assert_eq!(owner.all(""), [""; 0]);
+    // What a newer program adds is stored.
+    let answer = put(&owner, "/log/new", json!({ "unit": "s", "values": vec![1.5; 1000] }));
+    assert_eq!(answer.status, 201);
+    let id = answer.json()["id"].as_str().unwrap().to_owned();
+    assert_eq!(owner.json(&format!("/runs/{id}"))["log"]["new"]["unit"], "s");
+    assert!(owner.get("/openapi.json").text().contains("nested at most 64 deep"));
 }
 
 fn long_query_parameters_are_refused(kind: Kind) {

@@ -64,6 +64,25 @@ fn a_header_beyond_every_limit() {
 }
 
 #[test]
+fn headers_somewhat_beyond_the_limit_are_answered_with_a_problem() {
+    let server = Server::start();
+    let ask = |bytes: usize| {
+        let (mut wire, long) = (server.wire(), "x".repeat(bytes));
+        let head = "GET /api/v1/limits HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n";
+        write!(wire, "{head}X-Long: {long}\r\n\r\n").unwrap();
+        read_all(&mut wire)
+    };
+    assert!(ask(120_000).starts_with("HTTP/1.1 200 OK\r\n"));
+    // Where the bytes arrive in unlucky pieces, hyper refuses them itself.
+    wait_for("problem", SOON, || {
+        let answer = ask(131_100);
+        assert!(answer.starts_with("HTTP/1.1 431 "), "{answer}");
+        let is_problem = answer.contains("content-type: application/problem+json");
+        (is_problem && answer.contains("\r\nx-request-id: ")).then_some(())
+    });
+}
+
+#[test]
 fn dns_rebinding() {
     let server = Server::start();
     assert_eq!(server.owner().put(&made(12.39).run).status, 201);

@@ -46,7 +46,8 @@ fn a_deleted_run_comes_back_only_after_it_is_restored(kind: Kind) {
         detail.contains("was deleted here on 20") && detail.contains(&format!("{path}/restore")),
         "{detail}"
     );
-    owner.put_log(made.run.id, 0, true, &made.log).problem(404);
+    owner.put_log(made.run.id, 0, true, &made.log).problem(410);
+    assert_eq!(owner.ask("HEAD", &format!("{path}/log"), &[], None).status, 410);
     assert_eq!(owner.all(""), [""; 0]);
     let uploader = server.by(&server.place.token("upload", &[]));
     uploader.post(&format!("{path}/restore"), &Value::Null).problem(403);

@@ -2,6 +2,7 @@
 
 use crate::harness::{Kind, Place, SOON, Server, carried, made, on_every_store, progress, wait_for};
 use serde_json::json;
+use std::time::{Duration, Instant};
 use uuid::Uuid;
 
 on_every_store! {
@@ -9,6 +10,7 @@ on_every_store! {
     ended_runs_without_a_result_are_over
     watchers_receive_events_and_can_resume
     watchers_who_missed_too_much_are_told_to_reload
+    watchers_ahead_of_the_server_are_told_to_reload
     an_event_stream_ends_with_its_token
     event_streams_have_a_limit_for_each_caller_and_for_all
 }
@@ -95,6 +97,20 @@ fn watchers_who_missed_too_much_are_told_to_reload(kind: Kind) {
     assert_eq!(events.told(), ("progress".to_owned(), id.to_string()));
 }
 
+fn watchers_ahead_of_the_server_are_told_to_reload(kind: Kind) {
+    let server = Server::at(&Place::new(kind));
+    let (owner, first) = (server.owner(), carried(12.0, "eos").run);
+    assert_eq!(owner.put(&first).status, 201);
+    for last in [1_000_000, i64::MAX] {
+        let mut events = owner.watch(Some(last));
+        assert_eq!(events.told(), ("again".to_owned(), String::new()));
+        let run = carried(12.0, "eos").run;
+        assert_eq!(owner.put(&run).status, 201);
+        // The server may have read the first run's change after the stream began.
+        wait_for("the next run", SOON, || (events.told().1 == run.id.to_string()).then_some(()));
+    }
+}
+
 fn an_event_stream_ends_with_its_token(kind: Kind) {
     let server = Server::at(&Place::new(kind));
     let token = server.by(&server.place.token("read", &[]));
@@ -102,9 +118,12 @@ fn an_event_stream_ends_with_its_token(kind: Kind) {
     assert_eq!(server.owner().put(&made(12.39).run).status, 201);
     assert_eq!(events.told().0, "run");
     assert_eq!(server.place.trainplan(&["token", "revoke", "read"]).code, Some(0));
+    let begun = Instant::now();
     while let Some((_, kind, _)) = events.next() {
         assert_eq!(kind, "alert");
     }
+    // Its connection is closed too.
+    assert!(begun.elapsed() < Duration::from_secs(15), "{:?}", begun.elapsed());
 }
 
 fn event_streams_have_a_limit_for_each_caller_and_for_all(kind: Kind) {

@@ -20,6 +20,10 @@ on_every_store! {
     exports_contain_everything_that_is_sound
     the_store_is_verified
     stored_results_are_verified_and_replaced
+    altered_results_are_not_served_compared_or_exported
+    damaged_results_are_replaced_by_uploads_and_imports
+    lines_of_a_replaced_log_are_not_shown
+    an_imported_run_gets_a_log_that_the_store_has
     rows_that_disagree_with_their_results_are_computed_again
     old_results_are_imported_as_far_as_they_are_sound
     a_log_beside_a_result_has_a_maximum
@@ -51,8 +55,12 @@ fn fault(owner: &Client, made: &Made) -> serde_json::Value {
 }
 
 fn metric(owner: &Client, fault: &str) -> String {
+    metric_of(owner, "bad_logs", fault)
+}
+
+fn metric_of(owner: &Client, what: &str, fault: &str) -> String {
     let metrics = owner.get("//metrics").text();
-    let name = format!("trainplan_bad_logs{{fault=\"{fault}\"}} ");
+    let name = format!("trainplan_{what}{{fault=\"{fault}\"}} ");
     metrics.lines().find_map(|line| line.strip_prefix(&name)).unwrap().to_owned()
 }
 
@@ -222,10 +230,10 @@ fn a_killed_check_continues_where_it_was(place: &Place) {
     let [_, damaged, _, held, _, missing, _] = &made[..] else { unreachable!() };
     flip(place, damaged);
     fs::remove_file(blob(place, missing)).unwrap();
-    // Who opens a pipe waits until somebody writes to it, so the check stops at this log.
+    // Some 250 GB of zeros, so the check stays at this log.
     let (log, aside) = (blob(place, held), place.dir().join("aside"));
     fs::rename(&log, &aside).unwrap();
-    assert!(Command::new("mkfifo").arg(&log).status().unwrap().success());
+    fs::write(&log, zstd::encode_all(&vec![0; 64 << 20][..], 1).unwrap().repeat(4000)).unwrap();
     let mut check =
         place.command(&["verify-store"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let count = |what: &str| place.number(&format!("SELECT count(*) FROM runs WHERE {what} IS NOT NULL"));
@@ -282,7 +290,7 @@ fn stored_results_are_verified_and_replaced(kind: Kind) {
     change("DELETE FROM results", &made[3]);
     let mut found = verified(&server.place);
     found.sort_by_key(|(_, run, _)| made.iter().position(|made| made.run.id.to_string() == *run));
-    let said = ["is not the file that was uploaded", "is damaged", "is missing"];
+    let said = ["is not the file that was uploaded", "can't be decompressed", "is missing"];
     assert_eq!(found.len(), 3, "{found:?}");
     for (((fault, run, detail), made), said) in found.iter().zip(&made[1..]).zip(said) {
         assert_eq!((fault.as_str(), run), ("damaged_result", &made.run.id.to_string()));
@@ -294,6 +302,160 @@ fn stored_results_are_verified_and_replaced(kind: Kind) {
         assert_eq!(owner.json(&format!("/runs/{}", made.run.id))["id"], made.run.id.to_string());
     }
     assert_eq!(verified(&server.place), []);
+}
+
+/// Returns bytes as a value in SQL.
+fn value(kind: Kind, bytes: &[u8]) -> String {
+    let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    match kind {
+        Kind::Local => format!("X'{digits}'"),
+        Kind::Shared => format!("decode('{digits}', 'hex')"),
+    }
+}
+
+/// Changes the stored file of a result.
+fn replace_file(place: &Place, made: &Made, file: &str) {
+    let update = format!("UPDATE results SET file = {file} WHERE id = '{}'", made.run.id);
+    services::change(&place.address(), &update);
+}
+
+fn altered_results_are_not_served_compared_or_exported(kind: Kind) {
+    let server = Server::at(&Place::new(kind));
+    let (owner, place) = (server.owner(), &server.place);
+    let made: Vec<Made> = (0..5).map(|run| uploaded(&server, 10.5 + f64::from(run))).collect();
+    let [sound, altered, swapped, torn, missing] = &made[..] else { unreachable!() };
+    // A valid result, but not the uploaded one.
+    let other = String::from_utf8(file_of(&altered.run)).unwrap().replace("11.5", "5.5");
+    replace_file(place, altered, &value(kind, &zstd::bulk::compress(other.as_bytes(), 3).unwrap()));
+    replace_file(place, swapped, &format!("(SELECT file FROM results WHERE id = '{}')", sound.run.id));
+    replace_file(place, torn, "substr(file, 1, 200)");
+    services::change(&place.address(), &format!("DELETE FROM results WHERE id = '{}'", missing.run.id));
+    for (bad, what) in [
+        (altered, "its SHA-256 differs"),
+        (swapped, "its SHA-256 differs"),
+        (torn, "can't be decompressed"),
+        (missing, "is missing"),
+    ] {
+        let path = format!("/runs/{}", bad.run.id);
+        for refused in [
+            owner.get(&path),
+            owner.get(&format!("{path}?upload")),
+            owner.ask("GET", &path, &[("accept-encoding", "zstd")], None),
+            owner.get(&format!("{path}/scores")),
+            owner.ask("POST", &format!("{path}/scores"), &[], Some(b"")),
+            owner.get(&format!("/compare?ids={},{}", sound.run.id, bad.run.id)),
+        ] {
+            let detail = refused.problem(500);
+            assert!(detail.contains(&bad.run.id.to_string()) && detail.contains(what), "{detail}");
+        }
+        let said = format!("The stored result {} is damaged", bad.run.id);
+        wait_for("output about the damage", SOON, || server.output().contains(&said).then_some(()));
+    }
+    let bad_results = || ["damaged", "missing"].map(|fault| metric_of(&owner, "bad_results", fault));
+    assert_eq!(bad_results(), ["3", "1"]);
+    assert_eq!(owner.get(&format!("/runs/{}", sound.run.id)).body, file_of(&sound.run));
+
+    let backup = tempfile::tempdir().unwrap();
+    let export = place.trainplan(&["export", backup.path().to_str().unwrap()]);
+    assert_eq!(export.code, Some(1), "{}", export.stderr);
+    assert!(export.stderr.contains("wrote 1 result, 5 raw logs"), "{}", export.stderr);
+    for bad in &made[1..] {
+        assert!(export.stderr.contains(&format!("run {}: ", bad.run.id)), "{}", export.stderr);
+        assert!(!backup.path().join(bad.run.file_name()).exists());
+    }
+    assert_eq!(fs::read(backup.path().join(sound.run.file_name())).unwrap(), file_of(&sound.run));
+    for made in &made {
+        assert_eq!(owner.put(&made.run).json()["outcome"], "known");
+        assert_eq!(owner.get(&format!("/runs/{}", made.run.id)).body, file_of(&made.run));
+    }
+    assert_eq!(bad_results(), ["0", "0"]);
+}
+
+fn damaged_results_are_replaced_by_uploads_and_imports(kind: Kind) {
+    let server = Server::at(&Place::new(kind));
+    let (owner, place) = (server.owner(), &server.place);
+    let [empty, other_hash] = [uploaded(&server, 10.0), uploaded(&server, 11.0)];
+    let folder = tempfile::tempdir().unwrap();
+    for is_upload in [true, false] {
+        replace_file(place, &empty, &value(kind, b""));
+        let id = other_hash.run.id;
+        let update = format!("UPDATE runs SET sha256 = '{}' WHERE id = '{id}'", "0".repeat(64));
+        services::change(&place.address(), &update);
+        assert_eq!(verified(place).len(), 2);
+        for made in [&empty, &other_hash] {
+            let path = format!("/runs/{}", made.run.id);
+            owner.get(&path).problem(500);
+            owner.get(&format!("/compare?ids={}", made.run.id)).problem(500);
+            if is_upload {
+                assert_eq!(owner.put(&made.run).json()["outcome"], "known");
+            } else {
+                fs::write(folder.path().join(made.run.file_name()), file_of(&made.run)).unwrap();
+                let import = place.trainplan(&["import", folder.path().to_str().unwrap()]);
+                assert_eq!(import.code, Some(0), "{}", import.stderr);
+            }
+            assert_eq!(owner.get(&path).body, file_of(&made.run));
+            assert_eq!(owner.get(&format!("/compare?ids={}", made.run.id)).status, 200);
+        }
+        assert_eq!(verified(place), []);
+    }
+}
+
+fn lines_of_a_replaced_log_are_not_shown(kind: Kind) {
+    let server = Server::at(&Place::new(kind));
+    let (owner, made) = (server.owner(), uploaded(&server, 9.37));
+    let path = format!("/runs/{}/log/lines?count=1", made.run.id);
+    assert_eq!(owner.get(&path).status, 200);
+    let other = String::from_utf8(made.log.clone()).unwrap().replace("9.37", "1.5");
+    fs::write(blob(&server.place, &made), zstd::encode_all(other.as_bytes(), 3).unwrap()).unwrap();
+    let detail = owner.get(&path).problem(500);
+    assert!(detail.contains("is damaged"), "{detail}");
+    assert_eq!(fault(&owner, &made), "damaged");
+    assert_eq!(owner.put_log(made.run.id, 0, true, &made.log).json()["complete"], true);
+    assert_eq!(owner.json(&path)["items"][0]["line"], 1);
+}
+
+fn an_imported_run_gets_a_log_that_the_store_has(kind: Kind) {
+    let server = Server::at(&Place::new(kind));
+    let (owner, first) = (server.owner(), uploaded(&server, 9.37));
+    let folder = tempfile::tempdir().unwrap();
+    let second = carried(9.37, "eos");
+    assert_eq!(second.run.source.sha256, first.run.source.sha256);
+    fs::write(folder.path().join(second.run.file_name()), file_of(&second.run)).unwrap();
+    let import = server.place.trainplan(&["import", folder.path().to_str().unwrap()]);
+    assert_eq!(import.code, Some(0), "{}", import.stderr);
+    assert_eq!(owner.get(&format!("/runs/{}/log", second.run.id)).body, second.log);
+}
+
+#[test]
+fn a_pipe_or_folder_in_the_place_of_a_log_is_no_log() {
+    let server = Server::start();
+    let owner = server.owner();
+    let made = [uploaded(&server, 10.0), uploaded(&server, 11.0)];
+    let places = [0, 1].map(|run| blob(&server.place, &made[run]));
+    for place in &places {
+        fs::remove_file(place).unwrap();
+    }
+    assert!(Command::new("mkfifo").arg(&places[0]).status().unwrap().success());
+    fs::create_dir_all(places[1].join("other")).unwrap();
+    for made in &made {
+        let path = format!("/runs/{}/log", made.run.id);
+        for path in [path.clone(), format!("{path}/lines")] {
+            let detail = owner.get(&path).problem(500);
+            assert!(detail.contains("is missing"), "{detail}");
+        }
+    }
+    let faults: Vec<_> = verified(&server.place).into_iter().map(|(fault, ..)| fault).collect();
+    assert_eq!(faults, ["missing", "missing"]);
+    for made in &made {
+        assert_eq!(owner.put_log(made.run.id, 0, true, &made.log).json()["complete"], true);
+        assert_eq!(owner.get(&format!("/runs/{}/log", made.run.id)).body, made.log);
+    }
+    assert_eq!(verified(&server.place), []);
+    // What was in the folder may be somebody's.
+    let beside = fs::read_dir(places[1].parent().unwrap()).unwrap().flatten();
+    let moved: Vec<_> =
+        beside.filter(|entry| entry.file_name().to_string_lossy().contains(".moved-")).collect();
+    assert!(moved.len() == 1 && moved[0].path().join("other").is_dir(), "{moved:?}");
 }
 
 fn rows_that_disagree_with_their_results_are_computed_again(kind: Kind) {

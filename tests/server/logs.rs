@@ -1,6 +1,8 @@
 //! Raw logs: uploaded in pieces, and read.
 
-use crate::harness::{Kind, Place, SOON, Server, carried, made, made_long, on_every_store, wait_for};
+use crate::harness::{
+    Kind, Place, SOON, Server, carried, encoded, log, made, made_long, made_of, on_every_store, wait_for,
+};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::thread;
@@ -13,6 +15,7 @@ on_every_store! {
     logs_that_do_not_match_the_result_are_discarded
     concurrent_uploads_of_one_log_leave_one_log
     lines_are_read_and_searched
+    long_lines_are_searched_to_their_end
     a_log_stays_while_another_run_has_it
     the_state_of_a_log_is_told_alike
 }
@@ -179,6 +182,33 @@ fn lines_are_read_and_searched(kind: Kind) {
     for query in ["from=0", "from=x", "count=0", "what=1"] {
         owner.get(&format!("{path}?{query}")).problem(400);
     }
+}
+
+fn long_lines_are_searched_to_their_end(kind: Kind) {
+    let server = Server::at(&Place::new(kind));
+    let owner = server.owner();
+    let mut text = log(12.39, 50);
+    // One text is where two pieces of the line meet.
+    let long =
+        ["a".repeat((64 << 10) - 3), "N\u{c4}DEL".into(), "b".repeat(200_000), "Ende\r\n".into()].concat();
+    text.extend_from_slice(long.as_bytes());
+    text.extend_from_slice(b"the last line\n");
+    let made = made_of(text);
+    owner.put_all(&made);
+    let path = format!("/runs/{}/log/lines", made.run.id);
+    for wanted in ["n\u{e4}del", "bbende", "AAAN\u{c4}D"] {
+        let found = owner.json(&format!("{path}?q={}", encoded(wanted)));
+        assert_eq!(
+            found["items"],
+            json!([{ "line": 51, "text": "a".repeat(4096), "is_cut": true }]),
+            "{wanted}"
+        );
+    }
+    for wanted in ["a\u{e4}", "endea", "nadel"] {
+        assert_eq!(owner.json(&format!("{path}?q={}", encoded(wanted)))["items"], json!([]), "{wanted}");
+    }
+    let last = owner.json(&format!("{path}?q=LAST"));
+    assert_eq!(last["items"], json!([{ "line": 52, "text": "the last line" }]));
 }
 
 fn a_log_stays_while_another_run_has_it(kind: Kind) {

@@ -1,6 +1,7 @@
 //! Scores of a log by newer parsers and for other recipes.
 
 use crate::harness::{Kind, Place, Server, carried, encoded, file_of, log, on_every_store};
+use crate::services::change;
 use serde_json::{Value, json};
 use trainplan_shared::field::Field;
 use trainplan_shared::result::Intake;
@@ -10,6 +11,7 @@ on_every_store! {
     scores_name_their_parser_version
     a_run_that_contradicts_its_recipe_is_not_scored
     recipes_can_be_corrected_later
+    a_damaged_score_is_named_and_replaced
 }
 
 fn scores_name_their_parser_version(kind: Kind) {
@@ -88,4 +90,39 @@ fn recipes_can_be_corrected_later(kind: Kind) {
     owner.put_all(&carried);
     let refused = owner.post(&format!("/runs/{}/scores?gpus=16", carried.run.id), &json!({}));
     assert!(refused.problem(409).contains("campaign nightly"));
+}
+
+fn a_damaged_score_is_named_and_replaced(kind: Kind) {
+    let server = Server::at(&Place::new(kind));
+    let (owner, log) = (server.owner(), log(9.4, 50));
+    let mut intake = Intake::new("train.log", &Spec::default());
+    intake.feed(&log);
+    let run = intake.finish();
+    assert_eq!(owner.put(&run).status, 201);
+    assert_eq!(owner.put_log(run.id, 0, true, &log).status, 200);
+    let path = format!("/runs/{}", run.id);
+    let scores = format!("{path}/scores?recipe={}", encoded("llama3.1-8b/h100/fp8/8@25.04"));
+    assert_eq!(owner.post(&scores, &json!({})).status, 200);
+    let scored = owner.get(&path).body;
+    assert!(scored != file_of(&run), "it has the recipe");
+    change(&server.place.address(), "UPDATE scores SET file = substr(file, 1, 100)");
+    for refused in [
+        owner.get(&path),
+        owner.get(&format!("{path}/scores")),
+        owner.get(&format!("/compare?ids={}", run.id)),
+    ] {
+        let detail = refused.problem(500);
+        assert!(detail.starts_with("The stored score of run ") && detail.contains("Score its log again"));
+    }
+    assert_eq!(owner.get(&format!("{path}?upload")).body, file_of(&run));
+    let backup = tempfile::tempdir().unwrap();
+    let export = server.place.trainplan(&["export", backup.path().to_str().unwrap()]);
+    assert!(
+        export.code == Some(1) && export.stderr.contains("The stored score of run "),
+        "{}",
+        export.stderr
+    );
+    assert_eq!(owner.post(&scores, &json!({})).status, 200);
+    let again = owner.json(&path);
+    assert_eq!(again["identity"], serde_json::from_slice::<Value>(&scored).unwrap()["identity"]);
 }

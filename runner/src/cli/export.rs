@@ -14,15 +14,15 @@ use uuid::Uuid;
 ///
 /// Writes each run as ID.result.json (the uploaded result), ID.log.zst (the raw log, if stored) and ID.score.json (the
 /// newest score, if the log was scored again). `trainplan import FOLDER` reads them into any store. Existing files are
-/// kept, so a second export adds only new runs. Each log is compared with its hash; missing and damaged ones are named, and
-/// everything else is written.
+/// kept, so a second export adds only new runs. Each result and each log is compared with its hash; missing and damaged
+/// ones are named, and everything else is written.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   trainplan export backup/
   trainplan export backup/ --database-url postgres://trainplan@db/trainplan --store s3://results/logs
 
-Exit codes: 0 success; 1 a stored log or result is damaged, a file can't be written, or the store failed.")]
+Exit codes: 0 success; 1 a stored log or result is missing or damaged, a file can't be written, or the store failed.")]
 pub(super) struct Args {
     /// The folder for the files
     #[arg(value_name = "FOLDER")]
@@ -42,7 +42,11 @@ impl Args {
             loop {
                 let page = store.list(&query).await?;
                 for run in &page.items {
-                    let Ok(id) = run.id.parse() else { continue };
+                    let Ok(id) = run.id.parse() else {
+                        bad += 1;
+                        note(&format!("run {}: The id is not a UUID.", run.id));
+                        continue;
+                    };
                     let written = [
                         (&mut runs, result(&store, id, folder).await),
                         (&mut scores, score(&store, id, folder).await),
@@ -52,7 +56,9 @@ impl Args {
                         match written {
                             Ok(is_written) => *count += usize::from(is_written),
                             Err(Failure::Store(
-                                error @ (StoreError::BadLog { .. } | StoreError::Damaged { .. }),
+                                error @ (StoreError::BadLog { .. }
+                                | StoreError::Damaged { .. }
+                                | StoreError::DamagedScore { .. }),
                             )) => {
                                 bad += 1;
                                 note(&format!("run {id}: {error}"));
@@ -92,7 +98,7 @@ async fn result(store: &Store, id: Uuid, folder: &Path) -> Result<bool, Failure>
 
 /// Writes the newest score, unless its file has the same content.
 async fn score(store: &Store, id: Uuid, folder: &Path) -> Result<bool, Failure> {
-    match store.newest_score(id).await? {
+    match store.checked_score(id).await? {
         Some(packed) => whole(id, &folder.join(format!("{id}{SCORE_ENDING}")), &packed),
         None => Ok(false),
     }

@@ -191,8 +191,8 @@ async fn import(store: &Store, path: &Path, most: u64) -> Result<Row, StoreError
         Ok(read) => read,
         Err(reason) => return Ok(row(None, Outcome::Unreadable, Some(reason))),
     };
-    let log = log_of(path);
-    let log = log.as_deref().map(|path| LogFile { path, most });
+    let beside_log = beside(path, LOG_ENDING);
+    let log = beside_log.as_deref().filter(|path| path.is_file()).map(|path| LogFile { path, most });
     let (mut outcome, mut reasons) = match put(store, &run, &file, log).await {
         Ok(put) => put,
         Err(error) if is_of_every_file(&error) => return Err(error),
@@ -202,6 +202,11 @@ async fn import(store: &Store, path: &Path, most: u64) -> Result<Row, StoreError
         }
         Err(error) => return Ok(row(Some(run.id), rejected(&error), Some(error.to_string()))),
     };
+    if let (Some(odd), None) = (&beside_log, log) {
+        let why = format!("{} is not a regular file. Put the log in its place.", odd.display());
+        outcome = Outcome::BadLog;
+        reasons.push(without_log(store, &run, &why).await?);
+    }
     if let Some(score) = beside(path, SCORE_ENDING)
         && let Err(why) = put_score(store, &run, &score).await?
     {
@@ -230,7 +235,7 @@ async fn put(
             error @ (BlobError::OtherLog { .. } | BlobError::NoHash(_) | BlobError::Read { .. }),
         )) => {
             store.put_imported(run, file, None).await?;
-            Ok((Outcome::BadLog, vec![format!("The result is stored without its log. {error}")]))
+            Ok((Outcome::BadLog, vec![without_log(store, run, &error.to_string()).await?]))
         }
         // An older version of this program accepted it.
         Err(StoreError::Invalid(_)) if store.has_file(run.id, file).await? => {
@@ -255,6 +260,14 @@ async fn put(
         }
         Err(error) => Err(error),
     }
+}
+
+/// Says that the log beside a result is not stored, and why. The store may have that log from another run.
+async fn without_log(store: &Store, run: &RunResult, why: &str) -> Result<String, StoreError> {
+    Ok(match store.has_log(run.id).await? {
+        true => format!("The store has the result's log already, but the one beside it is bad. {why}"),
+        false => format!("The result is stored without its log. {why}"),
+    })
 }
 
 /// Makes a result again from its log; none if the log can't be read or the new result is not accepted either.
@@ -350,15 +363,20 @@ fn no_result(path: &Path, error: &FileError) -> String {
 /// The ending of a file with a later score of a run.
 pub(super) const SCORE_ENDING: &str = ".score.json";
 
-/// Returns the raw log beside a result file: NAME.log.zst beside NAME.result.json.
+/// The ending of the raw log beside a result file.
+const LOG_ENDING: &str = ".log.zst";
+
+/// Returns the raw log beside a result file, if it is a regular file: NAME.log.zst beside NAME.result.json.
 pub(super) fn log_of(path: &Path) -> Option<PathBuf> {
-    beside(path, ".log.zst")
+    beside(path, LOG_ENDING).filter(|log| log.is_file())
 }
 
-/// Returns the file beside a result file with the same name and another ending, if it exists and is a regular file.
+/// Returns the path of what is beside a result file with the same name and another ending, if there is something: a file, or
+/// a pipe or folder in its place.
 fn beside(path: &Path, ending: &str) -> Option<PathBuf> {
     let name = path.file_name()?.to_str()?.strip_suffix(FILE_ENDING)?;
-    Some(path.with_file_name(format!("{name}{ending}"))).filter(|beside| beside.is_file())
+    let beside = path.with_file_name(format!("{name}{ending}"));
+    Some(beside).filter(|beside| fs::symlink_metadata(beside).is_ok())
 }
 
 pub(super) fn could_not_read(error: &io::Error) -> String {

@@ -6,7 +6,7 @@ use super::{Failure, note};
 use crate::store::Store;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use jiff::{SignedDuration, Span};
-use trainplan_shared::api::{AccessToken, TokenScope};
+use trainplan_shared::api::{AccessToken, TokenScope, is_token_name};
 
 /// Create, list and revoke access tokens of a results server
 ///
@@ -29,8 +29,8 @@ pub(super) struct Args {
 enum TokenCommand {
     /// Create a token and print its secret
     Create {
-        /// Name of the token
-        #[arg(long, value_name = "NAME", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+        /// Name of the token: 1 to 100 printable characters
+        #[arg(long, value_name = "NAME", value_parser = token_name)]
         name: String,
         /// What the token allows
         #[arg(long, value_parser = scopes())]
@@ -129,6 +129,12 @@ fn scopes() -> impl TypedValueParser<Value = TokenScope> {
     };
     let values = TokenScope::ALL.iter().map(|scope| PossibleValue::new(scope.id()).help(help(*scope)));
     PossibleValuesParser::new(values).try_map(|id| TokenScope::from_id(&id).ok_or("unknown scope"))
+}
+
+/// Reads the name of a token.
+fn token_name(text: &str) -> Result<String, &'static str> {
+    let name = text.trim();
+    if is_token_name(name) { Ok(name.to_owned()) } else { Err("enter 1 to 100 printable characters") }
 }
 
 /// Reads a positive duration.

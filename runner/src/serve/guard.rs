@@ -15,7 +15,7 @@ use axum::response::Response;
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 use subtle::ConstantTimeEq;
-use trainplan_shared::api::TokenScope;
+use trainplan_shared::api::{AccessToken, TokenScope};
 use uuid::Uuid;
 
 /// The caller of a request.
@@ -30,6 +30,8 @@ pub(super) enum Caller {
     Token {
         /// The token's id.
         id: String,
+        /// Its name.
+        name: String,
         /// What it allows.
         scope: TokenScope,
         /// The number of bytes that it may upload per day, if it has a quota of its own.
@@ -152,7 +154,8 @@ async fn caller(server: &Server, secret: &str) -> Result<Option<Caller>, Problem
     }
     Ok(server.store.access(secret).await?.map(|access| match access {
         Access::Token(token) => {
-            Caller::Token { id: token.id, scope: token.scope, quota_bytes: token.quota_bytes }
+            let AccessToken { id, name, scope, quota_bytes, .. } = token;
+            Caller::Token { id, name, scope, quota_bytes }
         }
         Access::Share { runs, expires_at } => Caller::Guest { runs, until: expires_at },
     }))

@@ -23,8 +23,8 @@ const CONNECTIONS: usize = 2048;
 const RESERVE: u64 = 192;
 
 /// The most bytes of a request's line and headers, and of each buffer of a connection. hyper's own limit of some 400 kB,
-/// times [`CONNECTIONS`], is more memory than all requests may share.
-const HEAD_BYTES: usize = 128 << 10;
+/// times [`CONNECTIONS`], is more memory than all requests may share. hyper reads somewhat more before it looks at its limit.
+pub(super) const HEAD_BYTES: usize = 128 << 10;
 
 /// The time that a client has to send a request's headers.
 const HEADERS: Duration = Duration::from_secs(20);

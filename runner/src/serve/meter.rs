@@ -47,6 +47,7 @@ pub(super) struct Meter {
     webhooks: Family<OutcomeLabels, Counter>,
     watchers: Gauge,
     bad_logs: Family<FaultLabels, Gauge>,
+    bad_results: Family<FaultLabels, Gauge>,
 }
 
 impl Meter {
@@ -59,6 +60,7 @@ impl Meter {
             webhooks: Family::default(),
             watchers: Gauge::default(),
             bad_logs: Family::default(),
+            bad_results: Family::default(),
             registry: Registry::default(),
         };
         registry.register("requests", "Answered requests", meter.requests.clone());
@@ -68,6 +70,8 @@ impl Meter {
         registry.register("watchers", "Open event streams", meter.watchers.clone());
         let bad_logs = meter.bad_logs.clone();
         registry.register("bad_logs", "Stored logs that a check found missing or damaged", bad_logs);
+        let bad_results = meter.bad_results.clone();
+        registry.register("bad_results", "Stored results that a check found missing or damaged", bad_results);
         Meter { registry, ..meter }
     }
 
@@ -108,6 +112,9 @@ pub(super) async fn respond(
     server.meter.watchers.set(i64::try_from(server.watch.watchers()).unwrap_or(i64::MAX));
     for (fault, count) in server.store.bad_logs().await? {
         server.meter.bad_logs.get_or_create(&FaultLabels { fault: fault.id() }).set(count);
+    }
+    for (fault, count) in server.store.bad_results().await? {
+        server.meter.bad_results.get_or_create(&FaultLabels { fault: fault.id() }).set(count);
     }
     let mut text = String::new();
     encode(&mut text, &server.meter.registry).map_err(Problem::broken)?;

@@ -24,7 +24,7 @@ use crate::data::{DataDir, DataDirError};
 use crate::store::{Retention, Store, StoreError, StorePlace, secret};
 use axum::Router;
 use axum::extract::{Request, State};
-use axum::http::{HeaderName, HeaderValue, header};
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
@@ -338,6 +338,7 @@ fn router<App: Embed + 'static>(server: &Server) -> Router {
         .nest("/api/v1", api::routes(server))
         .fallback_service(get(assets::respond::<App>))
         .layer(from_fn(refuse_misspelt_api))
+        .layer(from_fn(bound_head))
         .layer(from_fn_with_state(server.clone(), harden))
         .layer(from_fn_with_state(server.clone(), meter::count))
         .layer(from_fn(identify_request))
@@ -354,6 +355,21 @@ async fn refuse_misspelt_api(request: Request, next: Next) -> Response {
         return api::unknown_address().await.into_response();
     }
     next.run(request).await
+}
+
+/// Refuses requests whose line and headers are too large.
+async fn bound_head(request: Request, next: Next) -> Result<Response, Problem> {
+    // The separators of a header: ": " and the end of its line.
+    let headers = request.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + 4);
+    let line = request.uri().path_and_query().map_or(0, |path| path.as_str().len());
+    if line + headers.sum::<usize>() > listen::HEAD_BYTES {
+        let most = listen::HEAD_BYTES >> 10;
+        let detail = format!(
+            "The request's address and headers have more than {most} KiB. Send fewer or shorter ones."
+        );
+        return Err(Problem::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, detail));
+    }
+    Ok(next.run(request).await)
 }
 
 /// Answers `/healthz`: whether the store answers.

@@ -69,7 +69,7 @@ impl From<StoreError> for Problem {
             StoreError::Invalid(_) | StoreError::Blob(BlobError::OtherLog { .. } | BlobError::NoHash(_)) => {
                 Problem::new(StatusCode::UNPROCESSABLE_ENTITY, error.to_string())
             }
-            StoreError::BadLog { .. } => {
+            StoreError::BadLog { .. } | StoreError::Damaged { .. } | StoreError::DamagedScore { .. } => {
                 tracing::error!("{error}");
                 Problem::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string())
             }

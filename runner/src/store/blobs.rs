@@ -9,18 +9,23 @@ use object_store::local::LocalFileSystem;
 use object_store::path::Path as Key;
 use object_store::prefix::PrefixStore;
 use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt, RetryConfig, WriteMultipart};
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
 use sha2::{Digest, Sha256};
+use std::collections::HashMap;
 use std::error::Error as _;
 use std::fmt::Write as _;
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata};
 use std::io::{self, Read};
 use std::iter;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 use tokio::io::AsyncReadExt;
-use tokio_util::io::{StreamReader, SyncIoBridge};
+use tokio_util::io::{ReaderStream, StreamReader, SyncIoBridge};
 use trainplan_shared::units::group_digits;
+use uuid::Uuid;
 
 /// Incomplete files that have not changed for this long are leftovers of programs that ended early.
 const ABANDONED: Duration = Duration::from_secs(24 * 60 * 60);
@@ -34,12 +39,22 @@ pub(crate) const WINDOW_LOG: u32 = 23;
 /// A file of this size may be larger than its content.
 const SMALL: u64 = 64 << 10;
 
+/// The bytes of a file that are read at once.
+const READ: usize = 64 << 10;
+
+/// The most logs whose checks are remembered.
+const MOST_CHECKED: usize = 10_000;
+
 /// The place of raw logs.
 #[derive(Debug, Clone)]
 pub(super) struct Blobs {
     pub(super) objects: Arc<dyn ObjectStore>,
+    /// The folder, unless it is a bucket.
+    folder: Option<PathBuf>,
     /// Its name for messages.
     name: String,
+    /// The logs whose content was compared with their hash, each with the mark of what was read.
+    checked: Arc<Mutex<HashMap<LogHash, String>>>,
 }
 
 /// Why a log can't be stored or read.
@@ -104,7 +119,7 @@ pub(crate) enum BlobError {
 }
 
 /// The SHA-256 of a raw log, in lower-case hexadecimal.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct LogHash(String);
 
 impl LogHash {
@@ -137,7 +152,8 @@ impl Blobs {
         let name = path.display().to_string();
         match LocalFileSystem::new_with_prefix(path) {
             Ok(local) => {
-                Ok(Blobs { objects: Arc::new(local.with_fsync(true).with_automatic_cleanup(true)), name })
+                let objects = Arc::new(local.with_fsync(true).with_automatic_cleanup(true));
+                Ok(Blobs { objects, folder: Some(path.to_path_buf()), name, checked: Arc::default() })
             }
             Err(error) => Err(BlobError::Objects { name, error }),
         }
@@ -159,7 +175,8 @@ impl Blobs {
             RetryConfig { max_retries: 3, retry_timeout: Duration::from_secs(15), ..RetryConfig::default() };
         let bucket = AmazonS3Builder::from_env().with_bucket_name(bucket).with_retry(retry).build();
         let bucket = bucket.map_err(|error| refuse(error.to_string()))?;
-        Ok(Blobs { objects: Arc::new(PrefixStore::new(bucket, prefix)), name: url.to_owned() })
+        let objects = Arc::new(PrefixStore::new(bucket, prefix));
+        Ok(Blobs { objects, folder: None, name: url.to_owned(), checked: Arc::default() })
     }
 
     /// Stores a copy of `log`, a file compressed with zstd, after checking its size and its hash; replaces an
@@ -191,8 +208,20 @@ impl Blobs {
         Draft { blobs: self, key: sha256.key(), first: None, upload: None }
     }
 
-    /// Returns whether the log is stored.
+    /// Returns the path of a log in the folder; none in a bucket.
+    fn path_of(&self, key: &Key) -> Option<PathBuf> {
+        self.folder.as_ref().map(|folder| folder.join(key.as_ref()))
+    }
+
+    /// Returns whether the log is stored. What is not a regular file is not a log.
     pub(super) async fn has(&self, sha256: &LogHash) -> Result<bool, BlobError> {
+        if let Some(path) = self.path_of(&sha256.key()) {
+            return match tokio::fs::metadata(&path).await {
+                Ok(found) => Ok(found.is_file()),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+                Err(error) => Err(self.of_folder(error)),
+            };
+        }
         match self.objects.head(&sha256.key()).await {
             Ok(_) => Ok(true),
             Err(object_store::Error::NotFound { .. }) => Ok(false),
@@ -200,24 +229,77 @@ impl Blobs {
         }
     }
 
-    /// Returns the log, compressed with zstd; none if it is missing.
+    /// Returns the log, compressed with zstd; none if it is missing, or if something other than a regular file is in its
+    /// place.
     pub(super) async fn read(&self, sha256: &LogHash) -> Result<Option<Log>, BlobError> {
+        if let Some(path) = self.path_of(&sha256.key()) {
+            let opened = tokio::task::spawn_blocking(move || open_regular(&path)).await;
+            let opened = opened.map_err(io::Error::other).and_then(|opened| opened);
+            let Some((file, found)) = opened.map_err(|error| self.of_folder(error))? else {
+                return Ok(None);
+            };
+            let size = usize::try_from(found.len()).unwrap_or(usize::MAX);
+            let pieces = ReaderStream::with_capacity(tokio::fs::File::from_std(file), READ).boxed();
+            return Ok(Some(Log { sha256: sha256.clone(), size, mark: Some(mark(&found)), pieces }));
+        }
         let found = match self.objects.get(&sha256.key()).await {
             Ok(found) => found,
             Err(object_store::Error::NotFound { .. }) => return Ok(None),
             Err(error) => return Err(self.failed(error)),
         };
         let size = usize::try_from(found.meta.size).unwrap_or(usize::MAX);
+        let changed = found.meta.last_modified;
+        let mark = found.meta.e_tag.as_ref().map(|tag| format!("{tag} {size} {changed}"));
         let pieces = found.into_stream().map_err(io::Error::from).boxed();
-        Ok(Some(Log { sha256: sha256.clone(), size, pieces }))
+        Ok(Some(Log { sha256: sha256.clone(), size, mark, pieces }))
+    }
+
+    /// Remembers that a log with this mark was compared with its hash, and is sound.
+    pub(super) fn remember(&self, sha256: &LogHash, mark: String) {
+        let mut checked = self.checked();
+        if checked.len() >= MOST_CHECKED {
+            checked.clear();
+        }
+        checked.insert(sha256.clone(), mark);
+    }
+
+    /// Returns whether a log was compared with its hash, and did not change since then.
+    pub(super) fn is_checked(&self, log: &Log) -> bool {
+        log.mark.is_some() && self.checked().get(&log.sha256) == log.mark.as_ref()
+    }
+
+    fn checked(&self) -> MutexGuard<'_, HashMap<LogHash, String>> {
+        self.checked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Deletes the log, if it is stored.
     pub(super) async fn remove(&self, sha256: &LogHash) -> Result<(), BlobError> {
+        self.clear_place(&sha256.key()).await?;
         match self.objects.delete(&sha256.key()).await {
             Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
             Err(error) => Err(self.failed(error)),
         }
+    }
+
+    /// Moves a folder away that is in the place of a log: no log could replace it. An empty one is deleted.
+    async fn clear_place(&self, key: &Key) -> Result<(), BlobError> {
+        let Some(path) = self.path_of(key) else { return Ok(()) };
+        let clear = move || {
+            if !fs::symlink_metadata(&path).is_ok_and(|found| found.is_dir()) {
+                return Ok(());
+            }
+            let aside = path.with_extension(format!("moved-{}", Uuid::now_v7()));
+            fs::remove_dir(&path).or_else(|_| {
+                tracing::warn!(
+                    "{} is a folder in the place of a log; it becomes {}",
+                    path.display(),
+                    aside.display()
+                );
+                fs::rename(&path, &aside)
+            })
+        };
+        let cleared = tokio::task::spawn_blocking(clear).await.map_err(io::Error::other);
+        cleared.and_then(|cleared| cleared).map_err(|error| self.of_folder(error))
     }
 
     /// Returns the logs that are older than a day: by then, a run refers to each that is still needed.
@@ -234,6 +316,11 @@ impl Blobs {
     /// Returns the path or address of a log.
     pub(super) fn name_of(&self, sha256: &LogHash) -> String {
         format!("{}/{}", self.name.trim_end_matches('/'), sha256.key())
+    }
+
+    /// Returns the error for an error of the folder.
+    fn of_folder(&self, error: io::Error) -> BlobError {
+        self.failed(object_store::Error::Generic { store: "folder", source: error.into() })
     }
 
     pub(super) fn failed(&self, error: object_store::Error) -> BlobError {
@@ -253,6 +340,8 @@ pub(crate) struct Log {
     sha256: LogHash,
     /// The number of its compressed bytes.
     pub(crate) size: usize,
+    /// A text that becomes another one when the stored log changes, if there is one.
+    pub(super) mark: Option<String>,
     /// Its compressed bytes.
     pub(crate) pieces: BoxStream<'static, io::Result<Bytes>>,
 }
@@ -318,6 +407,7 @@ impl Draft<'_> {
     }
 
     pub(super) async fn finish(mut self) -> Result<(), BlobError> {
+        self.blobs.clear_place(&self.key).await?;
         let finished = match self.upload.take() {
             Some(upload) => upload.finish().await,
             None => {
@@ -335,6 +425,27 @@ impl Draft<'_> {
             let _ = upload.abort().await;
         }
     }
+}
+
+/// Opens a regular file. Returns none if there is none, or something else, such as a pipe.
+fn open_regular(path: &Path) -> io::Result<Option<(File, Metadata)>> {
+    // Without this flag, opening a pipe waits for a writer.
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = match rustix::fs::open(path, flags, Mode::empty()) {
+        Ok(file) => File::from(file),
+        // Sockets can't be opened.
+        Err(error) if error == Errno::NOENT || error == Errno::NXIO => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    let found = file.metadata()?;
+    Ok(found.is_file().then_some((file, found)))
+}
+
+/// Returns a text that becomes another one when a file is written to or replaced.
+fn mark(file: &Metadata) -> String {
+    let [written, changed] = [(file.mtime(), file.mtime_nsec()), (file.ctime(), file.ctime_nsec())]
+        .map(|(seconds, nanoseconds)| format!("{seconds}.{nanoseconds}"));
+    format!("{} {} {} {written} {changed}", file.dev(), file.ino(), file.size())
 }
 
 /// Deletes old incomplete files, whose names end in `#` and a number.
@@ -357,8 +468,13 @@ fn clear_drafts(folder: &Path) -> io::Result<()> {
 
 /// Returns the SHA-256 of a compressed file's content.
 pub(super) fn hash(path: &Path) -> io::Result<String> {
+    hash_content(File::open(path)?)
+}
+
+/// Returns the SHA-256 of what compressed bytes contain.
+pub(super) fn hash_content(packed: impl Read) -> io::Result<String> {
     let mut hash = Sha256::new();
-    io::copy(&mut zstd::Decoder::new(File::open(path)?)?, &mut Hasher(&mut hash))?;
+    io::copy(&mut zstd::Decoder::new(packed)?, &mut Hasher(&mut hash))?;
     Ok(hex(&hash.finalize()))
 }
 

@@ -31,13 +31,14 @@ const PRAGMAS: &str = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRA
     PRAGMA foreign_keys = ON; PRAGMA cache_size = -65536";
 
 /// The migrations, which both engines understand: BLOB and SEQUENCE stand for types with different names.
-const STEPS: [&str; 6] = [
+const STEPS: [&str; 7] = [
     include_str!("migrations/0001_runs.sql"),
     include_str!("migrations/0002_server.sql"),
     include_str!("migrations/0003_log_faults.sql"),
     include_str!("migrations/0004_clock.sql"),
     include_str!("migrations/0005_deletions_and_alerts.sql"),
     include_str!("migrations/0006_attempts.sql"),
+    include_str!("migrations/0007_result_faults.sql"),
 ];
 
 /// A database whose tables are up to date.

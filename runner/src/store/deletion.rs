@@ -6,6 +6,8 @@ use sqlx::{Any, Transaction};
 use trainplan_shared::api::EventKind;
 use uuid::Uuid;
 
+const DELETED_AT: &str = "SELECT deleted_at FROM deletions WHERE id = $1";
+
 impl Store {
     /// Deletes a run with everything that belongs to it, and its log unless another run has the same. Returns
     /// whether the run was stored.
@@ -59,17 +61,29 @@ impl Store {
         self.ids_of("deletions", beginning).await
     }
 
-    /// Refuses a run that was deleted.
+    /// Refuses a run that was deleted, within a transaction that stores it.
     pub(super) async fn check_deletion(
         &self,
         writing: &mut Transaction<'static, Any>,
         id: Uuid,
     ) -> Result<(), StoreError> {
-        let at: Option<String> = sqlx::query_scalar("SELECT deleted_at FROM deletions WHERE id = $1")
-            .bind(id.to_string())
-            .fetch_optional(&mut **writing)
-            .await
-            .map_err(|error| self.failed(error))?;
-        at.map_or(Ok(()), |at| Err(StoreError::Deleted { id, at }))
+        let at = sqlx::query_scalar(DELETED_AT).bind(id.to_string()).fetch_optional(&mut **writing).await;
+        self.judge_deletion(id, at)
+    }
+
+    /// Refuses a run that was deleted.
+    ///
+    /// # Errors
+    /// [`StoreError::Deleted`] if it was.
+    pub(crate) async fn refuse_deleted(&self, id: Uuid) -> Result<(), StoreError> {
+        let at = sqlx::query_scalar(DELETED_AT).bind(id.to_string());
+        self.judge_deletion(id, at.fetch_optional(&self.database.readers).await)
+    }
+
+    fn judge_deletion(&self, id: Uuid, at: sqlx::Result<Option<String>>) -> Result<(), StoreError> {
+        match at.map_err(|error| self.failed(error))? {
+            Some(at) => Err(StoreError::Deleted { id, at }),
+            None => Ok(()),
+        }
     }
 }

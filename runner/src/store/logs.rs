@@ -41,20 +41,20 @@ impl Store {
         }
     }
 
-    /// Returns a raw log, like [`Store::read_log`], unless a check found a fault: who reads only a part of a log
-    /// does not notice it.
+    /// Returns a raw log, like [`Store::read_log`], after comparing it with its hash: who reads only a part of a log
+    /// does not notice a fault. It is read whole for that, unless this program did so before and the stored log did not
+    /// change since then.
     ///
     /// # Errors
-    /// The log is missing, or known to be damaged, or can't be reached.
+    /// The log is missing or damaged, or can't be reached.
     pub(crate) async fn sound_log(&self, sha256: &LogHash) -> Result<Log, StoreError> {
-        match self.known_fault(sha256).await? {
-            // It may be there again.
-            Some(LogFault::Damaged) => {
-                self.check_log(sha256).await?;
-                self.read_log(sha256).await
-            }
-            Some(LogFault::Missing) | None => self.read_log(sha256).await,
+        let log = self.read_log(sha256).await?;
+        if self.blobs.is_checked(&log) && self.known_fault(sha256).await?.is_none() {
+            return Ok(log);
         }
+        drop(log);
+        self.check_log(sha256).await?;
+        self.read_log(sha256).await
     }
 
     /// Returns the uploaded pieces of a run's log.
@@ -143,9 +143,14 @@ impl Store {
         let fault = match self.blobs.read(sha256).await? {
             None => Some(LogFault::Missing),
             Some(log) => {
+                let mark = log.mark.clone();
                 let read = move || io::copy(&mut log.raw()?, &mut io::sink());
                 let read = tokio::task::spawn_blocking(read).await.map_err(io::Error::other);
-                read.and_then(|read| read).err().map(|_| LogFault::Damaged)
+                let read = read.and_then(|read| read);
+                if let (Ok(_), Some(mark)) = (&read, mark) {
+                    self.blobs.remember(sha256, mark);
+                }
+                read.err().map(|_| LogFault::Damaged)
             }
         };
         self.judge_log(sha256, fault).await

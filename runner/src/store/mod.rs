@@ -194,6 +194,14 @@ pub(crate) enum StoreError {
         /// What is wrong with it.
         what: String,
     },
+    /// A stored score was changed by other means.
+    #[error("The stored score of run {id} is damaged: {what}. Score its log again: this replaces it.")]
+    DamagedScore {
+        /// The id.
+        id: Uuid,
+        /// What is wrong with it.
+        what: String,
+    },
 }
 
 impl Store {
@@ -254,13 +262,13 @@ impl Store {
         self.put_file(run, file, log, Origin::Imported).await
     }
 
-    /// Returns whether exactly this result file is stored.
+    /// Returns whether exactly this result file is stored, and is sound there.
     pub(crate) async fn has_file(&self, id: Uuid, file: &[u8]) -> Result<bool, StoreError> {
         let select = sqlx::query_scalar("SELECT count(*) FROM runs WHERE id = $1 AND sha256 = $2");
         let select = select.bind(id.to_string()).bind(hex(&Sha256::digest(file)));
         let count: i64 =
             select.fetch_one(&self.database.readers).await.map_err(|error| self.failed(error))?;
-        Ok(count > 0)
+        Ok(count > 0 && self.checked_upload(id).await?.is_some_and(|checked| checked.file.is_ok()))
     }
 
     async fn put_file(
@@ -272,7 +280,7 @@ impl Store {
     ) -> Result<UploadOutcome, StoreError> {
         let entry = self.entry(run, file)?;
         let Some(LogFile { path, most }) = log else {
-            return self.enter(self.database.write().await?, entry, None, origin).await;
+            return self.enter_without_log(run, entry, origin).await;
         };
         let sha256 = LogHash::parse(&run.source.sha256)?;
         loop {
@@ -299,11 +307,12 @@ impl Store {
     ) -> Result<(UploadOutcome, u64), StoreError> {
         let (entry, origin) = (self.entry(run, file)?, Origin::Uploaded(token));
         let size = (entry.packed.len() + self.json(&entry.summary)?.len()) as u64;
-        let outcome = self.enter_upload(run, entry, origin).await?;
+        let outcome = self.enter_without_log(run, entry, origin).await?;
         Ok((outcome, if outcome == UploadOutcome::New { size } else { 0 }))
     }
 
-    async fn enter_upload(
+    /// Stores a result that came without its log. It gets the log if the store has it, of another run.
+    async fn enter_without_log(
         &self,
         run: &RunResult,
         entry: PreparedResult<'_>,
@@ -381,6 +390,7 @@ impl Store {
     /// Prepares a result, before the transaction that stores it.
     fn entry<'a>(&self, run: &'a RunResult, file: &[u8]) -> Result<PreparedResult<'a>, StoreError> {
         result::admit(run)?;
+        result::admit_file(run, file)?;
         let packed = pack(file).map_err(|error| self.failed(sqlx::Error::Io(error)))?;
         Ok(PreparedResult {
             run,
@@ -434,12 +444,15 @@ impl Store {
         Ok(UploadOutcome::Known)
     }
 
-    /// Returns whether a stored result is damaged, so that another one of its id replaces it.
+    /// Returns whether a stored result is damaged, so that another one of its id replaces it. Records nothing, because it is
+    /// asked within a transaction that writes.
     ///
     /// # Errors
     /// The stored one is sound and does not contain everything that the other one does.
     async fn is_replaced(&self, run: &RunResult) -> Result<bool, StoreError> {
-        let Some(file) = self.file(run.id).await? else { return Ok(true) };
+        let Some(Ok(file)) = self.checked_upload(run.id).await?.map(|checked| checked.file) else {
+            return Ok(true);
+        };
         let kept = match files::read_apart(run.id, file).await {
             Ok(kept) => kept,
             Err(StoreError::Damaged { .. }) => return Ok(true),
@@ -450,7 +463,10 @@ impl Store {
         }
         // The recipe may have been corrected since then.
         let newest = match self.newest_score(run.id).await? {
-            Some(score) => files::read_apart(run.id, score).await?,
+            Some(score) => match files::read_score(run.id, score).await {
+                Err(StoreError::DamagedScore { .. }) => kept,
+                score => score?,
+            },
             None => kept,
         };
         if newest.covers(run) {
@@ -459,7 +475,7 @@ impl Store {
         Err(StoreError::Conflict { id: run.id, what: difference(&newest, run) })
     }
 
-    /// Stores the file of a known run again, unless it is there unchanged.
+    /// Stores the file of a known run again, with its hash, unless both are there unchanged.
     async fn restore_file(
         &self,
         writing: &mut Transaction<'static, Any>,
@@ -470,9 +486,13 @@ impl Store {
         let restore = "INSERT INTO results (id, file) VALUES ($1, $2) \
             ON CONFLICT (id) DO UPDATE SET file = excluded.file WHERE results.file <> excluded.file";
         let restored = sqlx::query(restore).bind(id).bind(packed).execute(&mut **writing).await;
-        if restored.map_err(|error| self.failed(error))?.rows_affected() > 0 {
-            let update = sqlx::query("UPDATE runs SET sha256 = $2 WHERE id = $1").bind(id).bind(sha256);
-            update.execute(&mut **writing).await.map_err(|error| self.failed(error))?;
+        let restored = restored.map_err(|error| self.failed(error))?.rows_affected();
+        // The row may have another hash than the file that is there, or a fault that is gone.
+        let update = "UPDATE runs SET sha256 = $2, result_fault = NULL \
+            WHERE id = $1 AND (sha256 <> $2 OR result_fault IS NOT NULL)";
+        let updated = sqlx::query(update).bind(id).bind(sha256).execute(&mut **writing).await;
+        let updated = updated.map_err(|error| self.failed(error))?.rows_affected();
+        if restored > 0 || updated > 0 {
             self.change(writing, EventKind::Run, id).await?;
         }
         Ok(())
@@ -494,7 +514,7 @@ impl Store {
             let mut writing = self.database.write().await?;
             for (id, received_at, log) in old {
                 let run = match Uuid::parse_str(&id) {
-                    Ok(id) => self.get(id).await.ok().flatten(),
+                    Ok(id) => self.newest(id).await.ok().flatten(),
                     Err(_) => None,
                 };
                 let updated = match run {

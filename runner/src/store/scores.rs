@@ -18,11 +18,11 @@ impl Store {
         for (parser_version, scored_at) in self.scored_by(id).await? {
             // It may have been deleted meanwhile.
             if let Some(file) = self.score_file(id, parser_version).await? {
-                scores.push(version(&files::read_apart(id, file).await?, Some(scored_at)));
+                scores.push(version(&files::read_score(id, file).await?, Some(scored_at)));
             }
         }
-        if let Some(file) = self.file(id).await? {
-            scores.push(version(&files::read_apart(id, file).await?, None));
+        if let Some(run) = self.uploaded(id).await? {
+            scores.push(version(&run, None));
         }
         Ok(scores)
     }
@@ -41,12 +41,14 @@ impl Store {
         id: Uuid,
         parser_version: i64,
     ) -> Result<Option<Vec<u8>>, StoreError> {
-        sqlx::query_scalar("SELECT file FROM scores WHERE id = $1 AND parser_version = $2")
+        let select = "SELECT file FROM scores WHERE id = $1 AND parser_version = $2";
+        let file: Result<Option<Option<Vec<u8>>>, _> = sqlx::query_scalar(select)
             .bind(id.to_string())
             .bind(parser_version)
             .fetch_optional(&self.database.readers)
-            .await
-            .map_err(|error| self.failed(error))
+            .await;
+        // In SQLite, a file without bytes is null.
+        Ok(file.map_err(|error| self.failed(error))?.map(Option::unwrap_or_default))
     }
 
     /// Scores a run's raw log again, as a run of `scenario` or of what it was before. Returns none if the
@@ -55,7 +57,13 @@ impl Store {
     /// # Errors
     /// A scenario is given although a campaign launched the run; the log or the database fails.
     pub(crate) async fn reparse(&self, id: Uuid, scenario: Option<Spec>) -> Result<Option<bool>, StoreError> {
-        let (Some(sha256), Some(run)) = (self.log(id).await?, self.get(id).await?) else { return Ok(None) };
+        let Some(sha256) = self.log(id).await? else { return Ok(None) };
+        let (run, is_lost) = match self.get(id).await {
+            // The new score replaces the damaged one.
+            Err(StoreError::DamagedScore { .. }) => (self.uploaded(id).await?, true),
+            run => (run?, false),
+        };
+        let Some(run) = run else { return Ok(None) };
         if let (Some(carried), Some(_)) = (&run.carried, &scenario) {
             return Err(StoreError::Carried { id, campaign: carried.campaign.clone() });
         }
@@ -69,7 +77,7 @@ impl Store {
             Err(error) => return Err(self.log_error(&sha256, error).await),
         };
         new.provenance.scored_at = run.provenance.scored_at.clone();
-        if new == run {
+        if new == run && !is_lost {
             return Ok(Some(false));
         }
         // The clock may have been set back since the last score.
@@ -113,22 +121,20 @@ impl Store {
                 sqlx::query(statement).bind(&id).execute(&mut *writing).await.map_err(failed)?;
             }
         }
-        let newest: Vec<u8> =
+        let newest: Option<Vec<u8>> =
             sqlx::query_scalar(NEWEST).bind(&id).fetch_one(&mut *writing).await.map_err(failed)?;
-        let row =
-            RunRow::new(&summary(&unpack(run.id, &newest)?, received_at, log.is_some()), "", None, None);
+        let newest = unpack(run.id, &newest.unwrap_or_default())?;
+        let row = RunRow::new(&summary(&newest, received_at, log.is_some()), "", None, None);
         row.update().query().execute(&mut *writing).await.map_err(failed)?;
         self.change(&mut writing, EventKind::Run, &id).await?;
         self.commit(writing).await.map(|()| true)
     }
 
-    /// Returns the result file of the newest later score, compressed with zstd.
-    pub(crate) async fn newest_score(&self, id: Uuid) -> Result<Option<Vec<u8>>, StoreError> {
-        sqlx::query_scalar(NEWEST)
-            .bind(id.to_string())
-            .fetch_optional(&self.database.readers)
-            .await
-            .map_err(|error| self.failed(error))
+    /// Returns the result file of the newest later score, compressed with zstd and unchecked.
+    pub(super) async fn newest_score(&self, id: Uuid) -> Result<Option<Vec<u8>>, StoreError> {
+        let file: Result<Option<Option<Vec<u8>>>, _> =
+            sqlx::query_scalar(NEWEST).bind(id.to_string()).fetch_optional(&self.database.readers).await;
+        Ok(file.map_err(|error| self.failed(error))?.map(Option::unwrap_or_default))
     }
 }
 

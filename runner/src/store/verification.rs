@@ -1,11 +1,9 @@
 //! Checks stored results: their files against their hashes, and their rows in lists against their files.
 
-use super::blobs::hex;
 use super::columns::{RunRow, SUMMARY_VERSION};
-use super::files::read_apart;
+use super::files::{read_apart, read_score};
 use super::{Store, StoreError, summary};
 use crate::migrations::Engine;
-use sha2::{Digest, Sha256};
 use sqlx::{Any, Transaction};
 use trainplan_shared::api::EventKind;
 use trainplan_shared::result::RunResult;
@@ -47,11 +45,11 @@ impl Store {
         for (parser_version, scored_at) in self.scored_by(id).await? {
             // It may have been deleted meanwhile.
             let Some(file) = self.score_file(id, parser_version).await? else { continue };
-            let why = match read_apart(id, file).await {
-                Err(StoreError::Damaged { what, .. }) => what,
+            let why = match read_score(id, file).await {
+                Err(StoreError::DamagedScore { what, .. }) => what,
                 Err(error) => return Err(error),
-                Ok(run) if is_score(&run, id, parser_version, &scored_at) => continue,
-                Ok(_) => "it belongs to another run, parser or time".to_owned(),
+                Ok(run) if is_score(&run, parser_version, &scored_at) => continue,
+                Ok(_) => "it belongs to another parser or time".to_owned(),
             };
             faults.push(ResultFault::File(format!(
                 "The file of the score by parser {parser_version} is damaged: {why}."
@@ -69,28 +67,15 @@ impl Store {
         Ok(faults)
     }
 
-    /// Returns what is wrong with an uploaded result's file, as the rest of a sentence.
+    /// Returns what is wrong with an uploaded result's file, as the rest of a sentence, and records it.
     async fn upload_fault(&self, id: Uuid) -> Result<Option<String>, StoreError> {
-        let select = "SELECT runs.sha256, results.file FROM runs LEFT JOIN results ON results.id = runs.id WHERE runs.id = $1";
-        let found: Option<(String, Option<Vec<u8>>)> = sqlx::query_as(select)
-            .bind(id.to_string())
-            .fetch_optional(&self.database.readers)
-            .await
-            .map_err(|error| self.failed(error))?;
         // It may have been deleted meanwhile.
-        let Some((sha256, file)) = found else { return Ok(None) };
-        let Some(file) = file else { return Ok(Some("is missing".into())) };
-        let packed = file.clone();
-        let is = tokio::task::spawn_blocking(move || {
-            zstd::decode_all(&packed[..]).map(|raw| hex(&Sha256::digest(raw)))
-        });
-        let is = match is.await.map_err(std::io::Error::other).and_then(|is| is) {
-            Ok(is) => is,
-            Err(error) => return Ok(Some(format!("is damaged: {error}"))),
+        let Some(checked) = self.checked_upload(id).await? else { return Ok(None) };
+        self.record_result(id, &checked).await;
+        let file = match checked.file {
+            Ok(file) => file,
+            Err(fault) => return Ok(Some(fault.what)),
         };
-        if is != sha256 {
-            return Ok(Some("is not the file that was uploaded: its SHA-256 differs".into()));
-        }
         match read_apart(id, file).await {
             Ok(run) if run.id == id => Ok(None),
             Ok(run) => Ok(Some(format!("is the result of another run, {}", run.id))),
@@ -112,11 +97,10 @@ impl Store {
             select.push(" FOR UPDATE");
         }
         let row: Result<Option<RunRow>, _> = select.rows().fetch_optional(&mut **writing).await;
-        let (Some(row), Some(file)) = (row.map_err(|error| self.failed(error))?, self.newest_file(id).await?)
+        let (Some(row), Some(run)) = (row.map_err(|error| self.failed(error))?, self.newest(id).await?)
         else {
             return Ok(Vec::new());
         };
-        let run = read_apart(id, file).await?;
         let log = row.log_sha256.clone();
         let wanted = RunRow::new(&summary(&run, row.received_at.clone(), log.is_some()), "", None, None);
         let mut wrong =
@@ -139,8 +123,7 @@ impl Store {
     }
 }
 
-fn is_score(run: &RunResult, id: Uuid, parser_version: i64, scored_at: &str) -> bool {
-    run.id == id
-        && i64::from(run.provenance.parser_version) == parser_version
+fn is_score(run: &RunResult, parser_version: i64, scored_at: &str) -> bool {
+    i64::from(run.provenance.parser_version) == parser_version
         && run.provenance.scored_at.as_deref().unwrap_or_default() == scored_at
 }

@@ -14,6 +14,14 @@ super::ids! {
     }
 }
 
+/// Returns whether a token may have this name: 1 to 100 characters, without control characters and without those that change
+/// the direction of text, which could make a name look like another one.
+#[must_use]
+pub fn is_token_name(name: &str) -> bool {
+    let is_odd = |c: char| c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    (1..=100).contains(&name.chars().count()) && !name.trim().is_empty() && !name.contains(is_odd)
+}
+
 /// A token, without its secret.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
@@ -120,7 +128,7 @@ pub struct ShareLinkRequest {
 #[derive(Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct CallerAccess {
-    /// The caller's name: a token's id, a person's login, `owner` or `anyone`.
+    /// The caller's name: a token's name, a person's login, `owner` or `anyone`.
     pub name: String,
     /// The caller's scope; null for a caller who may read only the runs of a share link, or nothing.
     pub scope: Option<TokenScope>,

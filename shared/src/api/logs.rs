@@ -42,6 +42,9 @@ pub struct LogLine {
     pub number: u64,
     /// The line's text; the server cuts it after 4096 bytes.
     pub text: String,
+    /// Whether the text was cut. Left out if it was not.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_cut: bool,
 }
 
 /// Some lines of a raw log.

@@ -16,7 +16,7 @@ mod scores;
 
 pub use access::{
     AccessToken, CallerAccess, NewShareLink, NewToken, ShareLink, ShareLinkRequest, ShareLinks, TokenRequest,
-    TokenScope, Tokens,
+    TokenScope, Tokens, is_token_name,
 };
 pub use alerts::{Acknowledgement, AcknowledgementRequest, AlertMessage, AlertRecord, AlertRecords};
 pub use events::{EventData, EventKind};

@@ -5,6 +5,8 @@ use crate::estimate::Interval;
 use crate::field::Field;
 use crate::log::{FIGURES, STEP_TIMES};
 use crate::units::group_digits;
+use std::borrow::Cow;
+use std::io;
 use thiserror::Error;
 
 /// The most bytes of a name, such as a campaign's.
@@ -24,7 +26,7 @@ pub const LONGEST_SCENARIO: usize = 16_384;
 #[error("{field} {what}.")]
 pub struct InvalidResult {
     /// The field's path in the result file.
-    pub field: &'static str,
+    pub field: Cow<'static, str>,
     /// What is wrong with it, as the rest of a sentence.
     pub what: String,
 }
@@ -132,21 +134,28 @@ pub fn admit(run: &RunResult) -> Result<(), InvalidResult> {
         if size > *most {
             let (size, most) = (group_digits(size as f64), group_digits(*most as f64));
             return Err(InvalidResult {
-                field,
+                field: (*field).into(),
                 what: format!("has {size} {unit}; at most {most} are accepted"),
             });
         }
     }
-    let refuse = |field, what: &str| Err(InvalidResult { field, what: what.to_owned() });
+    let refuse =
+        |field: &'static str, what: &str| Err(InvalidResult { field: field.into(), what: what.to_owned() });
     let is_hash =
         |text: &str| text.len() == 64 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
     if !is_hash(&run.source.sha256) {
         return refuse("source.sha256", "must be 64 hexadecimal digits in lower case");
     }
+    if run.source.written_at.as_ref().is_some_and(|at| !is_time(at)) {
+        return refuse("source.written_at", TIME);
+    }
     let steps = &run.log.steps;
     let all = 0..steps.len();
     if steps.step_time_s.values(all.clone()).any(|seconds| !STEP_TIMES.contains(&seconds)) {
-        return refuse("log.steps.step_time_s", "must be from 0.000001 to 1,000,000,000 seconds");
+        return refuse(
+            "log.steps.step_time_s",
+            "must be at least 0.000001 and less than 1,000,000,000 seconds",
+        );
     }
     for (field, column) in [
         ("log.steps.tflops_per_gpu", &steps.tflops_per_gpu),
@@ -157,7 +166,7 @@ pub fn admit(run: &RunResult) -> Result<(), InvalidResult> {
         ("log.steps.global_batch_size", &steps.global_batch_size),
     ] {
         if column.values(all.clone()).any(|figure| !FIGURES.contains(&figure)) {
-            return refuse(field, "must be from 0 to 1e24");
+            return refuse(field, "must be at least 0 and less than 1e24");
         }
     }
     let Some(carried) = &run.carried else { return Ok(()) };
@@ -176,15 +185,283 @@ pub fn admit(run: &RunResult) -> Result<(), InvalidResult> {
     if !jobs(run).all(is_counted) {
         return refuse("carried.jobs[].attempt", "must be from 1 to carried.jobs[].attempts");
     }
+    // It becomes the time at which the run ran.
+    if carried.jobs.first().and_then(|job| job.started.as_ref()).is_some_and(|at| !is_time(at)) {
+        return refuse("carried.jobs[].started", TIME);
+    }
     for (field, bytes) in [
         ("carried.plan.memory_bytes", carried.plan.memory_bytes),
         ("carried.plan.capacity_bytes", carried.plan.capacity_bytes),
     ] {
         if !FIGURES.contains(&bytes) {
-            return refuse(field, "must be from 0 to 1e24");
+            return refuse(field, "must be at least 0 and less than 1e24");
         }
     }
     Ok(())
+}
+
+/// What a time must be.
+const TIME: &str = "must be a time (RFC 3339) from 1970 to 2199, such as 2026-11-21T12:00:00Z";
+
+/// Returns whether a text is a time in RFC 3339, of a year from 1970 to 2199.
+pub(super) fn is_time(text: &str) -> bool {
+    let has_form = |text: &str, form: &str| {
+        let is_like =
+            |(byte, form): (u8, u8)| if form == b'0' { byte.is_ascii_digit() } else { byte == form };
+        text.len() == form.len() && text.bytes().zip(form.bytes()).all(is_like)
+    };
+    let (Some(time), Some(rest)) = (text.get(..19), text.get(19..)) else { return false };
+    if !has_form(time, "0000-00-00T00:00:00") {
+        return false;
+    }
+    let number = |text: Option<&str>| text.and_then(|digits| digits.parse::<u32>().ok()).unwrap_or(u32::MAX);
+    let (year, month, day) = (number(time.get(..4)), number(time.get(5..7)), number(time.get(8..10)));
+    let is_leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
+    let days = match month {
+        2 => 28 + u32::from(is_leap),
+        4 | 6 | 9 | 11 => 30,
+        1..=12 => 31,
+        _ => 0,
+    };
+    let is_clock =
+        number(time.get(11..13)) < 24 && number(time.get(14..16)) < 60 && number(time.get(17..)) <= 60;
+    let zone = match rest.strip_prefix('.') {
+        Some(fraction) => {
+            let zone = fraction.trim_start_matches(|c: char| c.is_ascii_digit());
+            if zone.len() == fraction.len() { "" } else { zone }
+        }
+        None => rest,
+    };
+    let is_zone = zone == "Z" || has_form(zone, "+00:00") || has_form(zone, "-00:00");
+    (1970..2200).contains(&year) && (1..=days).contains(&day) && is_clock && is_zone
+}
+
+/// The deepest nesting of arrays and objects in a result file.
+pub const DEEPEST: usize = 64;
+
+/// The most bytes of a name, text or number in a result file, in known and unknown fields.
+pub const LONGEST_TEXT: usize = LONGEST_SCENARIO;
+
+/// The most bytes of the unknown fields of a result file, or of its known fields if these have more.
+pub const UNKNOWN_BYTES: usize = 1 << 20;
+
+/// Checks what the file of a result contains in addition to `run`, which was read from it: fields of newer programs, which are
+/// stored too.
+///
+/// # Errors
+/// Arrays or objects are nested deeper than [`DEEPEST`], a text is longer than [`LONGEST_TEXT`], or all unknown fields together
+/// are larger than [`UNKNOWN_BYTES`] and the known ones.
+pub fn admit_file(run: &RunResult, file: &[u8]) -> Result<(), InvalidResult> {
+    let mut all = FileExtent::default();
+    all.read(file);
+    if let Some(fault) = all.fault {
+        return Err(fault);
+    }
+    let mut known = FileExtent::default();
+    // A result that was read can be written, and this writer never fails.
+    if serde_json::to_writer(&mut known, run).is_err() {
+        return Ok(());
+    }
+    let (unknown, most) = (all.bytes.saturating_sub(known.bytes), known.bytes.max(UNKNOWN_BYTES));
+    if unknown <= most {
+        return Ok(());
+    }
+    let of_known =
+        |name: &str| known.fields.iter().find(|(known, _)| known == name).map_or(0, |(_, bytes)| *bytes);
+    let excess = |(name, bytes): &&(String, usize)| bytes.saturating_sub(of_known(name));
+    let largest = all.fields.iter().max_by_key(excess).map(|(name, _)| name.clone());
+    let (unknown, most) = (group_digits(unknown as f64), group_digits(most as f64));
+    Err(InvalidResult {
+        field: largest.unwrap_or_default().into(),
+        what: format!(
+            "and other fields have {unknown} bytes that this version of Trainplan does not know; at most {most} are accepted"
+        ),
+    })
+}
+
+/// The most bytes of a field's name in a message.
+const SHOWN_NAME: usize = 60;
+
+/// The most fields of the file's object that are counted separately.
+const COUNTED_FIELDS: usize = 200;
+
+/// How large the parts of a JSON text are. The text was read as JSON before, so its syntax is not checked.
+#[derive(Default)]
+struct FileExtent {
+    /// All bytes, except for blanks between values. An escaped character counts 1 or 2.
+    bytes: usize,
+    /// The fields of the file's object, each with its bytes.
+    fields: Vec<(String, usize)>,
+    /// The first limit that was exceeded.
+    fault: Option<InvalidResult>,
+    within: Within,
+    /// The bytes of the current text or number.
+    token: usize,
+    /// Whether the next text is a field's name.
+    is_name: bool,
+    /// The open arrays and objects.
+    open: Vec<OpenValue>,
+}
+
+/// The place of the next byte.
+#[derive(Default, Clone, Copy, PartialEq, Eq)]
+enum Within {
+    /// Between values, or in a number or word.
+    #[default]
+    Nothing,
+    Text,
+    /// After a backslash in a text.
+    Escape,
+    /// In an escaped character, before so many digits.
+    Digits(u8),
+}
+
+/// An array or object that is not closed yet.
+struct OpenValue {
+    is_object: bool,
+    /// The beginning of the current field's name.
+    name: Vec<u8>,
+}
+
+impl FileExtent {
+    fn read(&mut self, text: &[u8]) {
+        for byte in text {
+            self.step(*byte);
+            if self.fault.is_some() {
+                return;
+            }
+        }
+    }
+
+    fn step(&mut self, byte: u8) {
+        match self.within {
+            Within::Nothing => self.step_outside(byte),
+            Within::Text => match byte {
+                b'"' => self.end_text(),
+                b'\\' => self.within = Within::Escape,
+                _ => self.count(1, byte),
+            },
+            Within::Escape if byte == b'u' => {
+                self.within = Within::Digits(4);
+                self.count(2, b'?');
+            }
+            Within::Escape => {
+                self.within = Within::Text;
+                self.count(1, byte);
+            }
+            Within::Digits(left) => {
+                self.within = if left > 1 { Within::Digits(left - 1) } else { Within::Text };
+            }
+        }
+    }
+
+    fn step_outside(&mut self, byte: u8) {
+        match byte {
+            b' ' | b'\t' | b'\r' | b'\n' => {}
+            b'"' => {
+                (self.within, self.token) = (Within::Text, 0);
+                if self.is_name
+                    && let Some(open) = self.open.last_mut()
+                {
+                    open.name.clear();
+                }
+                self.weigh(2);
+            }
+            b'{' | b'[' => {
+                if self.open.len() == DEEPEST {
+                    self.refuse(format!("is nested deeper than {DEEPEST} arrays and objects"));
+                    return;
+                }
+                self.is_name = byte == b'{';
+                self.open.push(OpenValue { is_object: self.is_name, name: Vec::new() });
+                self.weigh(2);
+            }
+            b'}' | b']' => {
+                self.open.pop();
+                self.is_name = false;
+            }
+            b',' => {
+                self.is_name = self.open.last().is_some_and(|open| open.is_object);
+                self.token = 0;
+                self.weigh(1);
+            }
+            b':' => {
+                (self.is_name, self.token) = (false, 0);
+                self.weigh(1);
+            }
+            _ => {
+                self.count(1, byte);
+                if self.token > LONGEST_TEXT {
+                    self.refuse_token();
+                }
+            }
+        }
+    }
+
+    fn end_text(&mut self) {
+        self.within = Within::Nothing;
+        if self.token > LONGEST_TEXT {
+            self.refuse_token();
+        } else if self.is_name && self.open.len() == 1 && self.fields.len() < COUNTED_FIELDS {
+            self.fields.push((self.path(), 0));
+        }
+    }
+
+    /// Counts bytes of a text or number.
+    fn count(&mut self, bytes: usize, shown: u8) {
+        self.token += bytes;
+        if self.is_name
+            && let Some(open) = self.open.last_mut()
+            && open.name.len() < SHOWN_NAME
+        {
+            open.name.push(shown);
+        }
+        self.weigh(bytes);
+    }
+
+    fn weigh(&mut self, bytes: usize) {
+        self.bytes += bytes;
+        if let Some((_, all)) = self.fields.last_mut() {
+            *all += bytes;
+        }
+    }
+
+    fn refuse_token(&mut self) {
+        let most = group_digits(LONGEST_TEXT as f64);
+        self.refuse(format!("has a text or number of more than {most} bytes"));
+    }
+
+    fn refuse(&mut self, what: String) {
+        let field = self.path().into();
+        self.fault.get_or_insert(InvalidResult { field, what });
+    }
+
+    /// Returns the path of the current field, as `log.failures[].text`; of a deep one only the beginning.
+    fn path(&self) -> String {
+        let mut path = String::new();
+        for open in self.open.iter().take(8) {
+            if !open.is_object {
+                path.push_str("[]");
+                continue;
+            }
+            if !path.is_empty() {
+                path.push('.');
+            }
+            path.push_str(&String::from_utf8_lossy(&open.name));
+        }
+        path
+    }
+}
+
+impl io::Write for FileExtent {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.read(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 fn carried(run: &RunResult) -> Option<&CampaignRun> {
@@ -258,7 +535,58 @@ mod tests {
             let run = run.clone().of_run(run.id, carried);
             assert_eq!(admit(&run).is_ok(), is_admitted, "{attempt:?} of {attempts:?}");
         }
+        for (at, is_admitted) in [
+            ("2026-11-21T12:00:00Z", true),
+            ("2024-02-29T23:59:59.123456Z", true),
+            ("2026-11-21T12:00:00+01:00", true),
+            ("1970-01-01T00:00:00Z", true),
+            ("yesterday", false),
+            ("", false),
+            ("9999-12-31T23:59:59Z", false),
+            ("2023-02-29T12:00:00Z", false),
+            ("2026-13-01T12:00:00Z", false),
+            ("2026-11-21T24:00:00Z", false),
+            ("2026-11-21T12:00:00", false),
+            ("2026-11-21T12:00:00.Z", false),
+            ("2026-11-21T12:00:00ZZ", false),
+            ("2026-11-21 12:00:00Z", false),
+        ] {
+            run.source.written_at = Some(at.into());
+            assert_eq!(admit(&run).is_ok(), is_admitted, "{at}");
+        }
+        run.source.written_at = None;
         run.source.sha256 = run.source.sha256.to_uppercase().replace(|c: char| c.is_ascii_digit(), "A");
         assert_eq!(admit(&run).unwrap_err().field, "source.sha256");
+    }
+
+    #[test]
+    fn unknown_fields_are_admitted_up_to_their_limits() {
+        let run = Intake::new("x.out", &Spec::default()).finish();
+        let with = |field: &str, value: serde_json::Value| {
+            let mut file = serde_json::to_value(&run).unwrap();
+            file["log"][field] = value;
+            admit_file(&run, serde_json::to_string_pretty(&file).unwrap().as_bytes())
+        };
+        let nested = |depth| (0..depth).fold(serde_json::json!(1), |inner, _| serde_json::json!([inner]));
+        let text = |bytes| serde_json::json!("\u{e9}".repeat(bytes / 2));
+        for (value, is_admitted) in [
+            (serde_json::json!({ "a": [1.5, null, true], "b\n\"": "\u{1}" }), true),
+            // The file's object and its log enclose it.
+            (nested(DEEPEST - 2), true),
+            (nested(DEEPEST - 1), false),
+            (text(LONGEST_TEXT), true),
+            (text(LONGEST_TEXT + 2), false),
+            (serde_json::json!(vec![12_345; 150_000]), true),
+            (serde_json::json!(vec![12_345; 200_000]), false),
+        ] {
+            match with("new", value) {
+                Ok(()) => assert!(is_admitted),
+                Err(error) => assert!(!is_admitted && error.field.starts_with("log"), "{error}"),
+            }
+        }
+        let deep = with("new", nested(1000)).unwrap_err().to_string();
+        assert!(deep.starts_with("log.new[]") && deep.contains("deeper than 64"), "{deep}");
+        let spaces = format!("{}{}", serde_json::to_string(&run).unwrap(), " ".repeat(4 << 20));
+        assert_eq!(admit_file(&run, spaces.as_bytes()), Ok(()));
     }
 }

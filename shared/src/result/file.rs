@@ -18,6 +18,9 @@ pub enum FileError {
     /// A newer program wrote it.
     #[error("it has version {0}, and this program reads versions up to {VERSION}; update trainplan")]
     Newer(u64),
+    /// No program wrote it.
+    #[error("it has version 0, and the first version is 1; parse the log again")]
+    VersionZero,
     /// It is incomplete, or was changed.
     #[error("the result file is damaged: {0}; parse the log again")]
     Damaged(#[source] serde_json::Error),
@@ -52,6 +55,9 @@ pub fn read(bytes: &[u8]) -> Result<RunResult, FileError> {
     let FileHeader { version } = serde_json::from_slice(bytes).map_err(FileError::NotAResult)?;
     if version > u64::from(VERSION) {
         return Err(FileError::Newer(version));
+    }
+    if version == 0 {
+        return Err(FileError::VersionZero);
     }
     let mut run: RunResult = serde_json::from_slice(bytes).map_err(FileError::Damaged)?;
     if run.log.steps.is_sound() { Ok(run) } else { Err(FileError::Steps) }

@@ -1,5 +1,6 @@
 //! Reads a log: parsed and hashed in one pass.
 
+use super::admission::is_time;
 use super::{Comparability, Identity, JobFiles, Provenance, RunResult, Source, VERSION};
 use crate::log::{LogName, Parser};
 use crate::spec::Spec;
@@ -25,10 +26,11 @@ impl Intake {
         Self { path, written_at: None, said, parser: Parser::new(), hash: Sha256::new() }
     }
 
-    /// Sets when the log was last written, as RFC 3339 in UTC.
+    /// Sets when the log was last written, as RFC 3339 in UTC. A time that no store accepts, of a file whose clock was wrong,
+    /// stays unknown.
     #[must_use]
     pub fn written_at(self, written_at: Option<String>) -> Self {
-        Self { written_at, ..self }
+        Self { written_at: written_at.filter(|at| is_time(at)), ..self }
     }
 
     /// Reads the next bytes.

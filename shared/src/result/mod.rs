@@ -36,7 +36,10 @@ mod slow_period;
 mod slowdown;
 mod warnings;
 
-pub use admission::{InvalidResult, LONGEST_NAME, LONGEST_PATH, LONGEST_SCENARIO, MAXIMA, Maximum, admit};
+pub use admission::{
+    DEEPEST, InvalidResult, LONGEST_NAME, LONGEST_PATH, LONGEST_SCENARIO, LONGEST_TEXT, MAXIMA, Maximum,
+    UNKNOWN_BYTES, admit, admit_file,
+};
 pub use carried::{CampaignRun, LaunchRecord, PredictionRecord, SlurmJob};
 pub use file::{FileError, VERSION, read, write};
 pub use identity::Identity;

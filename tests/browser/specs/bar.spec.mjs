@@ -83,8 +83,15 @@ test("a changed question dims everything until every GPU type is answered", asyn
 test("an invalid value keeps the last answer, dimmed and named as such", async ({ page }) => {
   await page.goto("/");
   await expect(details(page)).toBeVisible();
+  await answered(page);
+  // Undo appears after the first change.
+  const before = (await cards(page).first().boundingBox()).y;
   await enter(page, "#ask-deadline", "soon");
+  const top = async () => (await cards(page).first().boundingBox()).y;
   await expect(page.locator(".slot-problem")).toBeVisible();
+  // One message, which moves nothing.
+  await expect(page.locator(".problems")).toHaveCount(1);
+  expect(await top()).toBe(before);
   await expect(page.getByText("Until then, this answers the last valid question.")).toBeVisible();
   for (const part of [".answer", ".front", ".layouts", "#details"]) {
     await expect(page.locator(part).first()).toHaveClass(/stale/);
@@ -294,7 +301,7 @@ test("a chosen form of purchase stays with every goal, and the form in the bar i
     await expect(purchase).toHaveValue("reserved");
     await expect(header).toContainText("reserved for 3 years");
     // The run is shorter than the reservation.
-    await expect(share).toHaveText(/^GPUs are reserved for 3 years: you pay \$[\d.]+M in all, unless you use the rest\. On demand: \$[\d.]+M$/);
+    await expect(share).toHaveText(/^GPUs are reserved for 3 years: you pay \$[\d.]+M in all, unless you use the rest\.$/);
   }
   // The budget that is filled in is enough for the run, and the page says that the reservation costs more.
   await expect(verdict(page)).toHaveText(/^[\d,]+ × B200 finish in /);
@@ -315,6 +322,8 @@ test("the last GPU type can be removed, and another one is asked for", async ({ 
   await page.getByRole("button", { name: "Remove H200" }).click();
   await expect(page.getByRole("button", { name: /^Remove / })).toHaveCount(0);
   await expect(page.locator(".slot-problem")).toContainText("Add a GPU type.");
+  // The list would cover the message.
+  await expect(page.locator("#ask-gpu")).toHaveAttribute("aria-expanded", "false");
   // Until then, the page answers the last question, and says so.
   await expect(page.getByText("Until then, this answers the last valid question.")).toBeVisible();
   for (const part of [".answer", ".front", ".layouts", "#details"]) {

@@ -193,13 +193,13 @@ test("a custom GPU changes what fits", async ({ page }) => {
   await page.goto(`/?v=1&r=${RECIPE}`);
   await page.getByText("All settings").click();
   await page.getByText("Custom GPU").click();
-  await page.getByLabel("Memory, GB", { exact: true }).fill("96");
+  await page.getByLabel("Memory, GiB", { exact: true }).fill("96");
   await expect(fit(page)).toContainText("of 96 GiB");
   await expect(page).toHaveURL(/gpu=h100%3Ahbm_gb%3D96/);
   await expect(page.locator("#field-gpu")).toHaveValue("h100:hbm_gb=96");
-  await page.getByLabel("Memory, GB", { exact: true }).fill("much");
+  await page.getByLabel("Memory, GiB", { exact: true }).fill("much");
   await expect(page.locator("#field-gpu-note .error")).toBeVisible();
-  await page.getByLabel("Memory, GB", { exact: true }).fill("");
+  await page.getByLabel("Memory, GiB", { exact: true }).fill("");
   await expect(fit(page)).toContainText("of 80 GiB");
 });
 

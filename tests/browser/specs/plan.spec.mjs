@@ -24,8 +24,9 @@ test("a recipe opens in Plan with its published figures, and its script and link
   await expect(figure(page, "tokens-per-s")).toHaveText("170,000");
   await expect(figure(page, "mfu")).toHaveText("44.4 %");
   await expect(figure(page, "days")).toHaveText("68 days");
-  await expect(page.getByRole("term").filter({ hasText: "MFU (convention: recipe, peak: 1,979 TFLOPS)" })).toBeVisible();
-  await page.getByRole("button", { name: "15T" }).click();
+  await expect(page.getByTitle("MFU (convention: recipe, peak: 1,979 TFLOPS)")).toHaveText("MFU");
+  await page.locator("#ask-tokens").fill("15T");
+  await page.keyboard.press("Enter");
   await expect(figure(page, "days")).toHaveText("1,024 days");
   await expect(page.getByText("TP 8 · PP 8 · CP 2 · DP 4 · VP 8")).toBeVisible();
 
@@ -46,8 +47,7 @@ test("a recipe opens in Plan with its published figures, and its script and link
   await page.goto(link);
   await expect(figure(page, "step-time")).toHaveText("12.42 s");
   await expect(figure(page, "days")).toHaveText("514 days");
-  await page.getByRole("tab", { name: "Time" }).click();
-  await expect(field(page, "Tokens")).toHaveValue("15T");
+  await expect(page.locator("#ask-tokens")).toHaveValue("15T");
 });
 
 test("the batch follows a typed GPU count, and an invalid count suggests one that works", async ({ page }) => {
@@ -143,7 +143,7 @@ test("a link with errors shows them and keeps the other fields", async ({ page }
   await expect(page.locator("#field-tp")).toHaveValue("x");
   await expect(page.locator("#field-tp-note")).toContainText("whole number");
   await expect(page.locator("#field-gpus")).toHaveValue("1024");
-  await expect(field(page, "Tokens")).toHaveValue("15T");
+  await expect(page.locator("#ask-tokens")).toHaveValue("15T");
 
   await page.goto("/?v=1&r=llama3.1-405b/h100/fp8/500@25.04");
   await page.getByRole("button", { name: `Use ${RECIPE}` }).first().click();

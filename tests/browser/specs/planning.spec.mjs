@@ -45,6 +45,26 @@ test("the headline says how long the launch script takes, if it runs other softw
   await expect(rest).not.toContainText("launch script");
 });
 
+test("a card says what its launch script does, and the verdict doesn't say that such a plan meets the deadline", async ({ page }) => {
+  await page.goto("/?v=1&m=mixtral-8x7b&t=10T&gs=b200,h100&by=60d");
+  await expect(details(page)).toBeVisible();
+  const noted = cards(page).filter({ has: page.locator(".card-note") });
+  await expect(noted.first().locator(".card-note")).toHaveText(
+    /^The launch script runs other software than planned: it takes about \d+ days \(\d+–\d+\).*\. In time (about|more than|less than) \d+ times? in 10\.$/,
+  );
+  await expect(noted.first().locator(".days > small")).toHaveCount(0);
+  const rest = await page.locator(".verdict-line > p").first().textContent();
+  expect(rest).toMatch(/launch scripts? /);
+  if (rest.includes("misses the deadline")) expect(rest).not.toContain("The plans meet the deadline");
+});
+
+test("a lock that no layout can hold is named, without a word about a launch script", async ({ page }) => {
+  await page.goto("/?v=1&m=llama3.1-70b&t=10T&gs=h100&by=60d&lock=tp%3D16");
+  await expect(cards(page).first()).toContainText("TP 16 leaves the NVLink domain of 8 GPUs: TP is at most 8.");
+  await expect(page.locator(".answer")).not.toContainText("launch script");
+  await expect(page.locator(".answer")).not.toContainText("for ×");
+});
+
 test("saved plans stand side by side, survive a reload and can be exported", async ({ page }) => {
   await page.goto("/");
   await expect(details(page)).toBeVisible();
@@ -53,8 +73,10 @@ test("saved plans stand side by side, survive a reload and can be exported", asy
   await expect(saved.getByRole("columnheader")).toHaveCount(2);
   // Both train the same model, on different GPUs.
   await expect(saved.locator("tr.differs").filter({ hasText: "Precision" })).toBeVisible();
-  await expect(saved.locator("tbody tr:not(.differs)").filter({ hasText: "Llama 3.1 70B" })).toBeVisible();
-  await expect(saved.locator("tr.differs").filter({ hasText: /^Cost[^ ]/ }).locator("td.best")).toHaveText(/best$/);
+  await expect(saved.getByRole("columnheader").first()).toContainText(/Llama 3\.1 70B · .*MBS/);
+  await expect(saved.locator("tbody tr:not(.differs)")).toHaveCount(0);
+  await saved.getByRole("button", { name: "Only differences" }).click();
+  await expect(saved.locator("tbody tr:not(.differs)").filter({ hasText: "10T" })).toBeVisible();
   await expectAccessible(page);
   await page.reload();
   await expect(saved.getByRole("columnheader")).toHaveCount(2);
@@ -78,6 +100,8 @@ test("a link carries the plans that are compared, and leaves the recipient's own
   const panel = (of) => of.getByRole("region", { name: "Saved plans" }).first();
   await expect(panel(page).getByRole("columnheader")).toHaveCount(2);
   const rows = (of) => panel(of).locator("tbody tr").allInnerTexts();
+  // The rows say what the launch scripts do, once that is known.
+  await expect(page.locator("#details")).toHaveAttribute("data-scripts", /n=/);
   const saved = await rows(page);
   await page.getByRole("button", { name: "Copy comparison link" }).click();
   await expect.poll(() => page.evaluate(() => navigator.clipboard.readText())).toContain("plans=");
@@ -88,7 +112,7 @@ test("a link carries the plans that are compared, and leaves the recipient's own
   await other.goto(link);
   await expect(panel(other).getByRole("columnheader")).toHaveCount(2);
   await expect(panel(other).getByRole("status")).toContainText("They came with the link");
-  expect(await rows(other)).toEqual(saved);
+  await expect.poll(() => rows(other)).toEqual(saved);
   await other.goto("/");
   await expect(details(other)).toBeVisible();
   await expect(panel(other)).toHaveCount(0);
@@ -268,6 +292,14 @@ test("a campaign of a plan that can't run is not offered", async ({ page }) => {
   for (const part of [".answer", ".front", ".layouts", "#details"]) {
     await expect(page.locator(part).first()).toHaveClass(/stale/);
   }
+});
+
+test("the button beside the headline opens all settings", async ({ page }) => {
+  await page.goto("/");
+  await expect(details(page)).toBeVisible();
+  await page.getByRole("button", { name: "Settings", exact: true }).click();
+  await expect(page.locator(".drawer")).toHaveAttribute("open", "");
+  await expect(page.locator("#all-settings")).toBeFocused();
 });
 
 test("the command palette finds and runs commands", async ({ page }) => {

@@ -111,8 +111,7 @@ pub(crate) fn Combobox(
             last.run.run(());
         }
     };
-    let open = move || {
-        is_open.set(true);
+    let select = move || {
         if let Some(input) = input.get_untracked() {
             input.select();
         }
@@ -203,9 +202,12 @@ pub(crate) fn Combobox(
                 // Long names are cut.
                 title=title
                 size=move || title.with(|title| title.chars().count().clamp(6, 24)).to_string()
-                on:focus=move |_| open()
-                // The field may have the focus already.
-                on:click=move |_| if !is_open.get_untracked() { open() }
+                // A list that opened with the focus would cover what is below it, although nobody asked for it.
+                on:focus=move |_| select()
+                on:click=move |_| if !is_open.get_untracked() {
+                    is_open.set(true);
+                    select();
+                }
                 on:blur=move |_| {
                     close();
                     show_title();

@@ -2,6 +2,7 @@
 
 use crate::address::Address;
 use leptos::prelude::*;
+use leptos::web_sys::HtmlInputElement;
 use trainplan_shared::field::{Field, FieldValue};
 use trainplan_shared::message::Front;
 use trainplan_shared::problem::Problem;
@@ -89,7 +90,8 @@ pub(crate) fn TextField(
 ) -> impl IntoView {
     let state = FieldState::new(field);
     // Phones show the number keys. Other numbers may have a suffix, such as 15T.
-    let mode = if field.value() == FieldValue::Whole { "numeric" } else { "text" };
+    let is_number = field.value() == FieldValue::Whole;
+    let mode = if is_number { "numeric" } else { "text" };
     view! {
         <Labelled state help>
             <input
@@ -102,6 +104,8 @@ pub(crate) fn TextField(
                 placeholder=default
                 prop:value=move || state.text()
                 on:input=move |event| state.set(event_target_value(&event))
+                // A number is replaced, not continued.
+                on:focus=move |event| if is_number { event_target::<HtmlInputElement>(&event).select() }
                 aria-invalid=move || state.is_wrong().to_string()
                 aria-describedby=state.note_id()
             />

@@ -33,7 +33,7 @@ const MARKS: [(&str, GpuMark); 13] = [
     ("b200", mark("#dd6b20", "diamond", "◆")),
     ("gb200", mark("#c0399f", "star", "★")),
     ("b300", mark("#8b5cf6", "square", "■")),
-    ("gb300", mark("#e0628f", "triangle-down", "▼")),
+    ("gb300", mark("#87880a", "triangle-up", "▲")),
 ];
 
 /// The mark of a GPU type of a user's own.

@@ -23,6 +23,11 @@ pub(crate) enum CalculatorRequest {
         /// The scenario and its launch options, as the query of the page's address.
         query: String,
     },
+    /// Compare what the launch scripts of plans run with what was planned.
+    Scripts {
+        /// Each plan, as a query, and its scenario with the options of the launch, as the query of the page's address.
+        plans: Vec<(String, String)>,
+    },
     /// Read a model from a `config.json`.
     Import {
         /// The contents of the file.
@@ -48,12 +53,30 @@ pub(crate) enum CalculatorReply {
         query: String,
         launched: Launched,
     },
+    /// What the launch scripts of plans do, each with the query of the plan.
+    Scripts(Vec<(String, ScriptEffect)>),
     /// The model of a `config.json`, or the error in the file.
     Imported(Result<Imported, String>),
 }
 
 impl WorkerMessage for CalculatorRequest {}
 impl WorkerMessage for CalculatorReply {}
+
+/// What the launch script of a plan does otherwise than planned.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub(crate) struct ScriptEffect {
+    /// Step time as a multiple of the planned one; 1 if its software is about as fast.
+    pub(crate) slowdown: f64,
+    /// Whether the plan may not fit in memory with its software.
+    pub(crate) may_lack_memory: bool,
+}
+
+impl ScriptEffect {
+    /// Whether the script runs the plan as predicted.
+    pub(crate) fn is_none(self) -> bool {
+        self.slowdown == 1.0 && !self.may_lack_memory
+    }
+}
 
 /// The prediction of a scenario, with its sentences.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

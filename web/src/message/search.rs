@@ -75,7 +75,7 @@ pub(crate) struct AskedQuestion {
     /// Whether the batch is assumed from the model's size.
     pub(crate) batch_is_assumed: bool,
     pub(crate) goal: AskedGoal,
-    /// How likely a plan must meet the deadline; none without a deadline.
+    /// How likely a plan must meet the deadline and the budget; none without both.
     pub(crate) chance: Option<Chance>,
     /// The most that the run may cost, beside a deadline.
     pub(crate) max_cost: Option<f64>,
@@ -237,7 +237,10 @@ pub(crate) struct FoundAnswer {
     /// clearly more.
     #[serde(default)]
     pub(crate) with_measured_software: Option<(String, Spread)>,
-    /// The best plan if the deadline had to be met with the other chance.
+    /// The most tokens, rounded down, that the deadline and the budget allow on the GPUs of the best plan, and the plan with them.
+    #[serde(default)]
+    pub(crate) most_tokens: Option<(f64, FoundPlan)>,
+    /// The best plan if the goal had to be reached with the other chance.
     pub(crate) with_other_chance: Option<FoundPlan>,
     /// Why the goal is not reached; none if it is.
     pub(crate) unmet: Option<FoundUnmet>,
@@ -277,7 +280,8 @@ pub(crate) enum FoundUnmet {
     NoLayout,
     /// The best plan takes this many days.
     TooSlow(f64),
-    /// The cheapest plan costs `cost`; the budget is enough for `tokens`.
+    /// The cheapest plan costs `cost`, with the chance that was asked for. `tokens`, those of the change of the tokens, are within
+    /// the limits; 0 if none are.
     TooExpensive { cost: f64, tokens: f64 },
     /// The goal is a budget, but no price is known.
     NoPrice,

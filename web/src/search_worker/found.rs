@@ -32,7 +32,7 @@ pub(super) fn asked(question: &Question) -> AskedQuestion {
             Goal::Budget(budget) => AskedGoal::Budget(budget),
             Goal::Open => AskedGoal::Open,
         },
-        chance: matches!(question.goal, Goal::Deadline(_)).then_some(question.chance),
+        chance: (!matches!(question.goal, Goal::Open)).then_some(question.chance),
         max_cost: question.max_cost,
         longest_days: question.longest_days(),
         objective: Some(question.objective),
@@ -84,6 +84,8 @@ pub(super) fn plan(question: &Question, offer: &GpuOffer, run: &PlannedRun) -> F
         memory_error_gib: layout.memory.error_bytes / GIB,
         memory: layout.memory.verdict(),
         trust: match layout.confidence {
+            // Nobody measured a GPU of the user's own.
+            Confidence::High | Confidence::Medium if is_own(offer) => Trust::Modelled,
             Confidence::High => Trust::Measured,
             Confidence::Medium => Trust::Near,
             Confidence::Low => Trust::Modelled,
@@ -93,6 +95,11 @@ pub(super) fn plan(question: &Question, offer: &GpuOffer, run: &PlannedRun) -> F
         spare_nodes: time.spare_nodes,
         paid_gpus: time.paid_gpus,
     }
+}
+
+/// Whether the GPU type is one of the user's own.
+fn is_own(offer: &GpuOffer) -> bool {
+    offer.gpu.id.contains(':')
 }
 
 /// Returns a layout in one line, which says in words what the value `counted` of the pipeline split means.
@@ -127,7 +134,9 @@ pub(super) fn answer(question: &Question, offer: &GpuOffer, answer: &GpuAnswer) 
         with_measured_software: answer
             .with_measured_software
             .as_ref()
+            .filter(|_| !is_own(offer))
             .map(|(software, run)| (software.title().to_string(), days(run))),
+        most_tokens: answer.most_tokens(question, offer).map(|most| (most.tokens, plan(&most.run))),
         with_other_chance: answer.with_other_chance.as_ref().map(plan),
         unmet: answer.unmet.map(|unmet| match unmet {
             Unmet::NoLayout => FoundUnmet::NoLayout,

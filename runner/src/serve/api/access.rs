@@ -14,6 +14,7 @@ use axum::response::{IntoResponse, Response};
 use jiff::SignedDuration;
 use trainplan_shared::api::{
     CallerAccess, NewShareLink, NewToken, ShareLinkRequest, ShareLinks, TokenRequest, TokenScope, Tokens,
+    is_token_name,
 };
 use uuid::Uuid;
 
@@ -26,9 +27,6 @@ const LONGEST_SHARE_DAYS: u32 = 366;
 /// The most active share links of one creator.
 const MOST_SHARES: u64 = 1000;
 
-/// The longest name of a token, in bytes.
-const LONGEST_NAME: usize = 100;
-
 /// Read your own rights
 #[utoipa::path(get, path = "/me", tag = "access", security(()), responses((status = 200, body = CallerAccess)))]
 pub(super) async fn me(Extension(caller): Extension<Caller>) -> Response {
@@ -39,7 +37,11 @@ pub(super) async fn me(Extension(caller): Extension<Caller>) -> Response {
         }
         _ => (None, None),
     };
-    (NEVER_KEPT, Json(CallerAccess { name: caller.name().to_owned(), scope, runs, until })).into_response()
+    let name = match &caller {
+        Caller::Token { name, .. } => name.as_str(),
+        _ => caller.name(),
+    };
+    (NEVER_KEPT, Json(CallerAccess { name: name.to_owned(), scope, runs, until })).into_response()
 }
 
 /// List tokens, without their secrets
@@ -73,8 +75,8 @@ pub(super) async fn create_token(
     caller.may(TokenScope::Admin)?;
     let TokenRequest { name, scope, expires_in_days, quota_bytes } = json(&server, &headers, body).await?;
     let name = name.trim();
-    if name.is_empty() || name.len() > LONGEST_NAME || name.contains(char::is_control) {
-        return Err(unprocessable("name must have 1 to 100 printable characters, such as \"nightly\""));
+    if !is_token_name(name) {
+        return Err(unprocessable("name must have 1 to 100 printable characters, such as \"nightly\"."));
     }
     if let Some(wanted) = expires_in_days {
         bound_days(wanted, LONGEST_TOKEN_DAYS)?;

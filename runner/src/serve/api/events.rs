@@ -25,8 +25,8 @@ const LOOK: Duration = Duration::from_millis(600);
 ///
 /// Server-sent events of the kinds `run`, `progress`, `deleted` and `alert`, each with the id of a run as
 /// data. Send `Last-Event-ID` to continue after that event. The event `again` means that some were missed:
-/// fetch the lists again. A stream ends when its token expires or is revoked. One caller may have 32 streams (then 429), and
-/// the server 512 (then 503).
+/// fetch the lists again. It also answers a `Last-Event-ID` beyond the newest event. A stream ends within a second after its
+/// token expires or is revoked. One caller may have 32 streams (then 429), and the server 512 (then 503).
 #[utoipa::path(
     get, path = "/events", tag = "events", security((), ("token" = ["read"])),
     responses((status = 200, body = String, content_type = "text/event-stream", description = "Events, as they happen"))
@@ -43,7 +43,12 @@ pub(super) async fn watch(
     let (newest, receiver) = server.watch.subscribe();
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()?.parse::<i64>().ok());
     let earlier = match last {
-        Some(last) => server.store.changes(last, 0).await?,
+        Some(last) => {
+            // Another server may have made a change that this one did not read yet. Beyond the newest one, nothing can be
+            // resumed: the database may have been restored from a backup.
+            let is_beyond = last > newest && last > server.store.newest_change().await?;
+            if is_beyond { vec![missed(newest)] } else { server.store.changes(last, 0).await? }
+        }
         None => Vec::new(),
     };
     // A full reading may lack the changes behind it.
@@ -63,7 +68,8 @@ pub(super) async fn watch(
         event
     });
     let alive = KeepAlive::new().interval(ALIVE);
-    let unbuffered = [("x-accel-buffering", "no")];
+    // The connection ends with the stream.
+    let unbuffered = [("x-accel-buffering", "no"), ("connection", "close")];
     Ok((NEVER_KEPT, unbuffered, Sse::new(events).keep_alive(alive)).into_response())
 }
 

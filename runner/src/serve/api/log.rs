@@ -25,7 +25,8 @@ const COMPLETE: HeaderName = HeaderName::from_static("upload-complete");
 /// Read how much of a run's raw log was uploaded
 ///
 /// The headers are those of the answer to an upload: `upload-complete` is `?1` if the log is complete, as far as is
-/// known without reading it, and `upload-offset` is the number of raw bytes that arrived; 0 where the log is complete.
+/// known without reading it, and `upload-offset` is the number of raw bytes that arrived; 0 where the log is complete. The
+/// answer is 410 for a run that was deleted.
 #[utoipa::path(
     head, path = "/runs/{id}/log", tag = "logs", security(("token" = ["upload"])), params(("id" = String, Path)),
     responses((status = 200, description = "See the headers"))
@@ -37,7 +38,9 @@ pub(super) async fn progress(
 ) -> Result<Response, Problem> {
     caller.may(TokenScope::Upload)?;
     let id = id(&path)?;
-    server.store.summary(id).await?.ok_or_else(|| no_run(&path))?;
+    if server.store.summary(id).await?.is_none() {
+        return Err(absent(&server, id).await);
+    }
     let complete = server.store.has_log(id).await?;
     let offset = if complete { 0 } else { server.store.arriving(id).await?.offset() };
     Ok((NEVER_KEPT, progress_headers(offset, complete)).into_response())
@@ -47,7 +50,8 @@ pub(super) async fn progress(
 ///
 /// The server keeps all bytes that arrive, even if the connection breaks. The complete log must have the
 /// SHA-256 that the result names; otherwise the server discards it. If the log is complete already, the body is ignored.
-/// The headers `upload-offset` and `upload-complete` of the answer say the same as its body.
+/// The headers `upload-offset` and `upload-complete` of the answer say the same as its body. The answer is 410 for a run that
+/// was deleted.
 #[utoipa::path(
     put, path = "/runs/{id}/log", tag = "logs", security(("token" = ["upload"])),
     params(
@@ -68,7 +72,7 @@ pub(super) async fn put(
 ) -> Result<Response, Problem> {
     caller.may(TokenScope::Upload)?;
     let id = id(&path)?;
-    let wanted = wanted_log(&server, id).await?.ok_or_else(|| no_run(&path))?;
+    let Some(wanted) = wanted_log(&server, id).await? else { return Err(absent(&server, id).await) };
     if is_complete(&server, id).await? {
         return Ok(log_progress(0, true));
     }
@@ -107,6 +111,14 @@ pub(super) async fn put(
     }
     ended?;
     Ok(log_progress(arriving.offset(), false))
+}
+
+/// Returns the problem for the log of a run that is not stored: it may have been deleted.
+async fn absent(server: &Server, id: Uuid) -> Problem {
+    match server.store.refuse_deleted(id).await {
+        Ok(()) => no_run(&id.to_string()),
+        Err(error) => error.into(),
+    }
 }
 
 /// Returns the SHA-256 of the log that a run's result names; none if the run is not stored.
@@ -298,6 +310,9 @@ const MOST_TEXT: usize = 1 << 20;
 const MOST_READ: u64 = 1 << 30;
 
 /// Read or search lines of the raw log
+///
+/// The log is compared with its hash before, unless this server did so since the stored log last changed. Long lines are
+/// searched to their end; their `text` is cut, and `is_cut` is then true.
 #[utoipa::path(
     get, path = "/runs/{id}/log/lines", tag = "logs", security((), ("token" = ["read"])),
     params(
@@ -333,20 +348,19 @@ fn some_lines(log: impl Read, wanted: &WantedLines) -> io::Result<LogLines> {
     let (mut line, mut read, mut shown_bytes) = (1, 0, 0);
     let mut lines: Vec<LogLine> = Vec::new();
     let mut text = Vec::new();
+    let mut finder = Finder::new(&wanted.text);
     loop {
         text.clear();
         let is_wanted = line >= wanted.from;
-        let length = read_line(&mut reader, &mut text)?;
+        let (length, is_cut) = read_line(&mut reader, &mut text, is_wanted.then_some(&mut finder))?;
         if length == 0 {
             return Ok(LogLines { lines, next: None, total: Some(line - 1) });
         }
         read += length;
-        if is_wanted {
+        if is_wanted && finder.end_line() {
             let shown = String::from_utf8_lossy(text.trim_ascii_end()).into_owned();
-            if wanted.text.is_empty() || shown.to_lowercase().contains(&wanted.text) {
-                shown_bytes += shown.len();
-                lines.push(LogLine { number: line, text: shown });
-            }
+            shown_bytes += shown.len();
+            lines.push(LogLine { number: line, text: shown, is_cut });
         }
         line += 1;
         if lines.len() >= wanted.count || shown_bytes > MOST_TEXT || (is_wanted && read > MOST_READ) {
@@ -355,20 +369,89 @@ fn some_lines(log: impl Read, wanted: &WantedLines) -> io::Result<LogLines> {
     }
 }
 
-/// Reads a line, and cuts it if it is long; returns the number of its bytes.
-fn read_line(reader: &mut impl BufRead, text: &mut Vec<u8>) -> io::Result<u64> {
-    let mut length = 0;
+/// Reads a line. Keeps its beginning as text, and shows all of it to a finder. Returns the number of its bytes, and whether the
+/// text was cut.
+fn read_line(
+    reader: &mut impl BufRead,
+    text: &mut Vec<u8>,
+    mut finder: Option<&mut Finder<'_>>,
+) -> io::Result<(u64, bool)> {
+    let (mut length, mut is_cut) = (0, false);
     loop {
         let bytes = reader.fill_buf()?;
-        let end = memchr::memchr(b'\n', bytes).map_or(bytes.len(), |end| end + 1);
-        let kept = end.min(LONGEST.saturating_sub(text.len()));
-        text.extend_from_slice(&bytes[..kept]);
-        let is_whole = end == 0 || bytes[end - 1] == b'\n';
+        let newline = memchr::memchr(b'\n', bytes);
+        let (end, is_whole) = match newline {
+            Some(end) => (end + 1, true),
+            None => (bytes.len(), bytes.is_empty()),
+        };
+        let content = &bytes[..newline.unwrap_or(end)];
+        let kept = content.len().min(LONGEST.saturating_sub(text.len()));
+        text.extend_from_slice(&content[..kept]);
+        is_cut |= kept < content.len();
+        if let Some(finder) = &mut finder {
+            finder.feed(content);
+        }
         reader.consume(end);
         length += end as u64;
         if is_whole {
-            return Ok(length);
+            return Ok((length, is_cut));
         }
+    }
+}
+
+/// The bytes of a line that are searched at once. They are more than those that are searched again ([`Finder::kept`]).
+const SEARCHED: usize = 64 << 10;
+
+/// Finds a text in lines of any length, in upper or lower case.
+struct Finder<'a> {
+    /// The text, in lower case.
+    wanted: &'a str,
+    /// The bytes of the line that were not searched yet, after those that may begin the text.
+    window: Vec<u8>,
+    is_found: bool,
+}
+
+impl<'a> Finder<'a> {
+    fn new(wanted: &'a str) -> Finder<'a> {
+        Finder { wanted, window: Vec::new(), is_found: false }
+    }
+
+    /// Takes the next bytes of a line.
+    fn feed(&mut self, mut bytes: &[u8]) {
+        while !bytes.is_empty() && !self.is_found && !self.wanted.is_empty() {
+            let (next, rest) = bytes.split_at(bytes.len().min(SEARCHED));
+            self.window.extend_from_slice(next);
+            bytes = rest;
+            if self.window.len() >= SEARCHED {
+                self.look();
+                let kept = self.kept();
+                self.window.drain(..kept);
+            }
+        }
+    }
+
+    /// Ends a line; returns whether it contains the text.
+    fn end_line(&mut self) -> bool {
+        self.window.truncate(self.window.trim_ascii_end().len());
+        if !self.is_found {
+            self.look();
+        }
+        self.window.clear();
+        std::mem::take(&mut self.is_found)
+    }
+
+    fn look(&mut self) {
+        let text = String::from_utf8_lossy(&self.window);
+        self.is_found = text.to_lowercase().contains(self.wanted);
+    }
+
+    /// Returns where the bytes begin that are searched again with the next ones. A character has up to three times the
+    /// bytes that it has in lower case.
+    fn kept(&self) -> usize {
+        let start = self.window.len().saturating_sub(4 * self.wanted.len() + 8);
+        let is_start = |byte: &u8| byte & 0b1100_0000 != 0b1000_0000;
+        // Not within a character.
+        start + self.window[start..].iter().take(3).position(is_start).unwrap_or(0)
     }
 }
 

@@ -23,7 +23,7 @@ use axum::{Json, Router};
 use query::QueryProblem;
 use serde::de::DeserializeOwned;
 use trainplan_shared::api::{ProblemDetails, ServerLimits};
-use trainplan_shared::result::MAXIMA;
+use trainplan_shared::result::{DEEPEST, LONGEST_TEXT, MAXIMA, UNKNOWN_BYTES};
 use utoipa::OpenApi;
 use utoipa::openapi::path::{Operation, ParameterIn};
 use utoipa::openapi::schema::{Schema, SchemaType, Type};
@@ -128,6 +128,11 @@ fn document_maxima(operation: &mut Operation) {
         let text = body.description.get_or_insert_default();
         text.push_str(". Its texts and lists have maxima; others are refused with 422:\n\n");
         text.extend(fields);
+        text.push_str(&format!(
+            "\nOther fields are stored too. In the whole file, arrays and objects are nested at most {DEEPEST} deep, and a text \
+            or number has at most {LONGEST_TEXT} bytes. All unknown fields together have at most {UNKNOWN_BYTES} bytes, or as \
+            many as the known ones."
+        ));
     }
 }
 

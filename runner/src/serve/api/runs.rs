@@ -32,7 +32,9 @@ pub(super) const STREAMED: usize = 3 << 20;
 /// Upload a result
 ///
 /// Stored results never change. Uploading the same result again has no effect; another result under the same
-/// id is refused with 409, and a run that was deleted with 410.
+/// id is refused with 409, and a run that was deleted with 410. A result is the same if it has the same log, the same parsed
+/// content and campaign, and the same recipe and comparability, or a less certain recipe: its path, its time and the files
+/// beside its log may differ. A stored result that is missing or damaged is replaced by any result with its id.
 #[utoipa::path(
     put, path = "/runs/{id}", tag = "runs", security(("token" = ["upload"])),
     params(
@@ -43,7 +45,7 @@ pub(super) const STREAMED: usize = 3 << 20;
     request_body(content = Object, description = "A result file, from `trainplan parse --save`"),
     responses(
         (status = 201, description = "The result was stored", body = UploadedRun),
-        (status = 200, description = "The same result was stored before", body = UploadedRun),
+        (status = 200, description = "The same result was stored before, or a damaged one was replaced", body = UploadedRun),
     )
 )]
 pub(super) async fn put(
@@ -128,6 +130,9 @@ pub(super) async fn list(
 }
 
 /// Read a result file
+///
+/// The file is compared with its hash first. If it is missing or damaged, the answer is 500, and uploading the result again
+/// replaces it.
 #[utoipa::path(
     get, path = "/runs/{id}", tag = "runs", security((), ("token" = ["read"])),
     params(
@@ -149,13 +154,17 @@ pub(super) async fn result(
         form_urlencoded::parse(query.unwrap_or_default().as_bytes()).any(|(name, _)| name == "upload");
     let sizes = server.store.file_sizes(id).await?;
     let size = if as_uploaded { sizes.last() } else { sizes.first() };
-    let size = size.ok_or_else(|| no_run(&path))?;
+    // Reading a file that is not there says why.
+    let size = size.copied().unwrap_or_default();
     let held = server.room.take(size.packed)?;
+    // The file is decompressed to check it.
+    let checking = server.room.take(size.raw.min(STREAMED))?;
     let file = match as_uploaded {
         true => server.store.file(id).await?,
         false => server.store.newest_file(id).await?,
     };
     let file = file.ok_or_else(|| no_run(&path))?;
+    drop(checking);
     let json = [(header::CONTENT_TYPE, "application/json")];
     if accepts(&headers, "zstd") {
         let coding = [(header::CONTENT_ENCODING, "zstd")];

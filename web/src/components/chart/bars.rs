@@ -1,7 +1,7 @@
 //! This file draws horizontal bars, each made of parts.
 
 use super::labels::legend_height;
-use super::{COLOURS, Drawing, axis};
+use super::{COLOURS, Drawing, STACK_COLOURS, axis};
 use crate::message::{Bars, Part};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -53,7 +53,12 @@ fn bars(chart: &BarChart, ink: &str, width: f64) -> (Vec<Value>, Value) {
     let longest_bar = totals.iter().copied().fold(0.0, f64::max);
     // Parts that can't be seen are left out, and the others keep their colours.
     let is_seen = |part: &Part| part.values.iter().any(|value| *value > 0.001 * longest_bar);
-    let parts = || parts.iter().zip(COLOURS).filter(|(part, _)| is_seen(part));
+    // The parts of a stack are others than those of a waterfall, and the page shows both.
+    let colours: &[&str] = match chart.kind {
+        BarKind::Waterfall => &COLOURS,
+        BarKind::Stacked { .. } => &STACK_COLOURS,
+    };
+    let parts = || parts.iter().zip(colours).filter(|(part, _)| is_seen(part));
     let legend = legend_height(parts().map(|(part, _)| &*part.name), of_axes);
     // Plotly cuts a legend that is higher than half of the chart.
     layout["height"] = (28 * labels.len() + 110 + legend).max(2 * legend + 20).into();
@@ -143,6 +148,6 @@ mod tests {
         let data = plot["data"].as_array().expect("traces");
         let texts: Vec<&Value> = data.iter().map(|trace| &trace["text"][0]).collect();
         assert_eq!(texts, [&json!("50.0"), &json!("")]);
-        assert_eq!(data[0]["marker"]["color"], COLOURS[1]);
+        assert_eq!(data[0]["marker"]["color"], STACK_COLOURS[1]);
     }
 }

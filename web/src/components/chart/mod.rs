@@ -145,6 +145,10 @@ pub(crate) fn axis(title: &str) -> Value {
 pub(crate) const COLOURS: [&str; 8] =
     ["#9b7bb8", "#7d8a1f", "#b0607a", "#2e8b7a", "#b58863", "#8c8c8c", "#5a9e3a", "#6b8fb5"];
 
+/// The colours of the parts of stacked bars: none is among [`COLOURS`], and they have the same contrasts.
+const STACK_COLOURS: [&str; 8] =
+    ["#3d92a0", "#a5852a", "#8080c8", "#c0705a", "#b06ab0", "#4f9a66", "#9a8478", "#7a8c8c"];
+
 /// Returns a background for texts in the colour `ink`, such as `rgb(20, 24, 32)`: that of the page's cards.
 pub(crate) fn behind(ink: &str) -> &'static str {
     let red = ink.split(|sign: char| !sign.is_ascii_digit()).find(|digits| !digits.is_empty());
@@ -216,6 +220,7 @@ mod tests {
         for gpu in Catalog::embedded().gpus() {
             assert!(!COLOURS.contains(&GpuMark::of(&gpu.id).colour), "{}", gpu.name);
         }
+        assert!(STACK_COLOURS.iter().all(|colour| !COLOURS.contains(colour)));
     }
 
     #[test]
@@ -229,7 +234,7 @@ mod tests {
             0.2126 * part(1) + 0.7152 * part(3) + 0.0722 * part(5)
         };
         let of_gpus = Catalog::embedded().gpus().iter().map(|gpu| GpuMark::of(&gpu.id).colour);
-        for line in of_gpus.chain(COLOURS) {
+        for line in of_gpus.chain(COLOURS).chain(STACK_COLOURS) {
             for (ink, ground) in [("rgb(21, 24, 29)", "#ffffff"), ("rgb(232, 234, 238)", "#181c22")] {
                 let colour = text_colour(line, ink);
                 let (one, other) = (luminance(&colour), luminance(ground));

@@ -10,7 +10,7 @@ use crate::components::field::{ChoiceField, ProblemText, TextField};
 use crate::components::maths::Maths;
 use crate::message::WholeRun;
 use crate::message::search::Spread;
-use crate::pages::plan::amounts::{cost_texts, count_text, energy_range};
+use crate::pages::plan::amounts::{cost_texts, count_text, energy_range, money};
 use crate::pages::plan::handover::{self, PlanFigures};
 use crate::pages::plan::question::{has_scenario, with_plan};
 use crate::pages::plan::state::MeasuredStep;
@@ -23,10 +23,11 @@ use trainplan_shared::flops::ModelFlops;
 use trainplan_shared::link;
 use trainplan_shared::message::Front;
 use trainplan_shared::metrics::Metrics;
+use trainplan_shared::question::Chance;
 use trainplan_shared::scenario::Scenario;
 use trainplan_shared::units::{
-    days, format_count, group_digits, group_three_digits, parse_count, parse_days, percent, readable,
-    readable_days, readable_range, seconds, significant,
+    days, format_count, group_digits, group_three_digits, parse_days, percent, readable, readable_days,
+    readable_range, seconds, significant,
 };
 
 /// The headline, the figures and their derivation.
@@ -102,7 +103,6 @@ pub(super) fn TimeFields() -> impl IntoView {
     let steps = Signal::derive(move || plan.step.with(|step| step.as_ref().map_or(Vec::new(), derivation)));
     view! {
         <div class="controls">
-            <TokensField />
             <TextField
                 field=Field::StepTime
                 default=step_time_default(plan)
@@ -189,6 +189,8 @@ fn basis(plan: Plan) -> (&'static str, String) {
 fn step_basis(scenario: &Scenario, step: &PlannedStep, evidence: &str) -> (&'static str, String) {
     let metrics = &step.metrics;
     let mfu = || percent(metrics.mfu.unwrap_or(0.0)).replace(' ', "\u{a0}");
+    let is_own_gpu = scenario.gpu.id.contains(':');
+    let evidence = if is_own_gpu { "Nothing was measured on this custom GPU." } else { evidence };
     match step.source {
         _ if step.is_stale => ("Predicting …", String::new()),
         StepTimeSource::Published => {
@@ -242,6 +244,13 @@ fn Figures() -> impl IntoView {
         Memo::new(move |_| plan.question.with(|question| question.get(Field::Deadline).and_then(parse_days)));
     let missed =
         move || deadline.get().filter(|limit| run.get().is_some_and(|run| run.expected_days > *limit));
+    let budget = budget(plan);
+    // The steps are counted otherwise than by the search: a hair more is not a miss.
+    let may_miss = move || {
+        let Some(run) = run.get() else { return false };
+        let is_late = deadline.get().is_some_and(|limit| run.days.1 > limit * HARDLY_MORE);
+        (is_late && is_by_slow_end(plan)) || overspent(plan, &run, budget.get()).is_some()
+    };
     let main_days = move || match run.get() {
         Some(run) => {
             (days(run.expected_days), Some(format!("({})", readable_range(run.days, readable_days))))
@@ -262,45 +271,19 @@ fn Figures() -> impl IntoView {
             None => (step, None),
         };
         let lack = lack(plan);
-        let slowdown =
-            plan.calculator.launch.latest().and_then(|launched| launched.launch.as_ref()?.slowdown);
-        let by_script = days.zip(slowdown).map(|(days, slowdown)| {
-            let by_script = days.times(slowdown);
-            let consequence = match deadline.get() {
-                Some(limit) if days.mid <= limit && by_script.mid > limit => {
-                    ", which misses the deadline."
-                }
-                Some(limit) if days.high <= limit && by_script.high > limit => {
-                    ", and may miss the deadline."
-                }
-                _ => ".",
-            };
-            let (gpus, gpu) = plan.scenario.with(|scenario| {
-                scenario.as_ref().map_or(Default::default(), |scenario| {
-                    (group_digits(scenario.layout.gpus().into()), scenario.gpu.name.clone())
-                })
-            });
-            format!(
-                "The launch script for {gpus} × {gpu} runs other software than planned: it takes about {} days \
-                 ({}){consequence}",
-                readable_days(by_script.mid),
-                readable_range((by_script.low, by_script.high), readable_days)
-            )
-        });
-        handover::name_figures(PlanFigures {
-            plan: plan.spec.with(link::write),
-            days,
-            cost,
-            lack,
-            by_script,
-        });
+        handover::name_figures(PlanFigures { plan: plan.spec.with(link::write), days, cost, lack });
     });
     let is_stale = move || plan.step.with(|step| step.as_ref().is_some_and(|step| step.is_stale));
     view! {
         <dl class="figures" class:stale=is_stale aria-busy=move || is_stale().to_string() aria-live="polite">
             <div class="figure main">
-                <dt>{days_label}</dt>
-                <dd data-figure="days" class:late=move || missed().is_some() || lack(plan).is_some()>
+                <dt title=days_label>{days_label}</dt>
+                // Green only if the plan holds every limit.
+                <dd
+                    data-figure="days"
+                    class:late=move || missed().is_some() || lack(plan).is_some()
+                    class:doubtful=may_miss
+                >
                     {move || main_days().0} " " <small>{move || main_days().1}</small>
                     {move || missed().map(|limit| view! {
                         <span class="late">{format!("Misses the deadline of {}.", days(limit))}</span>
@@ -323,40 +306,51 @@ fn Figures() -> impl IntoView {
                 </dd>
             </div>
             <div class="figure">
-                <dt>{move || plan.mfu_label()}</dt>
+                <dt title=move || plan.mfu_label()>"MFU"</dt>
                 <dd data-figure="mfu">
-                    {figure(|step| percent(step.metrics.mfu.unwrap_or(0.0)))}
+                    {figure(|step| percent(step.metrics.mfu.unwrap_or(0.0)).replace(' ', "\u{a0}"))}
                     {interval(|metrics, factor| metrics.mfu.unwrap_or(0.0) * 100.0 / factor, readable)}
                 </dd>
             </div>
         </dl>
         {move || run.get().map(|run| {
             let without_failures = plan.step.with(|step| step.as_ref().map(days_without_failures));
-            view! { <RunFigures run without_failures=without_failures.unwrap_or_default() /> }
+            let without_failures = without_failures.unwrap_or_default();
+            view! { <RunFigures run without_failures budget=budget.get() /> }
         })}
     }
 }
 
 /// What the whole run takes, beside its days.
 #[component]
-fn RunFigures(run: WholeRun, without_failures: String) -> impl IntoView {
+fn RunFigures(
+    run: WholeRun,
+    without_failures: String,
+    /// The budget of the question.
+    budget: Option<f64>,
+) -> impl IntoView {
+    let plan = Plan::of_page();
+    let overspent = overspent(plan, &run, budget);
+    let is_over = overspent.is_some();
     let cost = whole_cost(&run).map(|cost| cost_texts(cost, &run.currency));
     let (low, high) = run.mwh;
     let (energy, energy_range) = energy_range(Spread { low, mid: (low + high) / 2.0, high });
     let failures = readable_range(run.failures, |count| group_digits(count.round()));
     let goodput = format!("goodput {}–{}", significant(run.goodput.0 * 100.0, 3), percent(run.goodput.1));
-    let form = run.purchase.clone().map_or(String::new(), |form| format!(", {form}"));
+    let form = run.purchase.clone().map_or(String::new(), |form| format!("GPUs {form}"));
     view! {
         <dl class="figures">
             {cost.map(|(cost, range)| view! {
                 <div class="figure">
-                    <dt>"Cost" {form}</dt>
-                    <dd data-figure="cost">{cost} " " <small>"(" {range} ")"</small></dd>
+                    <dt title=form>"Cost"</dt>
+                    <dd data-figure="cost" class:late=is_over>
+                        {cost} " " <small>"(" {range} ")"</small> {overspent.map(|text| view! { <span class="late">{text}</span> })}
+                    </dd>
                 </div>
             })}
             <div class="figure">
                 <dt>"Energy"</dt>
-                <dd data-figure="energy">{energy} " " <small>"(" {energy_range} ")"</small></dd>
+                <dd data-figure="energy">{energy.replace(' ', "\u{a0}")} " " <small>"(" {energy_range} ")"</small></dd>
             </div>
             <div class="figure">
                 <dt>"Failures to expect"</dt>
@@ -379,6 +373,30 @@ fn whole_days(run: &WholeRun) -> Spread {
 fn whole_cost(run: &WholeRun) -> Option<Spread> {
     // The geometric mean is the middle of a range that spans a factor, as in the search.
     run.cost.map(|(low, high)| Spread { low, mid: (low * high).sqrt(), high })
+}
+
+/// How many times a limit a figure may be without a warning: the steps are counted otherwise than by the search.
+const HARDLY_MORE: f64 = 1.005;
+
+/// Returns the budget of the question; none without one.
+fn budget(plan: Plan) -> Memo<Option<f64>> {
+    Memo::new(move |_| plan.question.with(|question| question.amount(Field::Budget).ok().flatten()))
+}
+
+/// Whether the question asks for plans that hold its limits at the slow and expensive ends of their ranges.
+fn is_by_slow_end(plan: Plan) -> bool {
+    plan.question.with(|question| question.raw(Field::Chance) != Chance::Even.id())
+}
+
+/// Returns by how much a run exceeds the budget, as a sentence; none if it doesn't.
+fn overspent(plan: Plan, run: &WholeRun, budget: Option<f64>) -> Option<String> {
+    let (cost, budget) = whole_cost(run).zip(budget)?;
+    let over = money(budget, &run.currency);
+    match (cost.mid > budget, cost.high > budget * HARDLY_MORE && is_by_slow_end(plan)) {
+        (true, _) => Some(format!("Exceeds the budget of {over}.")),
+        (false, true) => Some(format!("May exceed the budget of {over}.")),
+        (false, false) => None,
+    }
 }
 
 /// Returns the days of the steps alone, without failures and restarts; none for a proxy.
@@ -415,30 +433,6 @@ fn step_time(step: &PlannedStep) -> String {
     match step.source {
         StepTimeSource::Published | StepTimeSource::Typed => format!("{given}\u{a0}s"),
         _ => seconds(given),
-    }
-}
-
-/// The field for the tokens to train, with buttons for common counts.
-#[component]
-fn TokensField() -> impl IntoView {
-    let plan = Plan::of_page();
-    let assumed =
-        Signal::derive(move || plan.question.with(|question| question.raw(Field::Tokens).to_string()));
-    let chip = move |text: &'static str| {
-        let pressed = move || {
-            let tokens = plan.spec.with(|spec| spec.tokens().ok());
-            (tokens == parse_count(text)).to_string()
-        };
-        let set = move |_| plan.address.set(Field::Tokens, text);
-        view! {
-            <button type="button" class="chip" aria-pressed=pressed on:click=set>{text}</button>
-        }
-    };
-    view! {
-        <div class="tokens">
-            <TextField field=Field::Tokens default=assumed help="For example 15T or 1.5e12." />
-            <div class="chips" role="group" aria-label="Common token counts">{chip("1T")}{chip("15T")}</div>
-        </div>
     }
 }
 

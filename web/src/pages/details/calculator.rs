@@ -2,7 +2,7 @@
 //! larger than the rest of the page, so it is loaded after it.
 
 use super::step_time::PredictionState;
-use crate::message::plan::{CalculatorReply, CalculatorRequest};
+use crate::message::plan::{CalculatorReply, CalculatorRequest, ScriptEffect};
 use crate::message::{Imported, Launched, Prediction};
 use crate::reader::{PageWorker, WORKER};
 use leptos::prelude::*;
@@ -19,6 +19,8 @@ pub(super) struct Calculator {
     state: RwSignal<CalculatorState>,
     pub(super) prediction: LatestAnswer<Prediction>,
     pub(super) launch: LatestAnswer<Launched>,
+    /// What the launch scripts of the plans on the page do, each with the query of the plan.
+    pub(super) scripts: RwSignal<Vec<(String, ScriptEffect)>>,
     /// The model of the last `config.json`, or the error in the file.
     pub(super) imported: RwSignal<Option<Result<Imported, String>>>,
 }
@@ -31,14 +33,19 @@ enum CalculatorState {
 }
 
 impl Calculator {
-    /// Starts a worker that predicts the scenario of one query and launches that of the other whenever they
-    /// change.
-    pub(super) fn start(predict: Memo<Option<String>>, launch: Memo<Option<String>>) -> Calculator {
+    /// Starts a worker that predicts the scenario of one query, launches that of the other and compares the scripts of `plans`
+    /// whenever they change. Each of these is the query of a plan, and that of its scenario with the options of the launch.
+    pub(super) fn start(
+        predict: Memo<Option<String>>,
+        launch: Memo<Option<String>>,
+        plans: Memo<Vec<(String, String)>>,
+    ) -> Calculator {
         let calculator = Calculator {
             worker: StoredValue::new_local(None),
             state: RwSignal::new(CalculatorState::Starting),
             prediction: LatestAnswer::new(predict),
             launch: LatestAnswer::new(launch),
+            scripts: RwSignal::new(Vec::new()),
             imported: RwSignal::new(None),
         };
         // An effect runs after the page is drawn.
@@ -48,6 +55,12 @@ impl Calculator {
         });
         calculator.ask_whenever(predict, |query| CalculatorRequest::Predict { query });
         calculator.ask_whenever(launch, |query| CalculatorRequest::Launch { query });
+        Effect::new(move |_| {
+            let plans = plans.get();
+            if calculator.state.get() == CalculatorState::Ready && !plans.is_empty() {
+                calculator.send(&CalculatorRequest::Scripts { plans });
+            }
+        });
         calculator
     }
 
@@ -115,6 +128,7 @@ impl Calculator {
                 self.prediction.receive(query, prediction);
             }
             Some(CalculatorReply::Launched { query, launched }) => self.launch.receive(query, launched),
+            Some(CalculatorReply::Scripts(scripts)) => self.scripts.set(scripts),
             Some(CalculatorReply::Imported(imported)) => self.imported.set(Some(imported)),
         }
     }

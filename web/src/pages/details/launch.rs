@@ -128,8 +128,8 @@ fn ids<T: AsRef<str>>(ids: &[T]) -> Vec<(String, String)> {
 /// Returns the grey text of an empty field, and the note below it.
 fn default_and_help(field: Field) -> (&'static str, &'static str) {
     match field {
-        Field::Account => ("from $SBATCH_ACCOUNT", ""),
-        Field::Partition => ("from $SBATCH_PARTITION", ""),
+        Field::Account => ("$SBATCH_ACCOUNT", ""),
+        Field::Partition => ("$SBATCH_PARTITION", ""),
         Field::Gres => ("none", "For example gpu:8, if the cluster needs it."),
         Field::InstallPath => {
             ("from the environment", "STAGE_PATH or LLMB_INSTALL, or the Megatron-LM checkout.")

@@ -24,7 +24,7 @@ use crate::components::field::Problems;
 use crate::components::theme::Theme;
 use crate::pages::plan::handover;
 use crate::pages::plan::question;
-use crate::pages::plan::state::{MEASURED_KEY, MeasuredStep, PlanState, nearest_recipe};
+use crate::pages::plan::state::{MEASURED_KEY, MeasuredStep, PlanState, SETTINGS_ID, nearest_recipe};
 use calculator::Calculator;
 use leptos::html::Details;
 use leptos::prelude::*;
@@ -117,7 +117,9 @@ impl Plan {
         let calculator = Calculator::start(
             Memo::new(move |_| is_valid().then(predicted)),
             Memo::new(move |_| is_valid().then(|| spec.with(link::write))),
+            plans_to_launch(address),
         );
+        Effect::new(move |_| calculator.scripts.with(|scripts| handover::name_scripts(scripts)));
         let step = Memo::new(move |before: Option<&Option<PlannedStep>>| {
             let state = calculator.prediction_state();
             let before = before.cloned().flatten();
@@ -181,6 +183,23 @@ impl Plan {
     }
 }
 
+/// Returns the query of each plan that the first program names, with that of its scenario and the options of the launch.
+fn plans_to_launch(address: Address) -> Memo<Vec<(String, String)>> {
+    let named = handover::named_plans();
+    Memo::new(move |_| {
+        let named = named.get().unwrap_or_default();
+        address.with_spec(|typed| {
+            let is_option = |field: Field| matches!(field.group(), FieldGroup::Cluster | FieldGroup::Job);
+            let launched = |query: &str| {
+                let options = typed.iter().filter(|(field, _)| is_option(*field));
+                let spec = options.fold(link::read(query).spec, |spec, (field, text)| spec.with(field, text));
+                (query.to_string(), link::write(&spec))
+            };
+            named.split_whitespace().map(launched).collect()
+        })
+    })
+}
+
 /// Returns the fields that describe the scenario and the whole run, without those of its launch and of the page.
 fn predicted_fields(spec: &Spec) -> Spec {
     let is_of_run = |field: Field| field.group() == FieldGroup::Goal && field != Field::StepTime;
@@ -241,11 +260,15 @@ pub(crate) fn PlanDetails() -> impl IntoView {
     Theme::follow();
     let plan = Plan::provide();
     follow_bar(plan.question);
-    // An address with changes of its own opens them.
-    let opened = plan.address.with_spec_untracked(|spec| {
+    /// The width from which on the settings lie over the plan, in CSS pixels, as in plan.css.
+    const WIDE: f64 = 1440.0;
+    let width = window().inner_width().ok().and_then(|width| width.as_f64()).unwrap_or_default();
+    // An address with changes of its own opens them, unless they would cover the plan.
+    let describes_plan = plan.address.with_spec_untracked(|spec| {
         spec.iter().any(|(field, _)| field.is_of_scenario() && field != Field::Recipe)
             && spec.get(Field::GpuTypes).is_none()
     });
+    let opened = width < WIDE && describes_plan;
     let has_problem = Memo::new(move |_| {
         let is_inside = |problem: &Problem| {
             matches!(problem.field.group(), FieldGroup::Search | FieldGroup::Goal)
@@ -267,7 +290,7 @@ pub(crate) fn PlanDetails() -> impl IntoView {
             <tabs::Tabs />
         </div>
         <details class="drawer" open=opened node_ref=drawer>
-            <summary>"All settings"</summary>
+            <summary id=SETTINGS_ID>"All settings"</summary>
             <div class="inputs">
                 <recipe::RecipePicker />
                 <changes::Changes />

@@ -290,7 +290,7 @@ fn ImportNotes(imported: Imported) -> impl IntoView {
 type GpuProperty = (&'static str, &'static str, fn(&Gpu) -> Option<f64>);
 
 const GPU_PROPERTIES: [GpuProperty; 7] = [
-    ("hbm_gb", "Memory, GB", |gpu| Some(gpu.hbm_gb)),
+    ("hbm_gb", "Memory, GiB", |gpu| Some(gpu.hbm_gb)),
     ("hbm_tbps", "Memory, TB/s", |gpu| Some(gpu.hbm_tbps)),
     ("bf16_tflops", "BF16, TFLOPS", |gpu| Some(gpu.bf16_tflops)),
     ("fp8_tflops", "FP8, TFLOPS", |gpu| gpu.fp8_tflops),
@@ -304,9 +304,14 @@ const GPU_PROPERTIES: [GpuProperty; 7] = [
 pub(super) fn CustomGpu() -> impl IntoView {
     let plan = Plan::of_page();
     let is_used = untrack(|| gpu_text(plan).contains(':'));
+    let title = move || {
+        let text = gpu_text(plan);
+        let base = Catalog::embedded().gpu(text.split(':').next().unwrap_or_default());
+        base.map_or("Custom GPU".to_string(), |base| format!("Custom GPU, based on {}", base.name))
+    };
     view! {
         <details open=is_used>
-            <summary>"Custom GPU"</summary>
+            <summary>{title}</summary>
             <div class="grid small">
                 {GPU_PROPERTIES.map(|(column, label, value)| view! {
                     <GpuPropertyField column label value />

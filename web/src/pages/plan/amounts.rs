@@ -61,6 +61,12 @@ pub(super) fn price_text(gpu: &AskedGpu, currency: &str) -> Option<String> {
     Some(format!("{}{range} per GPU-hour{purchase}{from}", currency_sign(currency)))
 }
 
+/// Returns a line of values that breaks only between them.
+pub(super) fn unbroken(line: &str) -> String {
+    let values = line.split(" · ").map(|value| value.replace(' ', "\u{a0}"));
+    values.collect::<Vec<_>>().join("\u{a0}· ")
+}
+
 fn currency_sign(currency: &str) -> String {
     match currency {
         "" | "USD" => "$".to_string(),

@@ -2,18 +2,23 @@
 
 use super::Planner;
 use super::amounts::{count_text, limit_text};
-use super::bar::Samples;
+use super::bar::{BarProblems, PROBLEMS_ID, Samples};
 use super::cards::Card;
 use super::headline::headline;
 use super::locks::{self, LockChips};
 use super::question::has_scenario;
 use super::report::PrintButton;
+use super::state::SETTINGS_ID;
 use crate::address::{can_undo, undo};
+use crate::components::focus::focus;
 use leptos::prelude::*;
 use trainplan_shared::field::Field;
 use trainplan_shared::link;
 use trainplan_shared::search::{CHOSEN_FIELDS, Lock, Locks};
 use trainplan_shared::units::group_digits;
+
+/// The bytes of an explanation from which on a phone shows only its beginning.
+const LONG_REST: usize = 280;
 
 /// The verdict and the cards.
 #[component]
@@ -21,7 +26,7 @@ pub(super) fn Answer() -> impl IntoView {
     let plan = Planner::of_page();
     let findings = plan.search.findings;
     let has_problems =
-        move || plan.lacks_gpu.get() || findings.with(|findings| !findings.problems.is_empty());
+        Memo::new(move |_| plan.lacks_gpu.get() || findings.with(|findings| !findings.problems.is_empty()));
     let is_busy = move || findings.with(|findings| findings.is_searching() || findings.is_behind);
     let shown = headline(plan);
     let has_changed = move || {
@@ -32,12 +37,34 @@ pub(super) fn Answer() -> impl IntoView {
     // A headline that nothing depends on keeps no room for more.
     let is_brief = move || {
         let has_rest = shown.with(|headline| headline.lead.is_empty() || !headline.rest.is_empty());
-        !has_rest && !is_busy() && !has_problems()
+        !has_rest && !is_busy() && !has_problems.get()
+    };
+    let is_long = move || shown.with(|headline| headline.rest.len() > LONG_REST);
+    let is_whole = RwSignal::new(false);
+    // The last answer stays; what it is not is said only once.
+    let outdated = move || match (is_empty(), plan.bar_problems().is_empty() && !plan.lacks_gpu.get()) {
+        (true, _) => "",
+        (false, true) => "Correct the marked field. Until then, this answers the last valid question.",
+        (false, false) => "Until then, this answers the last valid question.",
     };
     let is_other = Memo::new(move |_| shown.with(|headline| headline.is_other));
     let more = Memo::new(move |_| shown.with(|headline| headline.more.clone()));
     let names = Memo::new(move |_| findings.with(|findings| findings.offers.len()));
-    let skeletons = move || if names.get() == 0 && !has_problems() { 2 } else { 0 };
+    let skeletons = move || if names.get() == 0 && !has_problems.get() { 2 } else { 0 };
+    // Two cards keep their places. Of several, the best come first, once they are known.
+    let order = Memo::new(move |_| {
+        findings.with(|findings| {
+            let all = 0..findings.offers.len();
+            let best = match all.len() > 2 && findings.is_answered() {
+                true => findings.reaching(),
+                false => Vec::new(),
+            };
+            let others = all.filter(|index| !best.contains(index));
+            best.iter().copied().chain(others).collect::<Vec<usize>>()
+        })
+    });
+    // Otherwise rows have cards of different widths, and the wide ones would have another layout.
+    let is_roomy = move || matches!(names.get(), 0 | 1 | 2 | 4);
     let assumptions = move || {
         findings.with(|findings| {
             let asked = findings.asked.as_ref()?;
@@ -96,6 +123,12 @@ pub(super) fn Answer() -> impl IntoView {
                     })}
                     <button
                         type="button"
+                        class="action"
+                        title="All settings of the search, the run and the plan"
+                        on:click=move |_| focus(SETTINGS_ID)
+                    >"Settings"</button>
+                    <button
+                        type="button"
                         class="action commands"
                         title="Commands: ? or Ctrl K"
                         aria-haspopup="dialog"
@@ -106,21 +139,32 @@ pub(super) fn Answer() -> impl IntoView {
                 <h1 id="verdict" aria-live="polite">
                     {move || match (plan.search.is_broken(), is_empty()) {
                         (true, _) => "The search failed to start. Reload the page.".to_string(),
-                        (false, true) if has_problems() => "Correct what is marked to see plans.".to_string(),
+                        (false, true) if has_problems.get() => "Correct what is marked to see plans.".to_string(),
                         (false, true) => "Searching layouts …".to_string(),
                         (false, false) => shown.get().lead,
                     }}
                 </h1>
-                <p>
-                    {move || match has_problems() && !is_empty() {
-                        true => view! { <strong class="outdated">"Correct the marked field. Until then, this answers the last valid question."</strong> }.into_any(),
-                        false => view! { {shown.get().rest} " " {search_own} {back} }.into_any(),
-                    }}
+                // Below the problems it keeps its place, so that these move nothing.
+                <p class:unseen=move || has_problems.get() class:clamped=move || is_long() && !is_whole.get()>
+                    {move || shown.get().rest} " " {search_own} {back}
                 </p>
+                {move || has_problems.get().then(|| view! {
+                    <p class="problems" id=PROBLEMS_ID>
+                        <BarProblems /> " " <strong class="outdated">{outdated}</strong>
+                    </p>
+                })}
+                {move || is_long().then(|| view! {
+                    <button
+                        type="button"
+                        class="link whole"
+                        aria-expanded=move || is_whole.get().to_string()
+                        on:click=move |_| is_whole.update(|is_whole| *is_whole = !*is_whole)
+                    >{move || if is_whole.get() { "Less" } else { "More" }}</button>
+                })}
                 <LockChips />
             </div>
-            <div class="cards-row">
-                {move || (0..names.get()).map(|index| view! { <Card index /> }).collect_view()}
+            <div class="cards-row" class:roomy=is_roomy>
+                {move || order.get().into_iter().enumerate().map(|(place, index)| view! { <Card index place /> }).collect_view()}
                 {move || (0..skeletons()).map(|_| view! {
                     <div class="gpu-card" aria-hidden="true" data-spans="6 6 6"><div class="card-body">
                         <span class="bone"></span><span class="bone hero"></span>

@@ -94,11 +94,11 @@ pub(super) fn summary(question: &Spec) -> String {
     let goal = match kind {
         GoalKind::Deadline => format!("by {}{often}", days_text(days)),
         GoalKind::Gpus => format!("on {gpus} GPUs"),
-        GoalKind::Budget => format!("for ${budget}"),
+        GoalKind::Budget => format!("for ${budget}{often}"),
         GoalKind::GpusByDeadline => format!("on {gpus} GPUs, by {}{often}", days_text(days)),
-        GoalKind::DeadlineAndBudget => format!("by {}{often}, for ${budget}", days_text(days)),
-        GoalKind::GpusForBudget => format!("on {gpus} GPUs, for ${budget}"),
-        GoalKind::All => format!("on {gpus} GPUs, by {}{often}, for ${budget}", days_text(days)),
+        GoalKind::DeadlineAndBudget => format!("by {}, for ${budget}{often}", days_text(days)),
+        GoalKind::GpusForBudget => format!("on {gpus} GPUs, for ${budget}{often}"),
+        GoalKind::All => format!("on {gpus} GPUs, by {}, for ${budget}{often}", days_text(days)),
     };
     format!("{model} · {} · {} · {goal}", question.raw(Field::Tokens), types.join(", "))
 }
@@ -163,7 +163,6 @@ fn ModelBox() -> impl IntoView {
         <Combobox id="ask-model" label="Model" title choices=Signal::stored(choices) choose last is_wrong=Signal::derive(move || plan.problem(Field::Model).is_some()) />
         <ImportInput node=file />
         {move || own_size().map(|size| view! { <small class="model-size">{size}</small> })}
-        <SlotProblem field=Field::Model />
     }
 }
 
@@ -207,7 +206,6 @@ fn PurchaseBox() -> impl IntoView {
                 <option value=each.id() prop:selected=move || form.get() == each>{each.title().to_ascii_lowercase()}</option>
             })}
         </select>
-        <SlotProblem field=Field::Purchase />
     }
 }
 
@@ -242,21 +240,6 @@ fn GpuTypes() -> impl IntoView {
         types.push(gpu);
         set(types);
     });
-    let suggestion = move |id: String| {
-        let title = format!("Add {}", gpu_name(&id));
-        let add = move |_| {
-            add.run(id.clone());
-            focus("ask-gpu");
-        };
-        view! { <button type="button" class="nearest" on:click=add>{title}</button> }
-    };
-    // The removed one first, so that it can be taken back.
-    let suggested = move || {
-        let removed = types.get();
-        let usual = split_gpu_types(USUAL_GPU_TYPES).into_iter().filter(|usual| !removed.contains(usual));
-        let usual: Vec<String> = usual.collect();
-        removed.into_iter().chain(usual)
-    };
     view! {
         <For each=move || shown.get() key=Clone::clone let(id)>
             {
@@ -284,15 +267,49 @@ fn GpuTypes() -> impl IntoView {
             }
         </For>
         <Combobox id="ask-gpu" label="Add a GPU type" title="" choices choose=add placeholder="+ GPU" />
-        <SlotProblem field=Field::GpuTypes />
-        {move || plan.lacks_gpu.get().then(|| view! {
-            <span class="slot-problem" role="alert">
-                <span class="error">"Add a GPU type."</span>
-                {suggested().map(suggestion).collect_view()}
-            </span>
-        })}
     }
 }
+
+/// Says that the last GPU type was removed from the bar, and suggests some.
+#[component]
+fn MissingGpu() -> impl IntoView {
+    let plan = Planner::of_page();
+    let suggestion = move |id: String| {
+        let title = format!("Add {}", gpu_name(&id));
+        let add = move |_| {
+            plan.lacks_gpu.set(false);
+            plan.state.ask(&[(Field::GpuTypes, &id)]);
+            focus("ask-gpu");
+        };
+        view! { <button type="button" class="nearest" on:click=add>{title}</button> }
+    };
+    // The removed one first, so that it can be taken back.
+    let mut types = plan.question.with_untracked(|question| split_gpu_types(question.raw(Field::GpuTypes)));
+    for usual in split_gpu_types(USUAL_GPU_TYPES) {
+        if !types.contains(&usual) {
+            types.push(usual);
+        }
+    }
+    view! {
+        <span class="slot-problem" role="alert">
+            <span class="error">"Add a GPU type."</span>
+            {types.into_iter().map(suggestion).collect_view()}
+        </span>
+    }
+}
+
+/// The problems of the fields of the bar, which the answer shows below its headline: there they move nothing.
+#[component]
+pub(super) fn BarProblems() -> impl IntoView {
+    let plan = Planner::of_page();
+    view! {
+        {move || plan.bar_problems().into_iter().map(|problem| view! { <SlotProblem problem /> }).collect_view()}
+        {move || plan.lacks_gpu.get().then(|| view! { <MissingGpu /> })}
+    }
+}
+
+/// The id of the text with the problems.
+pub(super) const PROBLEMS_ID: &str = "bar-problems";
 
 /// What the run must reach: its kind and its value.
 #[component]
@@ -327,19 +344,29 @@ fn GoalBox() -> impl IntoView {
                 <option value=own.id() prop:selected=move || kind.get() == own>{own.title()}</option>
             })}
         </select>
-        {move || kind.get().fields().iter().map(|field| {
-            let (label, width) = match field {
-                Field::GpuRange => ("Number of GPUs", 7),
-                Field::Budget => ("Budget", 6),
-                _ => ("Deadline", 3),
-            };
-            let chance = (*field == Field::Deadline).then(|| view! { <ChanceBox /> });
-            view! { <Slot field=*field label width asks=true /> {chance} }
-        }).collect_view()}
+        {move || {
+            let fields = kind.get().fields();
+            let is_alone = fields.len() == 1;
+            fields.iter().map(|field| {
+                let (label, width, [before, after]) = match field {
+                    Field::GpuRange => ("Number of GPUs", 7, ["on", "GPUs"]),
+                    Field::Budget => ("Budget", 6, ["for $", ""]),
+                    _ => ("Deadline", 3, ["within", ""]),
+                };
+                // The choice itself says what a single value is.
+                let word = |word: &'static str| {
+                    (!is_alone && !word.is_empty()).then(|| view! { <span>{word}</span> })
+                };
+                // It is the chance to hold all limits.
+                let is_last_limit = *field != Field::GpuRange && fields.last() == Some(field);
+                let chance = is_last_limit.then(|| view! { <ChanceBox /> });
+                view! { {word(before)} <Slot field=*field label width asks=true /> {word(after)} {chance} }
+            }).collect_view()
+        }}
     }
 }
 
-/// How likely the plan must meet the deadline.
+/// How likely the plan must meet the deadline and the budget.
 #[component]
 fn ChanceBox() -> impl IntoView {
     let plan = Planner::of_page();
@@ -350,16 +377,15 @@ fn ChanceBox() -> impl IntoView {
         plan.state.ask(&[(Field::Chance, text)]);
     };
     view! {
-        <select id="ask-chance" class="goal" aria-label="Chance to be in time" title=Field::Chance.hint() on:change=choose>
+        <select id="ask-chance" class="goal" aria-label="Chance to hold the limits" title=Field::Chance.hint() on:change=choose>
             {Chance::ALL.map(|each| view! {
                 <option value=each.id() prop:selected=move || chance.get() == each>{each.title()}</option>
             })}
         </select>
-        <SlotProblem field=Field::Chance />
     }
 }
 
-/// Returns how likely plans must meet the deadline of a question.
+/// Returns how likely plans must meet the deadline and the budget of a question.
 fn chance_of(question: &Spec) -> Chance {
     question.get(Field::Chance).and_then(|text| text.parse().ok()).unwrap_or(Chance::USUAL)
 }
@@ -370,7 +396,8 @@ fn usual_value(plan: Planner, field: Field) -> String {
     match (field, shown) {
         (Field::GpuRange, shown) => shown.map_or("1024".into(), |shown| shown.gpus.to_string()),
         (Field::Budget, shown) => {
-            let cost = shown.and_then(|shown| shown.cost).map(|cost| cost.mid * 1.1);
+            // Usually a plan must stay within it at the expensive end of its range.
+            let cost = shown.and_then(|shown| shown.cost).map(|cost| cost.high);
             rounded_count(cost.map_or(5e6, |cost| significant_up(cost, 2)))
         }
         (_, Some(shown)) => format!("{}d", significant(shown.days.high.ceil(), 3)),
@@ -378,7 +405,7 @@ fn usual_value(plan: Planner, field: Field) -> String {
     }
 }
 
-/// A field in the sentence, with its problem below it.
+/// A field in the sentence.
 #[component]
 fn Slot(
     field: Field,
@@ -391,7 +418,13 @@ fn Slot(
     asks: bool,
 ) -> impl IntoView {
     let plan = Planner::of_page();
-    let text = move || plan.question.with(|question| question.raw(field).to_string());
+    let text = move || {
+        plan.question.with(|question| match (field, question.raw(field)) {
+            // With separators, as in the answers.
+            (Field::GpuRange, raw) => value_title(field, raw),
+            (_, raw) => raw.to_string(),
+        })
+    };
     let set = move |event| {
         let text = event_target_value(&event);
         match asks {
@@ -399,8 +432,7 @@ fn Slot(
             false => plan.address.commit(field, text),
         }
         // A cleared field has its usual value again.
-        let now = plan.question.with_untracked(|question| question.raw(field).to_string());
-        event_target::<HtmlInputElement>(&event).set_value(&now);
+        event_target::<HtmlInputElement>(&event).set_value(&untrack(text));
     };
     let is_wrong = move || plan.problem(field).is_some();
     view! {
@@ -417,34 +449,29 @@ fn Slot(
             prop:value=text
             on:change=set
             aria-invalid=move || is_wrong().to_string()
+            aria-describedby=move || is_wrong().then_some(PROBLEMS_ID)
         />
-        <SlotProblem field />
     }
 }
 
-/// The problem of a field of the sentence, below the sentence.
+/// The problem of a field of the sentence.
 #[component]
-fn SlotProblem(field: Field) -> impl IntoView {
+fn SlotProblem(problem: Problem) -> impl IntoView {
     let plan = Planner::of_page();
+    let field = problem.field;
+    let usual = usual(&problem).map(|value| {
+        let set = value.to_string();
+        let title = match value {
+            "" => "Clear it".to_string(),
+            value => format!("Use {}", value_title(field, value)),
+        };
+        view! {
+            <button type="button" class="nearest" on:click=move |_| plan.address.commit(field, set.clone())>{title}</button>
+        }
+    });
+    // What is wrong comes first, then what to do.
     view! {
-        {move || plan.problem(field).map(|problem| view! {
-            <span class="slot-problem" role="alert">
-                {
-                    let usual = usual(&problem).map(|value| {
-                        let set = value.to_string();
-                        let title = match value {
-                            "" => "Clear it".to_string(),
-                            value => format!("Use {}", value_title(field, value)),
-                        };
-                        view! {
-                            <button type="button" class="nearest" on:click=move |_| plan.address.commit(field, set.clone())>{title}</button>
-                        }
-                    });
-                    // What is wrong comes first, then what to do.
-                    view! { <ProblemText problem address=plan.address /> {usual} }
-                }
-            </span>
-        })}
+        <span class="slot-problem" role="alert"><ProblemText problem address=plan.address /> {usual}</span>
     }
 }
 

@@ -1,23 +1,31 @@
 //! The card of a GPU type: its best plan.
 
 use super::Planner;
-use super::amounts::{self, cost_text, cost_texts, count_text, energy_range, limit_text, money, price_text};
+use super::amounts::{
+    self, cost_text, cost_texts, count_text, energy_range, limit_text, money, price_text, unbroken,
+};
 use super::findings::{Findings, OfferFindings, is_within};
-use super::layouts::{LAYOUT_TERMS, unbroken};
+use super::layouts::LAYOUT_TERMS;
 use super::locks;
 use super::question::value_title;
 use super::saved::SaveButton;
 use super::trust::{TrustMark, TrustText, trust_text};
+use super::verdict::with_script;
 use crate::components::gpu_mark::{GpuMark, GpuSign};
-use crate::message::search::{AskedGoal, FoundChange, FoundPlan, FoundUnmet, Spread, Trust};
+use crate::message::plan::ScriptEffect;
+use crate::message::search::{AskedGoal, FoundAnswer, FoundChange, FoundPlan, FoundUnmet, Spread, Trust};
 use leptos::prelude::*;
 use trainplan_shared::benchmarks::BestMeasured;
+use trainplan_shared::catalog::Catalog;
 use trainplan_shared::estimate::{Interval, MemoryVerdict};
 use trainplan_shared::field::Field;
+use trainplan_shared::link;
 use trainplan_shared::question::{Chance, chance_text, in_time_of_ten};
+use trainplan_shared::search::Lock;
 use trainplan_shared::units::{
     group_digits, group_three_digits, parse_count, percent, readable_days, readable_range,
 };
+
 /// How many times the tokens are worth a word that the budget is enough for.
 const WORTH_MORE_TOKENS: f64 = 1.1;
 
@@ -29,7 +37,12 @@ const MUCH_FASTER: f64 = 0.8;
 
 /// The card of a GPU type.
 #[component]
-pub(super) fn Card(index: usize) -> impl IntoView {
+pub(super) fn Card(
+    /// The index of the GPU type.
+    index: usize,
+    /// The place among the cards.
+    place: usize,
+) -> impl IntoView {
     let plan = Planner::of_page();
     let findings = plan.search.findings;
     let offer =
@@ -51,7 +64,13 @@ pub(super) fn Card(index: usize) -> impl IntoView {
     });
     let known = Memo::new(move |_| findings.with(CardRows::of));
     let count = Memo::new(move |_| findings.with(|findings| findings.offers.len()));
-    let spans = move || [2, 3, 4].map(|most| card_span(index, count.get(), most).to_string()).join(" ");
+    let spans = move || [2, 3, 4].map(|most| card_span(place, count.get(), most).to_string()).join(" ");
+    let script = Memo::new(move |_| {
+        findings.with(|findings| {
+            let offer = findings.offers.get(index)?;
+            findings.script(offer.answer.as_ref()?.plan.as_ref()?)
+        })
+    });
     let is_best = move || findings.with(|findings| findings.best() == Some(index));
     let is_selected = move || {
         let best = offer.with(|offer| offer.answer.as_ref()?.plan.clone());
@@ -67,7 +86,9 @@ pub(super) fn Card(index: usize) -> impl IntoView {
             aria-label=move || offer.with(|offer| offer.gpu.name.clone())
         >
             <div class="card-body">
-                {move || offer.with(|offer| card(plan, offer, known.get(), (goal.get(), &currency(), longest.get())))}
+                {move || offer.with(|offer| {
+                    card(plan, offer, (known.get(), script.get()), (goal.get(), &currency(), longest.get()))
+                })}
             </div>
         </article>
     }
@@ -105,7 +126,7 @@ fn is_another_than_bf16(offer: &OfferFindings) -> bool {
 fn card(
     plan: Planner,
     offer: &OfferFindings,
-    known: CardRows,
+    (known, script): (CardRows, Option<ScriptEffect>),
     (goal, currency, longest): (AskedGoal, &str, f64),
 ) -> AnyView {
     let (chance, budget) = plan.search.findings.with_untracked(|findings| {
@@ -113,12 +134,14 @@ fn card(
     });
     let (name, mark) = (offer.gpu.name.clone(), GpuMark::of(&offer.gpu.id));
     let price = price_text(&offer.gpu, currency);
-    let head = |trust: Option<Trust>| {
+    // The buttons come before the figures, as the keyboard reaches them.
+    let head = |trust: Option<Trust>, buttons: Option<AnyView>| {
         view! {
             <header>
                 <h2><GpuSign mark />{name.clone()}</h2>
-                <small>{price.clone()}</small>
                 {trust.map(|trust| view! { <TrustMark trust /> })}
+                {buttons}
+                <small>{price.clone()}</small>
             </header>
         }
         .into_any()
@@ -126,31 +149,30 @@ fn card(
     let Some(answer) = &offer.answer else {
         let searched = offer.points.len();
         return view! {
-            {head(None)}
+            {head(None, None)}
             <span class="bone hero"></span><span class="bone"></span><span class="bone wide"></span>
             <small>{(searched > 0).then(|| format!("GPU counts searched: {searched}"))}</small>
         }
         .into_any();
     };
     let Some(found) = &answer.plan else {
-        return view! { {head(None)} <NoLayout discarded=answer.discarded.clone() changes=answer.changes.clone() /> }.into_any();
+        let by_locks =
+            plan.search.findings.with_untracked(|findings| obstacle(findings, offer, &answer.changes));
+        return view! {
+            {head(None, None)}
+            <NoLayout by_locks discarded=answer.discarded.clone() changes=answer.changes.clone() />
+        }
+        .into_any();
     };
-    let missed = answer.unmet.as_ref().map(|unmet| match (unmet, goal) {
-        (FoundUnmet::TooSlow(_), AskedGoal::Deadline(days)) => {
-            let verb = if found.days.mid <= days { "May miss" } else { "Misses" };
-            format!("{verb} the deadline of {}. This is its best plan.", limit_text(days))
-        }
-        (FoundUnmet::TooExpensive { tokens, .. }, _) => {
-            format!("Exceeds the budget, which is enough for {} tokens.", count_text(*tokens))
-        }
-        _ => "No price is known. Enter one per GPU-hour.".to_string(),
-    });
+    let missed = plan.search.findings.with_untracked(|findings| missed(findings, answer, found, currency));
     let other = answer.with_other_chance.clone().filter(|other| other.gpus != found.gpus);
     let other = other.zip(chance).map(|(other, chance)| {
         let cost = other.cost.map_or(String::new(), |cost| format!(", for {}", cost_texts(cost, currency).0));
         let days = readable_days(other.days.mid);
         let over = if is_within(&other, budget) { "" } else { ", over the budget" };
-        let says = format!(" are in time {}: {days} days{cost}{over}", chance.other().title());
+        let reach =
+            if matches!(goal, AskedGoal::Budget(_)) { "stay within the budget" } else { "are in time" };
+        let says = format!(" {reach} {}: {days} days{cost}{over}", chance.other().title());
         view! { <p class="other-chance">{count_button(plan, &other)} {says}</p> }
     });
     let take = {
@@ -164,9 +186,8 @@ fn card(
         .with_untracked(|findings| (findings.best_as_measured_days(offer), findings.best_measured(offer)));
     let measured = known.measured.then(|| fastest_measured(measured, offer, found));
     let faster = (answer.unmet.is_none()).then(|| faster_for_little(offer, found, budget)).flatten();
-    let more_tokens = plan.search.findings.with_untracked(|findings| more_tokens(findings, found, currency));
-    let more_tokens =
-        more_tokens.filter(|_| answer.unmet.is_none()).map(|text| view! { <p class="faster">{text}</p> });
+    let more_tokens = plan.search.findings.with_untracked(|findings| more_tokens(findings, answer, currency));
+    let more_tokens = more_tokens.map(|text| view! { <p class="faster">{text}</p> });
     // It may be the one that is named anyway.
     let faster = faster
         .filter(|faster| answer.with_other_chance.as_ref().is_none_or(|other| other.gpus != faster.gpus));
@@ -203,14 +224,10 @@ fn card(
     let whole_term =
         whole_term.map_or("–".to_string(), |term| amounts::cost_range(term, found.paid_gpus, currency));
     // What the run's share of a reservation doesn't say.
-    let in_all = known.whole_term.then(|| {
-        let rest = match (&offer.gpu.purchase, amounts::outlasts(&offer.gpu, found.days.mid)) {
-            (Some(purchase), true) => {
-                format!("GPUs are {purchase}: you pay {whole_term} in all, unless you use the rest. ")
-            }
-            _ => String::new(),
-        };
-        view! { <p><small>{format!("{rest}On demand: {on_demand}")}</small></p> }
+    let purchase = offer.gpu.purchase.as_ref().filter(|_| amounts::outlasts(&offer.gpu, found.days.mid));
+    let in_all = purchase.map(|purchase| {
+        let text = format!("GPUs are {purchase}: you pay {whole_term} in all, unless you use the rest.");
+        view! { <p><small>{text}</small></p> }
     });
     let (energy, energy_spread) = energy_range(found.mwh);
     let is_pressed = move || plan.is_shown(&shown);
@@ -254,8 +271,37 @@ fn card(
     let doubts = found.cautions(is_too_slow).into_iter();
     let doubts = doubts.map(|doubt| view! { <p class="missed">{doubt}</p> }).collect_view();
     let more = plan.more_figures;
+    let by_script = script.map(|effect| {
+        let does = plan
+            .search
+            .findings
+            .with_untracked(|findings| with_script(findings, ["it takes", "it "], found, effect));
+        let chance = match goal {
+            AskedGoal::Deadline(limit) if effect.slowdown != 1.0 => {
+                format!(". {}", in_time(found.days.times(effect.slowdown), limit))
+            }
+            _ => String::new(),
+        };
+        format!("The launch script runs other software than planned: {does}{chance}.")
+    });
+    let buttons = view! {
+        <div class="card-foot">
+            <SaveButton gpu=offer.gpu.id.clone() plan=found.clone() />
+            <button
+                type="button"
+                class="action"
+                aria-pressed=move || is_pressed().to_string()
+                on:click=take
+            >
+                {
+                    let shown = found.clone();
+                    move || if plan.is_shown(&shown) { "✓ Shown" } else { "Show this plan" }
+                }
+            </button>
+        </div>
+    };
     view! {
-        {head(Some(found.trust))}
+        {head(Some(found.trust), Some(buttons.into_any()))}
         {missed}
         <div class="card-columns">
             <div>
@@ -288,6 +334,7 @@ fn card(
             goal
             longest
             as_measured
+            by_script
             software=answer.with_measured_software.is_some().then(|| offer.gpu.software.clone())
         />
         <div class="other-counts">{other} {faster} {more_tokens}</div>
@@ -295,21 +342,64 @@ fn card(
         <Changes changes=answer.changes.clone() />
         <Evidence offer=offer.clone() found=found.clone() />
         {other_shown}
-        <div class="card-foot">
-            <SaveButton gpu=offer.gpu.id.clone() plan=found.clone() />
-            <button
-                type="button"
-                class="action"
-                aria-pressed=move || is_pressed().to_string()
-                on:click=take
-            >
-                {
-                    let shown = found.clone();
-                    move || if plan.is_shown(&shown) { "Shown" } else { "Show this plan" }
-                }
-            </button>
-        </div>
     }.into_any()
+}
+
+/// Returns which limits a plan doesn't hold, as sentences; none if it holds them.
+fn missed(findings: &Findings, answer: &FoundAnswer, found: &FoundPlan, currency: &str) -> Option<String> {
+    let unmet = answer.unmet?;
+    let is_by_slow_end = findings.is_by_slow_end();
+    let end = |spread: Spread| if is_by_slow_end { spread.high } else { spread.mid };
+    let late = match findings.goal() {
+        AskedGoal::Deadline(limit) => Some(limit).filter(|limit| end(found.days) > *limit),
+        AskedGoal::Budget(_) | AskedGoal::Open => None,
+    };
+    let late = late.map(|limit| {
+        let verb = if found.days.mid <= limit { "May miss" } else { "Misses" };
+        format!("{verb} the deadline of {}", limit_text(limit))
+    });
+    let over = findings.budget().zip(found.cost).filter(|(budget, cost)| end(*cost) > *budget);
+    let over = over.map(|(budget, cost)| {
+        let verb = match (cost.mid <= budget, late.is_some()) {
+            (true, true) => "may exceed",
+            (true, false) => "May exceed",
+            (false, true) => "exceeds",
+            (false, false) => "Exceeds",
+        };
+        format!("{verb} the budget of {}", money(budget, currency))
+    });
+    let limits: Vec<String> = late.into_iter().chain(over).collect();
+    Some(match unmet {
+        FoundUnmet::NoPrice => "No price is known. Enter one per GPU-hour.".to_string(),
+        // The button below names the same number.
+        FoundUnmet::TooExpensive { tokens, .. } if tokens > 0.0 && limits.len() == 1 => {
+            format!("{}, which is enough for {} tokens.", limits.join(""), count_text(tokens))
+        }
+        _ if limits.is_empty() => "Takes too long. This is its best plan.".to_string(),
+        _ => format!("{}. This is its best plan.", limits.join(" and ")),
+    })
+}
+
+/// Returns why no layout works because of the question's locks, as a sentence; none without locks.
+fn obstacle(findings: &Findings, offer: &OfferFindings, changes: &[FoundChange]) -> Option<String> {
+    let question = link::read(&findings.query).spec;
+    let locks = locks::read(question.raw(Field::Lock)).0;
+    let gpu = Catalog::embedded().gpu_or_own(&offer.gpu.id).ok()?;
+    // Jobs use 64 GPUs of an NVL72.
+    let most = gpu.nvlink_domain.min(64);
+    let is_too_large = |value: &String| value.parse::<u32>().is_ok_and(|tp| tp > most);
+    let leaves =
+        |lock: &&Lock| lock.field == Field::Tp && !lock.excludes && lock.values.iter().all(is_too_large);
+    if let Some(lock) = locks.iter().find(leaves) {
+        let tp = locks::lock_text(lock);
+        return Some(format!("TP {tp} leaves the NVLink domain of {most} GPUs: TP is at most {most}."));
+    }
+    let kept = changes.iter().find(|change| change.key == Field::Lock.key());
+    let kept = kept.map_or(Vec::new(), |change| locks::read(&change.value).0);
+    let removed = locks.into_iter().filter(|lock| !kept.contains(lock));
+    let removed = removed.map(|lock| format!("{} {}", lock.field.label(), locks::lock_text(&lock)));
+    let removed: Vec<String> = removed.collect();
+    (!removed.is_empty()).then(|| format!("No layout works with {}.", removed.join(", ")))
 }
 
 /// Returns by how much the batch of a plan differs from the one that is assumed; none if it hardly does.
@@ -411,26 +501,22 @@ fn faster_for_little<'a>(
     offer.points.iter().filter(is_little).min_by(|one, other| one.days.mid.total_cmp(&other.days.mid))
 }
 
-/// Returns how many tokens the budget and the deadline would train on the GPUs of a plan, as a sentence; none if that is hardly
-/// more.
-fn more_tokens(findings: &Findings, found: &FoundPlan, currency: &str) -> Option<String> {
-    let by_budget =
-        findings.budget().zip(found.cost).map_or(f64::INFINITY, |(budget, cost)| budget / cost.mid);
-    let by_deadline = match findings.goal() {
-        AskedGoal::Deadline(limit) if findings.is_by_slow_end() => limit / found.days.high,
-        AskedGoal::Deadline(limit) => limit / found.days.mid,
-        AskedGoal::Budget(_) | AskedGoal::Open => f64::INFINITY,
-    };
-    let times = by_budget.min(by_deadline);
-    (WORTH_MORE_TOKENS..f64::INFINITY).contains(&times).then(|| {
-        let cost = found
-            .cost
-            .map_or(String::new(), |cost| format!(", for {}", cost_text(cost.mid * times, currency)));
-        let limit = if by_budget < by_deadline { "Within the budget" } else { "By the deadline" };
+/// Returns how many tokens the budget and the deadline would train on the GPUs of the best plan, as a sentence; none if that is
+/// hardly more.
+fn more_tokens(findings: &Findings, answer: &FoundAnswer, currency: &str) -> Option<String> {
+    let (tokens, plan) = answer.most_tokens.as_ref()?;
+    let asked = findings.asked.as_ref().map_or(f64::INFINITY, |asked| asked.tokens);
+    (*tokens >= asked * WORTH_MORE_TOKENS).then(|| {
+        let cost = plan.cost.map_or(String::new(), |cost| format!(", for {}", cost_text(cost.mid, currency)));
+        let limit = match (findings.goal(), findings.budget()) {
+            (AskedGoal::Deadline(_), Some(_)) => "Within the limits",
+            (AskedGoal::Deadline(_), None) => "By the deadline",
+            _ => "Within the budget",
+        };
         format!(
-            "{limit}, these GPUs can train about {} tokens, in {} days{cost}",
-            count_text(findings.asked.as_ref().map_or(0.0, |asked| asked.tokens) * times),
-            readable_days(found.days.mid * times)
+            "{limit}, these GPUs can train {} tokens, in {} days{cost}",
+            count_text(*tokens),
+            readable_days(plan.days.mid)
         )
     })
 }
@@ -444,6 +530,8 @@ fn Days(
     longest: f64,
     /// The days at the throughput of the fastest measured run, if the plan is predicted to be clearly faster.
     as_measured: Option<f64>,
+    /// What the launch script does otherwise than planned, as sentences.
+    by_script: Option<String>,
     /// The software of the plan, if nobody published a run of the model with it.
     software: Option<String>,
 ) -> impl IntoView {
@@ -468,7 +556,11 @@ fn Days(
                 {limit.map(|_| view! { <span class="of-limit">"deadline"</span> })}
                 {as_measured.map(|_| view! { <span class="of-as-measured">"as fast as measured"</span> })}
             </div>
-            {limit.map(|limit| view! { <small>{in_time(days, limit)}{bet}</small> })}
+            {match (by_script, limit) {
+                (Some(text), _) => view! { <p class="card-note">{text}</p> }.into_any(),
+                (None, Some(limit)) => view! { <small>{in_time(days, limit)}{bet}</small> }.into_any(),
+                (None, None) => ().into_any(),
+            }}
         </div>
     }
 }
@@ -496,10 +588,16 @@ fn Gauge(spare: f64, capacity: f64, verdict: MemoryVerdict) -> impl IntoView {
 
 /// Why no layout works, and changes that help.
 #[component]
-fn NoLayout(discarded: Vec<(String, u64)>, changes: Vec<FoundChange>) -> impl IntoView {
+fn NoLayout(
+    /// How the locks prevent it, as a sentence.
+    by_locks: Option<String>,
+    discarded: Vec<(String, u64)>,
+    changes: Vec<FoundChange>,
+) -> impl IntoView {
     let main = discarded.into_iter().max_by_key(|(_, count)| *count);
     view! {
         <p class="hero"><strong>"No layout"</strong></p>
+        {by_locks.map(|text| view! { <p class="missed">{text}</p> })}
         {main.map(|(reason, count)| view! {
             <p>{format!("{} layouts were discarded, most because {reason}.", group_digits(count as f64))}</p>
         })}
@@ -533,9 +631,9 @@ fn change_title(field: Field, value: &str, currency: &str) -> String {
     match field {
         _ if value.is_empty() => format!("Clear {}", field.label().to_ascii_lowercase()),
         Field::Chance if value == Chance::Even.id() => {
-            format!("Accept being in time {}", Chance::Even.title())
+            format!("Accept a chance of {}", Chance::Even.title())
         }
-        Field::Chance => format!("Require being in time {}", Chance::NineInTen.title()),
+        Field::Chance => format!("Require a chance of {}", Chance::NineInTen.title()),
         Field::Deadline => format!("Allow {shown}"),
         Field::Budget => {
             format!("Allow {}", parse_count(value).map_or(shown, |amount| money(amount, currency)))

@@ -1,6 +1,7 @@
 //! The page's side of the worker that searches for plans: it asks whenever the question changes, and keeps what was
 //! found.
 
+use crate::message::plan::ScriptEffect;
 use crate::message::search::{
     AskedGoal, AskedGpu, AskedQuestion, FoundAnswer, FoundFamily, FoundPlan, FoundUnmet, SearchNews,
     SearchReply, SearchRequest,
@@ -56,6 +57,8 @@ pub(super) struct Findings {
     /// Whether this answers the previous question: from a change of the question until every GPU type is answered. It stays so
     /// while the question has problems.
     pub(super) is_behind: bool,
+    /// What the launch scripts of plans do otherwise than planned, each with the query of the plan; also those of earlier answers.
+    pub(super) scripts: Vec<(String, ScriptEffect)>,
     /// What was found for the latest question, while it is searched and this answers the previous one.
     next: Option<Box<Findings>>,
 }
@@ -91,7 +94,10 @@ impl Findings {
         next.add(news);
         let is_due = next.is_answered() || next.is_done;
         match is_due {
-            true => *self = *next,
+            true => {
+                next.scripts = std::mem::take(&mut self.scripts);
+                *self = *next;
+            }
             false => self.next = Some(next),
         }
         is_due || was_refused
@@ -135,8 +141,33 @@ impl Findings {
                 self.next = Some(Box::new(next));
             }
             // Nothing of a search that was given up is worth showing.
-            false => *self = Findings { problems: std::mem::take(&mut self.problems), ..next },
+            false => {
+                let (problems, scripts) =
+                    (std::mem::take(&mut self.problems), std::mem::take(&mut self.scripts));
+                *self = Findings { problems, scripts, ..next };
+            }
         }
+    }
+
+    /// Returns what the launch script of a plan does otherwise than planned; none if it does nothing, or if that is not known yet.
+    pub(super) fn script(&self, plan: &FoundPlan) -> Option<ScriptEffect> {
+        effect_on(&self.scripts, &plan.query).filter(|effect| !effect.is_none())
+    }
+
+    /// Whether the launch script of a plan reaches the deadline as likely as the question asks. True without a deadline, or if the
+    /// script runs the plan as predicted.
+    pub(super) fn script_is_in_time(&self, plan: &FoundPlan) -> bool {
+        let (AskedGoal::Deadline(limit), Some(effect)) = (self.goal(), self.script(plan)) else {
+            return true;
+        };
+        let end = if self.is_by_slow_end() { plan.days.high } else { plan.days.mid };
+        end * effect.slowdown <= limit
+    }
+
+    /// Returns the queries of the best plans of all GPU types.
+    pub(super) fn best_queries(&self) -> Vec<String> {
+        let answers = self.offers.iter().filter_map(|offer| offer.answer.as_ref());
+        answers.filter_map(|answer| Some(answer.plan.as_ref()?.query.clone())).collect()
     }
 
     /// Returns the fastest measured run of the question's model on a GPU type.
@@ -187,7 +218,7 @@ impl Findings {
         self.asked.as_ref().map_or(AskedGoal::Open, |asked| asked.goal)
     }
 
-    /// Whether plans must meet a deadline at the slow end of their range.
+    /// Whether plans must hold the limits at the slow and expensive ends of their ranges.
     pub(super) fn is_by_slow_end(&self) -> bool {
         self.asked.as_ref().and_then(|asked| asked.chance) == Some(Chance::NineInTen)
     }
@@ -332,6 +363,11 @@ impl Search {
             Some(SearchReply::News { .. }) => {}
         }
     }
+}
+
+/// Returns what the launch script of a plan, given as a query, does; none if it is not known.
+pub(super) fn effect_on(scripts: &[(String, ScriptEffect)], query: &str) -> Option<ScriptEffect> {
+    scripts.iter().find(|(plan, _)| plan == query).map(|(_, effect)| *effect)
 }
 
 /// Whether a plan costs no more than the budget, if there is one.

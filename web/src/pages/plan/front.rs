@@ -417,13 +417,8 @@ mod tests {
         assert_eq!(days.selected, Some((512.0, 116.0)));
         // A plan of the user's on as many GPUs is not on the line.
         let slower = plan(512, 140.0, 5e6);
-        let figures = PlanFigures {
-            plan: String::new(),
-            days: Some(slower.days),
-            cost: slower.cost,
-            lack: None,
-            by_script: None,
-        };
+        let figures =
+            PlanFigures { plan: String::new(), days: Some(slower.days), cost: slower.cost, lack: None };
         let own = |quantity| chart(&findings, quantity, Some(shown(Some(figures.clone())))).selected;
         assert_eq!(own(FrontQuantity::Days), Some((512.0, 140.0)));
         assert_eq!(own(FrontQuantity::Cost), Some((512.0, 5e6)));

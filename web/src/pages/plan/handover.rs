@@ -1,6 +1,8 @@
 //! What the two programs of the Plan page tell each other, apart from the address: the first one loads the second and names
-//! the best plan; the second one names the figures of the shown plan, which no search may have found.
+//! the best plan and all plans on the page; the second one names the figures of the shown plan, which no search may have found,
+//! and what the launch scripts of the plans do.
 
+use crate::message::plan::ScriptEffect;
 use crate::message::search::Spread;
 use leptos::prelude::*;
 use leptos::wasm_bindgen::closure::Closure;
@@ -28,17 +30,16 @@ pub(crate) struct PlanFigures {
     pub(crate) cost: Option<Spread>,
     /// The memory that it lacks, as a sentence; none if it may fit.
     pub(crate) lack: Option<String>,
-    /// What its launch script does otherwise, as a sentence; none if it runs the planned software.
-    pub(crate) by_script: Option<String>,
 }
 
-/// The attributes of that element with the best plan, and with the figures of the shown one.
+/// The attributes of that element with the best plan, with the figures of the shown one, and with all plans and their scripts.
 const BEST: &str = "data-best";
 const QUESTION: &str = "data-question";
 const SHOWN: &str = "data-shown";
 const FIGURES: &str = "data-figures";
 const LACK: &str = "data-lack";
-const BY_SCRIPT: &str = "data-by-script";
+const PLANS: &str = "data-plans";
+const SCRIPTS: &str = "data-scripts";
 
 /// The event on the document after a change of these attributes. The element itself may not be drawn yet when the first
 /// program begins to listen.
@@ -97,17 +98,51 @@ pub(crate) fn best_plan() -> ReadSignal<Option<BestPlan>> {
 
 /// Tells the first program the figures of the shown plan.
 pub(crate) fn name_figures(figures: PlanFigures) {
-    let PlanFigures { plan, days, cost, lack, by_script } = figures;
+    let PlanFigures { plan, days, cost, lack } = figures;
     let ends = |spread: Spread| format!("{} {} {}", spread.low, spread.mid, spread.high);
     let text = [days.map(ends), cost.map(ends)].into_iter().flatten().collect::<Vec<_>>().join(" ");
-    tell([(SHOWN, Some(plan)), (FIGURES, Some(text)), (LACK, lack), (BY_SCRIPT, by_script)]);
+    tell([(SHOWN, Some(plan)), (FIGURES, Some(text)), (LACK, lack)]);
+}
+
+/// Tells the program of the details all plans on the page, as queries between spaces.
+pub(super) fn name_plans(plans: String) {
+    tell([(PLANS, Some(plans))]);
+}
+
+/// Returns all plans on the page, as queries between spaces. They follow what the first program says.
+pub(crate) fn named_plans() -> ReadSignal<Option<String>> {
+    hear(|| read(PLANS))
+}
+
+/// Tells the first program what the launch scripts of plans do, each with the query of the plan.
+pub(crate) fn name_scripts(scripts: &[(String, ScriptEffect)]) {
+    let word = |(plan, effect): &(String, ScriptEffect)| {
+        format!("{plan} {} {}", effect.slowdown, u8::from(effect.may_lack_memory))
+    };
+    tell([(SCRIPTS, Some(scripts.iter().map(word).collect::<Vec<_>>().join(" ")))]);
+}
+
+/// Returns what the launch scripts of plans do, for [`read_scripts`]. It follows what the program of the details says.
+pub(super) fn named_scripts() -> ReadSignal<Option<String>> {
+    hear(|| read(SCRIPTS))
+}
+
+/// Reads what the launch scripts of plans do.
+pub(super) fn read_scripts(text: &str) -> Vec<(String, ScriptEffect)> {
+    let mut words = text.split(' ');
+    let mut scripts = Vec::new();
+    while let (Some(plan), Some(slowdown), Some(lack)) = (words.next(), words.next(), words.next()) {
+        let slowdown = parse_count(slowdown).unwrap_or(1.0);
+        scripts.push((plan.to_string(), ScriptEffect { slowdown, may_lack_memory: lack == "1" }));
+    }
+    scripts
 }
 
 /// Returns the figures of the shown plan. They follow what the program of the details says.
 pub(super) fn shown_figures() -> ReadSignal<Option<PlanFigures>> {
     hear(|| {
         let (days, cost) = spreads(&read(FIGURES)?);
-        Some(PlanFigures { plan: read(SHOWN)?, days, cost, lack: read(LACK), by_script: read(BY_SCRIPT) })
+        Some(PlanFigures { plan: read(SHOWN)?, days, cost, lack: read(LACK) })
     })
 }
 
@@ -143,5 +178,15 @@ mod tests {
         let cost = Spread { low: 1e6, mid: 2e6, high: 3e6 };
         assert_eq!(spreads("58.5 60 66 1000000 2000000 3000000"), (Some(days), Some(cost)));
         assert_eq!(spreads(""), (None, None));
+    }
+
+    #[test]
+    fn scripts_are_read_as_they_were_written() {
+        let effect = ScriptEffect { slowdown: 1.184, may_lack_memory: true };
+        assert_eq!(
+            read_scripts("m=llama3.1-70b&n=64 1.184 1"),
+            [("m=llama3.1-70b&n=64".to_string(), effect)]
+        );
+        assert!(read_scripts("").is_empty());
     }
 }

@@ -2,10 +2,11 @@
 
 use super::Planner;
 use super::amounts::{limit_text, money};
-use super::findings::Findings;
+use super::findings::{Findings, effect_on};
 use super::handover::{self, PlanFigures};
 use super::question::has_scenario;
-use super::verdict::{Verdict, alone, at_measured_speed, terms, verdict};
+use super::verdict::{Verdict, alone, at_measured_speed, script_effect, script_sentence, terms, verdict};
+use crate::message::plan::ScriptEffect;
 use crate::message::search::{AskedGoal, AskedGpu, FoundPlan, Spread};
 use leptos::prelude::*;
 use trainplan_shared::estimate::Interval;
@@ -24,16 +25,6 @@ pub(super) struct Headline {
     pub(super) more: String,
     /// Whether the shown plan is not the best one.
     pub(super) is_other: bool,
-}
-
-impl Headline {
-    /// Returns the headline with a sentence before its explanations.
-    fn after(self, sentence: Option<String>) -> Headline {
-        match sentence {
-            Some(sentence) => Headline { rest: format!("{sentence} {}", self.rest), ..self },
-            None => self,
-        }
-    }
 }
 
 /// What is said between a plan of the user's and the best one.
@@ -56,6 +47,8 @@ struct OtherPlan {
     is_with_other_chance: bool,
     /// Its days at the throughput of the fastest measured run, if it is predicted to be clearly faster.
     as_measured_days: Option<f64>,
+    /// What its launch script does otherwise than planned.
+    script: Option<ScriptEffect>,
 }
 
 /// Returns the headline. While figures are calculated, it stays that of the previous plan.
@@ -70,12 +63,11 @@ pub(super) fn headline(plan: Planner) -> Memo<Headline> {
             }
             let query = plan.state.spec.with(link::write);
             let told = told.get().filter(|figures| figures.plan == query);
-            let by_script = told.as_ref().and_then(|figures| figures.by_script.clone());
             let other = is_chosen.then(|| other_plan(plan, findings, query, told)).flatten();
-            let Some(other) = other else { return of_best(best).after(by_script) };
+            let Some(other) = other else { return of_best(best) };
             match (&other.figures, before) {
                 (None, Some(before)) if !before.lead.is_empty() => before.clone(),
-                _ => of_other(&other, findings, &best).after(by_script),
+                _ => of_other(&other, findings, &best),
             }
         })
     })
@@ -103,12 +95,13 @@ fn other_plan(
         days: Some(found.days),
         cost: found.cost,
         lack: None,
-        by_script: None,
     });
     let figures = found.or(told);
     let others = findings.offers.iter().filter_map(|offer| offer.answer.as_ref()?.with_other_chance.as_ref());
     let is_with_other_chance = others.into_iter().any(|other| plan.is_shown(other));
-    Some(OtherPlan { id, gpu, gpus, figures, is_with_other_chance, as_measured_days })
+    let script = plan.shown_query().and_then(|query| effect_on(&findings.scripts, &query));
+    let script = script.filter(|effect| !effect.is_none());
+    Some(OtherPlan { id, gpu, gpus, figures, is_with_other_chance, as_measured_days, script })
 }
 
 fn of_best(Verdict { lead, rest, more }: Verdict) -> Headline {
@@ -141,18 +134,28 @@ fn of_other(other: &OtherPlan, findings: &Findings, best: &Verdict) -> Headline 
         return Headline { lead, rest, more: String::new(), is_other: true };
     }
     let offer = findings.offers.iter().find(|offer| offer.gpu.id == other.id);
-    let lead = match figures.and_then(|figures| Some((figures.days?, figures.cost))) {
-        Some((days, cost)) => {
-            let plan = FoundPlan { gpus: other.gpus, days, cost, ..FoundPlan::default() };
+    let plan = figures.and_then(|figures| {
+        let (days, cost) = (figures.days?, figures.cost);
+        Some(FoundPlan { gpus: other.gpus, days, cost, ..FoundPlan::default() })
+    });
+    let script = plan.as_ref().zip(other.script);
+    let by_script =
+        script.map_or(String::new(), |(plan, effect)| script_sentence(findings, &other.gpu, plan, effect));
+    // A plan whose script breaks the limit does not hold it.
+    let is_broken =
+        script.is_some_and(|(plan, effect)| !script_effect(findings, plan, effect.slowdown).is_empty());
+    let lead = match &plan {
+        Some(plan) => {
             let gpu = offer.map_or_else(
                 || AskedGpu { name: other.gpu.clone(), ..AskedGpu::default() },
                 |offer| offer.gpu.clone(),
             );
-            alone(&gpu, &plan, goal, currency)
+            alone(&gpu, plan, goal, currency)
         }
         None => format!("Your plan on {} × {}.", group_digits(other.gpus.into()), other.gpu),
     };
-    let reaches = figures.map_or(String::new(), |figures| reaches(figures, goal, currency));
+    let reaches = figures.filter(|_| !is_broken);
+    let reaches = reaches.map_or(String::new(), |figures| reaches_goal(figures, goal, currency));
     let best_plan = findings.best_plan();
     let is_as_fast = figures.and_then(|figures| figures.days).is_some_and(|days| {
         best_plan.is_some_and(|best| best.gpus == other.gpus && days.mid <= best.days.mid * 1.01)
@@ -171,13 +174,13 @@ fn of_other(other: &OtherPlan, findings: &Findings, best: &Verdict) -> Headline 
         offer.map_or(String::new(), |offer| terms(&offer.gpu, cost, days, None, findings.budget(), currency));
     let as_measured =
         other.as_measured_days.map_or(String::new(), |days| at_measured_speed(&other.gpu, days));
-    let parts = [reaches.as_str(), &as_measured, why, &best.lead];
+    let parts = [by_script.as_str(), &reaches, &as_measured, why, &best.lead];
     let rest = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ");
     Headline { lead, rest, more: terms, is_other: true }
 }
 
 /// Returns whether a plan reaches the goal, as a sentence; empty if there is no goal.
-fn reaches(figures: &PlanFigures, goal: AskedGoal, currency: &str) -> String {
+fn reaches_goal(figures: &PlanFigures, goal: AskedGoal, currency: &str) -> String {
     match (goal, figures.days, figures.cost) {
         (AskedGoal::Deadline(limit), Some(days), _) => {
             let deadline = format!("the deadline of {}", limit_text(limit));
@@ -208,7 +211,7 @@ mod tests {
 
     fn of(days: Option<f64>, cost: Option<f64>) -> Headline {
         let (days, cost) = (days.map(spread), cost.map(spread));
-        of_figures(PlanFigures { plan: String::new(), days, cost, lack: None, by_script: None }, false)
+        of_figures(PlanFigures { plan: String::new(), days, cost, lack: None }, false)
     }
 
     fn of_figures(figures: PlanFigures, is_with_other_chance: bool) -> Headline {
@@ -220,6 +223,7 @@ mod tests {
             figures: Some(figures),
             is_with_other_chance,
             as_measured_days: None,
+            script: None,
         };
         let best = verdict(&findings).expect("a verdict");
         of_other(&other, &findings, &best)
@@ -244,8 +248,7 @@ mod tests {
     #[test]
     fn a_plan_that_does_not_fit_has_no_days() {
         let lack = Some("Doesn't fit: a GPU needs 320 GiB; it has 180 GiB.".to_string());
-        let figures =
-            PlanFigures { plan: String::new(), days: Some(spread(50.0)), cost: None, lack, by_script: None };
+        let figures = PlanFigures { plan: String::new(), days: Some(spread(50.0)), cost: None, lack };
         let headline = of_figures(figures, false);
         assert_eq!(headline.lead, "Your plan on 576 × B200 doesn't fit in memory.");
         assert!(headline.rest.starts_with("Doesn't fit: a GPU needs 320 GiB"), "{}", headline.rest);
@@ -254,7 +257,7 @@ mod tests {
     #[test]
     fn the_safe_plan_is_not_argued_against() {
         let days = Some(spread(50.0));
-        let figures = PlanFigures { plan: String::new(), days, cost: None, lack: None, by_script: None };
+        let figures = PlanFigures { plan: String::new(), days, cost: None, lack: None };
         let rest = of_figures(figures, true).rest;
         assert!(rest.contains("The plan with the fewest GPUs may miss it: 1,024 × H100"), "{rest}");
     }

@@ -1,7 +1,7 @@
 //! The best layouts on as many GPUs as the plan, to sort and to choose from.
 
 use super::Planner;
-use super::amounts::{cost_texts, count_text};
+use super::amounts::{cost_texts, count_text, unbroken};
 use super::findings::{Findings, OfferFindings};
 use super::saved::SaveButton;
 use super::state::ORDER_KEY;
@@ -21,12 +21,6 @@ use trainplan_shared::units::{group_digits, group_three_digits, percent, readabl
 pub(super) const LAYOUT_TERMS: &str = "TP, PP, CP, EP: GPUs for tensor, pipeline, context and expert parallelism. VP: chunks of each \
                                        pipeline stage. MBS: micro batch size, in sequences. FSDP: fully sharded data parallel. Embedding \
                                        counts as a layer: so does the output layer, when layers are divided among the pipeline stages.";
-
-/// Returns a line of values that breaks only between them.
-pub(super) fn unbroken(line: &str) -> String {
-    let values = line.split(" · ").map(|value| value.replace(' ', "\u{a0}"));
-    values.collect::<Vec<_>>().join("\u{a0}· ")
-}
 
 /// A column that the table can be sorted by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

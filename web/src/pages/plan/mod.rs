@@ -105,6 +105,24 @@ impl Planner {
         self.state.spec.with(|spec| spec.iter().filter(is_of_plan).eq(own.iter().filter(is_of_plan)))
     }
 
+    /// Returns the query of the scenario of the plan that the page shows; none if there is none.
+    fn shown_query(self) -> Option<String> {
+        self.state.scenario.with(Result::is_ok).then(|| {
+            let query = |spec: &Spec| {
+                let fields = spec.iter().filter(|(field, _)| field.is_of_scenario());
+                link::write(&fields.fold(Spec::default(), |spec, (field, text)| spec.with(field, text)))
+            };
+            self.state.spec.with(query)
+        })
+    }
+
+    /// Returns the problems of the fields of the question bar.
+    fn bar_problems(self) -> Vec<Problem> {
+        let Some(Problems(problems)) = use_context() else { return Vec::new() };
+        let is_of_bar = |problem: &&Problem| is_in_bar(problem.field) || problem.field == Field::Chance;
+        problems.with(|problems| problems.iter().filter(is_of_bar).cloned().collect())
+    }
+
     /// Whether what the page shows is not the answer to what is typed: another one is searched, or a field has a problem.
     fn is_outdated(self) -> bool {
         self.search.findings.with(|findings| findings.is_behind) || self.cannot_run() || self.lacks_gpu.get()
@@ -157,6 +175,7 @@ pub(crate) fn PlanPage() -> impl IntoView {
     planner.hand_over();
     report::print_when_answered(planner);
     saved::SavedPlans::provide(planner.address);
+    saved::compare_scripts(planner);
     view! {
         <palette::Palette />
         <div class="plan">

@@ -3,14 +3,15 @@
 use super::Planner;
 use super::front::FrontQuantity;
 use super::handover::DETAILS_ID;
-use super::state::{DetailsTab, TAB_KEY, Y_KEY};
+use super::saved::TITLE_ID;
+use super::state::{DetailsTab, SETTINGS_ID, TAB_KEY, Y_KEY};
 use crate::address;
 use crate::components::focus::focus;
 use leptos::ev::KeyboardEvent;
 use leptos::html::{Dialog, Input};
 use leptos::prelude::*;
 use leptos::wasm_bindgen::JsCast;
-use leptos::web_sys::Element;
+use leptos::web_sys::{Element, HtmlElement};
 
 /// What a command does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,6 +24,8 @@ enum PageCommand {
     Open(DetailsTab),
     /// Loads a page.
     Visit(&'static str),
+    /// Takes the next of the system's, light and dark colours.
+    Theme,
     Undo,
     Redo,
     Print,
@@ -38,6 +41,8 @@ fn commands() -> Vec<(String, PageCommand)> {
         ("Change the price", "ask-price"),
         ("Change the batch: tokens per step", "field-batch-tokens"),
         ("Change the failure rate", "field-failure-rate"),
+        ("Change other settings", SETTINGS_ID),
+        ("Go to the saved plans", TITLE_ID),
     ];
     let fields = fields.map(|(title, id)| (title.to_string(), PageCommand::Focus(id)));
     let show = FrontQuantity::ALL
@@ -50,8 +55,12 @@ fn commands() -> Vec<(String, PageCommand)> {
         ("History", "/history"),
     ];
     let visit = pages.map(|(title, path)| (format!("Go to {title}"), PageCommand::Visit(path)));
-    let others =
-        [("Undo", PageCommand::Undo), ("Redo", PageCommand::Redo), ("Print a report", PageCommand::Print)];
+    let others = [
+        ("Theme: next of auto, light, dark", PageCommand::Theme),
+        ("Undo", PageCommand::Undo),
+        ("Redo", PageCommand::Redo),
+        ("Print a report", PageCommand::Print),
+    ];
     let others = others.map(|(title, command)| (title.to_string(), command));
     fields.into_iter().chain(show).chain(open).chain(others).chain(visit).collect()
 }
@@ -78,6 +87,12 @@ impl PageCommand {
                 focus(&tab.button_id());
             }
             PageCommand::Visit(path) => drop(window().location().assign(path)),
+            PageCommand::Theme => {
+                let button = document().query_selector(".theme").ok().flatten();
+                if let Some(button) = button.and_then(|button| button.dyn_into::<HtmlElement>().ok()) {
+                    button.click();
+                }
+            }
             PageCommand::Undo => address::undo(),
             PageCommand::Redo => address::redo(),
             PageCommand::Print => planner.wants_print.set(true),

@@ -49,7 +49,7 @@ pub(super) fn ReportHead() -> impl IntoView {
     let question = move || {
         planner.question.with(|question| {
             let is_usual = question.get(Field::Chance).is_none();
-            let often = match is_usual && GoalKind::of(question).fields().contains(&Field::Deadline) {
+            let often = match is_usual && GoalKind::of(question) != GoalKind::Gpus {
                 true => format!(", {}", Chance::USUAL.title()),
                 false => String::new(),
             };

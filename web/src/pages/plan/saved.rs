@@ -2,10 +2,11 @@
 
 use super::Planner;
 use super::amounts::{
-    cost_range, cost_texts, count_text, energy_range, limit_text, price_text, rounded_count,
+    cost_range, cost_texts, count_text, energy_range, limit_text, price_text, rounded_count, unbroken,
 };
-use super::findings::{Findings, OfferFindings, Search};
-use super::question::{self, with_plan};
+use super::findings::{Findings, OfferFindings, Search, effect_on};
+use super::handover;
+use super::question::{self, has_scenario, with_plan};
 use super::state::PLANS_KEY;
 use super::trust::trust_text;
 use crate::address::{self, Address};
@@ -13,6 +14,7 @@ use crate::components::copy::{CopyButton, DownloadButton};
 use crate::components::focus::focus;
 use crate::components::gpu_mark::{GpuMark, GpuSign};
 use crate::components::passing_note::PassingNote;
+use crate::message::plan::ScriptEffect;
 use crate::message::search::{AskedGoal, FoundPlan, Spread};
 use crate::storage::{Kept, json};
 use leptos::prelude::*;
@@ -57,6 +59,9 @@ struct SavedPlan {
     /// Days at the throughput of the fastest measured run, if the plan is predicted to be clearly faster.
     #[serde(default)]
     as_measured_days: Option<f64>,
+    /// What the launch script does otherwise than planned; none if that is not known.
+    #[serde(default)]
+    script: Option<ScriptEffect>,
     /// The deadline of the question, in days.
     #[serde(default)]
     limit_days: Option<f64>,
@@ -94,6 +99,7 @@ enum PlanFact {
     Software,
     Days,
     AsMeasured,
+    ByScript,
     InTime,
     Price,
     Cost,
@@ -109,9 +115,14 @@ enum PlanFact {
 }
 
 impl SavedPlan {
-    /// Returns how many of ten such runs end within the time of the question; none if it has none.
+    /// Returns the days with the software of the launch script.
+    fn days_by_script(&self) -> Spread {
+        self.plan.days.times(self.script.map_or(1.0, |script| script.slowdown))
+    }
+
+    /// Returns how many of ten such runs, by the launch script, end within the time of the question; none if it has none.
     fn in_time_of_ten(&self) -> Option<u32> {
-        let Spread { low, mid, high } = self.plan.days;
+        let Spread { low, mid, high } = self.days_by_script();
         self.limit_days.map(|limit| in_time_of_ten(Interval { low, mid, high }, limit))
     }
 
@@ -122,7 +133,7 @@ impl SavedPlan {
 }
 
 impl PlanFact {
-    const ALL: [PlanFact; 21] = [
+    const ALL: [PlanFact; 22] = [
         PlanFact::Model,
         PlanFact::Tokens,
         PlanFact::Gpu,
@@ -132,6 +143,7 @@ impl PlanFact {
         PlanFact::Software,
         PlanFact::Days,
         PlanFact::AsMeasured,
+        PlanFact::ByScript,
         PlanFact::InTime,
         PlanFact::Price,
         PlanFact::Cost,
@@ -157,6 +169,7 @@ impl PlanFact {
             PlanFact::Software => "Software",
             PlanFact::Days => "Days",
             PlanFact::AsMeasured => "Days if as fast as measured",
+            PlanFact::ByScript => "Days by the launch script",
             PlanFact::InTime => "In time",
             PlanFact::Price => "Price",
             PlanFact::Cost => "Cost",
@@ -185,11 +198,17 @@ impl PlanFact {
             PlanFact::Precision => plan.precision.clone(),
             PlanFact::Layout => plan.layout.clone(),
             PlanFact::Software => saved.software.clone(),
-            PlanFact::Days => {
-                let days = plan.days;
-                let range = readable_range((days.low, days.high), readable_days);
-                format!("{} ({range})", readable_days(days.mid))
-            }
+            PlanFact::Days => days_text(plan.days),
+            PlanFact::ByScript => match saved.script {
+                None => "–".into(),
+                Some(script) => {
+                    let lacks = if script.may_lack_memory { ", may not fit in memory" } else { "" };
+                    match script.slowdown == 1.0 {
+                        true => format!("as planned{lacks}"),
+                        false => format!("{}{lacks}", days_text(saved.days_by_script())),
+                    }
+                }
+            },
             PlanFact::AsMeasured => saved.as_measured_days.map_or("–".into(), readable_days),
             PlanFact::InTime => {
                 let chance = saved.limit_days.zip(saved.in_time_of_ten());
@@ -237,14 +256,24 @@ impl PlanFact {
         }
     }
 
-    /// Returns the best of the values that are compared; none if no value is better than another, as of the number of GPUs.
-    fn best(self, plans: &[SavedPlan]) -> Option<f64> {
-        let values = plans.iter().filter_map(|saved| self.value(saved));
+    /// Returns the range of a fact whose best value is marked. Others are not better if they are less, as the number of GPUs.
+    fn range(self, saved: &SavedPlan) -> Option<Spread> {
         match self {
-            PlanFact::Gpus | PlanFact::StepTime => None,
-            PlanFact::TokensPerGpu => values.reduce(f64::max),
-            _ => values.reduce(f64::min),
+            PlanFact::Days => Some(saved.plan.days),
+            PlanFact::Cost => saved.plan.cost,
+            PlanFact::Energy => Some(saved.plan.mwh),
+            _ => None,
         }
+    }
+
+    /// Returns the place of the plan with the least value; none if its range overlaps with that of another plan.
+    fn best(self, plans: &[SavedPlan]) -> Option<usize> {
+        let ranges = plans.iter().enumerate().filter_map(|(place, saved)| Some((place, self.range(saved)?)));
+        let ranges: Vec<(usize, Spread)> = ranges.collect();
+        let (best, least) =
+            ranges.iter().min_by(|(_, one), (_, other)| one.mid.total_cmp(&other.mid)).copied()?;
+        let is_clear = |(place, range): &(usize, Spread)| *place == best || !range.overlaps(least);
+        (ranges.len() > 1 && ranges.iter().all(is_clear)).then_some(best)
     }
 
     /// Returns how far a plan is from the first one; none if both have the same value or the fact is not a number.
@@ -252,6 +281,12 @@ impl PlanFact {
         let (one, other) = (self.value(first)?, self.value(saved)?);
         (one != other && one > 0.0).then(|| signed_percent(other / one - 1.0))
     }
+}
+
+/// Returns days with their range.
+fn days_text(days: Spread) -> String {
+    let range = readable_range((days.low, days.high), readable_days);
+    format!("{} ({range})", readable_days(days.mid))
 }
 
 /// The saved plans.
@@ -342,6 +377,34 @@ impl SavedPlans {
     }
 }
 
+/// Asks the program of the details what the launch scripts of all plans on the page do otherwise than planned, and keeps its answers.
+pub(super) fn compare_scripts(planner: Planner) {
+    let saved = SavedPlans::of_page();
+    let findings = planner.search.findings;
+    let named = Memo::new(move |_| {
+        let of_page = findings.with(Findings::best_queries).into_iter();
+        let kept =
+            saved.plans.with(|plans| plans.iter().map(|saved| saved.plan.query.clone()).collect::<Vec<_>>());
+        let shown = planner.address.with_spec(has_scenario).then(|| planner.shown_query()).flatten();
+        of_page.chain(kept).chain(shown).collect::<Vec<_>>().join(" ")
+    });
+    Effect::new(move |_| handover::name_plans(named.get()));
+    let told = handover::named_scripts();
+    Effect::new(move |_| {
+        let scripts = told.with(|told| told.as_deref().map_or(Vec::new(), handover::read_scripts));
+        saved.plans.maybe_update(|plans| {
+            let mut has_changed = false;
+            for plan in plans.iter_mut() {
+                let script = effect_on(&scripts, &plan.plan.query).or(plan.script);
+                has_changed |= plan.script != script;
+                plan.script = script;
+            }
+            has_changed
+        });
+        findings.update(|findings| findings.scripts = scripts);
+    });
+}
+
 /// Returns a plan of a GPU type with what it trains.
 fn saved_plan(findings: &Findings, offer: &OfferFindings, plan: &FoundPlan) -> SavedPlan {
     let asked = findings.asked.clone().unwrap_or_default();
@@ -354,6 +417,7 @@ fn saved_plan(findings: &Findings, offer: &OfferFindings, plan: &FoundPlan) -> S
         on_demand_factor: offer.gpu.on_demand_factor,
         whole_term: offer.gpu.whole_term,
         as_measured_days: findings.as_measured_days(offer, plan),
+        script: effect_on(&findings.scripts, &plan.query),
         limit_days: match asked.goal {
             AskedGoal::Deadline(limit) => Some(limit),
             AskedGoal::Budget(_) | AskedGoal::Open => None,
@@ -446,7 +510,7 @@ pub(super) fn SaveButton(
 /// Returns the plans as data: numbers without formatting, one column for each value and each end of a range.
 fn data(plans: &[SavedPlan]) -> TextTable {
     type Value = fn(&SavedPlan) -> Option<String>;
-    let columns: [(&str, Value); 32] = [
+    let columns: [(&str, Value); 33] = [
         ("model", |saved| Some(saved.model.clone())),
         ("tokens", |saved| Some(saved.tokens.to_string())),
         ("gpu", |saved| Some(saved.gpu.clone())),
@@ -460,6 +524,10 @@ fn data(plans: &[SavedPlan]) -> TextTable {
         ("limit_days", |saved| Some(saved.limit_days?.to_string())),
         ("in_time_of_ten", |saved| Some(saved.in_time_of_ten()?.to_string())),
         ("days_as_measured", |saved| Some(saved.as_measured_days?.to_string())),
+        ("days_by_script", |saved| {
+            saved.script?;
+            Some(saved.days_by_script().mid.to_string())
+        }),
         ("price", |saved| saved.price.clone()),
         ("cost", |saved| Some(saved.plan.cost?.mid.to_string())),
         ("cost_low", |saved| Some(saved.plan.cost?.low.to_string())),
@@ -503,7 +571,7 @@ fn table(plans: &[SavedPlan]) -> TextTable {
 }
 
 /// The id of the heading of the saved plans.
-const TITLE_ID: &str = "saved-title";
+pub(super) const TITLE_ID: &str = "saved-title";
 
 /// The saved plans side by side, with their differences.
 #[component]
@@ -532,6 +600,9 @@ pub(super) fn SavedPanel() -> impl IntoView {
     };
     let was_emptied = move || plans.with(Vec::is_empty) && removed.with(|removed| !removed.is_empty());
     let see = Callback::new(|()| focus(TITLE_ID));
+    // A single plan differs from none.
+    let only_differences = RwSignal::new(true);
+    let is_one_of_several = move || plans.with(|plans| plans.len() > 1);
     view! {
         <PassingNote text=saved.note title="See saved plans" act=see />
         <Show when=was_emptied>
@@ -545,6 +616,14 @@ pub(super) fn SavedPanel() -> impl IntoView {
                 <header>
                     <h2 id=TITLE_ID tabindex="-1">"Saved plans"</h2>
                     <div class="buttons">
+                        <Show when=is_one_of_several>
+                            <button
+                                type="button"
+                                class="chip"
+                                aria-pressed=move || only_differences.get().to_string()
+                                on:click=move |_| only_differences.update(|only| *only = !*only)
+                            >"Only differences"</button>
+                        </Show>
                         <CopyButton text=link label="Copy comparison link" />
                         <CopyButton text=markdown label="Copy as Markdown" />
                         <DownloadButton text=csv name="plans.csv" label="CSV" />
@@ -555,7 +634,10 @@ pub(super) fn SavedPanel() -> impl IntoView {
                     </div>
                 </header>
                 <div class="scroll" tabindex="0" role="region" aria-labelledby=TITLE_ID>
-                    {move || plans.with(|plans| (!plans.is_empty()).then(|| side_by_side(saved, plans)))}
+                    {move || {
+                        let is_short = only_differences.get();
+                        plans.with(|plans| (!plans.is_empty()).then(|| side_by_side(saved, plans, is_short)))
+                    }}
                 </div>
                 <p role="status"><small>{about}</small></p>
             </section>
@@ -563,10 +645,13 @@ pub(super) fn SavedPanel() -> impl IntoView {
     }
 }
 
-fn side_by_side(saved: SavedPlans, plans: &[SavedPlan]) -> impl IntoView + use<> {
+/// Returns the table of plans; a short one has only the rows in which they differ.
+fn side_by_side(saved: SavedPlans, plans: &[SavedPlan], is_short: bool) -> impl IntoView + use<> {
     let head = |plan: &SavedPlan| {
         let query = plan.query().to_string();
-        let (name, mark, model) = (plan.name(), plan.mark(), plan.model.clone());
+        let (name, mark) = (plan.name(), plan.mark());
+        // Two plans may differ in nothing else.
+        let about = format!("{} · {}", plan.model, unbroken(&plan.plan.layout));
         let label = format!("Remove {name}");
         view! {
             <th scope="col">
@@ -574,21 +659,28 @@ fn side_by_side(saved: SavedPlans, plans: &[SavedPlan]) -> impl IntoView + use<>
                 <button type="button" class="save" aria-label=label title="Remove" on:click=move |_| saved.remove(&query)>
                     "×"
                 </button>
-                <small>{model}</small>
+                <small>{about}</small>
             </th>
         }
     };
     let row = |fact: PlanFact| {
         let texts: Vec<String> = plans.iter().map(|plan| fact.text(plan)).collect();
         let differs = texts.iter().any(|text| *text != texts[0]);
-        let best = fact.best(plans).filter(|_| differs);
-        let cells = plans.iter().zip(texts).map(|(plan, text)| {
+        // The head of the table says them.
+        let is_in_head = matches!(fact, PlanFact::Model | PlanFact::Layout);
+        if is_in_head || (is_short && plans.len() > 1 && !differs) {
+            return None;
+        }
+        let best = fact.best(plans);
+        let cells = plans.iter().zip(texts).enumerate().map(|(place, (plan, text))| {
             let difference = fact.difference(&plans[0], plan);
-            let is_best = best.is_some() && fact.value(plan) == best;
+            let is_best = best == Some(place);
             let tag = is_best.then(|| view! { <span class="tag">"best"</span> });
             view! { <td class:best=is_best>{text} " " <small>{difference} {tag}</small></td> }
         });
-        view! { <tr class:differs=differs><th scope="row">{fact.title()}</th>{cells.collect_view()}</tr> }
+        Some(
+            view! { <tr class:differs=differs><th scope="row">{fact.title()}</th>{cells.collect_view()}</tr> },
+        )
     };
     view! {
         <table class="side-by-side">
@@ -600,7 +692,7 @@ fn side_by_side(saved: SavedPlans, plans: &[SavedPlan]) -> impl IntoView + use<>
 
 #[cfg(test)]
 mod tests {
-    use super::super::findings::tests::{answered, plan};
+    use super::super::findings::tests::{answered, plan, spread};
     use super::*;
 
     fn two() -> Vec<SavedPlan> {
@@ -626,12 +718,23 @@ mod tests {
     }
 
     #[test]
-    fn the_best_value_is_the_least_or_the_greatest_throughput() {
+    fn the_least_value_is_the_best_if_the_ranges_are_apart() {
         let mut plans = two();
-        plans[1].plan.tokens_per_s_per_gpu = 4000.0;
-        assert_eq!(PlanFact::Cost.best(&plans), Some(3e6));
-        assert_eq!(PlanFact::TokensPerGpu.best(&plans), Some(4000.0));
-        assert_eq!((PlanFact::Gpus.best(&plans), PlanFact::Layout.best(&plans)), (None, None));
+        assert_eq!(PlanFact::Cost.best(&plans), Some(1));
+        plans[1].plan.cost = Some(spread(3.8e6));
+        assert_eq!((PlanFact::Cost.best(&plans), PlanFact::Days.best(&plans)), (None, None));
+        assert_eq!((PlanFact::Gpus.best(&plans), PlanFact::TokensPerGpu.best(&plans)), (None, None));
+        assert_eq!(PlanFact::Cost.best(&plans[..1]), None);
+    }
+
+    #[test]
+    fn the_days_by_the_launch_script_decide_whether_a_plan_is_in_time() {
+        let mut plans = two();
+        let before = plans[0].in_time_of_ten();
+        plans[0].script = Some(ScriptEffect { slowdown: 1.5, may_lack_memory: false });
+        assert!(plans[0].in_time_of_ten() < before);
+        assert_eq!(PlanFact::ByScript.text(&plans[0]), "87 (78–96)");
+        assert_eq!(PlanFact::ByScript.text(&plans[1]), "–");
     }
 
     #[test]

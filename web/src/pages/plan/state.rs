@@ -17,6 +17,9 @@ use trainplan_shared::units::parse_decimal;
 /// one.
 pub(crate) const FIRST_RECIPE: &str = "llama3.1-405b/h100/fp8/512@25.04";
 
+/// The id of the button that opens all settings.
+pub(crate) const SETTINGS_ID: &str = "all-settings";
+
 /// The key of the address for the open tab of the details.
 pub(crate) const TAB_KEY: &str = "tab";
 /// The key of the address for the quantity of the chart.

@@ -2,6 +2,7 @@
 
 use super::amounts::{cost_range, cost_text, count_text, limit_text, money, outlasts};
 use super::findings::{Findings, OfferFindings, is_within};
+use crate::message::plan::ScriptEffect;
 use crate::message::search::{
     AskedGoal, AskedGpu, FoundAnswer, FoundFamily, FoundPlan, FoundUnmet, Spread, Trust,
 };
@@ -56,6 +57,7 @@ pub(super) fn verdict(findings: &Findings) -> Option<Verdict> {
                 lead: alone(&offer.gpu, plan, goal, currency),
                 // The risk first.
                 rest: sentences([
+                    by_script(findings),
                     missed(findings),
                     late(findings),
                     as_measured(findings, offer),
@@ -79,11 +81,88 @@ fn sentences<const N: usize>(sentences: [String; N]) -> String {
     sentences.into_iter().filter(|sentence| !sentence.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
+/// Returns what the launch scripts of the plans do otherwise than planned, as a sentence.
+fn by_script(findings: &Findings) -> String {
+    let plans = findings.reaching().into_iter().filter_map(|index| {
+        let offer = findings.offers.get(index)?;
+        let plan = offer.answer.as_ref()?.plan.as_ref()?;
+        Some((&offer.gpu.name, plan, findings.script(plan)?))
+    });
+    let plans: Vec<_> = plans.collect();
+    match &*plans {
+        [] => String::new(),
+        [(gpu, plan, effect)] => script_sentence(findings, gpu, plan, *effect),
+        plans => {
+            let each = plans.iter().map(|(gpu, plan, effect)| {
+                let gpus = group_digits(plan.gpus.into());
+                format!("{gpus} × {gpu} {}", with_script(findings, ["take", ""], plan, *effect))
+            });
+            let each: Vec<String> = each.collect();
+            format!("The launch scripts run other software than planned: {}.", each.join("; "))
+        }
+    }
+}
+
+/// Returns what the launch script of a plan does otherwise than planned, as a sentence.
+pub(super) fn script_sentence(
+    findings: &Findings,
+    gpu: &str,
+    plan: &FoundPlan,
+    effect: ScriptEffect,
+) -> String {
+    let gpus = group_digits(plan.gpus.into());
+    let does = with_script(findings, ["it takes", "it "], plan, effect);
+    format!("The launch script for {gpus} × {gpu} runs other software than planned: {does}.")
+}
+
+/// Returns how long a plan takes with the software of its launch script, what that does to the limits that the plan holds, and
+/// whether it may not fit: `it takes about 63 days (55–72), which misses the deadline`. `takes` is the verb of the time with its
+/// subject, and `subject` comes before the verb of the memory.
+pub(super) fn with_script(
+    findings: &Findings,
+    [takes, subject]: [&str; 2],
+    plan: &FoundPlan,
+    ScriptEffect { slowdown, may_lack_memory }: ScriptEffect,
+) -> String {
+    if slowdown == 1.0 {
+        return format!("{subject}may not fit in memory");
+    }
+    let days = plan.days.times(slowdown);
+    let range = readable_range((days.low, days.high), readable_days);
+    let lacks = if may_lack_memory { ", and may not fit in memory" } else { "" };
+    let effect = script_effect(findings, plan, slowdown);
+    format!("{takes} about {} days ({range}){effect}{lacks}", readable_days(days.mid))
+}
+
+/// Returns what becomes of a limit that a plan holds if its steps take longer: `, which misses the deadline`; empty if it holds it
+/// anyway.
+pub(super) fn script_effect(findings: &Findings, plan: &FoundPlan, slowdown: f64) -> &'static str {
+    let breaks = |spread: Spread, limit: f64| {
+        let is_broken = |end: f64| end <= limit && end * slowdown > limit;
+        (is_broken(spread.mid), is_broken(spread.high))
+    };
+    let deadline = match findings.goal() {
+        AskedGoal::Deadline(limit) => breaks(plan.days, limit),
+        AskedGoal::Budget(_) | AskedGoal::Open => (false, false),
+    };
+    let budget = findings.budget().zip(plan.cost);
+    let budget = budget.map_or((false, false), |(budget, cost)| breaks(cost, budget));
+    match (deadline, budget) {
+        ((true, _), _) => ", which misses the deadline",
+        (_, (true, _)) => ", which exceeds the budget",
+        ((_, true), _) => ", and may miss the deadline",
+        (_, (_, true)) => ", and may exceed the budget",
+        _ => "",
+    }
+}
+
 /// Returns how likely the plans meet the deadline, and which plans would with the other chance, as sentences.
 fn late(findings: &Findings) -> String {
     let AskedGoal::Deadline(limit) = findings.goal() else { return String::new() };
     let Some(chance) = findings.asked.as_ref().and_then(|asked| asked.chance) else { return String::new() };
-    let all = reaching(findings, |_| true);
+    // It was said what the scripts of the others do.
+    let all = reaching(findings, |plan| findings.script_is_in_time(plan));
+    let are_all = all.len() == findings.reaching().len();
     // Cards name the plans that are in time 5 times in 10.
     let named = if chance == Chance::Even { &*all } else { &[] };
     let others = named.iter().filter_map(|(name, answer)| {
@@ -99,7 +178,7 @@ fn late(findings: &Findings) -> String {
     };
     let text = match (chance, &*all) {
         (Chance::Even, _) => {
-            let late = reaching(findings, |plan| plan.days.high > limit);
+            let late = reaching(findings, |plan| plan.days.high > limit && findings.script_is_in_time(plan));
             at_the_end(&late, ["slow end", "misses the deadline", "miss the deadline"])
         }
         (_, []) => String::new(),
@@ -108,7 +187,10 @@ fn late(findings: &Findings) -> String {
             let it_meets = match all {
                 [(name, _)] if findings.offers.len() > 1 => format!("{name} meets"),
                 [_] => "It meets".to_string(),
-                _ => "The plans meet".to_string(),
+                _ if are_all => "The plans meet".to_string(),
+                several => {
+                    format!("{} meet", all_of(&several.iter().map(|(name, _)| *name).collect::<Vec<_>>()))
+                }
             };
             let is_unmeasured = all
                 .iter()
@@ -177,9 +259,21 @@ fn faster_layout(goal: AskedGoal, offer: &OfferFindings) -> String {
     })
 }
 
-/// Returns which plans exceed the budget at the expensive end of their range, as a sentence.
+/// Returns which plans exceed the budget at the expensive end of their range, or how likely they stay within it, as a sentence.
 fn overspent(findings: &Findings) -> String {
     let Some(limit) = findings.budget() else { return String::new() };
+    if findings.is_by_slow_end() && matches!(findings.goal(), AskedGoal::Budget(_)) {
+        // It was said what the scripts of the others do.
+        let holds = |plan: &FoundPlan| {
+            let script = findings.script(plan);
+            script.is_none_or(|effect| script_effect(findings, plan, effect.slowdown).is_empty())
+        };
+        return match &*reaching(findings, holds) {
+            [] => String::new(),
+            [_] => format!("It stays within the budget {}.", Chance::NineInTen.title()),
+            _ => format!("The plans stay within the budget {}.", Chance::NineInTen.title()),
+        };
+    }
     let overspent = reaching(findings, |plan| plan.cost.is_some_and(|cost| cost.high > limit));
     at_the_end(&overspent, ["expensive end", "exceeds the budget", "exceed the budget"])
 }
@@ -386,10 +480,11 @@ fn unreached(findings: &Findings, currency: &str) -> Verdict {
         .min_by(|one, other| one.1.total_cmp(&other.1));
     let is_by_slow_end = findings.is_by_slow_end();
     let often = if is_by_slow_end { format!(" {}", Chance::NineInTen.title()) } else { String::new() };
+    let costs = if is_by_slow_end { "costs up to" } else { "costs" };
     let longest = findings.asked.as_ref().and_then(|asked| asked.longest_days);
     let lead = match (findings.goal(), fastest, cheapest) {
         (AskedGoal::Deadline(limit), _, Some((offer, cost, _))) => format!(
-            "No plan finishes within {} for at most {}. The cheapest that finishes in time costs {}, on {}.",
+            "No plan finishes within {} for at most {}{often}. The cheapest that finishes in time {costs} {}, on {}.",
             limit_text(limit),
             findings.budget().map_or(String::new(), |budget| money(budget, currency)),
             cost_text(cost, currency),
@@ -412,12 +507,15 @@ fn unreached(findings: &Findings, currency: &str) -> Verdict {
             }
         ),
         (AskedGoal::Budget(budget), _, Some((offer, cost, tokens))) => format!(
-            "{} is not enough. The cheapest plan{} costs {}, on {}; the budget trains {} tokens.",
+            "{} is not enough. The cheapest plan{} {costs} {}, on {}{}.",
             money(budget, currency),
             longest.map_or(String::new(), |longest| format!(" within {}", limit_text(longest))),
             cost_text(cost, currency),
             offer.gpu.name,
-            count_text(tokens)
+            match tokens > 0.0 {
+                true => format!("; the budget is enough for {} tokens", count_text(tokens)),
+                false => String::new(),
+            }
         ),
         (AskedGoal::Budget(_), Some((offer, days, plan)), None) => format!(
             "No plan finishes within {}. The best takes {} days, on {} × {}.",

@@ -1,8 +1,10 @@
 //! The launch of a scenario, in the page's words.
 
 use super::campaign::campaign;
+use crate::message::plan::ScriptEffect;
 use crate::message::{Launch as Shown, Launched, Refusal, Step as ShownStep, Warning as ShownWarning};
 use trainplan_shared::catalog::Release;
+use trainplan_shared::estimate::Interval;
 use trainplan_shared::field::Field;
 use trainplan_shared::launch::{
     BridgeCommand, Instruction, Launch, LaunchComparability, LaunchOptions, LaunchWarning, Style,
@@ -11,6 +13,7 @@ use trainplan_shared::launch::{
 use trainplan_shared::link;
 use trainplan_shared::message::Front;
 use trainplan_shared::problem::Problem;
+use trainplan_shared::question::ScriptRun;
 use trainplan_shared::scenario::Scenario;
 use trainplan_shared::spec::Spec;
 
@@ -28,6 +31,21 @@ pub(super) fn launch(query: &str) -> Option<Launched> {
         }),
         styles: values_that_launch(&spec, &scenario, Field::Style, &Style::ALL.map(Style::id)),
         releases: values_that_launch(&spec, &scenario, Field::Release, &Release::ALL.map(Release::id)),
+    })
+}
+
+/// Returns what the launch script of a query's scenario does otherwise than planned; nothing if there is no script.
+pub(super) fn script_effect(query: &str) -> ScriptEffect {
+    let spec = link::read(query).spec;
+    let script = spec.scenario().ok().and_then(|scenario| {
+        let options = LaunchOptions::from_spec(&spec).ok()?;
+        let launch = launch_or_fall_back(&scenario, &options).ok()?;
+        // The page has the days.
+        ScriptRun::of(&scenario, &options, &launch, Interval { low: 1.0, mid: 1.0, high: 1.0 })
+    });
+    script.map_or(ScriptEffect { slowdown: 1.0, may_lack_memory: false }, |script| ScriptEffect {
+        slowdown: script.slowdown,
+        may_lack_memory: script.may_lack_memory,
     })
 }
 

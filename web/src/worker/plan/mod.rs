@@ -22,6 +22,10 @@ pub(super) fn answer(message: CalculatorRequest) {
                 post(&CalculatorReply::Launched { query, launched });
             }
         }
+        CalculatorRequest::Scripts { plans } => {
+            let scripts = plans.into_iter().map(|(plan, query)| (plan, launch::script_effect(&query)));
+            post(&CalculatorReply::Scripts(scripts.collect()));
+        }
         CalculatorRequest::Import { text } => post(&CalculatorReply::Imported(import(&text))),
     }
 }
