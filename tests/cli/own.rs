@@ -154,7 +154,7 @@ fn another_unit_is_refused() {
     let metrics = ["metrics", "--recipe", "llama3.1-8b/h100/fp8/8@25.04"];
     let said = |more: &[&str]| refusal(&[&metrics[..], more].concat());
     for (gpu, range) in
-        [("h100:hbm_tbps=3350", "from 0.1 to 100 TB/s"), ("h100:hbm_gb=80000", "from 4 to 4000 GB")]
+        [("h100:hbm_tbps=3350", "from 0.1 to 100 TB/s"), ("h100:hbm_gb=80000", "from 4 to 4000 GiB")]
     {
         let said = said(&["--gpu", gpu]);
         assert!(said.contains(range), "{said}");

@@ -223,7 +223,7 @@ pub(super) fn of_experts(ep: u32, expert_tp: u32) -> [(Coordinate, u32); 2] {
     [(Coordinate::Ep, ep), (Coordinate::ExpertTp, expert_tp)]
 }
 
-/// Returns every TP, CP and micro batch size of which a layout divides the GPUs and the batch.
+/// Returns every TP, CP and micro batch size that divide the GPUs and the batch in some layout.
 fn degrees(gpus: u32, space: &SearchSpace<'_>, dimensions: &Dimensions) -> BTreeSet<(u32, u32, u32)> {
     let stages: Vec<u32> = dimensions.pipelines.iter().map(|pipeline| pipeline.pp).collect();
     let stages = ascending(&stages);

@@ -463,7 +463,8 @@ mod tests {
             "Your own model lacks hidden and ffn. Add hidden=4096,ffn=14336, for example."
         );
         assert!(
-            said("heads=32,kv_heads=8,head_dim=128", "heads=24").contains("no head_dim. Add head_dim=128,")
+            said("heads=32,kv_heads=8,head_dim=128", "heads=24")
+                .contains("lacks head_dim. Add head_dim=128,")
         );
         assert!(said("hidden=4096", "hidden=0").contains("needs hidden width of 1 or more"));
         assert!(said("hidden=4096", "hidden=4k").contains("hidden of an own model must be a whole number"));

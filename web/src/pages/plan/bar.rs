@@ -426,10 +426,10 @@ fn Slot(
         })
     };
     let set = move |event| {
-        let text = event_target_value(&event);
+        let typed = event_target_value(&event);
         match asks {
-            true => plan.state.ask(&[(field, &text)]),
-            false => plan.address.commit(field, text),
+            true => plan.state.ask(&[(field, &typed)]),
+            false => plan.address.commit(field, typed),
         }
         // A cleared field has its usual value again.
         event_target::<HtmlInputElement>(&event).set_value(&untrack(text));
