@@ -172,7 +172,7 @@ fn a_deleted_run_leaves_one_row_whatever_is_sent_later(kind: Kind) {
         }
         assert_stores_nothing(&server, || {
             owner.put(&made.run).problem(410);
-            owner.put_log(made.run.id, 0, true, &made.log).problem(404);
+            owner.put_log(made.run.id, 0, true, &made.log).problem(410);
             owner.post(&format!("{path}/scores"), &json!({})).problem(404);
             owner.delete(&path).problem(404);
             // What was never stored leaves nothing.
