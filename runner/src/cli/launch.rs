@@ -17,7 +17,7 @@ use trainplan_shared::spec::Spec;
 /// The script goes to stdout and warnings go to stderr. Run the script with `sh`; it submits
 /// the job itself. Exception: a script of --style megatron-lm is a batch script, so submit it with `sbatch`.
 ///
-/// If you name no recipe, release or style and no recipe of NVIDIA's runs the scenario, the script uses Megatron-LM
+/// If you name no recipe, release or style and no NVIDIA recipe runs the scenario, the script uses Megatron-LM
 /// directly, and a note on stderr says why.
 ///
 /// With --format json, the output also has the preparation steps, the paths of logs, profiles and checkpoints,
@@ -107,7 +107,7 @@ pub(super) fn why_megatron_lm(scenario: &Scenario, fallback: &Fallback, front: F
     };
     let why: Vec<String> = fallback.problems.iter().map(|problem| problem.text(front)).collect();
     format!(
-        "No recipe of NVIDIA's runs this scenario, so this script uses Megatron-LM directly. The nearest release is \
+        "No NVIDIA recipe runs this scenario, so this script uses Megatron-LM directly. The nearest release is \
          {release}: {}",
         why.join(" ")
     )

@@ -425,7 +425,7 @@ fn llmb_run(is_in_profile: bool, answers: &Answers) -> Option<Finding> {
         workloads => format!("{path} for {gpu}, workloads {}", workloads.join(", ")),
     };
     if !is_in_profile {
-        seen += "; no install-path of the profile";
+        seen += "; the cluster file doesn't have this install-path";
     }
     Some(Finding::ok("llmb-run", seen))
 }
@@ -489,7 +489,7 @@ mod tests {
         let judge = |text: &str| llmb_run(false, &Answers::read(text));
         assert_eq!(judge("user\tme"), None);
         let found = judge("llmb\t/lustre/llmb\nllmb-gpu\th100\nllmb-workload\tpretrain_llama3.1\n").unwrap();
-        let seen = "/lustre/llmb for h100, workloads pretrain_llama3.1; no install-path of the profile";
+        let seen = "/lustre/llmb for h100, workloads pretrain_llama3.1; the cluster file doesn't have this install-path";
         assert_eq!((found.verdict, found.seen.as_str()), (Verdict::Ok, seen));
         let missing = judge("llmb\t/lustre/llmb\nllmb-gpu\t\n").unwrap();
         assert_eq!(missing.verdict, Verdict::Warning);

@@ -3,33 +3,34 @@
 use super::megatron_lm::ScriptSoftware;
 use super::options::LaunchOptions;
 use super::{LaunchWarning, WarningTopic};
-use crate::catalog::Release;
 use crate::estimate::{Inputs, MemoryEstimate, MemoryVerdict};
 use crate::field::Field;
 use crate::message;
 use crate::message::Setting;
 use crate::options::TrainingOptions;
 use crate::scenario::Scenario;
+use crate::stack::Software;
 use crate::units::significant;
 
-/// Returns a warning if the scenario doesn't fit, unless its run was published.
+/// Returns a warning if the scenario doesn't fit, unless its run was published. `of_release` is the software that a release's script
+/// runs; none for a script with Megatron-LM.
 pub(super) fn warning(
     scenario: &Scenario,
     options: &LaunchOptions,
-    release: Option<Release>,
+    of_release: Option<Software>,
 ) -> Option<LaunchWarning> {
-    if scenario.reference().is_some() && release.is_some() {
+    if scenario.reference().is_some() && of_release.is_some() {
         return None;
     }
-    let (software, is_planned) = match release {
-        Some(release) => (release.software().stack.into(), true),
+    let (software, is_planned) = match of_release {
+        Some(software) => (software, true),
         None => {
             let script = ScriptSoftware::of(scenario, options);
             (script.software, !script.differs())
         }
     };
     // Megatron-LM's defaults, unless the plan is for software that stores less.
-    let by_default = release.is_none() && software.properties().gradient_bytes > 2.0;
+    let by_default = of_release.is_none() && software.properties().gradient_bytes > 2.0;
     let training = TrainingOptions { software, ..scenario.options };
     let memory = MemoryEstimate::of(&Inputs { options: &training, ..scenario.inputs() });
     if memory.fits() {

@@ -123,9 +123,12 @@ pub fn container_image(recipe: &RecipeId) -> Option<String> {
 /// # Errors
 /// Every problem, with values that work.
 pub fn launch(scenario: &Scenario, options: &LaunchOptions) -> Result<Launch, Vec<Problem>> {
-    let mut launch = assemble(scenario, options)?;
-    launch.warnings.extend(memory::warning(scenario, options, launch.release));
-    Ok(launch)
+    if options.style == Some(Style::MegatronLm) {
+        let mut launch = megatron_lm::launch(scenario, options)?;
+        launch.warnings.extend(memory::warning(scenario, options, None));
+        return Ok(launch);
+    }
+    with_release(scenario, options)
 }
 
 /// Returns the launch of a scenario. If no style and no release was chosen and no release launches it, the script runs
@@ -146,10 +149,7 @@ pub fn launch_or_fall_back(scenario: &Scenario, options: &LaunchOptions) -> Resu
     }
 }
 
-fn assemble(scenario: &Scenario, options: &LaunchOptions) -> Result<Launch, Vec<Problem>> {
-    if options.style == Some(Style::MegatronLm) {
-        return megatron_lm::launch(scenario, options);
-    }
+fn with_release(scenario: &Scenario, options: &LaunchOptions) -> Result<Launch, Vec<Problem>> {
     let target = Target::find(scenario, options)?;
     let (style, changed) = style::choose(scenario, options, &target).map_err(|problem| vec![problem])?;
     let mut plan = LaunchPlan::new(scenario, options, target, style);
@@ -170,6 +170,7 @@ fn assemble(scenario: &Scenario, options: &LaunchOptions) -> Result<Launch, Vec<
     let outputs = Outputs::of(&plan);
     let reference = release::reference(&plan);
     let slowdown = release::slowdown(&plan);
+    plan.warnings.extend(memory::warning(scenario, options, Some(release::software_of_script(&plan))));
     Ok(Launch {
         release: Some(plan.release()),
         fallback: None,

@@ -63,7 +63,7 @@ fn borrowed_recipe(plan: &mut LaunchPlan) {
 }
 
 /// Returns the software that the script runs: the release's, without what the plan's changes turn off.
-fn software_of_script(plan: &LaunchPlan) -> Software {
+pub(super) fn software_of_script(plan: &LaunchPlan) -> Software {
     match plan.style {
         Style::TrainSh => configuration::software(plan.target.recipe, plan.scenario),
         _ => plan.release().software().stack.into(),

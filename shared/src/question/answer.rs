@@ -16,7 +16,7 @@ pub const CLEARLY_FASTER: f64 = 0.9;
 /// How many times the lowest cost is worth fewer days.
 const LITTLE_WASTE: f64 = 1.25;
 
-/// How much more a rounder number of GPUs than the fewest may take and cost.
+/// How many times the GPUs and the cost of the plan on the fewest GPUs a plan on a rounder number may have.
 pub(super) const LITTLE_MORE: f64 = 1.02;
 
 /// What a search of one GPU type found.
@@ -159,7 +159,7 @@ fn move_up(plan: &PlannedRun, layouts: &mut Vec<PlannedRun>) -> bool {
 }
 
 impl PlannedRun {
-    /// Whether it takes and costs hardly more than a plan on fewer GPUs.
+    /// Whether it uses and costs at most 2 % more than a plan on fewer GPUs.
     pub(super) fn is_little_more_than(&self, fewer: &PlannedRun) -> bool {
         let is_as_cheap = match (self.expected_cost, fewer.expected_cost) {
             (Some(cost), Some(least)) => cost <= least * LITTLE_MORE,
@@ -176,8 +176,9 @@ impl Question {
         Some(self.rounder(self.chance, points, best))
     }
 
-    /// Returns the index of the plan on the roundest number of GPUs, by the power of two that divides it, of those that take and cost
-    /// hardly more than the plan on the fewest. A round number can be divided in more ways, and is what clusters are allocated in.
+    /// Returns the index of the plan on the roundest number of GPUs, by the power of two that divides it, of those that use and cost at
+    /// most 2 % more than the plan on the fewest. A round number can be divided in more ways, and is what clusters are allocated in.
+    /// `points` ascend by GPUs.
     pub(super) fn rounder(&self, chance: Chance, points: &[PlannedRun], fewest: usize) -> usize {
         // Numbers that the user lists are all meant.
         if self.objective != Objective::FewestGpus || matches!(self.counts, GpuCounts::Only(_)) {
@@ -200,7 +201,8 @@ impl Question {
         has_limit.then(|| self.choose_with(self.chance.other(), points)).flatten()
     }
 
-    fn choose_with(&self, chance: Chance, points: &[PlannedRun]) -> Option<usize> {
+    /// Returns the index of the plan that is best if the goal has to be reached with a chance, before its number of GPUs is rounded up.
+    pub(super) fn choose_with(&self, chance: Chance, points: &[PlannedRun]) -> Option<usize> {
         let reaches = |point: &PlannedRun| self.reaches_with(chance, point);
         let cost = |point: &PlannedRun| point.expected_cost.unwrap_or(f64::INFINITY);
         let least_cost = points.iter().filter(|point| reaches(point)).map(cost).fold(f64::INFINITY, f64::min);

@@ -159,7 +159,8 @@ impl<'a> Survey<'a> {
         }
         // Between a count that is too slow and one that is too expensive, another may be neither.
         let first_in_time = || self.points.iter().position(|point| self.question.is_in_time(point));
-        let best = self.question.choose(&self.points).or_else(first_in_time);
+        // Not rounded up: a count below the fewest of these may be enough.
+        let best = self.question.choose_with(self.question.chance, &self.points).or_else(first_in_time);
         let empty_below = |most: u32| self.empty.iter().rev().find(|gpus| **gpus < most).copied();
         let (above, most) = match best.map(|best| (best.checked_sub(1), self.points[best].gpus - 1)) {
             Some((Some(before), most)) => (self.points[before].gpus, most),

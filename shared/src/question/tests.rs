@@ -333,24 +333,31 @@ fn the_tokens_for_a_budget_are_the_same_wherever_they_are_named() {
 
 #[test]
 fn the_best_plan_is_the_first_of_the_layouts() {
-    // The first layout by rank misses the deadline here, so that the best plan has another one.
-    let fields = [
+    let base = [
         (Field::Model, "llama3.1-70b"),
         (Field::GpuTypes, "h100"),
         (Field::Tokens, "10T"),
-        (Field::Deadline, "60d"),
+        (Field::GpuRange, "1408"),
     ];
+    let unmoved = answer(&ask(&base));
+    let days = |run: &PlannedRun| run.time.high.days;
+    let first = days(&unmoved.layouts[0]);
+    let soonest = unmoved.layouts.iter().map(days).fold(first, f64::min);
+    assert!(soonest < first - 0.1, "{soonest} {first}");
+    // The first layout by rank misses this deadline, so that the best plan has another one.
+    let limit = (soonest + first) / 2.0;
+    let deadline = format!("{limit:.3}d");
+    let fields: Vec<(Field, &str)> = base.into_iter().chain([(Field::Deadline, deadline.as_str())]).collect();
     let moved = answer(&ask(&fields));
-    let unmoved = answer(&small(&[(Field::GpuRange, "64")]));
     for found in [&moved, &unmoved] {
         assert_eq!(found.layouts.first(), found.best());
         let layouts: Vec<Candidate> = found.layouts.iter().map(|run| run.layout.candidate).collect();
         assert!(layouts[1..].iter().all(|layout| *layout != layouts[0]));
     }
     assert!(!unmoved.best_is_moved_up);
-    if moved.best_is_moved_up {
-        assert!(moved.layouts[1].time.high.days > 60.0);
-    }
+    assert!(moved.best_is_moved_up);
+    assert_eq!(moved.layouts[1].layout.candidate, unmoved.layouts[0].layout.candidate);
+    assert!(days(&moved.layouts[0]) <= limit + 0.001 && days(&moved.layouts[1]) > limit);
 }
 
 #[test]
@@ -686,6 +693,8 @@ fn a_rounder_number_of_gpus_is_planned_if_it_is_hardly_larger_than_the_fewest() 
     let best = answer.best().expect("a plan");
     let in_time = || answer.points.iter().filter(|point| question.is_in_time(point));
     let fewest = in_time().next().expect("a plan in time");
+    // Otherwise this shows nothing: choose a deadline with which a number is rounded up.
+    assert!(best.gpus > fewest.gpus, "{}", best.gpus);
     assert!(best.is_little_more_than(fewest), "{} for {}", best.gpus, fewest.gpus);
     let roundness = |run: &PlannedRun| run.gpus.trailing_zeros();
     assert!(

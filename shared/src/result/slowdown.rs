@@ -11,7 +11,7 @@ use crate::scenario::Scenario;
 use crate::units::{longer, readable};
 use serde::{Deserialize, Serialize};
 
-/// By how much longer than predicted a step must take to be explained, as a fraction. The interval of a measured recipe is
+/// How much longer than predicted, as a fraction, a step must take before causes are listed. The interval of a measured recipe is
 /// narrower than this, and a healthy run may be as slow.
 const MARGIN: f64 = 0.05;
 
@@ -129,7 +129,7 @@ impl Slowdown {
         let causes: Vec<String> = self.causes.iter().map(SlowCause::text).collect();
         let causes = match causes.as_slice() {
             [] => "No single part of the predicted step explains this. Check that the recipe is right, and look for \
-                   time outside of the model: data loading, logging, other jobs on the nodes."
+                   time that the model doesn't count: data loading, logging, other jobs on the nodes."
                 .to_owned(),
             [one] => format!("This would explain it: {one}."),
             several => format!("Each of these alone would explain it: {}.", several.join("; ")),

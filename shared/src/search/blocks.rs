@@ -272,14 +272,14 @@ pub(super) struct ChoiceQueue<'b> {
 /// A group on a number of GPUs.
 struct QueuedGroup {
     group: Rc<Group>,
-    /// How near its layouts are to measured runs, in what they have in common, and by which a bound of their step times becomes one of
-    /// their slow ends. Computed with the first choice.
+    /// How near its layouts are to measured runs, in what they have in common, and the least ratio of their slow end to their step
+    /// time. Computed with the first choice.
     near: Option<(Nearness, f64)>,
 }
 
 impl ChoiceQueue<'_> {
-    /// Returns the next choice, and how near the layouts of its group are to measured runs. `excludes` tells whether layouts can't be
-    /// among the best whose slow end takes at least so many seconds per sequence on one GPU.
+    /// Returns the next choice, and how near the layouts of its group are to measured runs. `excludes(s)` says whether
+    /// layouts whose slow end is at least `s` seconds per sequence on one GPU can be ruled out.
     pub(super) fn next(&mut self, excludes: &dyn Fn(f64) -> bool) -> Option<(BlockChoice, Nearness)> {
         let least = self.intervals.slow_end(true, false);
         loop {

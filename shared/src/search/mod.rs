@@ -15,7 +15,7 @@ pub use candidate::Candidate;
 pub use locks::{CHOSEN_FIELDS, Lock, Locks};
 pub use rank::{LayoutSearch, ORDER, RankedLayout, Ranking};
 pub use regret::SearchRegret;
-pub use rules::{FsdpSupport, Rule, StackRules, Unsupported};
+pub use rules::{FsdpSupport, Rule, StackRules, USED_OF_NVL72, Unsupported};
 pub use space::{PublishedSplit, SearchCounts, SearchSpace};
 
 #[cfg(test)]

@@ -208,7 +208,7 @@ impl StackRules {
 const FREE_SLOTS: u32 = 1;
 
 /// GPUs of an NVL72 that jobs use: whole groups of a power of two, with two trays to spare.
-const USED_OF_NVL72: u32 = 64;
+pub const USED_OF_NVL72: u32 = 64;
 
 /// Whether tensor-parallel groups of this size fill NVLink domains.
 pub(super) fn tp_stays_in_domain(tp: u32, gpu: &Gpu) -> bool {

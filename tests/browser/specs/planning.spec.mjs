@@ -32,10 +32,10 @@ for (const [model, title] of [
   });
 }
 
-test("the headline says how long the launch script takes, if it runs other software than planned", async ({ page }) => {
+test("the headline says how long the launch script takes, if it doesn't run the plan as planned", async ({ page }) => {
   const rest = page.locator(".verdict-line > p").first();
   await page.goto("/?v=1&m=mixtral-8x7b&t=10T&gs=b200&by=60d");
-  await expect(rest).toContainText(/^The launch script for [\d,]+ × B200 runs other software than planned: it takes about \d+ days \(\d+–\d+\)/);
+  await expect(rest).toContainText(/^The launch script for [\d,]+ × B200 doesn't run this as planned: it takes about \d+ days \(\d+–\d+\)/);
   await expect(page.locator(".launch-fit")).toContainText("without fused kernels for experts");
   // Megatron-Bridge's recipe runs the planned software.
   await page.goto("/?v=1&m=qwen3-235b-a22b&t=10T&gs=gb300&by=60d");
@@ -50,7 +50,7 @@ test("a card says what its launch script does, and the verdict doesn't say that 
   await expect(details(page)).toBeVisible();
   const noted = cards(page).filter({ has: page.locator(".card-note") });
   await expect(noted.first().locator(".card-note")).toHaveText(
-    /^The launch script runs other software than planned: it takes about \d+ days \(\d+–\d+\).*\. In time (about|more than|less than) \d+ times? in 10\.$/,
+    /^The launch script doesn't run this as planned: it takes about \d+ days \(\d+–\d+\).*\. In time (about|more than|less than) \d+ times? in 10\.$/,
   );
   await expect(noted.first().locator(".days > small")).toHaveCount(0);
   const rest = await page.locator(".verdict-line > p").first().textContent();
@@ -60,7 +60,7 @@ test("a card says what its launch script does, and the verdict doesn't say that 
 
 test("a lock that no layout can hold is named, without a word about a launch script", async ({ page }) => {
   await page.goto("/?v=1&m=llama3.1-70b&t=10T&gs=h100&by=60d&lock=tp%3D16");
-  await expect(cards(page).first()).toContainText("TP 16 leaves the NVLink domain of 8 GPUs: TP is at most 8.");
+  await expect(cards(page).first()).toContainText("TP 16 is too large: jobs use 8 GPUs of an NVLink domain, so TP is at most 8.");
   await expect(page.locator(".answer")).not.toContainText("launch script");
   await expect(page.locator(".answer")).not.toContainText("for ×");
 });

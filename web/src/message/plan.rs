@@ -69,10 +69,13 @@ pub(crate) struct ScriptEffect {
     pub(crate) slowdown: f64,
     /// Whether the plan may not fit in memory with its software.
     pub(crate) may_lack_memory: bool,
+    /// Whether no script can be written.
+    #[serde(default)]
+    pub(crate) is_unavailable: bool,
 }
 
 impl ScriptEffect {
-    /// Whether the script runs the plan as predicted.
+    /// Whether the script runs the plan as predicted, or there is no script.
     pub(crate) fn is_none(self) -> bool {
         self.slowdown == 1.0 && !self.may_lack_memory
     }

@@ -578,16 +578,18 @@ pub(super) fn by_script(found: &SearchedGpu<'_>) -> Option<String> {
                 false => format!("runs {software}, not {planned}"),
             };
             let range = ValueRange { low: days.low, high: days.high };
-            let takes = match *slowdown == 1.0 {
-                true => ", about as fast".to_string(),
-                false => format!(": about {} days", cells::days(days.mid, range)),
-            };
             let effects = consequences(found.question, plan);
-            let effects = match &*effects {
+            let joined = |by: &str| match &*effects {
                 [] => String::new(),
-                effects => format!(", which {}", all_of(effects)),
+                effects => format!(", {by} {}", all_of(effects)),
             };
-            format!("The launch script {runs}{takes}{effects}.")
+            match *slowdown == 1.0 {
+                true => format!("The launch script {runs}. It is about as fast{}.", joined("but")),
+                false => {
+                    let (days, effects) = (cells::days(days.mid, range), joined("which"));
+                    format!("The launch script {runs}: about {days} days{effects}.")
+                }
+            }
         }
     };
     Some(format!("{text}{instead}"))
@@ -604,7 +606,7 @@ fn consequences(question: &Question, ScriptedPlan { script, run, .. }: &Scripted
         }
     }
     if let Some(longest) = question.longest_days().filter(|longest| run.days > *longest) {
-        effects.push(format!("is more than {}", significant(longest, 4)));
+        effects.push(format!("takes longer than {} days", significant(longest, 4)));
     }
     if let Some(budget) = question.budget() {
         let exceeds = |cost: Option<f64>| cost.is_some_and(|cost| cost > budget);

@@ -242,10 +242,12 @@ fn Figures() -> impl IntoView {
     };
     let deadline =
         Memo::new(move |_| plan.question.with(|question| question.get(Field::Deadline).and_then(parse_days)));
-    let missed =
-        move || deadline.get().filter(|limit| run.get().is_some_and(|run| run.expected_days > *limit));
-    let budget = budget(plan);
     // The steps are counted otherwise than by the search: a hair more is not a miss.
+    let missed = move || {
+        let is_over = |limit: &f64| run.get().is_some_and(|run| run.expected_days > limit * HARDLY_MORE);
+        deadline.get().filter(is_over)
+    };
+    let budget = budget(plan);
     let may_miss = move || {
         let Some(run) = run.get() else { return false };
         let is_late = deadline.get().is_some_and(|limit| run.days.1 > limit * HARDLY_MORE);
@@ -392,7 +394,8 @@ fn is_by_slow_end(plan: Plan) -> bool {
 fn overspent(plan: Plan, run: &WholeRun, budget: Option<f64>) -> Option<String> {
     let (cost, budget) = whole_cost(run).zip(budget)?;
     let over = money(budget, &run.currency);
-    match (cost.mid > budget, cost.high > budget * HARDLY_MORE && is_by_slow_end(plan)) {
+    let limit = budget * HARDLY_MORE;
+    match (cost.mid > limit, cost.high > limit && is_by_slow_end(plan)) {
         (true, _) => Some(format!("Exceeds the budget of {over}.")),
         (false, true) => Some(format!("May exceed the budget of {over}.")),
         (false, false) => None,

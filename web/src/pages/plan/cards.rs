@@ -21,7 +21,7 @@ use trainplan_shared::estimate::{Interval, MemoryVerdict};
 use trainplan_shared::field::Field;
 use trainplan_shared::link;
 use trainplan_shared::question::{Chance, chance_text, in_time_of_ten};
-use trainplan_shared::search::Lock;
+use trainplan_shared::search::{Lock, USED_OF_NVL72};
 use trainplan_shared::units::{
     group_digits, group_three_digits, parse_count, percent, readable_days, readable_range,
 };
@@ -169,7 +169,10 @@ fn card(
     let other = other.zip(chance).map(|(other, chance)| {
         let cost = other.cost.map_or(String::new(), |cost| format!(", for {}", cost_texts(cost, currency).0));
         let days = readable_days(other.days.mid);
-        let over = if is_within(&other, budget) { "" } else { ", over the budget" };
+        let over = match is_within(&other, budget, chance == Chance::Even) {
+            true => "",
+            false => ", over the budget",
+        };
         let reach =
             if matches!(goal, AskedGoal::Budget(_)) { "stay within the budget" } else { "are in time" };
         let says = format!(" {reach} {}: {days} days{cost}{over}", chance.other().title());
@@ -185,7 +188,9 @@ fn card(
         .findings
         .with_untracked(|findings| (findings.best_as_measured_days(offer), findings.best_measured(offer)));
     let measured = known.measured.then(|| fastest_measured(measured, offer, found));
-    let faster = (answer.unmet.is_none()).then(|| faster_for_little(offer, found, budget)).flatten();
+    let by_slow_end = chance == Some(Chance::NineInTen);
+    let faster =
+        answer.unmet.is_none().then(|| faster_for_little(offer, found, budget, by_slow_end)).flatten();
     let more_tokens = plan.search.findings.with_untracked(|findings| more_tokens(findings, answer, currency));
     let more_tokens = more_tokens.map(|text| view! { <p class="faster">{text}</p> });
     // It may be the one that is named anyway.
@@ -282,7 +287,7 @@ fn card(
             }
             _ => String::new(),
         };
-        format!("The launch script runs other software than planned: {does}{chance}.")
+        format!("The launch script doesn't run this as planned: {does}{chance}.")
     });
     let buttons = view! {
         <div class="card-foot">
@@ -351,13 +356,14 @@ fn missed(findings: &Findings, answer: &FoundAnswer, found: &FoundPlan, currency
     let is_by_slow_end = findings.is_by_slow_end();
     let end = |spread: Spread| if is_by_slow_end { spread.high } else { spread.mid };
     let late = match findings.goal() {
-        AskedGoal::Deadline(limit) => Some(limit).filter(|limit| end(found.days) > *limit),
-        AskedGoal::Budget(_) | AskedGoal::Open => None,
+        AskedGoal::Deadline(limit) => (end(found.days) > limit).then(|| {
+            let verb = if found.days.mid <= limit { "May miss" } else { "Misses" };
+            format!("{verb} the deadline of {}", limit_text(limit))
+        }),
+        AskedGoal::Budget(_) | AskedGoal::Open => {
+            matches!(unmet, FoundUnmet::TooSlow(_)).then(|| "Takes too long".to_string())
+        }
     };
-    let late = late.map(|limit| {
-        let verb = if found.days.mid <= limit { "May miss" } else { "Misses" };
-        format!("{verb} the deadline of {}", limit_text(limit))
-    });
     let over = findings.budget().zip(found.cost).filter(|(budget, cost)| end(*cost) > *budget);
     let over = over.map(|(budget, cost)| {
         let verb = match (cost.mid <= budget, late.is_some()) {
@@ -385,14 +391,15 @@ fn obstacle(findings: &Findings, offer: &OfferFindings, changes: &[FoundChange])
     let question = link::read(&findings.query).spec;
     let locks = locks::read(question.raw(Field::Lock)).0;
     let gpu = Catalog::embedded().gpu_or_own(&offer.gpu.id).ok()?;
-    // Jobs use 64 GPUs of an NVL72.
-    let most = gpu.nvlink_domain.min(64);
+    let most = gpu.nvlink_domain.min(USED_OF_NVL72);
     let is_too_large = |value: &String| value.parse::<u32>().is_ok_and(|tp| tp > most);
     let leaves =
         |lock: &&Lock| lock.field == Field::Tp && !lock.excludes && lock.values.iter().all(is_too_large);
     if let Some(lock) = locks.iter().find(leaves) {
         let tp = locks::lock_text(lock);
-        return Some(format!("TP {tp} leaves the NVLink domain of {most} GPUs: TP is at most {most}."));
+        return Some(format!(
+            "TP {tp} is too large: jobs use {most} GPUs of an NVLink domain, so TP is at most {most}."
+        ));
     }
     let kept = changes.iter().find(|change| change.key == Field::Lock.key());
     let kept = kept.map_or(Vec::new(), |change| locks::read(&change.value).0);
@@ -489,12 +496,13 @@ fn faster_for_little<'a>(
     offer: &'a OfferFindings,
     best: &FoundPlan,
     budget: Option<f64>,
+    by_slow_end: bool,
 ) -> Option<&'a FoundPlan> {
     let cost = best.cost?.mid;
     let is_little = |plan: &&FoundPlan| {
         let is_cheap = plan.cost.is_some_and(|its| its.mid <= cost * LITTLE_MORE);
         is_cheap
-            && is_within(plan, budget)
+            && is_within(plan, budget, by_slow_end)
             && plan.gpus > best.gpus
             && plan.days.mid <= best.days.mid * MUCH_FASTER
     };

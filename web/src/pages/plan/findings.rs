@@ -4,7 +4,7 @@
 use crate::message::plan::ScriptEffect;
 use crate::message::search::{
     AskedGoal, AskedGpu, AskedQuestion, FoundAnswer, FoundFamily, FoundPlan, FoundUnmet, SearchNews,
-    SearchReply, SearchRequest,
+    SearchReply, SearchRequest, Spread,
 };
 use crate::reader::{PageWorker, SEARCH_WORKER};
 use leptos::prelude::*;
@@ -202,7 +202,8 @@ impl Findings {
         let is_in_time =
             |plan: &FoundPlan| plan.days.mid * run.exceeded(plan.tokens_per_s_per_gpu).max(1.0) <= limit;
         let more = offer.points.iter().filter(|point| point.gpus > best.gpus);
-        more.filter(|point| is_within(point, self.budget())).find(|point| is_in_time(point))
+        let by_slow_end = self.is_by_slow_end();
+        more.filter(|point| is_within(point, self.budget(), by_slow_end)).find(|point| is_in_time(point))
     }
 
     /// Returns the sequence length that is assumed for an imported model; none for other models, or if one is typed.
@@ -256,6 +257,7 @@ impl Findings {
             let plan = answer.plan.as_ref()?;
             let value = match (self.goal(), plan.cost) {
                 _ if answer.unmet == Some(FoundUnmet::NoPrice) => f64::INFINITY,
+                (AskedGoal::Budget(_), Some(cost)) if self.is_by_slow_end() => cost.high,
                 (AskedGoal::Budget(_), Some(cost)) => cost.mid,
                 _ => plan.days.mid,
             };
@@ -370,15 +372,15 @@ pub(super) fn effect_on(scripts: &[(String, ScriptEffect)], query: &str) -> Opti
     scripts.iter().find(|(plan, _)| plan == query).map(|(_, effect)| *effect)
 }
 
-/// Whether a plan costs no more than the budget, if there is one.
-pub(super) fn is_within(plan: &FoundPlan, budget: Option<f64>) -> bool {
-    budget.is_none_or(|budget| plan.cost.is_none_or(|cost| cost.mid <= budget))
+/// Whether a plan costs no more than the budget, if there is one: at the expensive end of its range, or in the middle.
+pub(super) fn is_within(plan: &FoundPlan, budget: Option<f64>, by_slow_end: bool) -> bool {
+    let end = |cost: Spread| if by_slow_end { cost.high } else { cost.mid };
+    budget.is_none_or(|budget| plan.cost.is_none_or(|cost| end(cost) <= budget))
 }
 
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::message::search::Spread;
 
     pub(in super::super) fn spread(mid: f64) -> Spread {
         Spread { low: mid * 0.9, mid, high: mid * 1.1 }

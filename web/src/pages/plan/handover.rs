@@ -117,7 +117,8 @@ pub(crate) fn named_plans() -> ReadSignal<Option<String>> {
 /// Tells the first program what the launch scripts of plans do, each with the query of the plan.
 pub(crate) fn name_scripts(scripts: &[(String, ScriptEffect)]) {
     let word = |(plan, effect): &(String, ScriptEffect)| {
-        format!("{plan} {} {}", effect.slowdown, u8::from(effect.may_lack_memory))
+        let state = if effect.is_unavailable { 2 } else { u8::from(effect.may_lack_memory) };
+        format!("{plan} {} {state}", effect.slowdown)
     };
     tell([(SCRIPTS, Some(scripts.iter().map(word).collect::<Vec<_>>().join(" ")))]);
 }
@@ -131,9 +132,10 @@ pub(super) fn named_scripts() -> ReadSignal<Option<String>> {
 pub(super) fn read_scripts(text: &str) -> Vec<(String, ScriptEffect)> {
     let mut words = text.split(' ');
     let mut scripts = Vec::new();
-    while let (Some(plan), Some(slowdown), Some(lack)) = (words.next(), words.next(), words.next()) {
+    while let (Some(plan), Some(slowdown), Some(state)) = (words.next(), words.next(), words.next()) {
         let slowdown = parse_count(slowdown).unwrap_or(1.0);
-        scripts.push((plan.to_string(), ScriptEffect { slowdown, may_lack_memory: lack == "1" }));
+        let (may_lack_memory, is_unavailable) = (state == "1", state == "2");
+        scripts.push((plan.to_string(), ScriptEffect { slowdown, may_lack_memory, is_unavailable }));
     }
     scripts
 }
@@ -182,10 +184,11 @@ mod tests {
 
     #[test]
     fn scripts_are_read_as_they_were_written() {
-        let effect = ScriptEffect { slowdown: 1.184, may_lack_memory: true };
+        let effect = ScriptEffect { slowdown: 1.184, may_lack_memory: true, is_unavailable: false };
+        let none = ScriptEffect { slowdown: 1.0, may_lack_memory: false, is_unavailable: true };
         assert_eq!(
-            read_scripts("m=llama3.1-70b&n=64 1.184 1"),
-            [("m=llama3.1-70b&n=64".to_string(), effect)]
+            read_scripts("m=llama3.1-70b&n=64 1.184 1 m=llama3.1-8b&n=8 1 2"),
+            [("m=llama3.1-70b&n=64".to_string(), effect), ("m=llama3.1-8b&n=8".to_string(), none)]
         );
         assert!(read_scripts("").is_empty());
     }

@@ -20,7 +20,7 @@ use trainplan_shared::units::{group_digits, group_three_digits, percent, readabl
 /// What the abbreviations of a layout mean.
 pub(super) const LAYOUT_TERMS: &str = "TP, PP, CP, EP: GPUs for tensor, pipeline, context and expert parallelism. VP: chunks of each \
                                        pipeline stage. MBS: micro batch size, in sequences. FSDP: fully sharded data parallel. Embedding \
-                                       counts as a layer: so does the output layer, when layers are divided among the pipeline stages.";
+                                       counts as a layer: the embedding and the output layer count as layers when stages are filled.";
 
 /// A column that the table can be sorted by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -201,6 +201,7 @@ impl PlanFact {
             PlanFact::Days => days_text(plan.days),
             PlanFact::ByScript => match saved.script {
                 None => "–".into(),
+                Some(script) if script.is_unavailable => "no script".into(),
                 Some(script) => {
                     let lacks = if script.may_lack_memory { ", may not fit in memory" } else { "" };
                     match script.slowdown == 1.0 {
@@ -299,7 +300,7 @@ pub(super) struct SavedPlans {
     are_linked: bool,
     /// The plans of the address that are still searched, as queries.
     sought: RwSignal<Vec<String>>,
-    /// Whether the search found one of them no more.
+    /// Whether the search no longer finds one of them.
     lacks_some: RwSignal<bool>,
 }
 
@@ -482,7 +483,11 @@ pub(super) fn SaveButton(
                 let (name, model) = (new.name(), new.model.clone());
                 saved.plans.update(|plans| plans.push(new));
                 let count = saved.plans.with_untracked(Vec::len);
-                saved.note.set(Some(format!("Saved: {model} on {name}. {count} of {MOST} plans.")));
+                let [does, kept] = match saved.are_linked {
+                    true => ["Added", ", not stored in this browser"],
+                    false => ["Saved", ""],
+                };
+                saved.note.set(Some(format!("{does}: {model} on {name}. {count} of {MOST} plans{kept}.")));
             }
         });
     };
@@ -525,7 +530,7 @@ fn data(plans: &[SavedPlan]) -> TextTable {
         ("in_time_of_ten", |saved| Some(saved.in_time_of_ten()?.to_string())),
         ("days_as_measured", |saved| Some(saved.as_measured_days?.to_string())),
         ("days_by_script", |saved| {
-            saved.script?;
+            saved.script.filter(|script| !script.is_unavailable)?;
             Some(saved.days_by_script().mid.to_string())
         }),
         ("price", |saved| saved.price.clone()),
@@ -731,10 +736,12 @@ mod tests {
     fn the_days_by_the_launch_script_decide_whether_a_plan_is_in_time() {
         let mut plans = two();
         let before = plans[0].in_time_of_ten();
-        plans[0].script = Some(ScriptEffect { slowdown: 1.5, may_lack_memory: false });
+        plans[0].script = Some(ScriptEffect { slowdown: 1.5, may_lack_memory: false, is_unavailable: false });
         assert!(plans[0].in_time_of_ten() < before);
         assert_eq!(PlanFact::ByScript.text(&plans[0]), "87 (78–96)");
         assert_eq!(PlanFact::ByScript.text(&plans[1]), "–");
+        plans[1].script = Some(ScriptEffect { slowdown: 1.0, may_lack_memory: false, is_unavailable: true });
+        assert_eq!(PlanFact::ByScript.text(&plans[1]), "no script");
     }
 
     #[test]

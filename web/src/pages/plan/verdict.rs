@@ -98,7 +98,7 @@ fn by_script(findings: &Findings) -> String {
                 format!("{gpus} × {gpu} {}", with_script(findings, ["take", ""], plan, *effect))
             });
             let each: Vec<String> = each.collect();
-            format!("The launch scripts run other software than planned: {}.", each.join("; "))
+            format!("The launch scripts don't run these as planned: {}.", each.join("; "))
         }
     }
 }
@@ -112,7 +112,7 @@ pub(super) fn script_sentence(
 ) -> String {
     let gpus = group_digits(plan.gpus.into());
     let does = with_script(findings, ["it takes", "it "], plan, effect);
-    format!("The launch script for {gpus} × {gpu} runs other software than planned: {does}.")
+    format!("The launch script for {gpus} × {gpu} doesn't run this as planned: {does}.")
 }
 
 /// Returns how long a plan takes with the software of its launch script, what that does to the limits that the plan holds, and
@@ -122,7 +122,7 @@ pub(super) fn with_script(
     findings: &Findings,
     [takes, subject]: [&str; 2],
     plan: &FoundPlan,
-    ScriptEffect { slowdown, may_lack_memory }: ScriptEffect,
+    ScriptEffect { slowdown, may_lack_memory, .. }: ScriptEffect,
 ) -> String {
     if slowdown == 1.0 {
         return format!("{subject}may not fit in memory");
@@ -162,13 +162,12 @@ fn late(findings: &Findings) -> String {
     let Some(chance) = findings.asked.as_ref().and_then(|asked| asked.chance) else { return String::new() };
     // It was said what the scripts of the others do.
     let all = reaching(findings, |plan| findings.script_is_in_time(plan));
-    let are_all = all.len() == findings.reaching().len();
     // Cards name the plans that are in time 5 times in 10.
     let named = if chance == Chance::Even { &*all } else { &[] };
     let others = named.iter().filter_map(|(name, answer)| {
         let other = answer.with_other_chance.as_ref()?;
         let is_another = answer.plan.as_ref().is_some_and(|plan| plan.gpus != other.gpus);
-        let is_affordable = is_within(other, findings.budget());
+        let is_affordable = is_within(other, findings.budget(), true);
         (is_another && is_affordable).then(|| format!("{} × {name}", group_digits(other.gpus.into())))
     });
     let others: Vec<String> = others.collect();
@@ -184,14 +183,7 @@ fn late(findings: &Findings) -> String {
         (_, []) => String::new(),
         (_, all) => {
             let is_bet = all.iter().any(|(_, answer)| answer.with_measured_software.is_some());
-            let it_meets = match all {
-                [(name, _)] if findings.offers.len() > 1 => format!("{name} meets"),
-                [_] => "It meets".to_string(),
-                _ if are_all => "The plans meet".to_string(),
-                several => {
-                    format!("{} meet", all_of(&several.iter().map(|(name, _)| *name).collect::<Vec<_>>()))
-                }
-            };
+            let it_meets = with_verb(findings, all, ["meets", "meet"]);
             let is_unmeasured = all
                 .iter()
                 .any(|(_, answer)| answer.plan.as_ref().is_some_and(|plan| plan.trust == Trust::Unmeasured));
@@ -268,11 +260,12 @@ fn overspent(findings: &Findings) -> String {
             let script = findings.script(plan);
             script.is_none_or(|effect| script_effect(findings, plan, effect.slowdown).is_empty())
         };
-        return match &*reaching(findings, holds) {
-            [] => String::new(),
-            [_] => format!("It stays within the budget {}.", Chance::NineInTen.title()),
-            _ => format!("The plans stay within the budget {}.", Chance::NineInTen.title()),
-        };
+        let plans = reaching(findings, holds);
+        if plans.is_empty() {
+            return String::new();
+        }
+        let it_stays = with_verb(findings, &plans, ["stays", "stay"]);
+        return format!("{it_stays} within the budget {}.", Chance::NineInTen.title());
     }
     let overspent = reaching(findings, |plan| plan.cost.is_some_and(|cost| cost.high > limit));
     at_the_end(&overspent, ["expensive end", "exceeds the budget", "exceed the budget"])
@@ -285,6 +278,19 @@ fn reaching(findings: &Findings, has: impl Fn(&FoundPlan) -> bool) -> Vec<(&str,
         Some((offer.gpu.name.as_str(), offer.answer.as_ref()?))
     });
     answers.filter(|(_, answer)| answer.plan.as_ref().is_some_and(&has)).collect()
+}
+
+/// Returns some of the plans that reach the goal, with a verb: "It meets", "B200 meets", "The plans meet", "B200 and H100 meet".
+fn with_verb(findings: &Findings, plans: &[(&str, &FoundAnswer)], [meets, meet]: [&str; 2]) -> String {
+    match plans {
+        [(name, _)] if findings.offers.len() > 1 => format!("{name} {meets}"),
+        [_] => format!("It {meets}"),
+        _ if plans.len() == findings.reaching().len() => format!("The plans {meet}"),
+        _ => {
+            let names: Vec<&str> = plans.iter().map(|(name, _)| *name).collect();
+            format!("{} {meet}", all_of(&names))
+        }
+    }
 }
 
 /// Returns "At the slow end of its range, B200 misses the deadline."; empty without plans.

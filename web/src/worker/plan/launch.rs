@@ -34,19 +34,22 @@ pub(super) fn launch(query: &str) -> Option<Launched> {
     })
 }
 
-/// Returns what the launch script of a query's scenario does otherwise than planned; nothing if there is no script.
+/// Returns what the launch script of a query's scenario does otherwise than planned, or that there is none.
 pub(super) fn script_effect(query: &str) -> ScriptEffect {
     let spec = link::read(query).spec;
-    let script = spec.scenario().ok().and_then(|scenario| {
+    let written = spec.scenario().ok().and_then(|scenario| {
         let options = LaunchOptions::from_spec(&spec).ok()?;
         let launch = launch_or_fall_back(&scenario, &options).ok()?;
         // The page has the days.
-        ScriptRun::of(&scenario, &options, &launch, Interval { low: 1.0, mid: 1.0, high: 1.0 })
+        Some(ScriptRun::of(&scenario, &options, &launch, Interval { low: 1.0, mid: 1.0, high: 1.0 }))
     });
-    script.map_or(ScriptEffect { slowdown: 1.0, may_lack_memory: false }, |script| ScriptEffect {
-        slowdown: script.slowdown,
-        may_lack_memory: script.may_lack_memory,
-    })
+    let is_unavailable = written.is_none();
+    let script = written.flatten();
+    ScriptEffect {
+        slowdown: script.as_ref().map_or(1.0, |script| script.slowdown),
+        may_lack_memory: script.is_some_and(|script| script.may_lack_memory),
+        is_unavailable,
+    }
 }
 
 /// Returns the values of a field with which the scenario can be launched.
