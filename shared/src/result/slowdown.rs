@@ -360,7 +360,7 @@ mod tests {
             causes: vec![
                 cause(SlowCauseKind::NoOverlap, None, 1.8),
                 cause(SlowCauseKind::Compute, Some(1.41), 1.9),
-                cause(SlowCauseKind::ExpertParallel, Some(3.14), 1.9),
+                cause(SlowCauseKind::ExpertParallel, Some(3.12), 1.9),
             ],
         };
         assert_eq!(
