@@ -68,8 +68,8 @@ pub struct RunFigures {
     pub memory: MemoryPeaks,
     /// The comparison with the prediction made before the run; null if no campaign launched it.
     pub plan: Option<PlanComparison>,
-    /// The comparison with the prediction for the scenario, if there is no plan; null if parts of the scenario are unknown, or if
-    /// the run was not scored.
+    /// The run compared with the prediction for its scenario. Null for a run with a plan, for one that was not scored, and where
+    /// parts of the scenario are unknown.
     #[serde(default)]
     pub prediction: Option<PlanComparison>,
     /// What could explain that its steps took longer than predicted; null if they did not, or if the run is not comparable.

@@ -75,7 +75,7 @@ pub(crate) struct ScriptEffect {
 }
 
 impl ScriptEffect {
-    /// Whether the script runs the plan as predicted, or there is no script.
+    /// Whether there is nothing to say: the script runs the plan as predicted, or there is no script.
     pub(crate) fn is_none(self) -> bool {
         self.slowdown == 1.0 && !self.may_lack_memory
     }
