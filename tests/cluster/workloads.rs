@@ -122,9 +122,13 @@ fn faults_show_in_the_log() {
     assert_eq!(cluster.text("squeue --noheader --format='%i %T'"), format!("{job} RUNNING"));
     cluster.text(&format!("scancel {job}"));
     wait_for_jobs(&cluster);
-    // Slurm may write this after the job has left the queue.
+    // Slurm may write this after the job has left the queue, and loses the step's message if srun dies first. The
+    // batch script's message is in the file beside the log.
     wait_for("cancellation", SOON, || {
-        fs::read_to_string(&log).unwrap().contains("CANCELLED AT").then_some(())
+        let files = fs::read_dir(log.parent().unwrap()).unwrap().map(|file| file.unwrap().path());
+        files
+            .filter(|file| file.extension().is_some_and(|kind| kind == "out"))
+            .find(|file| fs::read_to_string(file).unwrap().contains("CANCELLED AT"))
     });
 
     let run = launch(&cluster, &plan, &format!("{exports}export WORKLOAD_SUBMIT=refuse\n"));

@@ -4,10 +4,14 @@ use crate::harness::{
     Client, Kind, Made, Place, SOON, Server, carried, file_of, log, made, on_every_store, wait_for,
 };
 use crate::services::{self, POSTGRES};
+use serde_json::{Value, json};
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use trainplan_shared::field::Field;
+use trainplan_shared::result::{Intake, RunResult};
+use trainplan_shared::spec::Spec;
 use trainplan_tests::Run;
 
 on_every_store! {
@@ -22,6 +26,7 @@ on_every_store! {
     stored_results_are_verified_and_replaced
     altered_results_are_not_served_compared_or_exported
     damaged_results_are_replaced_by_uploads_and_imports
+    a_damaged_result_is_replaced_as_a_whole
     lines_of_a_replaced_log_are_not_shown
     an_imported_run_gets_a_log_that_the_store_has
     rows_that_disagree_with_their_results_are_computed_again
@@ -398,6 +403,44 @@ fn damaged_results_are_replaced_by_uploads_and_imports(kind: Kind) {
         }
         assert_eq!(verified(place), []);
     }
+}
+
+fn a_damaged_result_is_replaced_as_a_whole(kind: Kind) {
+    const RECIPE: &str = "llama3.1-8b/h100/fp8/8@25.04";
+    let server = Server::at(&Place::new(kind));
+    let (owner, place) = (server.owner(), &server.place);
+    let log = log(9.4, 50);
+    let read_as = |said: &Spec| {
+        let mut intake = Intake::new("train.log", said);
+        intake.feed(&log);
+        intake.finish()
+    };
+    let run = read_as(&Spec::default());
+    let corrected = RunResult { id: run.id, ..read_as(&Spec::default().with(Field::Recipe, RECIPE)) };
+    let path = format!("/runs/{}", run.id);
+    let lose = || services::change(&place.address(), &format!("DELETE FROM results WHERE id = '{}'", run.id));
+    assert_eq!(owner.put(&run).status, 201);
+    assert_eq!(owner.put_log(run.id, 0, true, &log).status, 200);
+    assert!(owner.put(&corrected).problem(409).contains(RECIPE));
+
+    lose();
+    let mut of_other_log = corrected.clone();
+    of_other_log.source.sha256 = "0".repeat(64);
+    assert!(owner.put(&of_other_log).problem(409).contains("another log"));
+    assert_eq!(owner.put(&corrected).json()["outcome"], "known");
+    assert_eq!(owner.get(&path).body, file_of(&corrected));
+    assert_eq!(owner.json(&format!("{path}/summary"))["recipe"], RECIPE);
+    assert_eq!(verified(place), []);
+
+    // A later score still counts.
+    assert_eq!(owner.post(&format!("{path}/scores?model=llama3.1-8b"), &json!({})).status, 200);
+    let scored = owner.json(&format!("{path}/summary"));
+    assert_eq!(scored["recipe"], Value::Null);
+    lose();
+    assert_eq!(owner.put(&run).json()["outcome"], "known");
+    assert_eq!(owner.get(&format!("{path}?upload")).body, file_of(&run));
+    assert_eq!(owner.json(&format!("{path}/summary")), scored);
+    assert_eq!(verified(place), []);
 }
 
 fn lines_of_a_replaced_log_are_not_shown(kind: Kind) {

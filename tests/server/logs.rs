@@ -170,6 +170,8 @@ fn lines_are_read_and_searched(kind: Kind) {
     let found = owner.json(&format!("{path}?q=ITERATION+4%2F"));
     assert_eq!(found["items"], json!([{ "line": 5, "text": lines[4] }]));
     assert_eq!(owner.json(&format!("{path}?q=nowhere"))["items"], json!([]));
+    let too_long = owner.get(&format!("{path}?q={}", "a".repeat(1001))).problem(422);
+    assert_eq!(too_long, "q has 1001 bytes; at most 1000 are accepted.");
     assert_eq!(owner.json(&format!("{path}?from=1000"))["items"], json!([]));
     // Line by line to the end.
     let (mut from, mut seen) = (json!(1), 0);

@@ -122,7 +122,13 @@ fn a_damaged_score_is_named_and_replaced(kind: Kind) {
         "{}",
         export.stderr
     );
-    assert_eq!(owner.post(&scores, &json!({})).status, 200);
-    let again = owner.json(&path);
-    assert_eq!(again["identity"], serde_json::from_slice::<Value>(&scored).unwrap()["identity"]);
+    // Also if a later time or a newer parser is stored with it.
+    for said in ["scored_at = '2199-01-01T00:00:00.000000Z'", "parser_version = 1000000"] {
+        change(&server.place.address(), &format!("UPDATE scores SET file = substr(file, 1, 100), {said}"));
+        assert_eq!(owner.post(&scores, &json!({})).status, 200);
+        let again = owner.json(&path);
+        assert_eq!(again["identity"], serde_json::from_slice::<Value>(&scored).unwrap()["identity"]);
+        let versions = owner.json(&format!("{path}/scores"));
+        assert_eq!(versions["items"].as_array().unwrap().len(), 2, "the upload and one score");
+    }
 }

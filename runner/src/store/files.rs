@@ -110,6 +110,24 @@ impl Store {
         }
     }
 
+    /// Returns a result as it was uploaded; none if it is damaged or not stored. Records nothing.
+    pub(super) async fn sound_upload(&self, id: Uuid) -> Result<Option<RunResult>, StoreError> {
+        let Some(Ok(file)) = self.checked_upload(id).await?.map(|checked| checked.file) else { return Ok(None) };
+        match read_apart(id, file).await {
+            Err(StoreError::Damaged { .. }) => Ok(None),
+            run => run.map(Some),
+        }
+    }
+
+    /// Returns the result of the newest later score; none if that is damaged or there is none.
+    pub(super) async fn sound_score(&self, id: Uuid) -> Result<Option<RunResult>, StoreError> {
+        let Some(file) = self.newest_score(id).await? else { return Ok(None) };
+        match read_score(id, file).await {
+            Err(StoreError::DamagedScore { .. }) => Ok(None),
+            run => run.map(Some),
+        }
+    }
+
     /// Returns an uploaded result's file, compressed with zstd, after comparing it with its hash. Records what is wrong with
     /// it.
     ///

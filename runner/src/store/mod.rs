@@ -430,13 +430,21 @@ impl Store {
             self.commit(writing).await?;
             return Ok(UploadOutcome::New);
         }
-        let known: String = sqlx::query_scalar("SELECT sha256 FROM runs WHERE id = $1")
-            .bind(&summary.id)
-            .fetch_one(&mut *writing)
-            .await
-            .map_err(failed)?;
-        if known == sha256 || self.is_replaced(run).await? {
+        let (known, received_at): (String, String) =
+            sqlx::query_as("SELECT sha256, received_at FROM runs WHERE id = $1")
+                .bind(&summary.id)
+                .fetch_one(&mut *writing)
+                .await
+                .map_err(failed)?;
+        if known == sha256 {
             self.restore_file(&mut writing, &summary.id, &sha256, packed).await?;
+        } else if self.is_replaced(run).await? {
+            self.restore_file(&mut writing, &summary.id, &sha256, packed).await?;
+            if self.sound_score(run.id).await?.is_none() {
+                // Lists show what the new result says.
+                let row = RunRow::new(&self::summary(run, received_at, log.is_some()), "", None, None);
+                row.update().query().execute(&mut *writing).await.map_err(failed)?;
+            }
         }
         let update = sqlx::query("UPDATE runs SET log_sha256 = $2 WHERE id = $1 AND log_sha256 IS NULL");
         update.bind(&summary.id).bind(log).execute(&mut *writing).await.map_err(failed)?;
@@ -444,31 +452,24 @@ impl Store {
         Ok(UploadOutcome::Known)
     }
 
-    /// Returns whether a stored result is damaged, so that another one of its id replaces it. Records nothing, because it is
+    /// Returns whether a stored result is damaged, so that another one of its log replaces it. Records nothing, because it is
     /// asked within a transaction that writes.
     ///
     /// # Errors
-    /// The stored one is sound and does not contain everything that the other one does.
+    /// The stored one is sound and does not contain everything that the other one does, or is damaged and has another log.
     async fn is_replaced(&self, run: &RunResult) -> Result<bool, StoreError> {
-        let Some(Ok(file)) = self.checked_upload(run.id).await?.map(|checked| checked.file) else {
+        let Some(kept) = self.sound_upload(run.id).await? else {
+            let log = self.log(run.id).await?;
+            if log.is_some_and(|log| log.as_str() != run.source.sha256) {
+                return Err(StoreError::Conflict { id: run.id, what: "a damaged result of another log".into() });
+            }
             return Ok(true);
-        };
-        let kept = match files::read_apart(run.id, file).await {
-            Ok(kept) => kept,
-            Err(StoreError::Damaged { .. }) => return Ok(true),
-            Err(error) => return Err(error),
         };
         if kept.covers(run) {
             return Ok(false);
         }
         // The recipe may have been corrected since then.
-        let newest = match self.newest_score(run.id).await? {
-            Some(score) => match files::read_score(run.id, score).await {
-                Err(StoreError::DamagedScore { .. }) => kept,
-                score => score?,
-            },
-            None => kept,
-        };
+        let newest = self.sound_score(run.id).await?.unwrap_or(kept);
         if newest.covers(run) {
             return Ok(false);
         }

@@ -216,8 +216,8 @@ impl FromStr for Cursor {
         } else if let Some(number) = value.parse().ok().filter(|number: &f64| number.is_finite()) {
             Some(SortValue::Number(number))
         } else {
-            value.parse::<Timestamp>().map_err(|_| InvalidCursor)?;
-            Some(SortValue::Text(value.to_owned()))
+            // In the store's zone and digits, because it is compared as text.
+            Some(SortValue::Text(time(value.parse().map_err(|_| InvalidCursor)?)))
         };
         Ok(Cursor { value, id })
     }

@@ -1,14 +1,17 @@
 //! Later scores of raw logs, by a newer parser or for a corrected recipe. The uploaded result stays; the
 //! newest score counts.
 
-use super::{RunRow, Store, StoreError, files, now, pack, summary, unpack};
+use super::{RunRow, Store, StoreError, files, now, pack, summary, time, unpack};
+use jiff::Timestamp;
+use sqlx::{Any, Transaction};
 use std::io::{self, Read};
 use trainplan_shared::api::{EventKind, ScoreVersion};
 use trainplan_shared::result::{self, Intake, Report, RunResult, View};
 use trainplan_shared::spec::Spec;
 use uuid::Uuid;
 
-const NEWEST: &str = "SELECT file FROM scores WHERE id = $1 ORDER BY parser_version DESC LIMIT 1";
+/// Reads the newest score's parser version and file. In SQLite, a file without bytes is null.
+const NEWEST: &str = "SELECT parser_version, file FROM scores WHERE id = $1 ORDER BY parser_version DESC LIMIT 1";
 
 impl Store {
     /// Returns all scores of a run, newest first, the uploaded result last; empty if the run is not stored. Reads
@@ -95,7 +98,7 @@ impl Store {
     async fn store_score(&self, run: &RunResult, is_corrected: bool) -> Result<bool, StoreError> {
         result::admit(run)?;
         let id = run.id.to_string();
-        let scored_at = run.provenance.scored_at.clone().unwrap_or_default();
+        let scored_at = scored_at(run);
         let failed = |error| self.failed(error);
         let packed = pack(result::write(run)?.as_bytes());
         let packed = packed.map_err(|error| failed(sqlx::Error::Io(error)))?;
@@ -108,6 +111,7 @@ impl Store {
                 .map_err(failed)?;
         // The run may have been deleted meanwhile.
         let Some((received_at, log)) = known else { return Ok(false) };
+        self.discard_damaged_scores(&mut writing, run.id).await?;
         let insert = "INSERT INTO scores (id, parser_version, scored_at, file) VALUES ($1, $2, $3, $4) \
             ON CONFLICT (id, parser_version) DO UPDATE SET scored_at = excluded.scored_at, file = excluded.file \
             WHERE excluded.scored_at >= scores.scored_at";
@@ -121,20 +125,45 @@ impl Store {
                 sqlx::query(statement).bind(&id).execute(&mut *writing).await.map_err(failed)?;
             }
         }
-        let newest: Option<Vec<u8>> =
-            sqlx::query_scalar(NEWEST).bind(&id).fetch_one(&mut *writing).await.map_err(failed)?;
-        let newest = unpack(run.id, &newest.unwrap_or_default())?;
+        let newest: (i64, Option<Vec<u8>>) =
+            sqlx::query_as(NEWEST).bind(&id).fetch_one(&mut *writing).await.map_err(failed)?;
+        let newest = unpack(run.id, &newest.1.unwrap_or_default())?;
         let row = RunRow::new(&summary(&newest, received_at, log.is_some()), "", None, None);
         row.update().query().execute(&mut *writing).await.map_err(failed)?;
         self.change(&mut writing, EventKind::Run, &id).await?;
         self.commit(writing).await.map(|()| true)
     }
 
+    /// Deletes the newest scores that are damaged, whatever the parser version and the time that are stored with them:
+    /// otherwise they would count.
+    async fn discard_damaged_scores(
+        &self,
+        writing: &mut Transaction<'static, Any>,
+        id: Uuid,
+    ) -> Result<(), StoreError> {
+        let (failed, run) = (|error| self.failed(error), id.to_string());
+        loop {
+            let newest: Option<(i64, Option<Vec<u8>>)> =
+                sqlx::query_as(NEWEST).bind(&run).fetch_optional(&mut **writing).await.map_err(failed)?;
+            let Some((parser_version, file)) = newest else { return Ok(()) };
+            match files::read_score(id, file.unwrap_or_default()).await {
+                Err(StoreError::DamagedScore { what, .. }) => {
+                    tracing::warn!("a damaged score of run {id} is replaced: {what}");
+                }
+                score => return score.map(|_| ()),
+            }
+            let delete = sqlx::query("DELETE FROM scores WHERE id = $1 AND parser_version = $2");
+            let delete = delete.bind(&run).bind(parser_version);
+            delete.execute(&mut **writing).await.map_err(failed)?;
+        }
+    }
+
     /// Returns the result file of the newest later score, compressed with zstd and unchecked.
     pub(super) async fn newest_score(&self, id: Uuid) -> Result<Option<Vec<u8>>, StoreError> {
-        let file: Result<Option<Option<Vec<u8>>>, _> =
-            sqlx::query_scalar(NEWEST).bind(id.to_string()).fetch_optional(&self.database.readers).await;
-        Ok(file.map_err(|error| self.failed(error))?.map(Option::unwrap_or_default))
+        let newest: Result<Option<(i64, Option<Vec<u8>>)>, _> =
+            sqlx::query_as(NEWEST).bind(id.to_string()).fetch_optional(&self.database.readers).await;
+        let newest = newest.map_err(|error| self.failed(error))?;
+        Ok(newest.map(|(_, file)| file.unwrap_or_default()))
     }
 }
 
@@ -148,6 +177,12 @@ pub(crate) fn read_again(run: &RunResult, scenario: &Spec, mut raw: impl Read) -
             count => intake.feed(&piece[..count]),
         }
     }
+}
+
+/// Returns the time of a score as the store writes it: as text, times are ordered only in one zone.
+pub(super) fn scored_at(run: &RunResult) -> String {
+    let text = run.provenance.scored_at.as_deref().unwrap_or_default();
+    text.parse::<Timestamp>().map_or_else(|_| text.to_owned(), time)
 }
 
 fn version(run: &RunResult, scored_at: Option<String>) -> ScoreVersion {

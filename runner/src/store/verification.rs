@@ -2,6 +2,7 @@
 
 use super::columns::{RunRow, SUMMARY_VERSION};
 use super::files::{read_apart, read_score};
+use super::scores::scored_at;
 use super::{Store, StoreError, summary};
 use crate::migrations::Engine;
 use sqlx::{Any, Transaction};
@@ -42,13 +43,13 @@ impl Store {
         if let Some(why) = self.upload_fault(id).await? {
             faults.push(ResultFault::File(format!("The result's file {why}.")));
         }
-        for (parser_version, scored_at) in self.scored_by(id).await? {
+        for (parser_version, at) in self.scored_by(id).await? {
             // It may have been deleted meanwhile.
             let Some(file) = self.score_file(id, parser_version).await? else { continue };
             let why = match read_score(id, file).await {
                 Err(StoreError::DamagedScore { what, .. }) => what,
                 Err(error) => return Err(error),
-                Ok(run) if is_score(&run, parser_version, &scored_at) => continue,
+                Ok(run) if is_score(&run, parser_version, &at) => continue,
                 Ok(_) => "it belongs to another parser or time".to_owned(),
             };
             faults.push(ResultFault::File(format!(
@@ -123,7 +124,8 @@ impl Store {
     }
 }
 
-fn is_score(run: &RunResult, parser_version: i64, scored_at: &str) -> bool {
-    i64::from(run.provenance.parser_version) == parser_version
-        && run.provenance.scored_at.as_deref().unwrap_or_default() == scored_at
+fn is_score(run: &RunResult, parser_version: i64, at: &str) -> bool {
+    // Older programs stored the time as the result has it.
+    let is_at = scored_at(run) == at || run.provenance.scored_at.as_deref().unwrap_or_default() == at;
+    is_at && i64::from(run.provenance.parser_version) == parser_version
 }

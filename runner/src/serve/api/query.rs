@@ -19,6 +19,9 @@ const MOST_PARAMETERS: usize = 64;
 /// The longest pattern with `*`, in bytes: databases refuse much longer ones.
 const LONGEST_PATTERN: usize = 500;
 
+/// The longest text to search a log for, in bytes: each line is compared with it.
+const LONGEST_SEARCH: usize = 1000;
+
 /// The most lines of a log in a response.
 pub(super) const MOST_LINES: usize = 2000;
 
@@ -75,6 +78,7 @@ pub(super) fn bound(query: &str) -> Result<(), QueryProblem> {
 pub(super) fn longest_value(name: &str) -> usize {
     match name {
         "line" => LONGEST_SCENARIO,
+        "q" => LONGEST_SEARCH,
         "recipe" | "cluster" | "campaign" | "status" | "sort" | "since" | "until" | "cursor" | "window"
         | "convention" => LONGEST_NAME,
         _ => LONGEST_PATH,
