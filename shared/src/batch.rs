@@ -1,4 +1,4 @@
-//! Batches: the tokens of a step and how they are divided.
+//! Batches: the tokens of a step, how they are divided, and how interleaved pipelines group their micro batches.
 
 use crate::field::Field;
 use crate::layout::Layout;
@@ -97,6 +97,42 @@ impl Batch {
     }
 }
 
+/// How Megatron-Core's interleaved schedule groups the micro batches of a step. A chunk computes one group before the next chunk
+/// of its stage begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum MicrobatchGroups {
+    /// As by default: one micro batch per stage in each group, or no interleaved chunks at all.
+    Usual,
+    /// A number of micro batches that a launch script must set.
+    Of(u32),
+    /// No group fits, because there are fewer micro batches than stages.
+    Impossible,
+}
+
+impl MicrobatchGroups {
+    /// Returns the smallest groups with which the schedule runs: larger ones keep more activations. Launch scripts set them, and the
+    /// estimate of memory counts them.
+    ///
+    /// By forward_backward_pipelining_with_interleaving (Megatron-LM, core/pipeline_parallel/schedules.py), a group has from PP to
+    /// all micro batches of the step, and the last group may be smaller than the others but not smaller than PP.
+    pub(crate) fn of(layout: &Layout, batch: &Batch) -> MicrobatchGroups {
+        let (pp, ga) = (layout.pp(), batch.ga());
+        if pp == 1 || layout.vp() == 1 || ga.is_multiple_of(pp) {
+            return MicrobatchGroups::Usual;
+        }
+        let runs = |group: &u32| ga.is_multiple_of(*group) || ga % *group >= pp;
+        (pp..=ga).find(runs).map_or(MicrobatchGroups::Impossible, MicrobatchGroups::Of)
+    }
+
+    /// Returns the micro batches of a group in a pipeline of `pp` stages; the default number if no group fits.
+    pub(crate) fn size(self, pp: u32) -> u32 {
+        match self {
+            MicrobatchGroups::Of(group) => group,
+            MicrobatchGroups::Usual | MicrobatchGroups::Impossible => pp,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -120,5 +156,23 @@ mod tests {
         assert_eq!(problem.to_string(), "GBS 130 is not a multiple of 4 (MBS 1 × DP 4). Use 128 or 132.");
         assert!(Batch::new(8191, 1, 128, &layout(8, 2)).is_err());
         assert!(Batch::new(8192, 0, 128, &layout(8, 2)).is_err());
+    }
+
+    #[test]
+    fn groups_are_the_smallest_that_the_schedule_accepts() {
+        let groups = |pp: u32, vp: u32, ga: u32| {
+            let model = Catalog::embedded().model("llama3.1-8b").unwrap();
+            let degrees = Degrees { gpus: pp, pp, vp, ..Degrees::default() };
+            let layout = Layout::new(&degrees, &model.architecture).unwrap();
+            let groups = MicrobatchGroups::of(&layout, &Batch::new(8192, 1, ga, &layout).unwrap());
+            (groups, groups.size(pp))
+        };
+        assert_eq!(groups(4, 2, 8), (MicrobatchGroups::Usual, 4));
+        assert_eq!(groups(4, 1, 6), (MicrobatchGroups::Usual, 4));
+        // Groups of 4 would leave 2, and groups of 5 would leave 1.
+        assert_eq!(groups(4, 2, 6), (MicrobatchGroups::Of(6), 6));
+        // Groups of 5 leave 4.
+        assert_eq!(groups(4, 2, 9), (MicrobatchGroups::Of(5), 5));
+        assert_eq!(groups(4, 2, 3), (MicrobatchGroups::Impossible, 4));
     }
 }

@@ -91,6 +91,14 @@ fn foreign() -> impl Strategy<Value = Vec<u8>> {
         &[
             "[7] NCCL INFO AllReduce: opCount 2 sendbuff 0x7ffb4713c200 recvbuff 0x7ffb4713c200 count 1 datatype 1 \
              op 0 root 0 comm 0x55556b100660 [nranks=128] stream 0x5555630c58b0\n",
+            "n1:98:1251 [3] NCCL INFO ncclCommInitRankConfig comm 0x55f01c18e490 rank 3 nranks 8 cudaDev 3 nvmlDev 3 \
+             busId 59000 commId 0x5ae77eb5ea4ec1ee - Init START\n",
+            "n1:98:1251 [3] NCCL INFO ncclCommInitRankConfig comm 0x55f01c18e490 rank 3 nranks 8 cudaDev 3 nvmlDev 3 \
+             busId 59000 commId 0x5ae77eb5ea4ec1ee - Init COMPLETE\n",
+            "n1:98:1251 [4] NCCL INFO comm 0x7f2b rank 4 nranks 8 cudaDev 4 busId 9b000 commId 0x5ae7 - Init START\n",
+            "n1:98:1251 [3] NCCL INFO Channel 00/0 : 3[3] -> 8[0] [send] via NET/IB/0/GDRDMA\n",
+            "n1:98:1251 [3] NCCL INFO Using network Socket\n",
+            "n1:98:1251 [3] NCCL INFO NVLS multicast support is available on dev 3 (NVLS_NCHANNELS 16)\n",
             "[NeMo W 2025-04-11 14:48:45 nemo_logging:405] something is deprecated\r\n",
             "Training epoch 0, iteration 3/49 | lr: 1.5e-06 | global_batch_size: 256 | train_step_timing i\n",
             "Training epoch 0, iteration 3/49 | train_step_timing in s: \n",

@@ -98,6 +98,30 @@ fn the_rank_that_timed_out_is_named_with_its_host() {
 }
 
 #[test]
+fn communicators_and_the_network_of_nccl_are_named() {
+    let line = |text: &str| format!("node0003:98:1251 [3] NCCL INFO {text}\n");
+    let init = |rank: u32, phase: &str| {
+        line(&format!(
+            "ncclCommInitRankConfig comm 0x55f0 rank {rank} nranks 8 busId 59000 commId 0x5ae7 - Init {phase}"
+        ))
+    };
+    let lines = |phase: &str| (0..8).map(|rank| init(rank, phase)).collect::<String>();
+    let nccl = lines("START") + &lines("COMPLETE");
+    let socket = line("Channel 00/0 : 3[3] -> 8[0] [send] via NET/Socket/0");
+    let tree =
+        tree([(LLAMA_70B, nccl + &socket + &nemo2(50, 512, 10_000, 0, "")), ("plain.log", timed(1..=50, 0))]);
+    let row = &rows(&tree, &[LLAMA_70B])[0];
+    let notes = row["notes"].as_array().unwrap();
+    let summary = "NCCL: 1 communicator of 8 ranks; network: TCP sockets.";
+    assert!(notes.contains(&summary.into()), "{row}");
+    assert_eq!(row["nccl"]["communicators"][0]["count"], 1, "{row}");
+    assert_eq!(row["nccl"]["networks"][0]["connections"], 1, "{row}");
+    let table = parse(&tree, &[LLAMA_70B, "--format", "table"]);
+    assert!(table.stdout.contains("NCCL uses TCP sockets for the nodes"), "{}", table.stdout);
+    assert_eq!(rows(&tree, &["plain.log", "--window", "35-44"])[0].get("nccl"), None);
+}
+
+#[test]
 fn a_slow_period_within_the_window_is_named() {
     let line = |(step, line): (u64, &str)| match step {
         36..=41 => line.replace("10000.0", "13500.0") + "\n",

@@ -358,6 +358,13 @@ fn altered_results_are_not_served_compared_or_exported(kind: Kind) {
     }
     let bad_results = || ["damaged", "missing"].map(|fault| metric_of(&owner, "bad_results", fault));
     assert_eq!(bad_results(), ["3", "1"]);
+    let result_faults = || -> Vec<Value> {
+        let summaries = made.iter().map(|made| owner.json(&format!("/runs/{}/summary", made.run.id)));
+        summaries.map(|summary| summary["result_fault"].clone()).collect()
+    };
+    let bad = [json!(null), json!("damaged"), json!("damaged"), json!("damaged"), json!("missing")];
+    assert_eq!(result_faults(), bad);
+    assert_eq!(owner.json("/runs")["items"][0]["result_fault"], "missing");
     assert_eq!(owner.get(&format!("/runs/{}", sound.run.id)).body, file_of(&sound.run));
 
     let backup = tempfile::tempdir().unwrap();
@@ -374,6 +381,7 @@ fn altered_results_are_not_served_compared_or_exported(kind: Kind) {
         assert_eq!(owner.get(&format!("/runs/{}", made.run.id)).body, file_of(&made.run));
     }
     assert_eq!(bad_results(), ["0", "0"]);
+    assert!(result_faults().iter().all(Value::is_null));
 }
 
 fn damaged_results_are_replaced_by_uploads_and_imports(kind: Kind) {

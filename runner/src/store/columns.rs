@@ -53,6 +53,8 @@ columns! {
     pub(super) log_sha256: Option<String>,
     /// The id of what is wrong with that log, as far as is known.
     log_fault: Option<String>,
+    /// The id of what is wrong with the result's file, as far as is known.
+    result_fault: Option<String>,
     path: String,
     campaign: Option<String>,
     run: Option<String>,
@@ -95,7 +97,8 @@ pub(super) const SUMMARY_VERSION: i64 = 4;
 
 impl RunRow {
     /// The columns that keep their values when a run is scored again.
-    const KEPT: [&str; 6] = ["id", "received_at", "sha256", "log_sha256", "log_fault", "token"];
+    const KEPT: [&str; 7] =
+        ["id", "received_at", "sha256", "log_sha256", "log_fault", "result_fault", "token"];
 
     /// Returns the row of a run, with the hashes of its result file and of its stored log.
     pub(super) fn new(
@@ -114,6 +117,7 @@ impl RunRow {
             sha256: sha256.to_owned(),
             log_sha256: log_sha256.map(str::to_owned),
             log_fault: None,
+            result_fault: None,
             path: run.path,
             campaign: run.campaign,
             run: run.run,
@@ -225,6 +229,7 @@ impl From<RunRow> for RunSummary {
             line: row.line,
             has_log: row.log_sha256.is_some(),
             log_fault: row.log_fault.as_deref().and_then(LogFault::from_id),
+            result_fault: row.result_fault.as_deref().and_then(LogFault::from_id),
         }
     }
 }

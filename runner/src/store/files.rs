@@ -6,7 +6,7 @@ use super::{Store, StoreError, unpack};
 use crate::migrations::Engine;
 use serde::Deserialize;
 use std::io;
-use trainplan_shared::api::LogFault;
+use trainplan_shared::api::{EventKind, LogFault};
 use trainplan_shared::result::RunResult;
 use uuid::Uuid;
 
@@ -112,7 +112,9 @@ impl Store {
 
     /// Returns a result as it was uploaded; none if it is damaged or not stored. Records nothing.
     pub(super) async fn sound_upload(&self, id: Uuid) -> Result<Option<RunResult>, StoreError> {
-        let Some(Ok(file)) = self.checked_upload(id).await?.map(|checked| checked.file) else { return Ok(None) };
+        let Some(Ok(file)) = self.checked_upload(id).await?.map(|checked| checked.file) else {
+            return Ok(None);
+        };
         match read_apart(id, file).await {
             Err(StoreError::Damaged { .. }) => Ok(None),
             run => run.map(Some),
@@ -173,7 +175,11 @@ impl Store {
             let mut writing = self.database.write().await?;
             let update = sqlx::query("UPDATE runs SET result_fault = nullif($2, '') WHERE id = $1");
             let update = update.bind(id.to_string()).bind(fault.unwrap_or_default());
-            update.execute(&mut *writing).await.map_err(|error| self.failed(error))?;
+            let updated = update.execute(&mut *writing).await.map_err(|error| self.failed(error))?;
+            // Lists show the fault. The run may have been deleted meanwhile.
+            if updated.rows_affected() > 0 {
+                self.change(&mut writing, EventKind::Run, &id.to_string()).await?;
+            }
             self.commit(writing).await
         };
         if let Err(error) = recorded.await {
@@ -185,6 +191,11 @@ impl Store {
     pub(crate) async fn bad_results(&self) -> Result<Vec<(LogFault, i64)>, StoreError> {
         let select =
             "SELECT result_fault, count(*) FROM runs WHERE result_fault IS NOT NULL GROUP BY result_fault";
+        self.count_faults(select).await
+    }
+
+    /// Returns the count of each fault, from a query for the faults that occur and their counts.
+    pub(super) async fn count_faults(&self, select: &str) -> Result<Vec<(LogFault, i64)>, StoreError> {
         let found: Result<Vec<(String, i64)>, _> =
             sqlx::query_as(select).fetch_all(&self.database.readers).await;
         let found = found.map_err(|error| self.failed(error))?;

@@ -216,14 +216,7 @@ impl Store {
     /// Returns the number of logs with each fault.
     pub(crate) async fn bad_logs(&self) -> Result<Vec<(LogFault, i64)>, StoreError> {
         let select = "SELECT log_fault, count(DISTINCT log_sha256) FROM runs WHERE log_fault IS NOT NULL GROUP BY log_fault";
-        let found: Result<Vec<(String, i64)>, _> =
-            sqlx::query_as(select).fetch_all(&self.database.readers).await;
-        let found = found.map_err(|error| self.failed(error))?;
-        let count = |fault: LogFault| {
-            let count = found.iter().find(|(id, _)| id == fault.id()).map_or(0, |(_, count)| *count);
-            (fault, count)
-        };
-        Ok(LogFault::ALL.iter().copied().map(count).collect())
+        self.count_faults(select).await
     }
 
     /// Writes a log to a file, compressed with zstd, after comparing it with its hash.

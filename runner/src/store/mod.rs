@@ -461,7 +461,10 @@ impl Store {
         let Some(kept) = self.sound_upload(run.id).await? else {
             let log = self.log(run.id).await?;
             if log.is_some_and(|log| log.as_str() != run.source.sha256) {
-                return Err(StoreError::Conflict { id: run.id, what: "a damaged result of another log".into() });
+                return Err(StoreError::Conflict {
+                    id: run.id,
+                    what: "a damaged result of another log".into(),
+                });
             }
             return Ok(true);
         };

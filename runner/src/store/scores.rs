@@ -11,7 +11,8 @@ use trainplan_shared::spec::Spec;
 use uuid::Uuid;
 
 /// Reads the newest score's parser version and file. In SQLite, a file without bytes is null.
-const NEWEST: &str = "SELECT parser_version, file FROM scores WHERE id = $1 ORDER BY parser_version DESC LIMIT 1";
+const NEWEST: &str =
+    "SELECT parser_version, file FROM scores WHERE id = $1 ORDER BY parser_version DESC LIMIT 1";
 
 impl Store {
     /// Returns all scores of a run, newest first, the uploaded result last; empty if the run is not stored. Reads

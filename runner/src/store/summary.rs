@@ -50,6 +50,7 @@ pub(super) fn summary(run: &RunResult, received_at: String, has_log: bool) -> Ru
         parser_version: run.provenance.parser_version,
         has_log,
         log_fault: None,
+        result_fault: None,
     }
 }
 

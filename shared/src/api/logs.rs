@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 super::ids! {
-    /// What is wrong with a stored raw log. Uploading the log again replaces it.
+    /// What is wrong with a stored raw log or result. Uploading it again replaces it.
     LogFault {
         /// It is not where it was stored.
         Missing "missing",

@@ -1,7 +1,8 @@
-//! The layers of a pipeline's chunks, and the groups of micro batches that pass through them, as Megatron-Core reads them.
+//! The layers of a pipeline's chunks as Megatron-Core reads them, and what launches say of the groups of micro batches that pass
+//! through them.
 
 use crate::architecture::Architecture;
-use crate::batch::Batch;
+use crate::batch::MicrobatchGroups;
 use crate::field::Field;
 use crate::layout::{Layout, PipelineSplit};
 use crate::message;
@@ -103,33 +104,6 @@ pub(super) fn prediction_warning(layout: &Layout, architecture: &Architecture) -
     Some((text, message!["Set ", better, "."]))
 }
 
-/// How Megatron-Core's interleaved schedule groups the micro batches of a step. A chunk computes one group before the next chunk
-/// of its stage begins.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum MicrobatchGroups {
-    /// As by default: one micro batch per stage in each group, or no interleaved chunks at all.
-    Usual,
-    /// A number of micro batches that the script must set.
-    Of(u32),
-    /// No group fits, because there are fewer micro batches than stages.
-    Impossible,
-}
-
-impl MicrobatchGroups {
-    /// Returns the smallest groups with which the schedule runs: larger ones keep more activations.
-    ///
-    /// By forward_backward_pipelining_with_interleaving (Megatron-LM, core/pipeline_parallel/schedules.py), a group has from PP to
-    /// all micro batches of the step, and the last group may be smaller than the others but not smaller than PP.
-    pub(super) fn of(layout: &Layout, batch: &Batch) -> MicrobatchGroups {
-        let (pp, ga) = (layout.pp(), batch.ga());
-        if pp == 1 || layout.vp() == 1 || ga.is_multiple_of(pp) {
-            return MicrobatchGroups::Usual;
-        }
-        let runs = |group: &u32| ga.is_multiple_of(*group) || ga % *group >= pp;
-        (pp..=ga).find(runs).map_or(MicrobatchGroups::Impossible, MicrobatchGroups::Of)
-    }
-}
-
 /// Returns the problem of a batch at which the interleaved schedule stops, once all nodes have started. `sets_groups` says
 /// whether the script can set the groups of micro batches.
 pub(super) fn schedule_problem(scenario: &Scenario, sets_groups: bool) -> Option<Problem> {
@@ -167,22 +141,6 @@ mod tests {
     use super::*;
     use crate::catalog::Catalog;
     use crate::layout::Degrees;
-
-    #[test]
-    fn groups_are_the_smallest_that_the_schedule_accepts() {
-        let groups = |pp: u32, vp: u32, ga: u32| {
-            let degrees = Degrees { gpus: pp, pp, vp, ..Degrees::default() };
-            let layout = Layout::new(&degrees, architecture("llama3.1-8b")).unwrap();
-            MicrobatchGroups::of(&layout, &Batch::new(8192, 1, ga, &layout).unwrap())
-        };
-        assert_eq!(groups(4, 2, 8), MicrobatchGroups::Usual);
-        assert_eq!(groups(4, 1, 6), MicrobatchGroups::Usual);
-        // Groups of 4 would leave 2, and groups of 5 would leave 1.
-        assert_eq!(groups(4, 2, 6), MicrobatchGroups::Of(6));
-        // Groups of 5 leave 4.
-        assert_eq!(groups(4, 2, 9), MicrobatchGroups::Of(5));
-        assert_eq!(groups(4, 2, 3), MicrobatchGroups::Impossible);
-    }
 
     fn architecture(model: &str) -> &'static Architecture {
         &Catalog::embedded().model(model).unwrap().architecture

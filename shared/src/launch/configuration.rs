@@ -4,7 +4,8 @@
 //! The rules are those of Megatron-Core's transformer_config.py, and of Megatron-Bridge's comm_overlap.py and hybrid_provider.py,
 //! which stop a run that breaks one of them.
 
-use super::chunks::{MicrobatchGroups, by_chunk, is_counted, is_even};
+use super::chunks::{by_chunk, is_counted, is_even};
+use crate::batch::MicrobatchGroups;
 use crate::catalog::{Recipe, RecipeId, Release};
 use crate::data_file::{DataError, FromRow, Row, embedded};
 use crate::field::Field;

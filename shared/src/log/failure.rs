@@ -132,7 +132,7 @@ impl Failure {
 }
 
 /// Returns a range of ranks in words: `3`, `3, 4`, `3–7`.
-fn in_words(range: &RangeInclusive<u64>) -> String {
+pub(super) fn in_words(range: &RangeInclusive<u64>) -> String {
     match range.end() - range.start() {
         0 => range.start().to_string(),
         1 => format!("{}, {}", range.start(), range.end()),

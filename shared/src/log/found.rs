@@ -5,6 +5,7 @@ use super::failure::Failures;
 use super::hit::Hit;
 use super::marker::Marker;
 use super::megatron_bridge::{self, Memory, Utilisation};
+use super::nccl::NcclLines;
 use super::series::Series;
 use super::steps::Step;
 use super::{Checkpoint, Content, Format, Log, maxtext, nemo1, nemo2, paxml, torchtitan};
@@ -20,6 +21,7 @@ pub(super) struct Found {
     pub(super) checkpoints: Vec<Checkpoint>,
     pub(super) arguments: ArgumentDump,
     pub(super) failures: Failures,
+    pub(super) nccl: NcclLines,
     pub(super) ended: bool,
     pub(super) profiled: bool,
     pub(super) traced: bool,
@@ -85,6 +87,7 @@ impl Found {
         for failure in &mut failures {
             failure.after_last_step = format.is_none() || failure.last_offset > series.last_offset;
         }
+        let nccl = self.nccl.settle(format.map(|_| series.last_offset));
         Log {
             bytes,
             lines,
@@ -104,6 +107,7 @@ impl Found {
             harmless: self.failures.harmless,
             profiled: self.profiled,
             traced: self.traced,
+            nccl,
         }
     }
 

@@ -1,6 +1,8 @@
 //! The markers: fixed strings that start the records the parser reads.
 
-use super::{arguments, checkpoint, failure, maxtext, megatron_bridge, nemo1, nemo2, paxml, torchtitan};
+use super::{
+    arguments, checkpoint, failure, maxtext, megatron_bridge, nccl, nemo1, nemo2, paxml, torchtitan,
+};
 
 /// The kind of record that a marker starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,6 +24,7 @@ pub(super) enum Marker {
     Ended,
     Profiled,
     Traced,
+    Nccl,
 }
 
 /// Returns every marker with its kind.
@@ -47,6 +50,7 @@ pub(super) fn all() -> Vec<(&'static [u8], Marker)> {
         (b": opCount ", Marker::Traced),
     ];
     markers.extend(checkpoint::MARKERS.iter().map(|text| (*text, Marker::Checkpoint)));
+    markers.extend(nccl::MARKERS.iter().map(|text| (*text, Marker::Nccl)));
     markers.extend(failure::SIGNATURES.iter().map(|(text, _)| (*text, Marker::Failure)));
     markers
 }

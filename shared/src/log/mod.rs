@@ -26,6 +26,7 @@ mod marker;
 mod maxtext;
 mod megatron_bridge;
 mod name;
+mod nccl;
 mod nemo1;
 mod nemo2;
 mod parser;
@@ -43,6 +44,8 @@ pub use checkpoint::{Checkpoint, CheckpointAction};
 pub use content::Content;
 pub use failure::{Failure, FailureKind};
 pub use name::{LogName, Role, uncompressed_name};
+pub use nccl::{CommunicatorCount, Nccl, NcclNetwork, UnfinishedCommunicator};
+pub(crate) use nccl::{MOST_LISTED, MOST_NETWORKS, MOST_SIZES, MOST_UNFINISHED};
 pub use parser::{Parser, parse};
 pub use score::{Score, Stat, Status, StdKind, score};
 pub use series::{Figure, NotFinite};
@@ -52,7 +55,7 @@ pub use window::{Window, WindowError};
 
 /// The version of the parser and the score. It increases with every change of their results, so that stored scores can
 /// be recognised as outdated and made again.
-pub const PARSER_VERSION: u32 = 4;
+pub const PARSER_VERSION: u32 = 5;
 
 /// The contents of a log.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -92,6 +95,9 @@ pub struct Log {
     pub profiled: bool,
     /// Whether NCCL traced every operation, which slows the run.
     pub traced: bool,
+    /// What NCCL reported about its communicators and its network; none if the log has no such lines.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nccl: Option<Nccl>,
 }
 
 impl Log {

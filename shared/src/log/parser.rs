@@ -112,6 +112,7 @@ impl Parser {
             match marker {
                 Marker::Failure => self.found.failures.note(&hit, self.lines + 1, offset),
                 Marker::Checkpoint => checkpoint::note(&hit, text, &mut self.found.checkpoints),
+                Marker::Nccl => self.found.nccl.note(&hit, text, offset),
                 Marker::Ended => self.found.ended = true,
                 Marker::Arguments => self.found.arguments.open(),
                 Marker::Argument => self.found.arguments.note(&hit),

@@ -229,20 +229,25 @@ impl Question {
         self.is_in_time_with(chance, point) && self.is_affordable_with(chance, point)
     }
 
-    /// Whether a plan meets the deadline, if there is one.
+    /// Whether a plan meets the deadline, or ends within the days that are assumed without one.
     pub(super) fn is_in_time(&self, point: &PlannedRun) -> bool {
         self.is_in_time_with(self.chance, point)
     }
 
     fn is_in_time_with(&self, chance: Chance, point: &PlannedRun) -> bool {
+        self.most_days().is_none_or(|most| point.days_with(chance) <= most)
+    }
+
+    /// Returns the days within which a plan must end with the chance that was asked for: the deadline, or what is assumed without one.
+    pub(super) fn most_days(&self) -> Option<f64> {
         match self.goal {
-            Goal::Deadline(days) => point.days_with(chance) <= days,
-            Goal::Budget(_) | Goal::Open => self.longest_days().is_none_or(|longest| point.days <= longest),
+            Goal::Deadline(days) => Some(days),
+            Goal::Budget(_) | Goal::Open => self.longest_days(),
         }
     }
 
     /// Returns the days that a run for a budget may take if neither a deadline nor the numbers of GPUs limit them: the cheapest one
-    /// would take years on a few nodes.
+    /// would take years on a few nodes. They are judged by the same chance as a deadline.
     pub fn longest_days(&self) -> Option<f64> {
         let is_unlimited = matches!(self.goal, Goal::Budget(_)) && self.counts.is_coarse();
         is_unlimited.then(|| Assumption::LongestRun.value())

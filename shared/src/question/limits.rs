@@ -1,6 +1,6 @@
 //! How many tokens the limits of a question allow with a plan.
 
-use super::{Goal, GpuOffer, PlannedRun, Question};
+use super::{GpuOffer, PlannedRun, Question};
 
 /// Rounded numbers of tokens that are tried with a plan, at most. Restarts and the last step's rounding don't shrink with the tokens, so
 /// that the first may be too many.
@@ -51,11 +51,7 @@ impl Question {
             Some(budget) => self.tokens * (budget / run.cost_with(self.chance)?),
             None => f64::INFINITY,
         };
-        let in_time = match (self.goal, self.longest_days()) {
-            (Goal::Deadline(limit), _) => limit / run.days_with(self.chance),
-            (_, Some(longest)) => longest / run.days,
-            _ => f64::INFINITY,
-        };
+        let in_time = self.most_days().map_or(f64::INFINITY, |most| most / run.days_with(self.chance));
         Some(Reach { in_time: self.tokens * in_time, for_budget })
     }
 }

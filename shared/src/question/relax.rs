@@ -39,6 +39,13 @@ impl Question {
             .into_iter()
             .flatten()
             .collect(),
+            // A deadline replaces the longest time that is assumed for a budget.
+            (Unmet::TooSlow { .. }, Some(run), Goal::Budget(_)) => {
+                let by_chance = nearby.with_other_chance.map(|run| self.by_chance(run));
+                let later = Some(run).filter(|run| self.is_affordable(run));
+                let later = later.and_then(|run| self.with_deadline(run));
+                by_chance.into_iter().chain(later).chain(by_tokens).collect()
+            }
             (Unmet::TooExpensive { cost, .. }, Some(run), _) => {
                 let budget = significant_up(cost, 3);
                 let budget = Setting::new(Field::Budget, format_count(budget));

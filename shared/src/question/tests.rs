@@ -324,7 +324,7 @@ fn the_tokens_for_a_budget_are_the_same_wherever_they_are_named() {
     let found = answer(&less);
     let more = found.most_tokens(&less, &less.offers[0]).expect("more tokens");
     assert!(more.tokens >= 1e12 && more.tokens <= most.tokens * 1.1 && less.reaches(&more.run));
-    assert!(more.run.days <= 180.0, "{}", more.run.days);
+    assert!(more.run.time.high.days <= 180.0, "{}", more.run.time.high.days);
     // With more, none are named that don't work.
     let too_many = ask(&fields("20T"));
     let Some(Unmet::TooExpensive { tokens, .. }) = answer(&too_many).unmet else { panic!("enough") };
@@ -410,11 +410,12 @@ fn a_number_of_gpus_may_be_a_limit() {
 
 #[test]
 fn without_a_price_the_plan_nearest_to_a_budget_takes_the_fewest_gpu_days() {
-    let answer = answer(&small(&[(Field::GpuTypes, "gh200"), (Field::Budget, "1M")]));
+    let question = small(&[(Field::GpuTypes, "gh200"), (Field::Budget, "1M")]);
+    let answer = answer(&question);
     assert!(matches!(answer.unmet, Some(Unmet::NoPrice)), "{:?}", answer.unmet);
     let shown = answer.layouts.first().expect("a layout").gpus;
     let gpu_days = |run: &&PlannedRun| run.days * f64::from(run.gpus);
-    let in_time = answer.points.iter().filter(|run| run.days <= 365.0);
+    let in_time = answer.points.iter().filter(|run| question.is_in_time(run));
     let least = in_time.min_by(|one, other| gpu_days(one).total_cmp(&gpu_days(other))).expect("a plan");
     assert_eq!(shown, least.gpus);
 }
@@ -459,10 +460,71 @@ fn a_run_for_a_budget_takes_no_years() {
     let found = answer(&ask(&fields));
     let Some(Unmet::TooExpensive { cost, tokens }) = found.unmet else { panic!("{:?}", found.unmet) };
     assert!(cost > 2e6 && tokens < 10e12);
-    assert!(found.layouts[0].days <= 180.0);
+    assert!(found.layouts[0].time.high.days <= 180.0);
     // Numbers of GPUs that were asked for are not judged by their days.
     let few = spec(&fields).with(Field::GpuRange, "16").with(Field::Budget, "50M").question().unwrap();
     assert!(answer(&few).best().unwrap().days > 180.0);
+}
+
+#[test]
+fn the_longest_time_for_a_budget_is_judged_by_the_chance_like_a_deadline() {
+    let with = |chance: &str| {
+        small(&[
+            (Field::Budget, "1B"),
+            (Field::Price, "2"),
+            (Field::Objective, "cheapest"),
+            (Field::Chance, chance),
+        ])
+    };
+    let (sure, even) = (with("9-in-10"), with("even"));
+    let best = answer(&sure).best().expect("a plan").clone();
+    assert!(best.time.high.days <= 180.0);
+    // As many tokens as its GPUs are expected to train in 179 days.
+    let tokens = sure.tokens * 179.0 / best.days;
+    let [sure, even] = [sure, even].map(|question| Question { tokens, ..question });
+    let late = PlannedRun::new(&sure, &sure.offers[0], best.gpus, best.layout);
+    assert!(late.days < 180.0 && late.time.high.days > 180.0, "{} {}", late.days, late.time.high.days);
+    assert!(!sure.reaches(&late) && even.reaches(&late));
+    // With fewer tokens, the slow end is in time too, by no more than the rounding takes.
+    let enough = sure.within_limits(&sure.offers[0], &late).expect("fewer tokens");
+    let days = enough.run.time.high.days;
+    assert!(enough.tokens < tokens && days <= 180.0 && days > 145.0, "{} {days}", enough.tokens);
+}
+
+#[test]
+fn a_budget_that_is_enough_for_years_names_tokens_that_take_less() {
+    let fields = [
+        (Field::Model, "llama3.1-8b"),
+        (Field::GpuTypes, "h100"),
+        (Field::Tokens, "10T"),
+        (Field::GpuRange, "<=8"),
+        (Field::Budget, "1B"),
+        (Field::Price, "2"),
+    ];
+    let found = answer(&ask(&fields));
+    assert!(matches!(found.unmet, Some(Unmet::TooSlow { days }) if days > 365.0), "{:?}", found.unmet);
+    let [change] = &found.relaxations[..] else { panic!("{:?}", found.relaxations) };
+    assert_eq!(change.setting.field, Field::Tokens);
+    assert_change_works(&fields, change);
+}
+
+#[test]
+fn the_most_tokens_for_a_budget_are_trained_in_time() {
+    for (chance, budget) in [("9-in-10", "1M"), ("9-in-10", "5M"), ("even", "5M")] {
+        let fields = [
+            (Field::Model, "llama3.1-70b"),
+            (Field::GpuTypes, "b200"),
+            (Field::Price, "5"),
+            (Field::Budget, budget),
+            (Field::Objective, "most-tokens"),
+            (Field::Chance, chance),
+        ];
+        let question = ask(&fields).with_most_tokens().unwrap();
+        let found = answer(&question);
+        let best = found.best().expect("a plan");
+        assert!(best.days_with(question.chance) <= 180.0, "{chance}: {}", best.days_with(question.chance));
+        assert!(best.cost_with(question.chance).expect("a price") <= question.budget().expect("a budget"));
+    }
 }
 
 #[test]

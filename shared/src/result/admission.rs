@@ -3,7 +3,10 @@
 use super::{CampaignRun, RunResult, SlurmJob};
 use crate::estimate::Interval;
 use crate::field::Field;
-use crate::log::{FIGURES, STEP_TIMES};
+use crate::log::{
+    FIGURES, MOST_LISTED, MOST_NETWORKS, MOST_SIZES, MOST_UNFINISHED, Nccl, STEP_TIMES,
+    UnfinishedCommunicator,
+};
 use crate::units::group_digits;
 use std::borrow::Cow;
 use std::io;
@@ -79,6 +82,18 @@ pub const MAXIMA: &[Maximum] = maxima! {
     };
     "log.failures[].text": LONGEST_SENTENCE, "bytes", |run| {
         longest(run.log.failures.iter().map(|failure| &failure.text))
+    };
+    "log.nccl.communicators": MOST_SIZES, "items", |run| nccl(run).map_or(0, |nccl| nccl.communicators.len());
+    "log.nccl.unfinished": MOST_UNFINISHED, "items", |run| unfinished(run).len();
+    "log.nccl.unfinished[].waiting": MOST_LISTED, "items", |run| {
+        unfinished(run).iter().map(|one| one.waiting.len()).max().unwrap_or_default()
+    };
+    "log.nccl.unfinished[].missing": MOST_LISTED, "items", |run| {
+        unfinished(run).iter().map(|one| one.missing.len()).max().unwrap_or_default()
+    };
+    "log.nccl.networks": MOST_NETWORKS, "items", |run| nccl(run).map_or(0, |nccl| nccl.networks.len());
+    "log.nccl.networks[].name": LONGEST_NAME, "bytes", |run| {
+        longest(nccl(run).into_iter().flat_map(|nccl| &nccl.networks).map(|network| &network.name))
     };
     "job.parts": 1000, "items", |run| run.job.parts.len();
     "job.parts[].name": LONGEST_NAME, "bytes", |run| longest(run.job.parts.iter().map(|part| &part.name));
@@ -477,6 +492,17 @@ fn launch_reasons(run: &RunResult) -> impl Iterator<Item = &String> {
 }
 
 /// Returns the bytes of the longest text.
+fn nccl(run: &RunResult) -> Option<&Nccl> {
+    run.log.nccl.as_ref()
+}
+
+fn unfinished(run: &RunResult) -> &[UnfinishedCommunicator] {
+    match nccl(run) {
+        Some(nccl) => &nccl.unfinished,
+        None => &[],
+    }
+}
+
 fn longest<T: AsRef<str>>(texts: impl IntoIterator<Item = T>) -> usize {
     texts.into_iter().map(|text| text.as_ref().len()).max().unwrap_or_default()
 }

@@ -8,7 +8,8 @@ use crate::convention::Convention;
 use crate::estimate::{Estimate, Interval};
 use crate::field::Field;
 use crate::log::{
-    CheckpointAction, Failure, Format, Log, PARSER_VERSION, Score, Span, Stat, Status, StdKind, Window, score,
+    CheckpointAction, Failure, Format, Log, Nccl, PARSER_VERSION, Score, Span, Stat, Status, StdKind, Window,
+    score,
 };
 use crate::message::Front;
 use crate::metrics::DEFAULT_TOKENS;
@@ -109,6 +110,9 @@ pub struct Report {
     pub failures: Vec<Failure>,
     /// The checkpoints that were saved and loaded.
     pub checkpoint: Checkpoints,
+    /// NCCL's communicators and its network; null if the log has no such lines.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nccl: Option<Nccl>,
     /// GPU memory, of the rank that logs it.
     pub memory: MemoryPeaks,
     /// The first and the last loss.
@@ -291,6 +295,7 @@ impl<'a> ViewedRun<'a> {
             failure_line: log.cause().filter(|failure| failure.file.is_none()).map(|failure| failure.line),
             publication: known.publication.clone(),
             checkpoint: Checkpoints::of(&log),
+            nccl: log.nccl.clone(),
             memory: MemoryPeaks {
                 peak_bytes: score.memory_peak_bytes,
                 allocated_bytes: score.memory_allocated_bytes,
@@ -317,6 +322,7 @@ impl<'a> ViewedRun<'a> {
             let version = run.provenance.parser_version;
             report.notes.extend(log.failures.iter().filter_map(|failure| failure.silence(gpus, version)));
         }
+        report.notes.extend(log.nccl.iter().flat_map(|nccl| nccl.notes(log.is_complete())));
         report.compare(known.baseline);
         report.warn(&log, known.scenario.as_ref());
         report.predict(&log, known.scenario.as_ref());
@@ -355,6 +361,7 @@ impl Report {
             notes: Vec::new(),
             failures: Vec::new(),
             checkpoint: Checkpoints::default(),
+            nccl: None,
             memory: MemoryPeaks::default(),
             loss: LossEnds::default(),
             global_batch_size: None,
@@ -445,7 +452,9 @@ impl Report {
         let median_of = |rows: Range<usize>| median(steps.step_time_s.values(rows).collect());
         let medians = [median_of(steps.rows(window)), median_of(steps.len() / 2..steps.len())];
         let typical_s = medians.into_iter().flatten().fold(measured.mean, f64::min);
-        self.slowdown = Slowdown::of(scenario, reference.step_time_s, typical_s);
+        let uses_sockets = log.nccl.as_ref().is_some_and(Nccl::uses_sockets);
+        let slowdown = Slowdown::of(scenario, reference.step_time_s, typical_s);
+        self.slowdown = slowdown.map(|slowdown| Slowdown { uses_sockets, ..slowdown });
     }
 }
 

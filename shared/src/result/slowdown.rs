@@ -34,6 +34,9 @@ pub struct Slowdown {
     pub high_s: f64,
     /// What could explain it, each cause by itself, the smallest change first; empty if no single cause could.
     pub causes: Vec<SlowCause>,
+    /// Whether NCCL connected nodes through TCP sockets, which is a frequent cause.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub uses_sockets: bool,
 }
 
 /// A change of the predicted step that would make it as long as the measured one.
@@ -119,13 +122,18 @@ impl Slowdown {
         let change = |cause: &SlowCause| cause.factor.unwrap_or(1.0);
         causes.sort_by(|one, other| change(one).total_cmp(&change(other)));
         causes.truncate(MOST_CAUSES);
-        Some(Self { step_time_s, excess_s: step_time_s - predicted.mid, high_s: predicted.high, causes })
+        let excess_s = step_time_s - predicted.mid;
+        Some(Self { step_time_s, excess_s, high_s: predicted.high, causes, uses_sockets: false })
     }
 
     /// Returns the slowdown and its possible causes in a few sentences.
     #[must_use]
     pub fn sentence(&self) -> String {
         let seconds = |seconds: f64| format!("{} s", readable(seconds));
+        let sockets = match self.uses_sockets {
+            true => " NCCL connected nodes through TCP sockets, a likely cause: fix the network first.",
+            false => "",
+        };
         let causes: Vec<String> = self.causes.iter().map(SlowCause::text).collect();
         let causes = match causes.as_slice() {
             [] => "No single part of the predicted step explains this. Check that the recipe is right, and look for \
@@ -135,7 +143,7 @@ impl Slowdown {
             several => format!("Each of these alone would explain it: {}.", several.join("; ")),
         };
         format!(
-            "A step took {}, {} longer than predicted ({}, 80 % range up to {}). {causes}",
+            "A step took {}, {} longer than predicted ({}, 80 % range up to {}).{sockets} {causes}",
             seconds(self.step_time_s),
             seconds(self.excess_s),
             seconds(self.step_time_s - self.excess_s),
@@ -362,6 +370,7 @@ mod tests {
                 cause(SlowCauseKind::Compute, Some(1.41), 1.9),
                 cause(SlowCauseKind::ExpertParallel, Some(3.12), 1.9),
             ],
+            uses_sockets: false,
         };
         assert_eq!(
             slow.sentence(),
@@ -369,6 +378,12 @@ mod tests {
              explain it: communication that doesn't overlap with computation (+1.80 s); computation at 71 % of the predicted \
              speed, on all GPUs or the slowest (clocks, power limit); exposed expert all-to-all 3.1 times as long as predicted \
              (uneven routing, network)."
+        );
+        slow.uses_sockets = true;
+        assert!(
+            slow.sentence().contains("up to 7.60 s). NCCL connected nodes through TCP sockets"),
+            "{}",
+            slow.sentence()
         );
         slow.causes.truncate(1);
         assert!(slow.sentence().contains("This would explain it: communication"), "{}", slow.sentence());

@@ -223,6 +223,24 @@ columns! {
         terminal "predicted s (80 % interval)" => |run| {
             run.item.prediction.map(|prediction| cells::interval(prediction.step_time_s))
         };
+        csv 49 "predicted_mid_s" => |run| {
+            number(run.item.prediction.map(|prediction| prediction.step_time_s.mid))
+        };
+    }
+    PredictedLow "predicted_low" {
+        csv 48 "predicted_low_s" => |run| {
+            number(run.item.prediction.map(|prediction| prediction.step_time_s.low))
+        };
+    }
+    PredictedHigh "predicted_high" {
+        csv 50 "predicted_high_s" => |run| {
+            number(run.item.prediction.map(|prediction| prediction.step_time_s.high))
+        };
+    }
+    PredictionError "prediction_error" {
+        csv 51 "prediction_error" => |run| {
+            number(run.item.prediction.and_then(|prediction| prediction.error))
+        };
     }
     PlanError "plan_error" {
         terminal "  difference %" => |run| {
@@ -379,7 +397,7 @@ mod tests {
         let text = ComparisonColumn::csv(&ComparedRun::all(&comparison, None)).to_csv().unwrap();
         let mut reader = csv::Reader::from_reader(text.as_bytes());
         let rows: Vec<HashMap<String, String>> = reader.deserialize().map(Result::unwrap).collect();
-        assert!(rows.iter().all(|row| row.len() == 48), "a header is used twice: {text}");
+        assert!(rows.iter().all(|row| row.len() == 52), "a header is used twice: {text}");
         assert_eq!(rows.len(), 2);
         assert_eq!((rows[0]["verdict"].as_str(), rows[1]["verdict"].as_str()), ("reference", "slower"));
         assert_eq!(rows[0]["change_percent"], "");
@@ -391,6 +409,8 @@ mod tests {
             ("49", Some("49-49"))
         );
         assert_eq!(rows[1]["id"], comparison.items[1].id);
+        let predicted = comparison.items[1].prediction.map(|prediction| prediction.step_time_s.mid);
+        assert_eq!(rows[1]["predicted_mid_s"].parse().ok(), predicted);
         assert_eq!(comparison.items[0].status, Status::Scored);
     }
 

@@ -300,13 +300,13 @@ test("a chosen form of purchase stays with every goal, and the form in the bar i
     await page.locator("#ask-goal").selectOption(goal);
     await answered(page);
     await expect(purchase).toHaveValue("reserved");
-    await expect(header).toContainText("reserved for 3 years");
+    await expect(header).toContainText("reserved for 3 years, one quote");
     // The run is shorter than the reservation.
-    await expect(share).toHaveText(/^GPUs are reserved for 3 years: you pay \$[\d.]+M in all, unless you use the rest\.$/);
+    await expect(share).toHaveText(/^GPUs are reserved for 3 years, longer than the run: you pay \$[\d.]+M in all, unless you use the rest\.$/);
   }
   // The budget that is filled in is enough for the run, and the page says that the reservation costs more.
   await expect(verdict(page)).toHaveText(/^[\d,]+ × B200 finish in /);
-  await expect(page.locator(".verdict-line > p").first()).toContainText("in all, more than the budget: you pay for the rest of the term too, unless you use it.");
+  await expect(page.locator(".verdict-line > p").first()).toContainText("in all, more than the budget: the term is longer than the run, and you pay for the rest of it too, unless you use it.");
   await purchase.selectOption("on-demand");
   for (const goal of ["deadline", "budget"]) {
     await page.locator("#ask-goal").selectOption(goal);

@@ -225,6 +225,9 @@ pub(crate) struct FoundAnswer {
     pub(crate) plan: Option<FoundPlan>,
     /// The best layouts on as many GPUs.
     pub(crate) layouts: Vec<FoundFamily>,
+    /// Whether the layout of the best plan ranks below others, which do not reach the goal.
+    #[serde(default)]
+    pub(crate) best_is_moved_up: bool,
     /// The layout of a published recipe on as many GPUs, with the recipe's id.
     pub(crate) published: Option<(String, FoundPlan)>,
     /// The number of layouts that were considered.

@@ -127,6 +127,7 @@ pub(super) fn answer(question: &Question, offer: &GpuOffer, answer: &GpuAnswer) 
     FoundAnswer {
         plan: answer.best().or(answer.layouts.first()).map(plan),
         layouts: families(&answer.layouts, plan),
+        best_is_moved_up: answer.best_is_moved_up,
         published: answer.published.as_ref().map(|(recipe, run)| (recipe.id.to_string(), plan(run))),
         considered: counts.combinations,
         working: counts.valid() - counts.discarded_by(Rule::Memory),

@@ -57,11 +57,13 @@ fn row(summary: RunSummary) -> Row {
         _ => called(summary.path.clone()),
     };
     let is_unlike = !summary.comparable && summary.status == Status::Scored;
+    let faults = [("Log", summary.log_fault), ("Result", summary.result_fault)];
+    let faults = faults.into_iter().filter_map(|(what, fault)| Some(format!("{what} {}", fault?.id())));
     Row {
         number: 0,
         id: summary.id.clone(),
         path: title,
-        remarks: is_unlike.then(|| "Not comparable".to_string()).into_iter().collect(),
+        remarks: is_unlike.then(|| "Not comparable".to_string()).into_iter().chain(faults).collect(),
         status: RowStatus::Read(summary.status),
         cells: page_cells(StoredRunColumn::page_cells(&summary)),
         campaign: summary.campaign,

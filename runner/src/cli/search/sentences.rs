@@ -605,8 +605,13 @@ fn consequences(question: &Question, ScriptedPlan { script, run, .. }: &Scripted
             DeadlineEffect::Misses => effects.push("misses the deadline".to_string()),
         }
     }
-    if let Some(longest) = question.longest_days().filter(|longest| run.days > *longest) {
-        effects.push(format!("takes longer than {} days", significant(longest, 4)));
+    if let Some(longest) = question.longest_days() {
+        let limit = significant(longest, 4);
+        if run.days > longest {
+            effects.push(format!("takes longer than {limit} days"));
+        } else if run.days_with(question.chance) > longest {
+            effects.push(format!("may take longer than {limit} days"));
+        }
     }
     if let Some(budget) = question.budget() {
         let exceeds = |cost: Option<f64>| cost.is_some_and(|cost| cost > budget);

@@ -1,5 +1,6 @@
 //! The blocks of each pipeline stage, and the micro batches in flight there.
 
+use crate::batch::MicrobatchGroups;
 use crate::estimate::Inputs;
 use crate::estimate::kinds::PerKind;
 
@@ -38,6 +39,7 @@ pub(super) fn stages<'a>(inputs: &Inputs<'a>) -> impl Iterator<Item = StageBlock
     let mtp = f64::from(architecture.mtp_layers);
     let (stages, last) = (inputs.layout.stages(), inputs.layout.stages().len().saturating_sub(1));
     let chunks = f64::from(inputs.layout.vp());
+    let group = MicrobatchGroups::of(inputs.layout, inputs.batch).size(inputs.layout.pp());
     let mut leading = total.mlp;
     stages.iter().enumerate().map(move |(index, here)| {
         let here = f64::from(*here);
@@ -56,23 +58,24 @@ pub(super) fn stages<'a>(inputs: &Inputs<'a>) -> impl Iterator<Item = StageBlock
             is_last: index == last,
             blocks,
             mtp,
-            in_flight: in_flight(&inputs, index),
+            in_flight: in_flight(&inputs, f64::from(group), index),
         }
     })
 }
 
-/// Returns the micro batches in flight on stage `index`, arXiv:2104.04473.
+/// Returns the micro batches in flight on stage `index`, arXiv:2104.04473, if interleaved chunks compute them in groups of `group`.
 ///
 /// With 1F1B it is the number of stages from there to the end. An interleaved stage starts `2·(p - i - 1) +
-/// (v - 1)·p + 1` chunks before its first backward pass ends; each chunk is 1/v of its layers. One more chunk
-/// is in flight if the exchange between experts overlaps with another micro batch (`combined_1f1b`).
-fn in_flight(inputs: &Inputs<'_>, index: usize) -> f64 {
+/// (v - 1)·g + 1` chunks before its first backward pass ends, with groups of g micro batches (`get_pp_rank_microbatches`
+/// in Megatron-Core's schedules.py); each chunk is 1/v of its layers. One more chunk is in flight if the exchange between
+/// experts overlaps with another micro batch (`combined_1f1b`).
+fn in_flight(inputs: &Inputs<'_>, group: f64, index: usize) -> f64 {
     let (pp, vp) = (f64::from(inputs.layout.pp()), f64::from(inputs.layout.vp()));
     let after = pp - 1.0 - index as f64;
     let accumulated = f64::from(inputs.batch.ga());
     let overlapped = f64::from(inputs.options.expert_overlap == Some(true) && vp > 1.0);
     let started =
-        if vp > 1.0 { ((vp - 1.0) * pp + 2.0 * after + 1.0 + overlapped) / vp } else { after + 1.0 };
+        if vp > 1.0 { ((vp - 1.0) * group + 2.0 * after + 1.0 + overlapped) / vp } else { after + 1.0 };
     started.min(accumulated)
 }
 
@@ -94,6 +97,25 @@ mod tests {
         assert_eq!(in_flight(1, 2), [2.0, 2.0, 2.0, 1.0]);
         // p + (p - 1)/v on the first.
         assert_eq!(in_flight(2, 64), [5.5, 4.5, 3.5, 2.5]);
+        // Fewer micro batches than stages, which no interleaved schedule runs.
+        assert_eq!(in_flight(2, 3), [3.0, 3.0, 3.0, 2.5]);
+    }
+
+    #[test]
+    fn larger_groups_of_micro_batches_keep_more_in_flight() {
+        let in_flight = |vp, gbs| {
+            let degrees = Degrees { gpus: 4, pp: 4, vp, ..Degrees::default() };
+            with("llama3.1-8b", &degrees, gbs, |inputs| {
+                stages(inputs).map(|stage| stage.in_flight).collect::<Vec<f64>>()
+            })
+        };
+        // In groups of 5: 2·3 + 1·5 + 1 = 12 chunks of half a stage on the first.
+        assert_eq!(in_flight(2, 9), [6.0, 5.0, 4.0, 3.0]);
+        // In groups of 6: 2·3 + 1·6 + 1 = 13 chunks, but the step has only 6 micro batches.
+        assert_eq!(in_flight(2, 6), [6.0, 5.5, 4.5, 3.5]);
+        // In groups of 5: 2·3 + 3·5 + 1 = 22 chunks of a quarter; in groups of 4: 19.
+        assert_eq!(in_flight(4, 9), [5.5, 5.0, 4.5, 4.0]);
+        assert_eq!(in_flight(4, 8), [4.75, 4.25, 3.75, 3.25]);
     }
 
     #[test]

@@ -1,11 +1,10 @@
 //! The layout: parallelism, pipeline stages and overlap.
 
 use super::job::MegatronJob;
+use crate::batch::MicrobatchGroups;
 use crate::catalog::Catalog;
 use crate::field::Field;
-use crate::launch::chunks::{
-    MicrobatchGroups, by_chunk, group_warning, is_counted, is_even, prediction_warning,
-};
+use crate::launch::chunks::{by_chunk, group_warning, is_counted, is_even, prediction_warning};
 use crate::launch::word::ShellWord;
 use crate::message;
 use crate::message::{Message, Setting};

@@ -58,7 +58,9 @@ pub(super) fn price_text(gpu: &AskedGpu, currency: &str) -> Option<String> {
         .price_from
         .as_ref()
         .map_or(String::new(), |from| format!(", estimated from the {}", value_title(Field::Gpu, from)));
-    Some(format!("{}{range} per GPU-hour{purchase}{from}", currency_sign(currency)))
+    // The range of a single quote says nothing about other sellers.
+    let quote = if low == high && gpu.purchase.is_some() { ", one quote" } else { "" };
+    Some(format!("{}{range} per GPU-hour{purchase}{from}{quote}", currency_sign(currency)))
 }
 
 /// Returns a line of values that breaks only between them.
@@ -119,6 +121,18 @@ mod tests {
         let reserved = AskedGpu { price, whole_term: Some((34_187.4, 34_187.4)), ..AskedGpu::default() };
         assert_eq!([60.0, 1200.0].map(|days| outlasts(&reserved, days)), [true, false]);
         assert!(!outlasts(&AskedGpu { price, ..AskedGpu::default() }, 60.0));
+    }
+
+    #[test]
+    fn an_assumed_price_says_that_it_rests_on_a_single_quote() {
+        let text = |price: (f64, f64), purchase: Option<&str>| {
+            let purchase = purchase.map(str::to_string);
+            price_text(&AskedGpu { price: Some(price), purchase, ..AskedGpu::default() }, "USD")
+        };
+        let reserved = text((1.3, 1.3), Some("reserved for 3 years"));
+        assert_eq!(reserved.as_deref(), Some("$1.30 per GPU-hour, reserved for 3 years, one quote"));
+        let is_single = |text: Option<String>| text.is_some_and(|text| text.ends_with("one quote"));
+        assert!(!is_single(text((1.3, 2.6), Some("on demand"))) && !is_single(text((3.0, 3.0), None)));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::Planner;
 use super::amounts::{
     self, cost_text, cost_texts, count_text, energy_range, limit_text, money, price_text, unbroken,
 };
-use super::findings::{Findings, OfferFindings, is_within};
+use super::findings::{Findings, OfferFindings, effect_on, is_within};
 use super::layouts::LAYOUT_TERMS;
 use super::locks;
 use super::question::value_title;
@@ -67,8 +67,10 @@ pub(super) fn Card(
     let spans = move || [2, 3, 4].map(|most| card_span(place, count.get(), most).to_string()).join(" ");
     let script = Memo::new(move |_| {
         findings.with(|findings| {
-            let offer = findings.offers.get(index)?;
-            findings.script(offer.answer.as_ref()?.plan.as_ref()?)
+            let answer = findings.offers.get(index)?.answer.as_ref()?;
+            let effect = effect_on(&findings.scripts, &answer.plan.as_ref()?.query)?;
+            let has_effect = effect.is_unavailable || !effect.is_none();
+            has_effect.then(|| (effect, findings.instead(answer).cloned()))
         })
     });
     let is_best = move || findings.with(|findings| findings.best() == Some(index));
@@ -93,6 +95,9 @@ pub(super) fn Card(
         </article>
     }
 }
+
+/// What the launch script of a plan does otherwise than planned, and the layout whose script reaches the goal instead.
+type CardScript = (ScriptEffect, Option<FoundPlan>);
 
 /// The rows of a card that only some questions have. All cards have the same, so that they can be read across.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -126,7 +131,7 @@ fn is_another_than_bf16(offer: &OfferFindings) -> bool {
 fn card(
     plan: Planner,
     offer: &OfferFindings,
-    (known, script): (CardRows, Option<ScriptEffect>),
+    (known, script): (CardRows, Option<CardScript>),
     (goal, currency, longest): (AskedGoal, &str, f64),
 ) -> AnyView {
     let (chance, budget) = plan.search.findings.with_untracked(|findings| {
@@ -231,7 +236,9 @@ fn card(
     // What the run's share of a reservation doesn't say.
     let purchase = offer.gpu.purchase.as_ref().filter(|_| amounts::outlasts(&offer.gpu, found.days.mid));
     let in_all = purchase.map(|purchase| {
-        let text = format!("GPUs are {purchase}: you pay {whole_term} in all, unless you use the rest.");
+        let text = format!(
+            "GPUs are {purchase}, longer than the run: you pay {whole_term} in all, unless you use the rest."
+        );
         view! { <p><small>{text}</small></p> }
     });
     let (energy, energy_spread) = energy_range(found.mwh);
@@ -276,18 +283,28 @@ fn card(
     let doubts = found.cautions(is_too_slow).into_iter();
     let doubts = doubts.map(|doubt| view! { <p class="missed">{doubt}</p> }).collect_view();
     let more = plan.more_figures;
-    let by_script = script.map(|effect| {
+    let (effect, instead) = script.unzip();
+    let by_script = effect.map(|effect| {
         let does = plan
             .search
             .findings
             .with_untracked(|findings| with_script(findings, ["it takes", "it "], found, effect));
+        let text = match effect.is_unavailable {
+            true => "No launch script can be written for this plan".to_string(),
+            false => format!("The launch script doesn't run this as planned: {does}"),
+        };
         let chance = match goal {
-            AskedGoal::Deadline(limit) if effect.slowdown != 1.0 => {
+            AskedGoal::Deadline(limit) if effect.is_unavailable || effect.slowdown != 1.0 => {
                 format!(". {}", in_time(found.days.times(effect.slowdown), limit))
             }
             _ => String::new(),
         };
-        format!("The launch script doesn't run this as planned: {does}{chance}.")
+        format!("{text}{chance}.")
+    });
+    let instead = instead.flatten().map(|instead| {
+        let layout = unbroken(&format!("{} · {}", instead.precision, instead.layout));
+        let button = plan_button(plan, layout, &instead);
+        view! { <p class="by-script">{button} " reaches the goal with its launch script"</p> }
     });
     let buttons = view! {
         <div class="card-foot">
@@ -342,7 +359,7 @@ fn card(
             by_script
             software=answer.with_measured_software.is_some().then(|| offer.gpu.software.clone())
         />
-        <div class="other-counts">{other} {faster} {more_tokens}</div>
+        <div class="other-counts">{instead} {other} {faster} {more_tokens}</div>
         {doubts}
         <Changes changes=answer.changes.clone() />
         <Evidence offer=offer.clone() found=found.clone() />
@@ -425,7 +442,12 @@ fn other_batch(findings: &Findings, found: &FoundPlan) -> Option<String> {
 
 /// Returns a button that shows a plan, named by its number of GPUs.
 fn count_button(plan: Planner, found: &FoundPlan) -> AnyView {
-    let (title, query) = (format!("{} GPUs", group_digits(found.gpus.into())), found.query.clone());
+    plan_button(plan, format!("{} GPUs", group_digits(found.gpus.into())), found)
+}
+
+/// Returns a button that shows a plan.
+fn plan_button(plan: Planner, title: String, found: &FoundPlan) -> AnyView {
+    let query = found.query.clone();
     let show = move |_| plan.state.choose(&query);
     view! { <button type="button" class="link" on:click=show>{title}</button> }.into_any()
 }
@@ -538,7 +560,7 @@ fn Days(
     longest: f64,
     /// The days at the throughput of the fastest measured run, if the plan is predicted to be clearly faster.
     as_measured: Option<f64>,
-    /// What the launch script does otherwise than planned, as sentences.
+    /// What the launch script does otherwise than planned, or that there is none, as sentences.
     by_script: Option<String>,
     /// The software of the plan, if nobody published a run of the model with it.
     software: Option<String>,

@@ -22,6 +22,10 @@ pub(super) const LAYOUT_TERMS: &str = "TP, PP, CP, EP: GPUs for tensor, pipeline
                                        pipeline stage. MBS: micro batch size, in sequences. FSDP: fully sharded data parallel. Embedding \
                                        counts as a layer: the embedding and the output layer count as layers when stages are filled.";
 
+/// What is said below the table if the best plan ranks below others.
+const MOVED_UP: &str =
+    " The first layout is moved up, because it reaches the goal and those ranked before it don't.";
+
 /// A column that the table can be sorted by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LayoutColumn {
@@ -276,6 +280,11 @@ pub(super) fn Layouts() -> impl IntoView {
         let word = first.filter(|_| !mixed.get().trust)?;
         Some(format!("All have {} confidence. ", word.to_ascii_lowercase()))
     };
+    let moved_up = move || {
+        let is_moved =
+            offer.with(|offer| offer.as_ref()?.answer.as_ref().map(|answer| answer.best_is_moved_up));
+        (is_moved == Some(true) && column.get().is_none()).then_some(MOVED_UP)
+    };
     let sort = move |column: LayoutColumn| plan.address.set_own(ORDER_KEY, column.id());
     view! {
         <section
@@ -324,7 +333,7 @@ pub(super) fn Layouts() -> impl IntoView {
                     </tbody>
                 </table>
             </div>
-            <p><small>{shared_trust} {ORDER.replace(" %", "\u{a0}%")}</small></p>
+            <p><small>{shared_trust} {ORDER.replace(" %", "\u{a0}%")} {moved_up}</small></p>
             {move || counts().map(|(text, reasons)| view! {
                 <details>
                     <summary>{text}</summary>

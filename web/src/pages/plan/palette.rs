@@ -1,6 +1,8 @@
-//! The command palette: everything that the page can do, found by typing. Ctrl-K, ⌘K or `?` opens it, and Ctrl-Z undoes.
+//! The command palette: everything that the page can do, found by typing. Ctrl-K, ⌘K or `?` opens it, Ctrl-Z undoes, and Escape closes
+//! the settings.
 
 use super::Planner;
+use super::answer::SETTINGS_BUTTON_ID;
 use super::front::FrontQuantity;
 use super::handover::DETAILS_ID;
 use super::saved::TITLE_ID;
@@ -106,6 +108,26 @@ fn is_typing(event: &KeyboardEvent) -> bool {
     target.is_some_and(|target| matches!(target.tag_name().as_str(), "INPUT" | "TEXTAREA" | "SELECT"))
 }
 
+/// Closes the settings if a key was typed in them, or nowhere, and moves the focus back to the button that opened them.
+fn close_settings(planner: Planner, event: &KeyboardEvent) {
+    let target = event.target().and_then(|target| target.dyn_into::<Element>().ok());
+    let drawer = target.and_then(|target| match target.tag_name() == "BODY" {
+        true => document().query_selector(".drawer[open]").ok()?,
+        false => target.closest(".drawer[open]").ok()?,
+    });
+    if let Some(drawer) = drawer {
+        // It does not fail.
+        let _ = drawer.remove_attribute("open");
+        let is_by_button = planner.opened_settings.get_untracked();
+        planner.opened_settings.set(false);
+        let opener = if is_by_button { SETTINGS_BUTTON_ID } else { SETTINGS_ID };
+        let opener = document().get_element_by_id(opener);
+        if let Some(opener) = opener.and_then(|opener| opener.dyn_into::<HtmlElement>().ok()) {
+            let _ = opener.focus();
+        }
+    }
+}
+
 /// The palette, closed until a key opens it.
 #[component]
 pub(super) fn Palette() -> impl IntoView {
@@ -138,6 +160,8 @@ pub(super) fn Palette() -> impl IntoView {
     let keys = window_event_listener(leptos::ev::keydown, move |event| {
         let has_control = event.ctrl_key() || event.meta_key();
         let command = match event.key().to_ascii_lowercase().as_str() {
+            // An open list takes the first one.
+            "escape" if !event.default_prevented() => return close_settings(planner, &event),
             "k" if has_control => None,
             "?" if !is_typing(&event) => None,
             // In a field, the browser undoes the typing.

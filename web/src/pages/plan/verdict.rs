@@ -327,7 +327,7 @@ pub(super) fn terms(
         format!(", which cost {} in all{exceeds}", cost_range(term, gpus, currency))
     });
     let rest = match outlasts(gpu, days) {
-        true => ": you pay for the rest of the term too, unless you use it",
+        true => ": the term is longer than the run, and you pay for the rest of it too, unless you use it",
         false => "",
     };
     let on_demand = gpu.on_demand_factor.map_or("No price on demand is known".to_string(), |factor| {
@@ -524,7 +524,7 @@ fn unreached(findings: &Findings, currency: &str) -> Verdict {
             }
         ),
         (AskedGoal::Budget(_), Some((offer, days, plan)), None) => format!(
-            "No plan finishes within {}. The best takes {} days, on {} × {}.",
+            "No plan finishes within {}{often}. The best takes {} days, on {} × {}.",
             limit_text(longest.unwrap_or_default()),
             readable_days(days),
             group_digits(plan.gpus.into()),

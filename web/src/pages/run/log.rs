@@ -247,6 +247,9 @@ fn Search() -> impl IntoView {
 #[component]
 fn LogLine(line: api::LogLine, marks: Marks) -> impl IntoView {
     let number = line.number;
+    // The log itself may contain an ellipsis; only the page's own one has a title.
+    let cut = line.is_cut.then_some("Line cut after 4,096 bytes. Save the log for all of it.");
+    let text = line.text + if line.is_cut { " …" } else { "" };
     let id = format!("L{number}");
     let current = move || {
         marks.lines.get().is_some_and(|(first, last)| (first..=last).contains(&number)).then_some("true")
@@ -272,7 +275,7 @@ fn LogLine(line: api::LogLine, marks: Marks) -> impl IntoView {
             <a href=format!("#{id}") aria-label=format!("Line {number}") rel="external" aria-current=current on:mousedown=press on:click=mark>
                 {number}
             </a>
-            <code>{line.text}</code>
+            <code title=cut>{text}</code>
         </li>
     }
 }

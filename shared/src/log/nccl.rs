@@ -1,0 +1,569 @@
+//! What NCCL reports with `NCCL_DEBUG=INFO`: its communicators, and the network between nodes.
+//!
+//! Every rank writes lines such as these, in which the id of a communicator is that of `commId`:
+//!
+//! ```text
+//! n1:98:1251 [3] NCCL INFO ncclCommInitRankConfig comm 0x55f0 rank 3 nranks 8 [...] commId 0x5ae7 - Init START
+//! n1:98:1251 [3] NCCL INFO Using network IB
+//! n1:98:1251 [3] NCCL INFO NVLS multicast support is available on dev 3 (NVLS_NCHANNELS 16)
+//! n1:98:1251 [3] NCCL INFO Channel 00/0 : 3[3] -> 8[0] [send] via NET/IB/0/GDRDMA
+//! n1:98:1251 [3] NCCL INFO ncclCommInitRankConfig comm 0x55f0 rank 3 nranks 8 [...] commId 0x5ae7 - Init COMPLETE
+//! ```
+//!
+//! NCCL before 2.14 prints neither `commId` nor `Init START`.
+
+use super::failure::in_words;
+use super::hit::Hit;
+use super::text::label;
+use crate::sorting::{ascending, sorted};
+use crate::units::group_digits;
+use memchr::{memchr, memmem};
+use serde::{Deserialize, Serialize};
+use std::ops::RangeInclusive;
+
+/// The markers of NCCL's lines.
+pub(super) const MARKERS: &[&[u8]] = &[START, COMPLETE, NETWORK, PLUGIN, CONNECTION, NVLS];
+
+const START: &[u8] = b"- Init START";
+const COMPLETE: &[u8] = b"- Init COMPLETE";
+const NETWORK: &[u8] = b"Using network ";
+/// What NCCL prints instead of [`NETWORK`] since 2.27, before the network's name and ` to comm`.
+const PLUGIN: &[u8] = b"Assigned NET plugin ";
+const CONNECTION: &[u8] = b" via NET/";
+const NVLS: &[u8] = b"NVLS multicast support is ";
+const COMM_ID: &[u8] = b" commId 0x";
+
+/// NCCL's name of TCP sockets.
+const SOCKET: &str = "Socket";
+
+/// The most communicators with ids that are tracked. Later ones are not counted.
+const MOST_COMMUNICATORS: usize = 8192;
+
+/// The most ranks, over all communicators, that are remembered while they wait.
+const MOST_WAITING: usize = 65_536;
+
+/// The most sizes of communicators that are kept.
+pub(crate) const MOST_SIZES: usize = 64;
+
+/// The most unfinished communicators that are kept.
+pub(crate) const MOST_UNFINISHED: usize = 8;
+
+/// The most ranks that a list has.
+pub(crate) const MOST_LISTED: usize = 1000;
+
+/// The most networks that are kept.
+pub(crate) const MOST_NETWORKS: usize = 8;
+
+/// The longest name of a network, in bytes.
+const LONGEST_NAME: usize = 40;
+
+/// The most ranks of a communicator. A larger number is damage.
+const MOST_RANKS: u64 = 1_000_000;
+
+/// The most sizes of communicators that a sentence names.
+const NAMED_SIZES: usize = 6;
+
+/// The most ranges of ranks that a sentence names.
+const NAMED_RANGES: usize = 16;
+
+/// NCCL's communicators and its network, as far as a log has its lines.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Nccl {
+    /// How many communicators at least one rank initialized, by size, the smallest first.
+    pub communicators: Vec<CommunicatorCount>,
+    /// Communicators that were started after the last step and that some ranks did not finish; the largest first, at
+    /// most 8.
+    pub unfinished: Vec<UnfinishedCommunicator>,
+    /// The networks between nodes, in the order of their first lines.
+    pub networks: Vec<NcclNetwork>,
+    /// Whether the switches can reduce and multicast (NVLink SHARP), on every GPU whose line is in the log.
+    pub nvls: Option<bool>,
+}
+
+/// The number of communicators of one size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommunicatorCount {
+    /// The size, in ranks.
+    pub ranks: u32,
+    /// The number of communicators.
+    pub count: u64,
+}
+
+/// A communicator whose initialization did not end.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct UnfinishedCommunicator {
+    /// The size, in ranks.
+    pub ranks: u32,
+    /// The number of ranks that started and did not finish.
+    pub waiting_count: u64,
+    /// These ranks, numbered within the communicator, at most 1,000.
+    pub waiting: Vec<u32>,
+    /// The ranks that never started, at most 1,000. Empty if fewer than three in four ranks did, because the log may
+    /// lack their lines.
+    pub missing: Vec<u32>,
+}
+
+/// A network between nodes.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct NcclNetwork {
+    /// NCCL's name: `IB`, `Socket`, or that of a plugin, such as `AWS Libfabric`.
+    pub name: String,
+    /// How often a rank chose it.
+    pub chosen: u64,
+    /// The number of connections, counted at both ends.
+    pub connections: u64,
+    /// How many of the connections use GPUDirect RDMA.
+    pub direct: u64,
+}
+
+impl Nccl {
+    /// Returns whether nodes are connected through TCP sockets. On a single node, NCCL may choose sockets without using
+    /// them.
+    #[must_use]
+    pub fn uses_sockets(&self) -> bool {
+        self.networks.iter().any(|network| network.name == SOCKET && network.connections > 0)
+    }
+
+    /// Returns the communicators and the network, and what is wrong with them, as sentences. In a complete run,
+    /// communicators that are unfinished are not mentioned.
+    pub(crate) fn notes(&self, is_complete: bool) -> Vec<String> {
+        let mut notes: Vec<String> = self.summary().into_iter().collect();
+        let all: u64 = self.networks.iter().map(|network| network.connections).fold(0, u64::saturating_add);
+        for network in self.networks.iter().filter(|network| network.connections > 0) {
+            if network.name == SOCKET {
+                let what = match network.connections == all {
+                    true => "the nodes".to_owned(),
+                    false => format!("{} of {} connections", count(network.connections), count(all)),
+                };
+                notes.push(format!(
+                    "NCCL uses TCP sockets for {what}, not InfiniBand or another RDMA network: expect slow steps between \
+                     nodes. Check NCCL_NET and NCCL_IB_DISABLE, and that the container has the network's devices and \
+                     plugin."
+                ));
+            } else if network.name.starts_with("IB") && network.direct == 0 {
+                notes.push(
+                    "NCCL doesn't use GPUDirect RDMA, so data between nodes passes through host memory. Check that \
+                     nvidia-peermem is loaded or DMA-BUF works, and NCCL_NET_GDR_LEVEL."
+                        .to_owned(),
+                );
+            }
+        }
+        let unfinished = self.unfinished.first().filter(|_| !is_complete);
+        notes.extend(unfinished.map(|unfinished| unfinished.sentence(self.unfinished.len())));
+        notes
+    }
+
+    /// Returns the communicators, the network and NVLS in one sentence; none if all are unknown.
+    fn summary(&self) -> Option<String> {
+        let mut parts = Vec::new();
+        let total: u64 = self.communicators.iter().map(|size| size.count).fold(0, u64::saturating_add);
+        match self.communicators.as_slice() {
+            [] => {}
+            [one] => parts.push(format!(
+                "{} {} of {} ranks",
+                count(total),
+                if total == 1 { "communicator" } else { "communicators" },
+                count(one.ranks.into())
+            )),
+            sizes => {
+                let words = |(place, size): (usize, &CommunicatorCount)| {
+                    let noun = if place == 0 { " ranks" } else { "" };
+                    format!("{} of {}{noun}", count(size.count), count(size.ranks.into()))
+                };
+                let mut named: Vec<String> = sizes.iter().enumerate().take(NAMED_SIZES).map(words).collect();
+                if sizes.len() > NAMED_SIZES {
+                    named.push("and others".to_owned());
+                }
+                parts.push(format!("{} communicators ({})", count(total), named.join(", ")));
+            }
+        }
+        // Of torn lines, a name may be wrong, but not often.
+        let main = self.networks.iter().max_by_key(|network| (network.connections, network.chosen));
+        parts.extend(main.map(|network| format!("network: {}", network.words())));
+        parts.extend(
+            self.nvls.map(|nvls| if nvls { "NVLS available" } else { "NVLS not available" }.to_owned()),
+        );
+        (!parts.is_empty()).then(|| format!("NCCL: {}.", parts.join("; ")))
+    }
+}
+
+impl NcclNetwork {
+    /// Returns the network as part of a sentence: `IB with GPUDirect RDMA`.
+    fn words(&self) -> String {
+        let Self { name, connections, direct, .. } = self;
+        match (*connections, *direct) {
+            _ if name == SOCKET => "TCP sockets".to_owned(),
+            (0, _) => name.clone(),
+            (_, 0) => format!("{name} without GPUDirect RDMA"),
+            (all, some) if some < all => {
+                format!("{name} with GPUDirect RDMA on {} of {} connections", count(some), count(all))
+            }
+            _ => format!("{name} with GPUDirect RDMA"),
+        }
+    }
+}
+
+impl UnfinishedCommunicator {
+    /// Returns a sentence about this one of so many unfinished communicators.
+    fn sentence(&self, of: usize) -> String {
+        let ranks = count(self.ranks.into());
+        let which = match of {
+            1 => format!("a communicator of {ranks} ranks"),
+            _ => format!("several communicators, the largest of {ranks} ranks,"),
+        };
+        let verb = if of == 1 { "was" } else { "were" };
+        let start = format!("At the end of the log, {which} {verb} not initialized");
+        if self.missing.is_empty() {
+            let waiting = count(self.waiting_count);
+            return format!(
+                "{start}: {waiting} of {ranks} ranks started and did not finish ({}).",
+                words(&self.waiting)
+            );
+        }
+        let (noun, them) = if self.missing.len() == 1 { ("Rank", "it") } else { ("Ranks", "them") };
+        let missing = words(&self.missing);
+        format!(
+            "{start}. {noun} {missing}, numbered within the communicator, never started. The others wait for {them}: look \
+             at {them} first."
+        )
+    }
+}
+
+fn count(number: u64) -> String {
+    group_digits(number as f64)
+}
+
+/// Returns ascending ranks in words: `0–4, 6`.
+fn words(ranks: &[u32]) -> String {
+    let mut ranges: Vec<RangeInclusive<u64>> = Vec::new();
+    for rank in ranks.iter().map(|rank| u64::from(*rank)) {
+        match ranges.last_mut() {
+            Some(last) if last.end() + 1 == rank => *last = *last.start()..=rank,
+            _ => ranges.push(rank..=rank),
+        }
+    }
+    let mut named: Vec<String> = ranges.iter().take(NAMED_RANGES).map(in_words).collect();
+    if ranges.len() > NAMED_RANGES {
+        named.push("and others".to_owned());
+    }
+    named.join(", ")
+}
+
+/// NCCL's lines found so far.
+#[derive(Clone, Default)]
+pub(super) struct NcclLines {
+    /// The communicators that have an id, in the order of their ids.
+    known: Vec<Communicator>,
+    /// The number of waiting ranks of all communicators.
+    waiting: usize,
+    sizes: Vec<CommunicatorCount>,
+    networks: Vec<NcclNetwork>,
+    nvls: Option<bool>,
+}
+
+#[derive(Clone)]
+struct Communicator {
+    id: u64,
+    ranks: u32,
+    is_initialized: bool,
+    /// The ranks that started and did not finish, in no order.
+    waiting: Vec<u32>,
+    /// The offset of the last start in the log.
+    last_start: u64,
+}
+
+impl NcclLines {
+    /// Takes in the line of a marker at `offset`.
+    pub(super) fn note(&mut self, hit: &Hit, marker: &[u8], offset: u64) {
+        if marker == START || marker == COMPLETE {
+            self.note_communicator(hit.before(), marker == COMPLETE, offset);
+            return;
+        }
+        if !hit.is_whole() {
+            return;
+        }
+        let line = hit.after();
+        if marker == NVLS {
+            if line.starts_with(b"not ") {
+                self.nvls = Some(false);
+            } else if line.starts_with(b"available") {
+                self.nvls.get_or_insert(true);
+            }
+        } else if marker == CONNECTION {
+            // `IB/0/GDRDMA`, `IB/0(3)/GDRDMA(PCI)/Shared` and `Socket/0`.
+            let Some(end) = memchr(b'/', line) else { return };
+            if let Some(network) = self.network(&line[..end]) {
+                network.connections += 1;
+                network.direct += u64::from(memmem::find(line, b"/GDRDMA").is_some());
+            }
+        } else {
+            let end = memmem::find(line, b" to comm").unwrap_or(line.len());
+            if let Some(network) = self.network(&line[..end]) {
+                network.chosen += 1;
+            }
+        }
+    }
+
+    /// Takes in the start or the end of a rank's initialization.
+    fn note_communicator(&mut self, before: &[u8], is_end: bool, offset: u64) {
+        let Some(at) = memmem::rfind(before, b"comm 0x") else { return };
+        let line = before[at..].trim_ascii_end();
+        let (Some(rank), Some(ranks)) = (number(line, b" rank "), number(line, b" nranks ")) else { return };
+        if rank >= ranks || ranks > MOST_RANKS {
+            return;
+        }
+        // At most a million, so both fit.
+        let (rank, ranks) = (rank as u32, ranks as u32);
+        let Some(at) = memmem::rfind(line, COMM_ID) else {
+            // Every communicator has a rank 0.
+            if is_end && rank == 0 {
+                self.count(ranks);
+            }
+            return;
+        };
+        let digits = std::str::from_utf8(&line[at + COMM_ID.len()..]).ok();
+        let Some(id) = digits.and_then(|digits| u64::from_str_radix(digits, 16).ok()) else { return };
+        let place = match self.known.binary_search_by_key(&id, |known| known.id) {
+            Ok(place) => place,
+            Err(place) if self.known.len() < MOST_COMMUNICATORS => {
+                let new =
+                    Communicator { id, ranks, is_initialized: false, waiting: Vec::new(), last_start: 0 };
+                self.known.insert(place, new);
+                place
+            }
+            Err(_) => return,
+        };
+        let known = &mut self.known[place];
+        let waits_at = known.waiting.iter().position(|waiting| *waiting == rank);
+        if is_end {
+            if let Some(at) = waits_at {
+                known.waiting.swap_remove(at);
+                self.waiting -= 1;
+            }
+            if !std::mem::replace(&mut known.is_initialized, true) {
+                self.count(ranks);
+            }
+        } else {
+            known.last_start = offset;
+            if waits_at.is_none() && self.waiting < MOST_WAITING {
+                known.waiting.push(rank);
+                self.waiting += 1;
+            }
+        }
+    }
+
+    /// Counts a communicator of so many ranks.
+    fn count(&mut self, ranks: u32) {
+        if let Some(size) = self.sizes.iter_mut().find(|size| size.ranks == ranks) {
+            size.count += 1;
+        } else if self.sizes.len() < MOST_SIZES {
+            self.sizes.push(CommunicatorCount { ranks, count: 1 });
+        }
+    }
+
+    /// Returns the network of this name; none if that is not a name, or if there are too many.
+    fn network(&mut self, name: &[u8]) -> Option<&mut NcclNetwork> {
+        let name = std::str::from_utf8(name.trim_ascii()).ok()?;
+        let may_be_in_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b' ' | b'_' | b'-');
+        if name.is_empty() || name.len() > LONGEST_NAME || !name.bytes().all(may_be_in_name) {
+            return None;
+        }
+        let place = self.networks.iter().position(|network| network.name == name);
+        let place = place.unwrap_or(self.networks.len());
+        if place == self.networks.len() && place < MOST_NETWORKS {
+            self.networks.push(NcclNetwork { name: name.to_owned(), ..NcclNetwork::default() });
+        }
+        self.networks.get_mut(place)
+    }
+
+    /// Returns what the lines say; none if there are none. `last_step` is the offset of the last step.
+    pub(super) fn settle(self, last_step: Option<u64>) -> Option<Nccl> {
+        let is_open = |known: &&Communicator| {
+            !known.waiting.is_empty() && last_step.is_none_or(|step| known.last_start > step)
+        };
+        let open: Vec<&Communicator> = self.known.iter().filter(is_open).collect();
+        let open =
+            sorted(&open, |one, other| (other.ranks, one.last_start).cmp(&(one.ranks, other.last_start)));
+        let unfinished = open.into_iter().take(MOST_UNFINISHED).map(Communicator::unfinished).collect();
+        let nccl = Nccl {
+            communicators: sorted(&self.sizes, |one, other| one.ranks.cmp(&other.ranks)),
+            unfinished,
+            networks: self.networks,
+            nvls: self.nvls,
+        };
+        (nccl != Nccl::default()).then_some(nccl)
+    }
+}
+
+impl Communicator {
+    fn unfinished(&self) -> UnfinishedCommunicator {
+        let mut waiting = ascending(&self.waiting);
+        let count = waiting.len();
+        let mut missing = Vec::new();
+        // If a rank finished, all others started.
+        if !self.is_initialized && 4 * count >= 3 * self.ranks as usize {
+            let is_missing = |rank: &u32| waiting.binary_search(rank).is_err();
+            missing.extend((0..self.ranks).filter(is_missing).take(MOST_LISTED));
+        }
+        waiting.truncate(MOST_LISTED);
+        UnfinishedCommunicator { ranks: self.ranks, waiting_count: count as u64, waiting, missing }
+    }
+}
+
+/// Returns the whole number behind `key`.
+fn number(line: &[u8], key: &[u8]) -> Option<u64> {
+    let at = memmem::find(line, key)?;
+    label(&line[at + key.len()..]).map(|(value, _)| value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::{Log, Parser, parse};
+    use proptest::prelude::*;
+
+    fn init(id: u64, rank: u32, ranks: u32, phase: &str) -> String {
+        format!(
+            "n{}:983:1261 [{}] NCCL INFO ncclCommInitRankConfig comm 0x55f01c18e490 rank {rank} nranks {ranks} cudaDev {} \
+             nvmlDev 3 busId 59000 commId 0x{id:x} - Init {phase}\n",
+            rank / 8,
+            rank % 8,
+            rank % 8
+        )
+    }
+
+    fn initialized(id: u64, ranks: u32) -> String {
+        let lines = |phase| (0..ranks).map(move |rank| init(id, rank, ranks, phase)).collect::<String>();
+        lines("START") + &lines("COMPLETE")
+    }
+
+    fn connections(network: &str, number: usize) -> String {
+        format!("n1:98:1251 [3] NCCL INFO Channel 00/0 : 3[3] -> 8[0] [send] via NET/{network}\n")
+            .repeat(number)
+    }
+
+    fn nccl(log: &str) -> Nccl {
+        parse(log.as_bytes()).nccl.unwrap_or_default()
+    }
+
+    const STEP: &str = "Training epoch 0, iteration 0/49 | train_step_timing in s: 12.39 |\n";
+
+    #[test]
+    fn communicators_are_counted_by_size() {
+        let log = (0..16).map(|id| initialized(0x5ae7_7eb5_ea4e_c1ee + id, 8)).collect::<String>()
+            + &(0..8).map(|id| initialized(id, 32)).collect::<String>()
+            + "n1:98:1251 [3] NCCL INFO Using network IB\n"
+            + "n1:98:1251 [3] NCCL INFO NVLS multicast support is available on dev 3 (NVLS_NCHANNELS 16)\n"
+            + &connections("IB/0/GDRDMA", 3)
+            + &connections("IB/1(3)/GDRDMA(PCI)/Shared", 1);
+        let nccl = nccl(&log);
+        let count = |ranks, count| CommunicatorCount { ranks, count };
+        assert_eq!(nccl.communicators, [count(8, 16), count(32, 8)]);
+        assert_eq!((nccl.unfinished.len(), nccl.uses_sockets()), (0, false));
+        assert_eq!(
+            nccl.notes(true),
+            [
+                "NCCL: 24 communicators (16 of 8 ranks, 8 of 32); network: IB with GPUDirect RDMA; NVLS available."
+            ]
+        );
+    }
+
+    #[test]
+    fn older_lines_without_an_id_count_by_rank_0() {
+        let line = |rank: u32| {
+            format!(
+                "n1:42:97 [{rank}] NCCL INFO comm 0x7f2b rank {rank} nranks 2 cudaDev {rank} busId 18000 - Init COMPLETE\n"
+            )
+        };
+        let nccl = nccl(&[line(1), line(0), line(0), line(1)].concat());
+        assert_eq!(nccl.notes(true), ["NCCL: 2 communicators of 2 ranks."]);
+    }
+
+    #[test]
+    fn sockets_alarm_if_they_connect_nodes() {
+        let chosen = "n1:98:1251 [3] NCCL INFO Using network Socket\n";
+        let chosen_only = nccl(chosen);
+        assert!(!chosen_only.uses_sockets());
+        assert_eq!(chosen_only.notes(true), ["NCCL: network: TCP sockets."]);
+
+        let used = nccl(&(chosen.to_owned() + &connections("Socket/0", 4)));
+        assert!(used.uses_sockets());
+        let notes = used.notes(true);
+        assert!(notes[1].starts_with("NCCL uses TCP sockets for the nodes, not InfiniBand"), "{notes:?}");
+
+        let mixed = nccl(&(connections("IB/0/GDRDMA", 6) + &connections("Socket/0", 2)));
+        let notes = mixed.notes(true);
+        assert!(notes[0].contains("network: IB with GPUDirect RDMA."), "{notes:?}");
+        assert!(notes[1].contains("for 2 of 8 connections"), "{notes:?}");
+    }
+
+    #[test]
+    fn infiniband_without_gpudirect_is_noted_and_plugins_have_names() {
+        let notes = nccl(&connections("IB/0", 2)).notes(true);
+        assert!(notes[0].contains("IB without GPUDirect RDMA"), "{notes:?}");
+        assert!(notes[1].contains("passes through host memory"), "{notes:?}");
+        let plugin = nccl("n1:9:12 [0] NCCL INFO Assigned NET plugin AWS Libfabric to comm\n");
+        assert_eq!(plugin.notes(true), ["NCCL: network: AWS Libfabric."]);
+    }
+
+    #[test]
+    fn a_rank_that_never_starts_is_named() {
+        let log: String = (0..8).filter(|rank| *rank != 5).map(|rank| init(7, rank, 8, "START")).collect();
+        let found = nccl(&log);
+        assert_eq!(found.unfinished[0].missing, [5]);
+        let notes = found.notes(false);
+        let wanted = "a communicator of 8 ranks was not initialized. Rank 5, numbered within the communicator, never started.";
+        assert!(notes[0].contains(wanted), "{notes:?}");
+        assert!(found.notes(true).is_empty());
+        // A step after the start shows that the run went on.
+        assert_eq!(parse((log.clone() + STEP).as_bytes()).nccl, None);
+        assert_eq!(nccl(&(STEP.to_owned() + &log)).unfinished.len(), 1);
+    }
+
+    #[test]
+    fn ranks_that_do_not_finish_are_named() {
+        let ends: String = (0..6).map(|rank| init(7, rank, 8, "COMPLETE")).collect();
+        let log = (0..8).map(|rank| init(7, rank, 8, "START")).collect::<String>() + &ends;
+        let notes = nccl(&log).notes(false);
+        assert!(notes[1].contains("2 of 8 ranks started and did not finish (6, 7)."), "{notes:?}");
+    }
+
+    #[test]
+    fn damage_is_not_counted() {
+        for line in [
+            "NCCL INFO comm 0x7f rank 8 nranks 8 commId 0x1 - Init COMPLETE\n",
+            "NCCL INFO comm 0x7f rank 0 nranks 8 commId 0xzz - Init COMPLETE\n",
+            "NCCL INFO comm 0x7f rank 0 nranks 99999999 commId 0x1 - Init COMPLETE\n",
+            "- Init COMPLETE\n",
+            "NCCL INFO Channel 00/0 : 3[3] -> 8[0] [send] via NET/I",
+            "NCCL INFO Using network \x1b[0m\n",
+            "NCCL INFO NVLS multicast support is maybe\n",
+        ] {
+            assert_eq!(parse(line.as_bytes()).nccl, None, "{line}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn chunks_do_not_matter(
+            lines in prop::collection::vec((0..7_usize, 0..3_u64, 0..8_u32), 0..60), size in 1..400_usize,
+        ) {
+            let line = |(kind, id, rank): &(usize, u64, u32)| match kind {
+                0 | 1 => init(*id, *rank, 8, "START"),
+                2 => init(*id, *rank, 8, "COMPLETE"),
+                3 => connections("IB/0/GDRDMA", 1),
+                4 => connections("Socket/0", 1),
+                5 => "n1:98:1251 [3] NCCL INFO Using network IB\n".to_owned(),
+                _ => STEP.to_owned(),
+            };
+            let text: String = lines.iter().map(line).collect();
+            let mut parser = Parser::new();
+            text.as_bytes().chunks(size).for_each(|chunk| parser.feed(chunk));
+            let (whole, pieces): (Log, Log) = (parse(text.as_bytes()), parser.finish());
+            prop_assert_eq!(whole.nccl, pieces.nccl);
+        }
+    }
+}
