@@ -97,9 +97,13 @@ impl Database {
             });
         }
         let options = options(url, &name)?;
-        let pool = AnyPoolOptions::new().max_connections(16).acquire_timeout(ANSWER);
-        let pool = pool.connect_lazy_with(options.clone());
-        let database = Database { engine: Engine::Postgres, name, writer: pool.clone(), readers: pool };
+        // A transaction that writes may read through another connection. If both came from one pool, many of them could wait for
+        // each other.
+        let pool = || {
+            let pool = AnyPoolOptions::new().max_connections(8).acquire_timeout(ANSWER);
+            pool.connect_lazy_with(options.clone())
+        };
+        let database = Database { engine: Engine::Postgres, name, writer: pool(), readers: pool() };
         database.up_to_date(&options).await
     }
 

@@ -160,8 +160,8 @@ impl Store {
             Ok(_) => Err(FileFault::damaged("is not the file that was uploaded: its SHA-256 differs")),
             Err(error) => Err(FileFault::damaged(format!("can't be decompressed: {error}"))),
         };
-        let checked = tokio::task::spawn_blocking(check).await;
-        let file = checked.unwrap_or_else(|error| Err(FileFault::damaged(format!("can't be read: {error}"))));
+        let file = tokio::task::spawn_blocking(check).await;
+        let file = file.map_err(|error| StoreError::Interrupted { id, error })?;
         Ok(Some(CheckedFile { file, known }))
     }
 
@@ -246,7 +246,8 @@ impl Store {
             Ok(OnlyId { id: is }) => Err(of_other_run(is)),
             Err(error) => Err(error.to_string()),
         };
-        let checked = tokio::task::spawn_blocking(check).await.unwrap_or_else(|error| Err(error.to_string()));
+        let checked = tokio::task::spawn_blocking(check).await;
+        let checked = checked.map_err(|error| StoreError::Interrupted { id, error })?;
         checked.map(Some).map_err(|what| StoreError::DamagedScore { id, what })
     }
 
@@ -277,8 +278,11 @@ fn parsed<T: for<'de> Deserialize<'de>>(packed: &[u8]) -> io::Result<T> {
 
 /// Decompresses and reads a result on the blocking pool: a large one takes a while.
 pub(super) async fn read_apart(id: Uuid, file: Vec<u8>) -> Result<RunResult, StoreError> {
-    let read = tokio::task::spawn_blocking(move || unpack(id, &file)).await;
-    read.unwrap_or_else(|error| Err(StoreError::Damaged { id, what: error.to_string() }))
+    match tokio::task::spawn_blocking(move || unpack(id, &file)).await {
+        Ok(read) => read,
+        // The program ends, or has a fault. That says nothing about the file.
+        Err(error) => Err(StoreError::Interrupted { id, error }),
+    }
 }
 
 /// Decompresses and reads a score's result in the same way.

@@ -36,6 +36,7 @@ pub(crate) use scores::read_again;
 pub(crate) use verification::ResultFault;
 
 use crate::data::DataDir;
+use crate::migrations::Engine;
 use blobs::Blobs;
 use columns::{RunRow, SUMMARY_VERSION};
 use database::Database;
@@ -47,6 +48,7 @@ use sqlx::{Any, Transaction};
 use std::io;
 use std::path::Path;
 use summary::summary;
+use tokio::task::JoinError;
 use trainplan_shared::api::{EventKind, LogFault, RunPage, RunSummary, UploadOutcome};
 use trainplan_shared::result::{self, FileError, InvalidResult, Report, RunResult, View};
 use uuid::Uuid;
@@ -193,6 +195,14 @@ pub(crate) enum StoreError {
         id: Uuid,
         /// What is wrong with it.
         what: String,
+    },
+    /// A stored result was not read to its end.
+    #[error("The stored result {id} could not be read: {error}. Try again.")]
+    Interrupted {
+        /// The id.
+        id: Uuid,
+        /// What happened to the task that read it.
+        error: JoinError,
     },
     /// A stored score was changed by other means.
     #[error("The stored score of run {id} is damaged: {what}. Score its log again: this replaces it.")]
@@ -431,7 +441,7 @@ impl Store {
             return Ok(UploadOutcome::New);
         }
         let (known, received_at): (String, String) =
-            sqlx::query_as("SELECT sha256, received_at FROM runs WHERE id = $1")
+            sqlx::query_as(&self.locked("SELECT sha256, received_at FROM runs WHERE id = $1"))
                 .bind(&summary.id)
                 .fetch_one(&mut *writing)
                 .await
@@ -444,6 +454,9 @@ impl Store {
                 // Lists show what the new result says.
                 let row = RunRow::new(&self::summary(run, received_at, log.is_some()), "", None, None);
                 row.update().query().execute(&mut *writing).await.map_err(failed)?;
+                if origin.is_judged() {
+                    self.judge_again(&mut writing, &summary.id).await?;
+                }
             }
         }
         let update = sqlx::query("UPDATE runs SET log_sha256 = $2 WHERE id = $1 AND log_sha256 IS NULL");
@@ -459,8 +472,11 @@ impl Store {
     /// The stored one is sound and does not contain everything that the other one does, or is damaged and has another log.
     async fn is_replaced(&self, run: &RunResult) -> Result<bool, StoreError> {
         let Some(kept) = self.sound_upload(run.id).await? else {
-            let log = self.log(run.id).await?;
-            if log.is_some_and(|log| log.as_str() != run.source.sha256) {
+            let (log, score) = (self.log(run.id).await?, self.sound_score(run.id).await?);
+            let is_other = |hash: &str| hash != run.source.sha256;
+            if log.is_some_and(|log| is_other(log.as_str()))
+                || score.is_some_and(|score| is_other(&score.source.sha256))
+            {
                 return Err(StoreError::Conflict {
                     id: run.id,
                     what: "a damaged result of another log".into(),
@@ -547,6 +563,15 @@ impl Store {
     /// Returns a value as JSON, for a column.
     fn json(&self, value: &impl Serialize) -> Result<String, StoreError> {
         serde_json::to_string(value).map_err(|error| self.failed(sqlx::Error::Encode(error.into())))
+    }
+
+    /// Returns a statement that reads rows and, where others write at the same time, locks them until the transaction ends.
+    fn locked(&self, select: &str) -> String {
+        match self.database.engine {
+            // It has one writer at a time.
+            Engine::Sqlite => select.to_owned(),
+            Engine::Postgres => format!("{select} FOR UPDATE"),
+        }
     }
 
     fn failed(&self, error: sqlx::Error) -> StoreError {
@@ -636,7 +661,11 @@ pub(crate) fn pack(bytes: &[u8]) -> io::Result<Vec<u8>> {
 fn unpack(id: Uuid, file: &[u8]) -> Result<RunResult, StoreError> {
     let damaged = |what| StoreError::Damaged { id, what };
     let text = zstd::decode_all(file).map_err(|error: io::Error| damaged(error.to_string()))?;
-    result::read(&text).map_err(|error| damaged(error.to_string()))
+    result::read(&text).map_err(|error| match error {
+        // A newer program wrote it.
+        FileError::Newer(_) => StoreError::Result(error),
+        _ => damaged(error.to_string()),
+    })
 }
 
 /// Returns the current time as the store writes it.

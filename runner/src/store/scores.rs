@@ -105,7 +105,7 @@ impl Store {
         let packed = packed.map_err(|error| failed(sqlx::Error::Io(error)))?;
         let mut writing = self.database.write().await?;
         let known: Option<(String, Option<String>)> =
-            sqlx::query_as("SELECT received_at, log_sha256 FROM runs WHERE id = $1")
+            sqlx::query_as(&self.locked("SELECT received_at, log_sha256 FROM runs WHERE id = $1"))
                 .bind(&id)
                 .fetch_optional(&mut *writing)
                 .await
@@ -119,12 +119,7 @@ impl Store {
         let insert = sqlx::query(insert).bind(&id).bind(i64::from(run.provenance.parser_version));
         insert.bind(scored_at).bind(packed).execute(&mut *writing).await.map_err(failed)?;
         if is_corrected {
-            for statement in [
-                "DELETE FROM alerts WHERE run = $1",
-                "INSERT INTO unjudged (id) VALUES ($1) ON CONFLICT DO NOTHING",
-            ] {
-                sqlx::query(statement).bind(&id).execute(&mut *writing).await.map_err(failed)?;
-            }
+            self.judge_again(&mut writing, &id).await?;
         }
         let newest: (i64, Option<Vec<u8>>) =
             sqlx::query_as(NEWEST).bind(&id).fetch_one(&mut *writing).await.map_err(failed)?;
@@ -133,6 +128,22 @@ impl Store {
         row.update().query().execute(&mut *writing).await.map_err(failed)?;
         self.change(&mut writing, EventKind::Run, &id).await?;
         self.commit(writing).await.map(|()| true)
+    }
+
+    /// Deletes the alerts of a run and has it judged again.
+    pub(super) async fn judge_again(
+        &self,
+        writing: &mut Transaction<'static, Any>,
+        id: &str,
+    ) -> Result<(), StoreError> {
+        for statement in [
+            "DELETE FROM alerts WHERE run = $1",
+            "INSERT INTO unjudged (id) VALUES ($1) ON CONFLICT DO NOTHING",
+        ] {
+            let done = sqlx::query(statement).bind(id).execute(&mut **writing).await;
+            done.map_err(|error| self.failed(error))?;
+        }
+        Ok(())
     }
 
     /// Deletes the newest scores that are damaged, whatever the parser version and the time that are stored with them:

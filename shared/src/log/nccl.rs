@@ -15,10 +15,11 @@
 use super::failure::in_words;
 use super::hit::Hit;
 use super::text::label;
-use crate::sorting::{ascending, sorted};
+use crate::sorting::sorted;
 use crate::units::group_digits;
 use memchr::{memchr, memmem};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
 /// The markers of NCCL's lines.
@@ -120,11 +121,16 @@ pub struct NcclNetwork {
 }
 
 impl Nccl {
-    /// Returns whether nodes are connected through TCP sockets. On a single node, NCCL may choose sockets without using
-    /// them.
+    /// Returns whether most connections between nodes are TCP sockets. On a single node, NCCL may choose sockets without
+    /// using them.
     #[must_use]
     pub fn uses_sockets(&self) -> bool {
-        self.networks.iter().any(|network| network.name == SOCKET && network.connections > 0)
+        self.main_network().is_some_and(|network| network.name == SOCKET && network.connections > 0)
+    }
+
+    /// Returns the network with the most connections. Of torn lines, a name may be wrong, but not often.
+    fn main_network(&self) -> Option<&NcclNetwork> {
+        self.networks.iter().max_by_key(|network| (network.connections, network.chosen))
     }
 
     /// Returns the communicators and the network, and what is wrong with them, as sentences. In a complete run,
@@ -180,9 +186,7 @@ impl Nccl {
                 parts.push(format!("{} communicators ({})", count(total), named.join(", ")));
             }
         }
-        // Of torn lines, a name may be wrong, but not often.
-        let main = self.networks.iter().max_by_key(|network| (network.connections, network.chosen));
-        parts.extend(main.map(|network| format!("network: {}", network.words())));
+        parts.extend(self.main_network().map(|network| format!("network: {}", network.words())));
         parts.extend(
             self.nvls.map(|nvls| if nvls { "NVLS available" } else { "NVLS not available" }.to_owned()),
         );
@@ -264,13 +268,15 @@ pub(super) struct NcclLines {
     nvls: Option<bool>,
 }
 
-#[derive(Clone)]
+#[derive(Clone, Default)]
 struct Communicator {
     id: u64,
     ranks: u32,
     is_initialized: bool,
-    /// The ranks that started and did not finish, in no order.
-    waiting: Vec<u32>,
+    /// The ranks that started and did not finish.
+    waiting: BTreeSet<u32>,
+    /// Whether ranks that started were not remembered.
+    has_forgotten: bool,
     /// The offset of the last start in the log.
     last_start: u64,
 }
@@ -282,7 +288,8 @@ impl NcclLines {
             self.note_communicator(hit.before(), marker == COMPLETE, offset);
             return;
         }
-        if !hit.is_whole() {
+        // Other programs write about networks, too.
+        if !hit.is_whole() || memmem::rfind(hit.before(), b"NCCL").is_none() {
             return;
         }
         let line = hit.after();
@@ -329,28 +336,26 @@ impl NcclLines {
         let place = match self.known.binary_search_by_key(&id, |known| known.id) {
             Ok(place) => place,
             Err(place) if self.known.len() < MOST_COMMUNICATORS => {
-                let new =
-                    Communicator { id, ranks, is_initialized: false, waiting: Vec::new(), last_start: 0 };
-                self.known.insert(place, new);
+                self.known.insert(place, Communicator { id, ranks, ..Communicator::default() });
                 place
             }
             Err(_) => return,
         };
         let known = &mut self.known[place];
-        let waits_at = known.waiting.iter().position(|waiting| *waiting == rank);
+        if known.ranks != ranks {
+            return;
+        }
         if is_end {
-            if let Some(at) = waits_at {
-                known.waiting.swap_remove(at);
-                self.waiting -= 1;
-            }
+            self.waiting -= usize::from(known.waiting.remove(&rank));
             if !std::mem::replace(&mut known.is_initialized, true) {
                 self.count(ranks);
             }
         } else {
             known.last_start = offset;
-            if waits_at.is_none() && self.waiting < MOST_WAITING {
-                known.waiting.push(rank);
-                self.waiting += 1;
+            if self.waiting < MOST_WAITING {
+                self.waiting += usize::from(known.waiting.insert(rank));
+            } else {
+                known.has_forgotten |= !known.waiting.contains(&rank);
             }
         }
     }
@@ -400,15 +405,14 @@ impl NcclLines {
 
 impl Communicator {
     fn unfinished(&self) -> UnfinishedCommunicator {
-        let mut waiting = ascending(&self.waiting);
-        let count = waiting.len();
+        let count = self.waiting.len();
         let mut missing = Vec::new();
         // If a rank finished, all others started.
-        if !self.is_initialized && 4 * count >= 3 * self.ranks as usize {
-            let is_missing = |rank: &u32| waiting.binary_search(rank).is_err();
+        if !self.is_initialized && !self.has_forgotten && 4 * count >= 3 * self.ranks as usize {
+            let is_missing = |rank: &u32| !self.waiting.contains(rank);
             missing.extend((0..self.ranks).filter(is_missing).take(MOST_LISTED));
         }
-        waiting.truncate(MOST_LISTED);
+        let waiting = self.waiting.iter().copied().take(MOST_LISTED).collect();
         UnfinishedCommunicator { ranks: self.ranks, waiting_count: count as u64, waiting, missing }
     }
 }

@@ -1,6 +1,6 @@
 //! A layout on a number of GPUs, with what the whole run takes.
 
-use super::{Chance, Goal, GpuOffer, Question};
+use super::{Chance, GpuOffer, Question};
 use crate::cost::{Power, RunCost, RunEnergy};
 use crate::estimate::MUCH_BY_SOFTWARE;
 use crate::field::Field;
@@ -89,10 +89,8 @@ impl PlannedRun {
             PlannedRun { days_as_measured: measured.map(|(_, run)| run.days), ..run }
         };
         let best = run(*search.rank(gpus, 1).best.first()?);
-        let may_be_in_time = match question.goal {
-            Goal::Deadline(limit) => !question.is_in_time(&best) && best.time.low.days <= limit,
-            Goal::Budget(_) | Goal::Open => false,
-        };
+        let is_near = |limit| !question.is_in_time(&best) && best.time.low.days <= limit;
+        let may_be_in_time = question.most_days().is_some_and(is_near);
         if !may_be_in_time {
             return Some(best);
         }

@@ -491,7 +491,6 @@ fn launch_reasons(run: &RunResult) -> impl Iterator<Item = &String> {
     carried(run).into_iter().flat_map(|carried| &carried.launch.comparable.reasons)
 }
 
-/// Returns the bytes of the longest text.
 fn nccl(run: &RunResult) -> Option<&Nccl> {
     run.log.nccl.as_ref()
 }
@@ -503,6 +502,7 @@ fn unfinished(run: &RunResult) -> &[UnfinishedCommunicator] {
     }
 }
 
+/// Returns the bytes of the longest text.
 fn longest<T: AsRef<str>>(texts: impl IntoIterator<Item = T>) -> usize {
     texts.into_iter().map(|text| text.as_ref().len()).max().unwrap_or_default()
 }

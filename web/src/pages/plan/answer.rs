@@ -20,9 +20,6 @@ use trainplan_shared::units::group_digits;
 /// The bytes of an explanation from which on a phone shows only its beginning.
 const LONG_REST: usize = 280;
 
-/// The id of the button that opens the settings.
-pub(super) const SETTINGS_BUTTON_ID: &str = "open-settings";
-
 /// The verdict and the cards.
 #[component]
 pub(super) fn Answer() -> impl IntoView {
@@ -127,9 +124,8 @@ pub(super) fn Answer() -> impl IntoView {
                     <button
                         type="button"
                         class="action"
-                        id=SETTINGS_BUTTON_ID
                         title="All settings of the search, the run and the plan"
-                        on:click=move |_| { plan.opened_settings.set(true); focus(SETTINGS_ID); }
+                        on:click=move |_| focus(SETTINGS_ID)
                     >"Settings"</button>
                     <button
                         type="button"

@@ -70,7 +70,7 @@ pub(super) fn Card(
             let answer = findings.offers.get(index)?.answer.as_ref()?;
             let effect = effect_on(&findings.scripts, &answer.plan.as_ref()?.query)?;
             let has_effect = effect.is_unavailable || !effect.is_none();
-            has_effect.then(|| (effect, findings.instead(answer).cloned()))
+            has_effect.then_some(effect)
         })
     });
     let is_best = move || findings.with(|findings| findings.best() == Some(index));
@@ -95,9 +95,6 @@ pub(super) fn Card(
         </article>
     }
 }
-
-/// What the launch script of a plan does otherwise than planned, and the layout whose script reaches the goal instead.
-type CardScript = (ScriptEffect, Option<FoundPlan>);
 
 /// The rows of a card that only some questions have. All cards have the same, so that they can be read across.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -131,7 +128,7 @@ fn is_another_than_bf16(offer: &OfferFindings) -> bool {
 fn card(
     plan: Planner,
     offer: &OfferFindings,
-    (known, script): (CardRows, Option<CardScript>),
+    (known, script): (CardRows, Option<ScriptEffect>),
     (goal, currency, longest): (AskedGoal, &str, f64),
 ) -> AnyView {
     let (chance, budget) = plan.search.findings.with_untracked(|findings| {
@@ -283,8 +280,7 @@ fn card(
     let doubts = found.cautions(is_too_slow).into_iter();
     let doubts = doubts.map(|doubt| view! { <p class="missed">{doubt}</p> }).collect_view();
     let more = plan.more_figures;
-    let (effect, instead) = script.unzip();
-    let by_script = effect.map(|effect| {
+    let by_script = script.map(|effect| {
         let does = plan
             .search
             .findings
@@ -300,11 +296,6 @@ fn card(
             _ => String::new(),
         };
         format!("{text}{chance}.")
-    });
-    let instead = instead.flatten().map(|instead| {
-        let layout = unbroken(&format!("{} · {}", instead.precision, instead.layout));
-        let button = plan_button(plan, layout, &instead);
-        view! { <p class="by-script">{button} " reaches the goal with its launch script"</p> }
     });
     let buttons = view! {
         <div class="card-foot">
@@ -359,7 +350,7 @@ fn card(
             by_script
             software=answer.with_measured_software.is_some().then(|| offer.gpu.software.clone())
         />
-        <div class="other-counts">{instead} {other} {faster} {more_tokens}</div>
+        <div class="other-counts">{other} {faster} {more_tokens}</div>
         {doubts}
         <Changes changes=answer.changes.clone() />
         <Evidence offer=offer.clone() found=found.clone() />
@@ -378,7 +369,11 @@ fn missed(findings: &Findings, answer: &FoundAnswer, found: &FoundPlan, currency
             format!("{verb} the deadline of {}", limit_text(limit))
         }),
         AskedGoal::Budget(_) | AskedGoal::Open => {
-            matches!(unmet, FoundUnmet::TooSlow(_)).then(|| "Takes too long".to_string())
+            let longest = findings.asked.as_ref().and_then(|asked| asked.longest_days);
+            longest.filter(|_| matches!(unmet, FoundUnmet::TooSlow(_))).map(|longest| {
+                let verb = if found.days.mid <= longest { "May take" } else { "Takes" };
+                format!("{verb} longer than {}", limit_text(longest))
+            })
         }
     };
     let over = findings.budget().zip(found.cost).filter(|(budget, cost)| end(*cost) > *budget);

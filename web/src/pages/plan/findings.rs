@@ -20,9 +20,6 @@ use trainplan_shared::spec::Spec;
 /// How long typing must pause before the worker is asked.
 const PAUSE: Duration = Duration::from_millis(120);
 
-/// The most layouts of a GPU type whose launch scripts are compared with that of its best plan.
-const MOST_SCRIPTS: usize = 24;
-
 /// By how much a prediction may exceed every measured run without a warning.
 const WORTH_A_WARNING: f64 = 0.1;
 
@@ -167,47 +164,10 @@ impl Findings {
         end * effect.slowdown <= limit
     }
 
-    /// Whether the launch script of a plan reaches the goal with the chance that was asked for, and surely fits in memory; none if that
-    /// is not known yet.
-    fn script_reaches_goal(&self, plan: &FoundPlan) -> Option<bool> {
-        let effect = effect_on(&self.scripts, &plan.query)?;
-        let end = |spread: Spread| {
-            let end = if self.is_by_slow_end() { spread.high } else { spread.mid };
-            end * effect.slowdown
-        };
-        let limit = match self.goal() {
-            AskedGoal::Deadline(limit) => Some(limit),
-            AskedGoal::Budget(_) | AskedGoal::Open => self.asked.as_ref()?.longest_days,
-        };
-        let is_in_time = limit.is_none_or(|limit| end(plan.days) <= limit);
-        let is_affordable = self.budget().zip(plan.cost).is_none_or(|(budget, cost)| end(cost) <= budget);
-        let is_safe = !effect.is_unavailable && !effect.may_lack_memory;
-        Some(is_safe && is_affordable && is_in_time)
-    }
-
-    /// Returns the listed layouts whose launch scripts may reach the goal; none unless the best plan reaches it and its script doesn't.
-    fn replacements<'a>(&self, answer: &'a FoundAnswer) -> impl Iterator<Item = &'a FoundPlan> + use<'a> {
-        let plan = answer.plan.as_ref().filter(|_| answer.unmet.is_none());
-        let is_broken = plan.is_some_and(|plan| self.script_reaches_goal(plan) == Some(false));
-        let layouts: &[FoundFamily] = if is_broken { &answer.layouts } else { &[] };
-        let bests = layouts.iter().skip(1).map(|family| &family.best);
-        bests.chain(layouts.iter().flat_map(|family| &family.others)).take(MOST_SCRIPTS)
-    }
-
-    /// Returns the first listed layout whose launch script reaches the goal, if that of the best plan doesn't.
-    pub(super) fn instead<'a>(&self, answer: &'a FoundAnswer) -> Option<&'a FoundPlan> {
-        self.replacements(answer).find(|plan| self.script_reaches_goal(plan) == Some(true))
-    }
-
-    /// Returns the queries of the plans whose launch scripts the answer depends on: the best plans of all GPU types and, once the
-    /// script of one is known not to reach the goal, its replacements.
-    pub(super) fn scripted_queries(&self) -> Vec<String> {
-        let mut queries = Vec::new();
-        for answer in self.offers.iter().filter_map(|offer| offer.answer.as_ref()) {
-            let plans = answer.plan.iter().chain(self.replacements(answer));
-            queries.extend(plans.map(|plan| plan.query.clone()));
-        }
-        queries
+    /// Returns the queries of the best plans of all GPU types.
+    pub(super) fn best_queries(&self) -> Vec<String> {
+        let answers = self.offers.iter().filter_map(|offer| offer.answer.as_ref());
+        answers.filter_map(|answer| Some(answer.plan.as_ref()?.query.clone())).collect()
     }
 
     /// Returns the fastest measured run of the question's model on a GPU type.
@@ -504,31 +464,6 @@ pub(super) mod tests {
         findings.hear(answer(1, 96));
         assert!(findings.offers[1].answer.is_some() && findings.is_searching() && !findings.is_behind);
         assert_eq!(findings.best_plan(), None);
-    }
-
-    #[test]
-    fn a_layout_whose_script_reaches_the_goal_is_found_if_that_of_the_best_plan_does_not() {
-        let of = |query: &str, days: f64| FoundPlan { query: query.into(), ..plan(64, days, 4e6) };
-        let mut findings = answered(&[("H100", Some(of("a", 50.0)))]);
-        let layouts = [of("a", 50.0), of("b", 52.0), of("c", 54.0)];
-        let family = |best: FoundPlan| FoundFamily { best, others: Vec::new() };
-        findings.offers[0].answer.as_mut().unwrap().layouts = layouts.into_iter().map(family).collect();
-        let script = |query: &str, slowdown: f64, is_unavailable: bool| {
-            (query.to_string(), ScriptEffect { slowdown, may_lack_memory: false, is_unavailable })
-        };
-        let instead = |findings: &Findings| {
-            let answer = findings.offers[0].answer.as_ref().unwrap();
-            findings.instead(answer).map(|plan| plan.query.clone())
-        };
-        assert_eq!((findings.scripted_queries(), instead(&findings)), (vec!["a".to_string()], None));
-        // In time, though slower.
-        findings.scripts = vec![script("a", 1.1, false), script("c", 1.0, false)];
-        assert_eq!((findings.scripted_queries(), instead(&findings)), (vec!["a".to_string()], None));
-        findings.scripts = vec![script("a", 1.3, false), script("b", 1.0, true), script("c", 1.0, false)];
-        assert_eq!(findings.scripted_queries(), ["a", "b", "c"]);
-        assert_eq!(instead(&findings).as_deref(), Some("c"));
-        findings.offers[0].answer.as_mut().unwrap().unmet = Some(FoundUnmet::TooSlow(50.0));
-        assert_eq!(instead(&findings), None);
     }
 
     #[test]

@@ -50,8 +50,6 @@ struct Planner {
     asks_palette: RwSignal<bool>,
     /// Whether the last GPU type was removed from the bar, and none was added yet.
     lacks_gpu: RwSignal<bool>,
-    /// Whether the button beside the headline opened the settings, so that the focus goes back to it.
-    opened_settings: RwSignal<bool>,
 }
 
 impl Planner {
@@ -89,7 +87,6 @@ impl Planner {
             more_figures: RwSignal::new(false),
             asks_palette: RwSignal::new(false),
             lacks_gpu: RwSignal::new(false),
-            opened_settings: RwSignal::new(false),
         };
         provide_context(planner);
         planner

@@ -2,7 +2,6 @@
 //! the settings.
 
 use super::Planner;
-use super::answer::SETTINGS_BUTTON_ID;
 use super::front::FrontQuantity;
 use super::handover::DETAILS_ID;
 use super::saved::TITLE_ID;
@@ -108,8 +107,8 @@ fn is_typing(event: &KeyboardEvent) -> bool {
     target.is_some_and(|target| matches!(target.tag_name().as_str(), "INPUT" | "TEXTAREA" | "SELECT"))
 }
 
-/// Closes the settings if a key was typed in them, or nowhere, and moves the focus back to the button that opened them.
-fn close_settings(planner: Planner, event: &KeyboardEvent) {
+/// Closes the settings if a key was typed in them, or nowhere, and moves the focus to their heading.
+fn close_settings(event: &KeyboardEvent) {
     let target = event.target().and_then(|target| target.dyn_into::<Element>().ok());
     let drawer = target.and_then(|target| match target.tag_name() == "BODY" {
         true => document().query_selector(".drawer[open]").ok()?,
@@ -118,13 +117,7 @@ fn close_settings(planner: Planner, event: &KeyboardEvent) {
     if let Some(drawer) = drawer {
         // It does not fail.
         let _ = drawer.remove_attribute("open");
-        let is_by_button = planner.opened_settings.get_untracked();
-        planner.opened_settings.set(false);
-        let opener = if is_by_button { SETTINGS_BUTTON_ID } else { SETTINGS_ID };
-        let opener = document().get_element_by_id(opener);
-        if let Some(opener) = opener.and_then(|opener| opener.dyn_into::<HtmlElement>().ok()) {
-            let _ = opener.focus();
-        }
+        focus(SETTINGS_ID);
     }
 }
 
@@ -161,7 +154,7 @@ pub(super) fn Palette() -> impl IntoView {
         let has_control = event.ctrl_key() || event.meta_key();
         let command = match event.key().to_ascii_lowercase().as_str() {
             // An open list takes the first one.
-            "escape" if !event.default_prevented() => return close_settings(planner, &event),
+            "escape" if !event.default_prevented() && !event.is_composing() => return close_settings(&event),
             "k" if has_control => None,
             "?" if !is_typing(&event) => None,
             // In a field, the browser undoes the typing.

@@ -296,13 +296,8 @@ pub(super) struct SavedPlans {
     plans: RwSignal<Vec<SavedPlan>>,
     /// What the last click on a star did.
     note: RwSignal<Option<String>>,
-    /// Whether the address names the plans.
+    /// Whether the address names the plans. They are not stored, so that they replace none of the user's.
     are_linked: bool,
-    /// The plans of the address, as queries. They are not stored, so that they replace none of the user's, unless the user saves one
-    /// again.
-    linked: StoredValue<Vec<String>>,
-    /// The plans that this browser stored before, if the address names others.
-    own: StoredValue<Vec<SavedPlan>>,
     /// The plans of the address that are still searched, as queries.
     sought: RwSignal<Vec<String>>,
     /// Whether the search no longer finds one of them.
@@ -310,46 +305,30 @@ pub(super) struct SavedPlans {
 }
 
 impl SavedPlans {
-    /// Provides the plans that the address names, or else those that this browser stored, and stores every change of the user's.
+    /// Provides the plans that the address names, or else those that this browser stored, and stores every change of these.
     pub(super) fn provide(address: Address) {
         let linked = untrack(|| address.own(PLANS_KEY));
         let linked: Vec<String> = linked.split_whitespace().take(MOST).map(str::to_string).collect();
         let are_linked = !linked.is_empty();
-        let stored: Vec<SavedPlan> = Kept::InBrowser.get(KEY).unwrap_or_default();
-        let (plans, own) = if are_linked { (Vec::new(), stored) } else { (stored, Vec::new()) };
+        let plans = if are_linked { Vec::new() } else { Kept::InBrowser.get(KEY).unwrap_or_default() };
         let saved = SavedPlans {
             plans: RwSignal::new(plans),
             note: RwSignal::new(are_linked.then(|| "The link compares plans side by side.".into())),
             are_linked,
-            linked: StoredValue::new(linked.clone()),
-            own: StoredValue::new(own),
             sought: RwSignal::new(linked),
             lacks_some: RwSignal::new(false),
         };
         provide_context(saved);
         if are_linked {
-            saved.seek();
+            return saved.seek();
         }
-        Effect::new(move |before: Option<Vec<SavedPlan>>| {
-            let plans = saved.to_store();
+        Effect::new(move |before: Option<()>| {
+            let plans = saved.plans.get();
             // Without access to storage, the plans stay until the page is left.
-            if before.is_some_and(|before| before != plans) {
+            if before.is_some() {
                 Kept::InBrowser.set(KEY, &plans);
             }
-            plans
         });
-    }
-
-    /// Returns the plans to store: those that were stored before, and those that the user saved since.
-    fn to_store(self) -> Vec<SavedPlan> {
-        let linked = self.linked.get_value();
-        let is_users = |saved: &&SavedPlan| linked.iter().all(|query| query != saved.query());
-        let added: Vec<SavedPlan> = self.plans.with(|plans| plans.iter().filter(is_users).cloned().collect());
-        let mut all = self.own.get_value();
-        all.retain(|own| added.iter().all(|saved| saved.query() != own.query()));
-        all.extend(added);
-        all.truncate(MOST);
-        all
     }
 
     /// Searches for the plans of the address, one question at a time, so that all figures are those of the same estimate.
@@ -404,7 +383,7 @@ pub(super) fn compare_scripts(planner: Planner) {
     let saved = SavedPlans::of_page();
     let findings = planner.search.findings;
     let named = Memo::new(move |_| {
-        let of_page = findings.with(Findings::scripted_queries).into_iter();
+        let of_page = findings.with(Findings::best_queries).into_iter();
         let kept =
             saved.plans.with(|plans| plans.iter().map(|saved| saved.plan.query.clone()).collect::<Vec<_>>());
         let shown = planner.address.with_spec(has_scenario).then(|| planner.shown_query()).flatten();
@@ -502,13 +481,11 @@ pub(super) fn SaveButton(
             if let Some(offer) = findings.offers.iter().find(|offer| offer.gpu.id == gpu) {
                 let new = saved_plan(findings, offer, &plan);
                 let (name, model) = (new.name(), new.model.clone());
-                saved.linked.update_value(|linked| linked.retain(|other| *other != query));
                 saved.plans.update(|plans| plans.push(new));
                 let count = saved.plans.with_untracked(Vec::len);
-                let is_stored = untrack(|| saved.to_store()).iter().any(|kept| kept.query() == query);
-                let [does, kept] = match is_stored {
-                    true => ["Saved", ""],
-                    false => ["Added", ", not stored: this browser already stores four"],
+                let [does, kept] = match saved.are_linked {
+                    true => ["Added", ", not stored in this browser"],
+                    false => ["Saved", ""],
                 };
                 saved.note.set(Some(format!("{does}: {model} on {name}. {count} of {MOST} plans{kept}.")));
             }
@@ -538,7 +515,7 @@ pub(super) fn SaveButton(
 /// Returns the plans as data: numbers without formatting, one column for each value and each end of a range.
 fn data(plans: &[SavedPlan]) -> TextTable {
     type Value = fn(&SavedPlan) -> Option<String>;
-    let columns: [(&str, Value); 34] = [
+    let columns: [(&str, Value); 33] = [
         ("model", |saved| Some(saved.model.clone())),
         ("tokens", |saved| Some(saved.tokens.to_string())),
         ("gpu", |saved| Some(saved.gpu.clone())),
@@ -552,16 +529,6 @@ fn data(plans: &[SavedPlan]) -> TextTable {
         ("limit_days", |saved| Some(saved.limit_days?.to_string())),
         ("in_time_of_ten", |saved| Some(saved.in_time_of_ten()?.to_string())),
         ("days_as_measured", |saved| Some(saved.as_measured_days?.to_string())),
-        ("launch_script", |saved| {
-            let ScriptEffect { slowdown, may_lack_memory, is_unavailable } = saved.script?;
-            let runs = match (is_unavailable, may_lack_memory, slowdown == 1.0) {
-                (true, ..) => "none",
-                (_, true, _) => "may not fit in memory",
-                (.., true) => "as planned",
-                _ => "at another speed",
-            };
-            Some(runs.to_string())
-        }),
         ("days_by_script", |saved| {
             saved.script.filter(|script| !script.is_unavailable)?;
             Some(saved.days_by_script().mid.to_string())
@@ -627,7 +594,7 @@ pub(super) fn SavedPanel() -> impl IntoView {
         (true, false, _) => "Searching for the plans of the link …",
         (true, true, true) => "The search no longer finds all plans of the link.",
         (true, true, false) => {
-            "Plans that came with the link are not stored in this browser; those that you save are. Percentages compare with the first plan."
+            "They came with the link and are not stored in this browser. Percentages compare with the first plan."
         }
     };
     // The plans that were removed together, until another is saved.

@@ -524,8 +524,9 @@ fn unreached(findings: &Findings, currency: &str) -> Verdict {
             }
         ),
         (AskedGoal::Budget(_), Some((offer, days, plan)), None) => format!(
-            "No plan finishes within {}{often}. The best takes {} days, on {} × {}.",
+            "No plan finishes within {}{often}. The best takes {} {} days, on {} × {}.",
             limit_text(longest.unwrap_or_default()),
+            if is_by_slow_end { "up to" } else { "about" },
             readable_days(days),
             group_digits(plan.gpus.into()),
             offer.gpu.name
@@ -555,7 +556,11 @@ fn missed(findings: &Findings) -> String {
     // Whether the best plan is certainly too slow.
     let is_slow = |unmet: &FoundUnmet, answer: &FoundAnswer| {
         let FoundUnmet::TooSlow(_) = unmet else { return None };
-        let AskedGoal::Deadline(limit) = findings.goal() else { return Some(true) };
+        let longest = findings.asked.as_ref().and_then(|asked| asked.longest_days);
+        let limit = match findings.goal() {
+            AskedGoal::Deadline(limit) => limit,
+            AskedGoal::Budget(_) | AskedGoal::Open => longest?,
+        };
         Some(!findings.is_by_slow_end() || answer.plan.as_ref().is_some_and(|plan| plan.days.low > limit))
     };
     sentences([
