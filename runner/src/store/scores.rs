@@ -10,7 +10,10 @@ use trainplan_shared::result::{self, Intake, Report, RunResult, View};
 use trainplan_shared::spec::Spec;
 use uuid::Uuid;
 
-/// Reads the newest score's parser version and file. In SQLite, a file without bytes is null.
+/// The parser version and the file of a score. In SQLite, a file without bytes is null.
+type ScoreRow = (i64, Option<Vec<u8>>);
+
+/// Reads a [`ScoreRow`].
 const NEWEST: &str =
     "SELECT parser_version, file FROM scores WHERE id = $1 ORDER BY parser_version DESC LIMIT 1";
 
@@ -121,7 +124,7 @@ impl Store {
         if is_corrected {
             self.judge_again(&mut writing, &id).await?;
         }
-        let newest: (i64, Option<Vec<u8>>) =
+        let newest: ScoreRow =
             sqlx::query_as(NEWEST).bind(&id).fetch_one(&mut *writing).await.map_err(failed)?;
         let newest = unpack(run.id, &newest.1.unwrap_or_default())?;
         let row = RunRow::new(&summary(&newest, received_at, log.is_some()), "", None, None);
@@ -155,7 +158,7 @@ impl Store {
     ) -> Result<(), StoreError> {
         let (failed, run) = (|error| self.failed(error), id.to_string());
         loop {
-            let newest: Option<(i64, Option<Vec<u8>>)> =
+            let newest: Option<ScoreRow> =
                 sqlx::query_as(NEWEST).bind(&run).fetch_optional(&mut **writing).await.map_err(failed)?;
             let Some((parser_version, file)) = newest else { return Ok(()) };
             match files::read_score(id, file.unwrap_or_default()).await {
@@ -172,7 +175,7 @@ impl Store {
 
     /// Returns the result file of the newest later score, compressed with zstd and unchecked.
     pub(super) async fn newest_score(&self, id: Uuid) -> Result<Option<Vec<u8>>, StoreError> {
-        let newest: Result<Option<(i64, Option<Vec<u8>>)>, _> =
+        let newest: Result<Option<ScoreRow>, _> =
             sqlx::query_as(NEWEST).bind(id.to_string()).fetch_optional(&self.database.readers).await;
         let newest = newest.map_err(|error| self.failed(error))?;
         Ok(newest.map(|(_, file)| file.unwrap_or_default()))
