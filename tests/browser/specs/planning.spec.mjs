@@ -302,25 +302,6 @@ test("the button beside the headline opens all settings", async ({ page }) => {
   await expect(page.locator("#all-settings")).toBeFocused();
 });
 
-for (const width of [1600, 1024]) {
-  test(`Escape closes the settings of a window of ${width} pixels and returns the focus`, async ({ page }) => {
-    await page.setViewportSize({ width, height: 900 });
-    await page.goto("/");
-    await expect(details(page)).toBeVisible();
-    const drawer = page.locator(".drawer");
-    await page.getByRole("button", { name: "Settings", exact: true }).click();
-    await expect(drawer).toHaveAttribute("open", "");
-    await page.keyboard.press("Escape");
-    await expect(drawer).not.toHaveAttribute("open");
-    await expect(page.locator("#all-settings")).toBeFocused();
-    await page.locator("#all-settings").click();
-    await page.locator("#field-tp").focus();
-    await page.keyboard.press("Escape");
-    await expect(drawer).not.toHaveAttribute("open");
-    await expect(page.locator("#all-settings")).toBeFocused();
-  });
-}
-
 test("the command palette finds and runs commands", async ({ page }) => {
   await page.goto("/");
   await expect(details(page)).toBeVisible();

@@ -1,5 +1,4 @@
-//! The command palette: everything that the page can do, found by typing. Ctrl-K, ⌘K or `?` opens it, Ctrl-Z undoes, and Escape closes
-//! the settings.
+//! The command palette: everything that the page can do, found by typing. Ctrl-K, ⌘K or `?` opens it, and Ctrl-Z undoes.
 
 use super::Planner;
 use super::front::FrontQuantity;
@@ -107,20 +106,6 @@ fn is_typing(event: &KeyboardEvent) -> bool {
     target.is_some_and(|target| matches!(target.tag_name().as_str(), "INPUT" | "TEXTAREA" | "SELECT"))
 }
 
-/// Closes the settings if a key was typed in them, or nowhere, and moves the focus to their heading.
-fn close_settings(event: &KeyboardEvent) {
-    let target = event.target().and_then(|target| target.dyn_into::<Element>().ok());
-    let drawer = target.and_then(|target| match target.tag_name() == "BODY" {
-        true => document().query_selector(".drawer[open]").ok()?,
-        false => target.closest(".drawer[open]").ok()?,
-    });
-    if let Some(drawer) = drawer {
-        // It does not fail.
-        let _ = drawer.remove_attribute("open");
-        focus(SETTINGS_ID);
-    }
-}
-
 /// The palette, closed until a key opens it.
 #[component]
 pub(super) fn Palette() -> impl IntoView {
@@ -153,8 +138,6 @@ pub(super) fn Palette() -> impl IntoView {
     let keys = window_event_listener(leptos::ev::keydown, move |event| {
         let has_control = event.ctrl_key() || event.meta_key();
         let command = match event.key().to_ascii_lowercase().as_str() {
-            // An open list takes the first one.
-            "escape" if !event.default_prevented() && !event.is_composing() => return close_settings(&event),
             "k" if has_control => None,
             "?" if !is_typing(&event) => None,
             // In a field, the browser undoes the typing.
