@@ -369,8 +369,7 @@ fn missed(findings: &Findings, answer: &FoundAnswer, found: &FoundPlan, currency
             format!("{verb} the deadline of {}", limit_text(limit))
         }),
         AskedGoal::Budget(_) | AskedGoal::Open => {
-            let longest = findings.asked.as_ref().and_then(|asked| asked.longest_days);
-            longest.filter(|_| matches!(unmet, FoundUnmet::TooSlow(_))).map(|longest| {
+            findings.longest_days().filter(|_| matches!(unmet, FoundUnmet::TooSlow(_))).map(|longest| {
                 let verb = if found.days.mid <= longest { "May take" } else { "Takes" };
                 format!("{verb} longer than {}", limit_text(longest))
             })
@@ -437,12 +436,7 @@ fn other_batch(findings: &Findings, found: &FoundPlan) -> Option<String> {
 
 /// Returns a button that shows a plan, named by its number of GPUs.
 fn count_button(plan: Planner, found: &FoundPlan) -> AnyView {
-    plan_button(plan, format!("{} GPUs", group_digits(found.gpus.into())), found)
-}
-
-/// Returns a button that shows a plan.
-fn plan_button(plan: Planner, title: String, found: &FoundPlan) -> AnyView {
-    let query = found.query.clone();
+    let (title, query) = (format!("{} GPUs", group_digits(found.gpus.into())), found.query.clone());
     let show = move |_| plan.state.choose(&query);
     view! { <button type="button" class="link" on:click=show>{title}</button> }.into_any()
 }

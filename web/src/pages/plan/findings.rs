@@ -219,6 +219,11 @@ impl Findings {
         self.asked.as_ref().map_or(AskedGoal::Open, |asked| asked.goal)
     }
 
+    /// Returns the longest time that a plan may take without a deadline, in days; none if any time will do.
+    pub(super) fn longest_days(&self) -> Option<f64> {
+        self.asked.as_ref()?.longest_days
+    }
+
     /// Whether plans must hold the limits at the slow and expensive ends of their ranges.
     pub(super) fn is_by_slow_end(&self) -> bool {
         self.asked.as_ref().and_then(|asked| asked.chance) == Some(Chance::NineInTen)

@@ -487,7 +487,7 @@ fn unreached(findings: &Findings, currency: &str) -> Verdict {
     let is_by_slow_end = findings.is_by_slow_end();
     let often = if is_by_slow_end { format!(" {}", Chance::NineInTen.title()) } else { String::new() };
     let costs = if is_by_slow_end { "costs up to" } else { "costs" };
-    let longest = findings.asked.as_ref().and_then(|asked| asked.longest_days);
+    let longest = findings.longest_days();
     let lead = match (findings.goal(), fastest, cheapest) {
         (AskedGoal::Deadline(limit), _, Some((offer, cost, _))) => format!(
             "No plan finishes within {} for at most {}{often}. The cheapest that finishes in time {costs} {}, on {}.",
@@ -556,10 +556,9 @@ fn missed(findings: &Findings) -> String {
     // Whether the best plan is certainly too slow.
     let is_slow = |unmet: &FoundUnmet, answer: &FoundAnswer| {
         let FoundUnmet::TooSlow(_) = unmet else { return None };
-        let longest = findings.asked.as_ref().and_then(|asked| asked.longest_days);
         let limit = match findings.goal() {
             AskedGoal::Deadline(limit) => limit,
-            AskedGoal::Budget(_) | AskedGoal::Open => longest?,
+            AskedGoal::Budget(_) | AskedGoal::Open => findings.longest_days()?,
         };
         Some(!findings.is_by_slow_end() || answer.plan.as_ref().is_some_and(|plan| plan.days.low > limit))
     };
