@@ -19,6 +19,12 @@ mod tls;
 mod upload;
 
 use std::process::ExitCode;
+use tikv_jemallocator::Jemalloc;
+
+/// Returns freed memory to the system. glibc keeps it for each of its arenas: three bursts of 20 uploads of 45 MB, which may
+/// use 256 MiB at a time, took the server to 640 MB. With jemalloc it stays at 315 MB, and at 60 MB between the bursts.
+#[global_allocator]
+static ALLOCATOR: Jemalloc = Jemalloc;
 
 fn main() -> ExitCode {
     cli::run()

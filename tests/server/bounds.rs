@@ -17,6 +17,7 @@ on_every_store! {
     long_query_parameters_are_refused
     long_texts_in_progress_are_refused
     attacks_on_memory_stay_below_512_mb
+    bursts_of_large_uploads_stay_below_512_mb
     downloads_that_nobody_reads_do_not_block_others
 }
 
@@ -150,13 +151,43 @@ fn padded(run: &RunResult, bytes: usize) -> Vec<u8> {
     file
 }
 
+/// What one burst leaves behind must not add up with the next one.
+fn bursts_of_large_uploads_stay_below_512_mb(kind: Kind) {
+    let server = Server::at(&Place::new(kind));
+    let owner = server.owner();
+    let mut stored = 0;
+    for _ in 0..3 {
+        let answers: Vec<_> = thread::scope(|scope| {
+            let put = || {
+                let run = carried(12.0, "eos").run;
+                put_file(&owner, &run, &padded(&run, 44 << 20), "identity")
+            };
+            let uploads: Vec<_> = (0..20).map(|_| scope.spawn(put)).collect();
+            uploads.into_iter().map(|upload| upload.join().unwrap()).collect()
+        });
+        // A slow client may see its connection closed.
+        for answer in answers.into_iter().flatten() {
+            match answer.status {
+                201 => stored += 1,
+                _ => assert!(answer.problem(503).contains("too many large requests")),
+            }
+        }
+    }
+    assert!(stored > 0);
+    assert_eq!(owner.all("").len(), stored);
+    assert!(server.peak_memory() < 512 << 20, "{} bytes", server.peak_memory());
+}
+
+/// Uploads the bytes of a result file.
+fn put_file(owner: &Client, run: &RunResult, body: &[u8], coding: &str) -> Result<Answer, ureq::Error> {
+    let headers = [("content-digest", &*digest(body)), ("content-encoding", coding)];
+    owner.try_ask("PUT", &format!("/runs/{}", run.id), &headers, Some(body))
+}
+
 fn attacks_on_memory_stay_below_512_mb(kind: Kind) {
     let server = Server::at(&Place::new(kind));
     let owner = server.owner();
-    let put = |run: &RunResult, body: &[u8], coding: &str| {
-        let headers = [("content-digest", &*digest(body)), ("content-encoding", coding)];
-        owner.try_ask("PUT", &format!("/runs/{}", run.id), &headers, Some(body))
-    };
+    let put = |run: &RunResult, body: &[u8], coding: &str| put_file(&owner, run, body, coding);
     // A small body that decompresses to 60 MB.
     let run = carried(12.0, "eos").run;
     let small = zstd::encode_all(&padded(&run, 60 << 20)[..], 19).unwrap();

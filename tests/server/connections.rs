@@ -30,6 +30,8 @@ fn a_body_beyond_the_limit() {
     let path = format!("/api/v1/runs/{}", Uuid::now_v7());
     let declared = format!("PUT {path} HTTP/1.1\r\nContent-Length: 99999999999\r\n");
     assert_eq!(refused(&server, &declared, &[b'x'; 150_000]), "HTTP/1.1 413 Payload Too Large");
+    // Its size alone is enough: nothing has to arrive.
+    assert_eq!(refused(&server, &declared, b""), "HTTP/1.1 413 Payload Too Large");
     let chunked = format!("PUT {path} HTTP/1.1\r\nTransfer-Encoding: chunked\r\n");
     let chunks = [b"10000\r\n".to_vec(), vec![b'x'; 1 << 16], b"\r\n".to_vec()].concat().repeat(3);
     assert_eq!(refused(&server, &chunked, &chunks), "HTTP/1.1 413 Payload Too Large");
@@ -37,6 +39,8 @@ fn a_body_beyond_the_limit() {
     let chunked = format!("{log}Transfer-Encoding: chunked\r\n");
     let chunks = [b"10000\r\n".to_vec(), vec![b'x'; 1 << 16], b"\r\n".to_vec()].concat().repeat(5);
     assert_eq!(refused(&server, &chunked, &chunks), "HTTP/1.1 413 Payload Too Large");
+    let declared = format!("{log}Content-Length: 99999999999\r\n");
+    assert_eq!(refused(&server, &declared, b""), "HTTP/1.1 413 Payload Too Large");
     let both = format!("{log}Content-Length: 5\r\nTransfer-Encoding: chunked\r\n");
     let answer = refused(&server, &both, b"0\r\n\r\nGET /api/v1/tokens HTTP/1.1\r\n\r\n");
     assert!(answer.starts_with("HTTP/1.1 4"), "a request inside of another: {answer}");

@@ -497,6 +497,11 @@ impl Client {
 
     /// Opens the event stream after the event with this number.
     pub(crate) fn watch(&self, last: Option<i64>) -> Events {
+        self.watch_after(last.map(|last| last.to_string()).as_deref())
+    }
+
+    /// The same, after any text.
+    pub(crate) fn watch_after(&self, last: Option<&str>) -> Events {
         let mut wire = wire(self.address);
         let token = self.token.as_ref().map(|token| format!("Authorization: Bearer {token}\r\n"));
         let last = last.map(|last| format!("Last-Event-ID: {last}\r\n"));

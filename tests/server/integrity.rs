@@ -9,6 +9,8 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
 use trainplan_shared::field::Field;
 use trainplan_shared::result::{Intake, RunResult};
 use trainplan_shared::spec::Spec;
@@ -27,6 +29,9 @@ on_every_store! {
     altered_results_are_not_served_compared_or_exported
     damaged_results_are_replaced_by_uploads_and_imports
     a_damaged_result_is_replaced_as_a_whole
+    a_late_reader_does_not_mark_a_replaced_result
+    rows_with_values_of_the_wrong_type_are_shown_and_replaced
+    an_invalid_hash_of_a_log_is_damage
     lines_of_a_replaced_log_are_not_shown
     an_imported_run_gets_a_log_that_the_store_has
     rows_that_disagree_with_their_results_are_computed_again
@@ -63,7 +68,7 @@ fn metric(owner: &Client, fault: &str) -> String {
     metric_of(owner, "bad_logs", fault)
 }
 
-fn metric_of(owner: &Client, what: &str, fault: &str) -> String {
+pub(crate) fn metric_of(owner: &Client, what: &str, fault: &str) -> String {
     let metrics = owner.get("//metrics").text();
     let name = format!("trainplan_{what}{{fault=\"{fault}\"}} ");
     metrics.lines().find_map(|line| line.strip_prefix(&name)).unwrap().to_owned()
@@ -272,7 +277,7 @@ fn a_killed_check_continues_where_it_was(place: &Place) {
 }
 
 /// Runs `verify-store`; returns the rows of its output, each with its fault and its run.
-fn verified(place: &Place) -> Vec<(String, String, String)> {
+pub(crate) fn verified(place: &Place) -> Vec<(String, String, String)> {
     let run = place.trainplan(&["verify-store", "--format", "json"]);
     let rows: Vec<serde_json::Value> = serde_json::from_str(&run.stdout).unwrap();
     assert_eq!(run.code, Some(i32::from(!rows.is_empty())), "{}", run.stderr);
@@ -434,7 +439,9 @@ fn a_damaged_result_is_replaced_as_a_whole(kind: Kind) {
     lose();
     let mut of_other_log = corrected.clone();
     of_other_log.source.sha256 = "0".repeat(64);
-    assert!(owner.put(&of_other_log).problem(409).contains("another log"));
+    let refused = owner.put(&of_other_log).problem(409);
+    assert!(refused.contains("is damaged") && refused.contains("another log"), "{refused}");
+    assert!(!refused.contains("recipe"), "{refused}");
     assert_eq!(owner.put(&corrected).json()["outcome"], "known");
     assert_eq!(owner.get(&path).body, file_of(&corrected));
     assert_eq!(owner.json(&format!("{path}/summary"))["recipe"], RECIPE);
@@ -449,6 +456,104 @@ fn a_damaged_result_is_replaced_as_a_whole(kind: Kind) {
     assert_eq!(owner.get(&format!("{path}?upload")).body, file_of(&run));
     assert_eq!(owner.json(&format!("{path}/summary")), scored);
     assert_eq!(verified(place), []);
+}
+
+fn a_late_reader_does_not_mark_a_replaced_result(kind: Kind) {
+    let server = Server::at(&Place::new(kind));
+    let (owner, place, made) = (server.owner(), &server.place, uploaded(&server, 9.37));
+    let path = format!("/runs/{}", made.run.id);
+    replace_file(place, &made, "substr(file, 1, 200)");
+    let sound = value(kind, &zstd::bulk::compress(&file_of(&made.run), 3).unwrap());
+    let replace = format!("UPDATE results SET file = {sound} WHERE id = '{}'", made.run.id);
+    let lock: &[&str] = match kind {
+        Kind::Local => &["BEGIN IMMEDIATE"],
+        Kind::Shared => &["BEGIN", "SELECT id FROM runs FOR UPDATE"],
+    };
+    thread::scope(|scope| {
+        let read = || {
+            // The reader finds the damage and can't record it yet.
+            scope.spawn(|| owner.get(&path));
+            thread::sleep(Duration::from_secs(1));
+        };
+        services::change_after(&place.address(), lock, read, &replace);
+    });
+    assert_eq!(owner.json(&format!("{path}/summary"))["result_fault"], Value::Null);
+    assert_eq!(owner.get(&path).body, file_of(&made.run));
+}
+
+fn rows_with_values_of_the_wrong_type_are_shown_and_replaced(kind: Kind) {
+    let server = Server::at(&Place::new(kind));
+    let (owner, place) = (server.owner(), &server.place);
+    let [bad, sound] = [10.0, 11.0].map(|step_time_s| uploaded(&server, step_time_s));
+    let [id, sound] = [&bad, &sound].map(|made| made.run.id.to_string());
+    let summary = || {
+        let mut summary = owner.json(&format!("/runs/{id}/summary"));
+        // A damaged time can't be restored.
+        summary["received_at"] = Value::Null;
+        summary["ran_at"] = Value::Null;
+        summary
+    };
+    let before = summary();
+    // PostgreSQL accepts no values of another type.
+    let damages: &[&str] = match kind {
+        Kind::Local => &[
+            "gpus = 'abc'",
+            "step_time_s = 'abc'",
+            "campaign = X'00'",
+            "received_at = X'00'",
+            "sha256 = X'00'",
+            "log_fault = X'00'",
+            "log_sha256 = 'abc'",
+            "summary_version = 'abc'",
+        ],
+        Kind::Shared => &["log_sha256 = 'abc'"],
+    };
+    for damage in damages {
+        let spoil =
+            || services::change(&place.address(), &format!("UPDATE runs SET {damage} WHERE id = '{id}'"));
+        spoil();
+        for query in ["limit=1", "sort=received_at&limit=1", "sort=step_time_s", "sort=-step_time_s&limit=1"]
+        {
+            assert!(owner.all(query).contains(&sound), "{damage}: {query}");
+        }
+        assert_eq!(owner.all("sort=tokens_per_s").len(), 2, "{damage}");
+        assert_eq!(summary()["result_fault"], "damaged", "{damage}");
+        assert_eq!(owner.get("//metrics").status, 200, "{damage}");
+        let found = verified(place);
+        assert_eq!((found.len(), &found[0].1), (1, &id), "{damage}: {found:?}");
+        spoil();
+        assert_eq!(owner.put(&bad.run).json()["outcome"], "known", "{damage}");
+        assert_eq!(summary(), before, "{damage}");
+        assert_eq!(owner.all("").len(), 2, "{damage}");
+        assert_eq!(verified(place), [], "{damage}");
+        // Also if a server starts that computes the row again.
+        spoil();
+        services::change(&place.address(), &format!("UPDATE runs SET summary_version = 1 WHERE id = '{id}'"));
+        drop(Server::at(place));
+        assert_eq!(owner.put(&bad.run).json()["outcome"], "known", "{damage}");
+        assert_eq!(summary(), before, "{damage}");
+    }
+}
+
+fn an_invalid_hash_of_a_log_is_damage(kind: Kind) {
+    let server = Server::at(&Place::new(kind));
+    let (owner, place, made) = (server.owner(), &server.place, uploaded(&server, 9.37));
+    let path = format!("/runs/{}", made.run.id);
+    let spoil = || services::change(&place.address(), "UPDATE runs SET log_sha256 = '../x'");
+    spoil();
+    for refused in [
+        owner.get(&format!("{path}/log")),
+        owner.get(&format!("{path}/log/lines")),
+        owner.ask("POST", &format!("{path}/scores"), &[], Some(b"")),
+    ] {
+        let detail = refused.problem(500);
+        assert!(detail.contains(&made.run.id.to_string()) && detail.contains("is damaged"), "{detail}");
+    }
+    assert_eq!(owner.put_log(made.run.id, 0, true, &made.log).json()["complete"], true);
+    assert_eq!(owner.get(&format!("{path}/log")).body, made.log);
+    assert_eq!(verified(place), []);
+    spoil();
+    assert_eq!(owner.delete(&path).status, 204);
 }
 
 fn lines_of_a_replaced_log_are_not_shown(kind: Kind) {

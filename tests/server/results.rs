@@ -7,7 +7,7 @@ use crate::harness::{
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
+use std::{fs, thread};
 use trainplan_shared::result::RunResult;
 use uuid::Uuid;
 
@@ -16,6 +16,7 @@ on_every_store! {
     bodies_must_match_their_digest
     bodies_may_be_compressed
     invalid_results_are_refused
+    results_that_are_not_utf_8_are_refused
     filters_combine
     every_order_has_complete_pages
     pages_are_complete_while_runs_are_added
@@ -234,8 +235,29 @@ fn every_order_has_complete_pages(kind: Kind) {
         }
     }
     let cursor = owner.json("/runs?sort=mfu&limit=1")["next_cursor"].as_str().unwrap().to_owned();
-    let refused = owner.get(&format!("/runs?cursor={}", encoded(&cursor)));
-    assert!(refused.problem(400).contains("order"));
+    // Also if the values have the same type, or the direction is another.
+    for sort in ["received_at", "tokens_per_s", "-mfu"] {
+        let refused = owner.get(&format!("/runs?sort={sort}&cursor={}", encoded(&cursor)));
+        assert!(refused.problem(400).contains("order"), "{sort}");
+    }
+    assert_eq!(owner.get(&format!("/runs?sort=mfu&cursor={}", encoded(&cursor))).status, 200);
+}
+
+fn results_that_are_not_utf_8_are_refused(kind: Kind) {
+    let server = Server::at(&Place::new(kind));
+    let (owner, made) = (server.owner(), made(12.39));
+    let mut file = b"{\"of_a_newer_program\":\"\xff\",".to_vec();
+    file.extend_from_slice(&file_of(&made.run)[1..]);
+    let path = format!("/runs/{}", made.run.id);
+    let refused = owner.ask("PUT", &path, &[("content-digest", &digest(&file))], Some(&file)).problem(422);
+    assert!(refused.contains("not UTF-8: its byte 24 is invalid"), "{refused}");
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join(made.run.file_name()), &file).unwrap();
+    let import = server.place.trainplan(&["import", folder.path().to_str().unwrap(), "--format", "json"]);
+    let rows: Value = serde_json::from_str(&import.stdout).unwrap();
+    assert_eq!((import.code, &rows[0]["outcome"]), (Some(1), &"invalid".into()));
+    assert!(rows[0]["reason"].as_str().unwrap().contains("not UTF-8"), "{rows}");
+    assert_eq!(owner.all(""), [""; 0]);
 }
 
 fn pages_are_complete_while_runs_are_added(kind: Kind) {

@@ -1,10 +1,11 @@
 //! Scores of a log by newer parsers and for other recipes.
 
-use crate::harness::{Kind, Place, Server, carried, encoded, file_of, log, on_every_store};
+use crate::harness::{Client, Kind, Place, Server, carried, encoded, file_of, log, on_every_store};
+use crate::integrity::{metric_of, verified};
 use crate::services::change;
 use serde_json::{Value, json};
 use trainplan_shared::field::Field;
-use trainplan_shared::result::Intake;
+use trainplan_shared::result::{Intake, RunResult};
 use trainplan_shared::spec::Spec;
 
 on_every_store! {
@@ -12,6 +13,7 @@ on_every_store! {
     a_run_that_contradicts_its_recipe_is_not_scored
     recipes_can_be_corrected_later
     a_damaged_score_is_named_and_replaced
+    damaged_scores_are_marked_and_counted
 }
 
 fn scores_name_their_parser_version(kind: Kind) {
@@ -92,17 +94,60 @@ fn recipes_can_be_corrected_later(kind: Kind) {
     assert!(refused.problem(409).contains("campaign nightly"));
 }
 
-fn a_damaged_score_is_named_and_replaced(kind: Kind) {
-    let server = Server::at(&Place::new(kind));
-    let (owner, log) = (server.owner(), log(9.4, 50));
+/// Uploads a run and scores it again with a recipe; returns it with the path of these scores.
+fn scored_again(owner: &Client) -> (RunResult, String) {
+    let log = log(9.4, 50);
     let mut intake = Intake::new("train.log", &Spec::default());
     intake.feed(&log);
     let run = intake.finish();
     assert_eq!(owner.put(&run).status, 201);
     assert_eq!(owner.put_log(run.id, 0, true, &log).status, 200);
-    let path = format!("/runs/{}", run.id);
-    let scores = format!("{path}/scores?recipe={}", encoded("llama3.1-8b/h100/fp8/8@25.04"));
+    let scores = format!("/runs/{}/scores?recipe={}", run.id, encoded("llama3.1-8b/h100/fp8/8@25.04"));
     assert_eq!(owner.post(&scores, &json!({})).status, 200);
+    (run, scores)
+}
+
+fn damaged_scores_are_marked_and_counted(kind: Kind) {
+    let server = Server::at(&Place::new(kind));
+    let owner = server.owner();
+    let (run, scores) = scored_again(&owner);
+    let path = format!("/runs/{}", run.id);
+    let scored = owner.get(&path).body;
+    let marked = || {
+        let listed = owner.json("/runs")["items"][0]["result_fault"].clone();
+        assert_eq!(owner.json(&format!("{path}/summary"))["result_fault"], listed);
+        (listed, metric_of(&owner, "bad_scores", "damaged"))
+    };
+    assert_eq!(marked(), (Value::Null, "0".into()));
+    // SQLite stores the second one as a text.
+    for file in ["substr(file, 1, 100)", "'not a file'"] {
+        for is_read in [true, false] {
+            change(&server.place.address(), &format!("UPDATE scores SET file = {file}"));
+            if is_read {
+                owner.get(&path).problem(500);
+                assert_eq!(marked(), ("damaged".into(), "1".into()), "{file}");
+            }
+            let found = verified(&server.place);
+            assert_eq!((found.len(), found[0].0.as_str()), (1, "damaged_result"), "{found:?}");
+            assert!(found[0].2.contains("score by parser"), "{found:?}");
+            assert_eq!(marked(), ("damaged".into(), "1".into()), "{file}");
+            // The upload is sound, so it does not replace the score.
+            assert_eq!(owner.put(&run).status, 200);
+            assert_eq!(marked(), ("damaged".into(), "1".into()), "{file}");
+            assert_eq!(owner.post(&scores, &json!({})).status, 200);
+            assert_eq!(marked(), (Value::Null, "0".into()), "{file}");
+            let again: Value = owner.json(&path);
+            assert_eq!(again["identity"], serde_json::from_slice::<Value>(&scored).unwrap()["identity"]);
+            assert_eq!(verified(&server.place), []);
+        }
+    }
+}
+
+fn a_damaged_score_is_named_and_replaced(kind: Kind) {
+    let server = Server::at(&Place::new(kind));
+    let owner = server.owner();
+    let (run, scores) = scored_again(&owner);
+    let path = format!("/runs/{}", run.id);
     let scored = owner.get(&path).body;
     assert!(scored != file_of(&run), "it has the recipe");
     change(&server.place.address(), "UPDATE scores SET file = substr(file, 1, 100)");

@@ -455,9 +455,7 @@ fn sql_in_every_filter(kind: Kind) {
                 _ => assert!(!answer.problem(400).is_empty()),
             }
         }
-        for cursor in
-            [format!("2026-01-01T00:00:00Z{text}_{id}"), format!("_{id}{text}"), format!("1{text}_{id}")]
-        {
+        for cursor in [format!("1{text}_{id}_mfu"), format!("_{id}{text}_mfu"), format!("1_{id}_mfu{text}")] {
             owner.get(&format!("/runs?sort=mfu&cursor={}", encoded(&cursor))).problem(400);
         }
         let lines = owner.json(&format!("/runs/{id}/log/lines?q={value}"));

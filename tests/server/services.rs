@@ -251,6 +251,19 @@ pub(crate) fn change(address: &str, sql: &str) {
     assert_eq!(changed.unwrap().rows_affected(), 1, "{sql}");
 }
 
+/// Changes a database in a transaction that begins with `lock`, before `meanwhile`, and ends after it.
+pub(crate) fn change_after(address: &str, lock: &[&str], meanwhile: impl FnOnce(), sql: &str) {
+    let changed = in_database(address, async |database| {
+        for statement in lock {
+            (&mut *database).execute(*statement).await?;
+        }
+        meanwhile();
+        (&mut *database).execute(sql).await?;
+        database.execute("COMMIT").await.map(|_| ())
+    });
+    changed.unwrap();
+}
+
 fn in_database<T>(
     address: &str,
     ask: impl AsyncFnOnce(&mut AnyConnection) -> sqlx::Result<T>,

@@ -2,7 +2,7 @@
 
 use super::problem::Problem;
 use crate::store::{FileSize, WINDOW_LOG};
-use axum::body::{Body, Bytes};
+use axum::body::{Body, Bytes, HttpBody};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use base64::Engine;
@@ -67,11 +67,7 @@ impl Room {
         // What is larger than the whole room may have all of it.
         let pieces = bytes.div_ceil(ROOM_PIECE).clamp(1, ROOM);
         let taken = Arc::clone(&self.0).try_acquire_many_owned(pieces as u32);
-        let taken = taken.map_err(|_| {
-            let detail = "The server is processing too many large requests. Try again in a few seconds.";
-            Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail).with(header::RETRY_AFTER, 5)
-        })?;
-        Ok(HeldRoom { room: self.clone(), taken })
+        Ok(HeldRoom { room: self.clone(), taken: taken.map_err(|_| no_room())? })
     }
 
     /// Takes room for reading stored results of these sizes, which stay in memory together.
@@ -123,7 +119,13 @@ pub(super) fn held_body(bytes: Bytes, held: HeldRoom) -> Body {
 /// Reads a body of at most `most` bytes; returns it with the room that it takes. Only received bytes need room,
 /// so slow clients don't block others.
 pub(super) async fn read_body(body: Body, most: usize, room: &Room) -> Result<(Vec<u8>, HeldRoom), Problem> {
+    let declared = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
+    if declared > most {
+        return Err(too_large(most as u64));
+    }
+    // Memory is used once it is written to. A vector that grows is copied, which takes twice its size.
     let mut all = Vec::new();
+    all.try_reserve_exact(declared).map_err(|_| no_room())?;
     let mut held = room.take(0)?;
     let mut body = TimedBody::new(body);
     while let Some(piece) = body.next().await? {
@@ -232,6 +234,11 @@ pub(super) fn grow_for_reading(
 ) -> Result<(), Problem> {
     let all = received.saturating_add(file.saturating_mul(READING));
     held.grow(stored.iter().copied().map(for_reading).fold(all, usize::saturating_add))
+}
+
+fn no_room() -> Problem {
+    let detail = "The server is processing too many large requests. Try again in a few seconds.";
+    Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail).with(header::RETRY_AFTER, 5)
 }
 
 fn too_dense(packed: usize, bound: usize) -> Problem {

@@ -13,11 +13,14 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-/// The most bytes that are read and dropped: as many as `trainplan upload` sends at once.
-const MOST: usize = 16 << 20;
+/// The most bytes that are read and dropped: more than a result may have by default.
+const MOST: usize = 64 << 20;
 
 /// The longest time that it may take.
-const LONGEST: Duration = Duration::from_secs(5);
+const LONGEST: Duration = Duration::from_secs(10);
+
+/// The longest pause: who sends nothing waits for the answer.
+const IDLE: Duration = Duration::from_secs(1);
 
 /// Answers a request, and reads the rest of a body that its handler gave up.
 pub(super) async fn read_rest(request: Request, next: Next) -> Response {
@@ -38,7 +41,7 @@ pub(super) async fn read_rest(request: Request, next: Next) -> Response {
 
 async fn discard(mut body: Body) {
     let mut read = 0;
-    while let Some(Ok(frame)) = body.frame().await {
+    while let Ok(Some(Ok(frame))) = tokio::time::timeout(IDLE, body.frame()).await {
         read += frame.data_ref().map_or(0, Bytes::len);
         if read > MOST {
             return;

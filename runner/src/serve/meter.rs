@@ -3,6 +3,7 @@
 use super::Server;
 use super::guard::Caller;
 use super::problem::Problem;
+use crate::store::ResultFile;
 use axum::extract::{Extension, MatchedPath, Request, State};
 use axum::http::header;
 use axum::middleware::Next;
@@ -48,6 +49,7 @@ pub(super) struct Meter {
     watchers: Gauge,
     bad_logs: Family<FaultLabels, Gauge>,
     bad_results: Family<FaultLabels, Gauge>,
+    bad_scores: Family<FaultLabels, Gauge>,
 }
 
 impl Meter {
@@ -61,6 +63,7 @@ impl Meter {
             watchers: Gauge::default(),
             bad_logs: Family::default(),
             bad_results: Family::default(),
+            bad_scores: Family::default(),
             registry: Registry::default(),
         };
         registry.register("requests", "Answered requests", meter.requests.clone());
@@ -72,6 +75,8 @@ impl Meter {
         registry.register("bad_logs", "Stored logs that a check found missing or damaged", bad_logs);
         let bad_results = meter.bad_results.clone();
         registry.register("bad_results", "Stored results that a check found missing or damaged", bad_results);
+        let bad_scores = meter.bad_scores.clone();
+        registry.register("bad_scores", "Runs whose newest score a check found damaged", bad_scores);
         Meter { registry, ..meter }
     }
 
@@ -113,8 +118,12 @@ pub(super) async fn respond(
     for (fault, count) in server.store.bad_logs().await? {
         server.meter.bad_logs.get_or_create(&FaultLabels { fault: fault.id() }).set(count);
     }
-    for (fault, count) in server.store.bad_results().await? {
-        server.meter.bad_results.get_or_create(&FaultLabels { fault: fault.id() }).set(count);
+    let files =
+        [(ResultFile::Upload, &server.meter.bad_results), (ResultFile::Score, &server.meter.bad_scores)];
+    for (which, gauges) in files {
+        for (fault, count) in server.store.bad_files(which).await? {
+            gauges.get_or_create(&FaultLabels { fault: fault.id() }).set(count);
+        }
     }
     let mut text = String::new();
     encode(&mut text, &server.meter.registry).map_err(Problem::broken)?;

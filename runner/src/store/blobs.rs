@@ -12,6 +12,10 @@ use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt, RetryConfig, WriteMu
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use sha2::{Digest, Sha256};
+use sqlx::any::{AnyTypeInfo, AnyValueRef};
+use sqlx::encode::IsNull;
+use sqlx::error::BoxDynError;
+use sqlx::{Any, Database, Decode, Encode, Type};
 use std::collections::HashMap;
 use std::error::Error as _;
 use std::fmt::Write as _;
@@ -140,6 +144,27 @@ impl LogHash {
 
     fn key(&self) -> Key {
         Key::from_iter([&self.0[..2], &format!("{}.zst", self.0)])
+    }
+}
+
+impl Type<Any> for LogHash {
+    fn type_info() -> AnyTypeInfo {
+        <str as Type<Any>>::type_info()
+    }
+}
+
+impl<'q> Encode<'q, Any> for LogHash {
+    fn encode_by_ref(
+        &self,
+        buffer: &mut <Any as Database>::ArgumentBuffer<'q>,
+    ) -> Result<IsNull, BoxDynError> {
+        <String as Encode<'q, Any>>::encode_by_ref(&self.0, buffer)
+    }
+}
+
+impl<'r> Decode<'r, Any> for LogHash {
+    fn decode(value: AnyValueRef<'r>) -> Result<LogHash, BoxDynError> {
+        Ok(LogHash::parse(&<String as Decode<'r, Any>>::decode(value)?)?)
     }
 }
 

@@ -1,19 +1,32 @@
 //! The table `runs`: one row for each run, with what lists show of it.
 
+use super::blobs::LogHash;
 use super::database::Statement;
+use super::{now, summary};
+use sqlx::any::AnyRow;
+use sqlx::{Any, Decode, FromRow, Row, Type};
 use trainplan_shared::api::{LogFault, RunSummary};
 use trainplan_shared::convention::Convention;
 use trainplan_shared::estimate::Interval;
 use trainplan_shared::log::{Stat, Status, StdKind};
-use trainplan_shared::result::{BaselineComparison, PlanComparison};
+use trainplan_shared::result::{BaselineComparison, PlanComparison, RunResult};
 
 /// Declares a row and its columns. The field's name is the column's name.
 macro_rules! columns {
     ($($(#[$meta:meta])* $visible:vis $name:ident: $type:ty,)+) => {
         /// A row of the table `runs`.
-        #[derive(Debug, Clone, PartialEq, sqlx::FromRow)]
+        #[derive(Debug, Clone, PartialEq)]
         pub(super) struct RunRow {
             $($(#[$meta])* $visible $name: $type,)+
+            /// The columns whose stored values are invalid. The row has the default of their type instead.
+            pub(super) damaged: Vec<&'static str>,
+        }
+
+        impl<'r> FromRow<'r, AnyRow> for RunRow {
+            fn from_row(row: &'r AnyRow) -> sqlx::Result<RunRow> {
+                let mut damaged = Vec::new();
+                Ok(RunRow { $($name: value(row, stringify!($name), &mut damaged)?,)+ damaged })
+            }
         }
 
         impl RunRow {
@@ -44,17 +57,19 @@ macro_rules! columns {
 }
 
 columns! {
-    id: String,
+    pub(super) id: String,
     pub(super) received_at: String,
     ran_at: String,
     /// The SHA-256 of the result's file.
-    sha256: String,
+    pub(super) sha256: String,
     /// The raw log's SHA-256, if the store has that log.
-    pub(super) log_sha256: Option<String>,
+    pub(super) log_sha256: Option<LogHash>,
     /// The id of what is wrong with that log, as far as is known.
     log_fault: Option<String>,
     /// The id of what is wrong with the result's file, as far as is known.
     result_fault: Option<String>,
+    /// The id of what is wrong with the file of the newest score, as far as is known.
+    score_fault: Option<String>,
     path: String,
     campaign: Option<String>,
     run: Option<String>,
@@ -91,20 +106,34 @@ columns! {
     token: Option<String>,
 }
 
+/// Reads a column of a row. If its value is invalid, records that, and returns the default.
+fn value<'r, T>(row: &'r AnyRow, column: &'static str, damaged: &mut Vec<&'static str>) -> sqlx::Result<T>
+where
+    T: Decode<'r, Any> + Type<Any> + Default,
+{
+    match row.try_get::<T, _>(column) {
+        Err(sqlx::Error::ColumnDecode { .. }) => {
+            damaged.push(column);
+            Ok(T::default())
+        }
+        read => read,
+    }
+}
+
 /// The version of the columns' meaning. Increase it when a column is added or changes its meaning: rows of
 /// older versions are then computed again.
 pub(super) const SUMMARY_VERSION: i64 = 4;
 
 impl RunRow {
     /// The columns that keep their values when a run is scored again.
-    const KEPT: [&str; 7] =
-        ["id", "received_at", "sha256", "log_sha256", "log_fault", "result_fault", "token"];
+    const KEPT: [&str; 8] =
+        ["id", "received_at", "sha256", "log_sha256", "log_fault", "result_fault", "score_fault", "token"];
 
     /// Returns the row of a run, with the hashes of its result file and of its stored log.
     pub(super) fn new(
         run: &RunSummary,
         sha256: &str,
-        log_sha256: Option<&str>,
+        log_sha256: Option<&LogHash>,
         token: Option<&str>,
     ) -> RunRow {
         let run = run.clone();
@@ -115,9 +144,10 @@ impl RunRow {
             received_at: run.received_at,
             ran_at: run.ran_at,
             sha256: sha256.to_owned(),
-            log_sha256: log_sha256.map(str::to_owned),
+            log_sha256: log_sha256.cloned(),
             log_fault: None,
             result_fault: None,
+            score_fault: None,
             path: run.path,
             campaign: run.campaign,
             run: run.run,
@@ -149,7 +179,18 @@ impl RunRow {
             line: run.line,
             summary_version: SUMMARY_VERSION,
             token: token.map(str::to_owned),
+            damaged: Vec::new(),
         }
+    }
+
+    /// Returns the row of this run for its newest result. Its time is this one's; other columns that stay are empty.
+    pub(super) fn computed_again(&self, newest: &RunResult) -> RunRow {
+        let received_at = match self.received_at.as_str() {
+            // It is damaged.
+            "" => now(),
+            known => known.to_owned(),
+        };
+        RunRow::new(&summary(newest, received_at, false), "", None, None)
     }
 
     /// Returns the statement that inserts the row unless the run is stored.
@@ -159,9 +200,12 @@ impl RunRow {
         insert
     }
 
-    /// Returns the statement that replaces the row of a stored run, except for the columns that stay.
-    pub(super) fn update(&self) -> Statement<'_> {
-        let changed = Self::COLUMNS.iter().filter(|column| !Self::KEPT.contains(column));
+    /// Returns the statement that replaces the row of a stored run, except for the columns that stay. Those in `also` are
+    /// replaced too, but not the result's hash, which is stored with its file.
+    pub(super) fn update(&self, also: &[&str]) -> Statement<'_> {
+        let is_changed =
+            |column: &str| !Self::KEPT.contains(&column) || (also.contains(&column) && column != "sha256");
+        let changed = Self::COLUMNS.iter().filter(|column| is_changed(column));
         let changed: Vec<String> = changed.map(|column| format!("{column} = excluded.{column}")).collect();
         let mut update = self.values();
         update.push(" ON CONFLICT (id) DO UPDATE SET ").push(changed.join(", "));
@@ -177,6 +221,11 @@ impl RunRow {
 impl From<RunRow> for RunSummary {
     fn from(row: RunRow) -> RunSummary {
         let small = |number: i64| u32::try_from(number).ok();
+        let fault = |id: &Option<String>| id.as_deref().and_then(LogFault::from_id);
+        let result_fault = match row.damaged.is_empty() {
+            true => fault(&row.result_fault).or_else(|| fault(&row.score_fault)),
+            false => Some(LogFault::Damaged),
+        };
         let step_time_s = row.step_time_s.map(|mean| Stat {
             mean,
             std: row.step_time_std_s,
@@ -228,8 +277,8 @@ impl From<RunRow> for RunSummary {
             parser_version: small(row.parser_version).unwrap_or_default(),
             line: row.line,
             has_log: row.log_sha256.is_some(),
-            log_fault: row.log_fault.as_deref().and_then(LogFault::from_id),
-            result_fault: row.result_fault.as_deref().and_then(LogFault::from_id),
+            log_fault: fault(&row.log_fault),
+            result_fault,
         }
     }
 }

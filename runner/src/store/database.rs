@@ -3,11 +3,14 @@
 
 use super::StoreError;
 use crate::migrations::{Engine, MigrationError, migrate, retry_locked};
-use sqlx::any::{AnyArguments, AnyConnectOptions, AnyPoolOptions, AnyRow, install_default_drivers};
-use sqlx::error::DatabaseError;
+use sqlx::any::{
+    AnyArguments, AnyConnectOptions, AnyPoolOptions, AnyRow, AnyTypeInfo, AnyValueRef,
+    install_default_drivers,
+};
+use sqlx::error::{BoxDynError, DatabaseError};
 use sqlx::query::{Query, QueryAs};
 use sqlx::{
-    Any, AnyConnection, AnyPool, Arguments, ConnectOptions, Connection, Encode, Executor, FromRow,
+    Any, AnyConnection, AnyPool, Arguments, ConnectOptions, Connection, Decode, Encode, Executor, FromRow,
     Transaction, Type,
 };
 use std::fmt::{Display, Write as _};
@@ -31,7 +34,7 @@ const PRAGMAS: &str = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRA
     PRAGMA foreign_keys = ON; PRAGMA cache_size = -65536";
 
 /// The migrations, which both engines understand: BLOB and SEQUENCE stand for types with different names.
-const STEPS: [&str; 7] = [
+const STEPS: [&str; 8] = [
     include_str!("migrations/0001_runs.sql"),
     include_str!("migrations/0002_server.sql"),
     include_str!("migrations/0003_log_faults.sql"),
@@ -39,6 +42,7 @@ const STEPS: [&str; 7] = [
     include_str!("migrations/0005_deletions_and_alerts.sql"),
     include_str!("migrations/0006_attempts.sql"),
     include_str!("migrations/0007_result_faults.sql"),
+    include_str!("migrations/0008_score_faults.sql"),
 ];
 
 /// A database whose tables are up to date.
@@ -169,6 +173,27 @@ impl Database {
             }
             _ => StoreError::Database { store, error },
         }
+    }
+}
+
+/// A column's value, or none if it is not of this type: SQLite stores values of any type in every column, if somebody else
+/// writes them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Typed<T>(pub(super) Option<T>);
+
+impl<T: Type<Any>> Type<Any> for Typed<T> {
+    fn type_info() -> AnyTypeInfo {
+        T::type_info()
+    }
+
+    fn compatible(_: &AnyTypeInfo) -> bool {
+        true
+    }
+}
+
+impl<'r, T: Decode<'r, Any>> Decode<'r, Any> for Typed<T> {
+    fn decode(value: AnyValueRef<'r>) -> Result<Self, BoxDynError> {
+        Ok(Typed(T::decode(value).ok()))
     }
 }
 

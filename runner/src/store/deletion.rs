@@ -1,6 +1,7 @@
 //! Deletes runs. A deleted run does not come back with the next upload of its folder, until it is restored.
 
 use super::blobs::LogHash;
+use super::database::Typed;
 use super::{Store, StoreError, now};
 use sqlx::{Any, Transaction};
 use trainplan_shared::api::EventKind;
@@ -15,12 +16,12 @@ impl Store {
         let failed = |error| self.failed(error);
         let text = id.to_string();
         let mut writing = self.database.write().await?;
-        let log: Option<Option<String>> = sqlx::query_scalar("SELECT log_sha256 FROM runs WHERE id = $1")
+        let log: Option<Typed<LogHash>> = sqlx::query_scalar("SELECT log_sha256 FROM runs WHERE id = $1")
             .bind(&text)
             .fetch_optional(&mut *writing)
             .await
             .map_err(failed)?;
-        let Some(log) = log else {
+        let Some(Typed(log)) = log else {
             // It may be unfinished, or have ended without a result. Its result is accepted all the same.
             let deleted =
                 sqlx::query("DELETE FROM progress WHERE id = $1").bind(&text).execute(&mut *writing);
@@ -42,7 +43,7 @@ impl Store {
         self.commit(writing).await?;
         self.arriving(id).await?.clear().await?;
         if let Some(sha256) = log {
-            self.drop_log(&LogHash::parse(&sha256)?).await?;
+            self.drop_log(&sha256).await?;
         }
         Ok(true)
     }

@@ -2,9 +2,11 @@
 //! returned only if its content has the hash that was stored with it.
 
 use super::blobs::hash_content;
+use super::database::Typed;
 use super::{Store, StoreError, unpack};
 use crate::migrations::Engine;
 use serde::Deserialize;
+use sqlx::{Any, Executor};
 use std::io;
 use trainplan_shared::api::{EventKind, LogFault};
 use trainplan_shared::result::RunResult;
@@ -19,12 +21,69 @@ pub(crate) struct FileSize {
     pub(crate) raw: usize,
 }
 
+/// A result file of a run whose faults are recorded in the run's row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ResultFile {
+    /// The uploaded one.
+    Upload,
+    /// The one of the newest later score.
+    Score,
+}
+
+impl ResultFile {
+    /// Returns the column of the table `runs` that names its fault.
+    fn fault_column(self) -> &'static str {
+        match self {
+            ResultFile::Upload => "result_fault",
+            ResultFile::Score => "score_fault",
+        }
+    }
+}
+
+/// A result file as it is stored, with what its run's row says about it.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct StoredFile {
+    /// The hash of the uploaded result.
+    sha256: String,
+    /// The file, compressed with zstd and unchecked. Empty if it is missing.
+    pub(super) packed: Vec<u8>,
+    /// The fault that an earlier check recorded.
+    known: Option<LogFault>,
+}
+
+impl StoredFile {
+    /// Compares an uploaded file with its hash; returns what is wrong with it.
+    fn upload_fault(&self) -> Option<FileFault> {
+        if self.packed.is_empty() {
+            return Some(FileFault { fault: LogFault::Missing, what: "is missing".into() });
+        }
+        match hash_content(&self.packed[..]) {
+            Ok(is) if is == self.sha256 => None,
+            Ok(_) => Some(FileFault::damaged("is not the file that was uploaded: its SHA-256 differs")),
+            Err(error) => Some(FileFault::damaged(format!("can't be decompressed: {error}"))),
+        }
+    }
+}
+
 /// An uploaded result's file after a check.
 pub(super) struct CheckedFile {
-    /// The file, compressed with zstd, or what is wrong with it.
-    pub(super) file: Result<Vec<u8>, FileFault>,
-    /// The fault that an earlier check recorded.
-    known: Option<String>,
+    stored: StoredFile,
+    /// What is wrong with it.
+    fault: Option<FileFault>,
+}
+
+impl CheckedFile {
+    pub(super) fn is_sound(&self) -> bool {
+        self.fault.is_none()
+    }
+
+    /// Returns the file, compressed with zstd, or what is wrong with it.
+    pub(super) fn into_file(self) -> Result<Vec<u8>, FileFault> {
+        match self.fault {
+            None => Ok(self.stored.packed),
+            Some(fault) => Err(fault),
+        }
+    }
 }
 
 /// What is wrong with a file.
@@ -46,10 +105,10 @@ impl FileFault {
 }
 
 /// The parser version, the size as stored and the beginning of a file. In SQLite, the beginning of an empty one is null.
-type SizeRow = (i64, i64, Option<Vec<u8>>);
+type SizeRow = (Typed<i64>, i64, Option<Vec<u8>>);
 
-/// The hash of an uploaded result, its file and its known fault.
-type UploadRow = (String, Option<Vec<u8>>, Option<String>);
+/// The hash of an uploaded result, a result file and its known fault. In SQLite, a file without bytes is null.
+type FileRow = (Typed<String>, Option<Vec<u8>>, Typed<Option<String>>);
 
 /// The most bytes of a zstd frame's header, which states the size of the content.
 const FRAME_HEADER: i64 = 18;
@@ -57,7 +116,7 @@ const FRAME_HEADER: i64 = 18;
 impl Store {
     /// Returns an expression as one of the type that holds bytes. What somebody else wrote into an SQLite file may have any
     /// type.
-    fn as_bytes(&self, expression: &str) -> String {
+    pub(super) fn as_bytes(&self, expression: &str) -> String {
         let blob = match self.database.engine {
             Engine::Sqlite => "BLOB",
             Engine::Postgres => "BYTEA",
@@ -93,10 +152,14 @@ impl Store {
     /// # Errors
     /// [`StoreError::Damaged`] or [`StoreError::DamagedScore`] if its file is not sound.
     pub(crate) async fn get(&self, id: Uuid) -> Result<Option<RunResult>, StoreError> {
-        match self.newest_score(id).await? {
-            Some(file) => read_score(id, file).await.map(Some),
-            None => self.uploaded(id).await,
+        let Some(stored) = self.newest_score(id).await? else { return self.uploaded(id).await };
+        let (run, stored) = apart(id, move || (unpack_score(id, &stored.packed), stored)).await?;
+        // Other errors say nothing about the file.
+        if matches!(run, Ok(_) | Err(StoreError::DamagedScore { .. })) {
+            let fault = run.is_err().then_some(LogFault::Damaged);
+            self.record_fault(id, ResultFile::Score, &stored, fault).await;
         }
+        run.map(Some)
     }
 
     /// Returns a result, as it was uploaded.
@@ -112,7 +175,7 @@ impl Store {
 
     /// Returns a result as it was uploaded; none if it is damaged or not stored. Records nothing.
     pub(super) async fn sound_upload(&self, id: Uuid) -> Result<Option<RunResult>, StoreError> {
-        let Some(Ok(file)) = self.checked_upload(id).await?.map(|checked| checked.file) else {
+        let Some(Ok(file)) = self.checked_upload(id).await?.map(CheckedFile::into_file) else {
             return Ok(None);
         };
         match read_apart(id, file).await {
@@ -123,8 +186,8 @@ impl Store {
 
     /// Returns the result of the newest later score; none if that is damaged or there is none.
     pub(super) async fn sound_score(&self, id: Uuid) -> Result<Option<RunResult>, StoreError> {
-        let Some(file) = self.newest_score(id).await? else { return Ok(None) };
-        match read_score(id, file).await {
+        let Some(stored) = self.newest_score(id).await? else { return Ok(None) };
+        match read_score(id, stored.packed).await {
             Err(StoreError::DamagedScore { .. }) => Ok(None),
             run => run.map(Some),
         }
@@ -138,48 +201,70 @@ impl Store {
     pub(crate) async fn file(&self, id: Uuid) -> Result<Option<Vec<u8>>, StoreError> {
         let Some(checked) = self.checked_upload(id).await? else { return Ok(None) };
         self.record_result(id, &checked).await;
-        checked.file.map(Some).map_err(|fault| fault.of_run(id))
+        checked.into_file().map(Some).map_err(|fault| fault.of_run(id))
+    }
+
+    /// Returns a result file of a run, unchecked. None if the run, or its score, is not stored.
+    pub(super) async fn stored_file(
+        &self,
+        reader: impl Executor<'_, Database = Any>,
+        id: Uuid,
+        which: ResultFile,
+    ) -> Result<Option<StoredFile>, StoreError> {
+        let (table, beginning) = match which {
+            ResultFile::Upload => ("LEFT JOIN results", ""),
+            ResultFile::Score => ("JOIN scores", "ORDER BY scores.parser_version DESC LIMIT 1"),
+        };
+        let select = format!(
+            "SELECT sha256, {}, {} FROM runs {table} USING (id) WHERE id = $1 {beginning}",
+            self.as_bytes("file"),
+            which.fault_column()
+        );
+        let row: Result<Option<FileRow>, _> =
+            sqlx::query_as(&select).bind(id.to_string()).fetch_optional(reader).await;
+        let stored = |(Typed(sha256), packed, Typed(known)): FileRow| StoredFile {
+            sha256: sha256.unwrap_or_default(),
+            packed: packed.unwrap_or_default(),
+            known: known.flatten().as_deref().and_then(LogFault::from_id),
+        };
+        Ok(row.map_err(|error| self.failed(error))?.map(stored))
+    }
+
+    /// Returns the result file of the newest later score, unchecked.
+    async fn newest_score(&self, id: Uuid) -> Result<Option<StoredFile>, StoreError> {
+        self.stored_file(&self.database.readers, id, ResultFile::Score).await
     }
 
     /// Returns an uploaded result's file after comparing it with its hash; none if the run is not stored.
     pub(super) async fn checked_upload(&self, id: Uuid) -> Result<Option<CheckedFile>, StoreError> {
-        let file = self.as_bytes("results.file");
-        let select = format!(
-            "SELECT runs.sha256, {file}, runs.result_fault FROM runs \
-            LEFT JOIN results ON results.id = runs.id WHERE runs.id = $1"
-        );
-        let found: Result<Option<UploadRow>, _> =
-            sqlx::query_as(&select).bind(id.to_string()).fetch_optional(&self.database.readers).await;
-        let Some((sha256, file, known)) = found.map_err(|error| self.failed(error))? else { return Ok(None) };
-        let Some(file) = file.filter(|file| !file.is_empty()) else {
-            let fault = FileFault { fault: LogFault::Missing, what: "is missing".into() };
-            return Ok(Some(CheckedFile { file: Err(fault), known }));
-        };
-        let check = move || match hash_content(&file[..]) {
-            Ok(is) if is == sha256 => Ok(file),
-            Ok(_) => Err(FileFault::damaged("is not the file that was uploaded: its SHA-256 differs")),
-            Err(error) => Err(FileFault::damaged(format!("can't be decompressed: {error}"))),
-        };
-        let file = tokio::task::spawn_blocking(check).await;
-        let file = file.map_err(|error| StoreError::Interrupted { id, error })?;
-        Ok(Some(CheckedFile { file, known }))
+        let stored = self.stored_file(&self.database.readers, id, ResultFile::Upload).await?;
+        let Some(stored) = stored else { return Ok(None) };
+        apart(id, move || Some(CheckedFile { fault: stored.upload_fault(), stored })).await
     }
 
-    /// Records what a check of an uploaded result found. A failure to do so is only logged.
+    /// Records what a check of an uploaded result found.
     pub(super) async fn record_result(&self, id: Uuid, checked: &CheckedFile) {
-        let fault = checked.file.as_ref().err().map(|fault| fault.fault.id());
-        if checked.known.as_deref() == fault {
+        let fault = checked.fault.as_ref().map(|fault| fault.fault);
+        self.record_fault(id, ResultFile::Upload, &checked.stored, fault).await;
+    }
+
+    /// Records what a check found in a file, unless another one is stored by now. A failure to do so is only logged.
+    async fn record_fault(&self, id: Uuid, which: ResultFile, checked: &StoredFile, fault: Option<LogFault>) {
+        if checked.known == fault {
             return;
         }
         let recorded = async {
             let mut writing = self.database.write().await?;
-            let update = sqlx::query("UPDATE runs SET result_fault = nullif($2, '') WHERE id = $1");
-            let update = update.bind(id.to_string()).bind(fault.unwrap_or_default());
-            let updated = update.execute(&mut *writing).await.map_err(|error| self.failed(error))?;
-            // Lists show the fault. The run may have been deleted meanwhile.
-            if updated.rows_affected() > 0 {
-                self.change(&mut writing, EventKind::Run, &id.to_string()).await?;
+            // Uploads and scores lock the row before they replace a file.
+            self.locked_row(&mut writing, id).await?;
+            if self.stored_file(&mut *writing, id, which).await?.as_ref() != Some(checked) {
+                return Ok(());
             }
+            let update = format!("UPDATE runs SET {} = nullif($2, '') WHERE id = $1", which.fault_column());
+            let update = sqlx::query(&update).bind(id.to_string()).bind(fault.map_or("", LogFault::id));
+            update.execute(&mut *writing).await.map_err(|error| self.failed(error))?;
+            // Lists show the fault.
+            self.change(&mut writing, EventKind::Run, &id.to_string()).await?;
             self.commit(writing).await
         };
         if let Err(error) = recorded.await {
@@ -187,21 +272,26 @@ impl Store {
         }
     }
 
-    /// Returns the number of results with each fault, as far as checks found them.
-    pub(crate) async fn bad_results(&self) -> Result<Vec<(LogFault, i64)>, StoreError> {
-        let select =
-            "SELECT result_fault, count(*) FROM runs WHERE result_fault IS NOT NULL GROUP BY result_fault";
-        self.count_faults(select).await
+    /// Returns the number of these files with each fault, as far as checks found them.
+    pub(crate) async fn bad_files(&self, which: ResultFile) -> Result<Vec<(LogFault, i64)>, StoreError> {
+        self.count_faults(which.fault_column(), "*").await
     }
 
-    /// Returns the count of each fault, from a query for the faults that occur and their counts.
-    pub(super) async fn count_faults(&self, select: &str) -> Result<Vec<(LogFault, i64)>, StoreError> {
-        let found: Result<Vec<(String, i64)>, _> =
-            sqlx::query_as(select).fetch_all(&self.database.readers).await;
+    /// Returns how often each fault occurs in a column of the table `runs`. `counted` is what is counted.
+    pub(super) async fn count_faults(
+        &self,
+        column: &str,
+        counted: &str,
+    ) -> Result<Vec<(LogFault, i64)>, StoreError> {
+        let select = format!(
+            "SELECT {column}, count({counted}) FROM runs WHERE {column} IS NOT NULL GROUP BY {column}"
+        );
+        let found: Result<Vec<(Typed<String>, i64)>, _> =
+            sqlx::query_as(&select).fetch_all(&self.database.readers).await;
         let found = found.map_err(|error| self.failed(error))?;
         let count = |fault: LogFault| {
-            let count = found.iter().find(|(id, _)| id == fault.id()).map_or(0, |(_, count)| *count);
-            (fault, count)
+            let of_fault = found.iter().find(|(Typed(id), _)| id.as_deref() == Some(fault.id()));
+            (fault, of_fault.map_or(0, |(_, count)| *count))
         };
         Ok(LogFault::ALL.iter().copied().map(count).collect())
     }
@@ -221,10 +311,10 @@ impl Store {
     /// Returns the result of the newest score, or else the uploaded one, within a transaction that writes: nothing is
     /// recorded.
     pub(super) async fn newest(&self, id: Uuid) -> Result<Option<RunResult>, StoreError> {
-        if let Some(file) = self.newest_score(id).await? {
-            return read_score(id, file).await.map(Some);
+        if let Some(stored) = self.newest_score(id).await? {
+            return read_score(id, stored.packed).await.map(Some);
         }
-        match self.checked_upload(id).await?.map(|checked| checked.file) {
+        match self.checked_upload(id).await?.map(CheckedFile::into_file) {
             Some(Ok(file)) => read_apart(id, file).await.map(Some),
             Some(Err(fault)) => Err(fault.of_run(id)),
             None => Ok(None),
@@ -232,6 +322,7 @@ impl Store {
     }
 
     /// Returns the result file of the newest later score, compressed with zstd, after decompressing it and comparing its id.
+    /// Records if it is damaged. That it is sound is not known before it is read whole.
     ///
     /// # Errors
     /// [`StoreError::DamagedScore`] if it is not sound.
@@ -240,15 +331,19 @@ impl Store {
         struct OnlyId {
             id: Uuid,
         }
-        let Some(file) = self.newest_score(id).await? else { return Ok(None) };
-        let check = move || match parsed::<OnlyId>(&file) {
-            Ok(OnlyId { id: is }) if is == id => Ok(file),
-            Ok(OnlyId { id: is }) => Err(of_other_run(is)),
-            Err(error) => Err(error.to_string()),
+        let Some(stored) = self.newest_score(id).await? else { return Ok(None) };
+        let check = move || {
+            let fault = match parsed::<OnlyId>(&stored.packed) {
+                Ok(OnlyId { id: is }) if is == id => None,
+                Ok(OnlyId { id: is }) => Some(of_other_run(is)),
+                Err(error) => Some(error.to_string()),
+            };
+            (fault, stored)
         };
-        let checked = tokio::task::spawn_blocking(check).await;
-        let checked = checked.map_err(|error| StoreError::Interrupted { id, error })?;
-        checked.map(Some).map_err(|what| StoreError::DamagedScore { id, what })
+        let (fault, stored) = apart(id, check).await?;
+        let Some(what) = fault else { return Ok(Some(stored.packed)) };
+        self.record_fault(id, ResultFile::Score, &stored, Some(LogFault::Damaged)).await;
+        Err(StoreError::DamagedScore { id, what })
     }
 
     /// Returns the SHA-256 of the log that a run's result names. Reads the result as a stream, because it may be
@@ -263,8 +358,7 @@ impl Store {
             sha256: String,
         }
         let Some(file) = self.file(id).await? else { return Ok(None) };
-        let read = tokio::task::spawn_blocking(move || parsed::<OnlySource>(&file));
-        let read = read.await.map_err(io::Error::other).and_then(|read| read);
+        let read = apart(id, move || parsed::<OnlySource>(&file)).await?;
         let read = read.map_err(|error| StoreError::Damaged { id, what: error.to_string() })?;
         Ok(Some(read.source.sha256))
     }
@@ -276,18 +370,27 @@ fn parsed<T: for<'de> Deserialize<'de>>(packed: &[u8]) -> io::Result<T> {
     serde_json::from_reader(raw).map_err(io::Error::from)
 }
 
-/// Decompresses and reads a result on the blocking pool: a large one takes a while.
-pub(super) async fn read_apart(id: Uuid, file: Vec<u8>) -> Result<RunResult, StoreError> {
-    match tokio::task::spawn_blocking(move || unpack(id, &file)).await {
-        Ok(read) => read,
-        // The program ends, or has a fault. That says nothing about the file.
-        Err(error) => Err(StoreError::Interrupted { id, error }),
-    }
+/// Does work with a run's file on the blocking pool: a large one takes a while.
+async fn apart<T: Send + 'static>(
+    id: Uuid,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, StoreError> {
+    // It fails if the program ends, or has a fault. That says nothing about the file.
+    tokio::task::spawn_blocking(work).await.map_err(|error| StoreError::Interrupted { id, error })
 }
 
-/// Decompresses and reads a score's result in the same way.
+/// Decompresses and reads a result.
+pub(super) async fn read_apart(id: Uuid, file: Vec<u8>) -> Result<RunResult, StoreError> {
+    apart(id, move || unpack(id, &file)).await?
+}
+
+/// Decompresses and reads a score's result.
 pub(super) async fn read_score(id: Uuid, file: Vec<u8>) -> Result<RunResult, StoreError> {
-    let what = match read_apart(id, file).await {
+    apart(id, move || unpack_score(id, &file)).await?
+}
+
+fn unpack_score(id: Uuid, file: &[u8]) -> Result<RunResult, StoreError> {
+    let what = match unpack(id, file) {
         Ok(run) if run.id == id => return Ok(run),
         Ok(run) => of_other_run(run.id),
         Err(StoreError::Damaged { what, .. }) => what,

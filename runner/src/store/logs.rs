@@ -2,6 +2,7 @@
 
 use super::arriving::Arriving;
 use super::blobs::{BlobError, Log, LogHash, hash};
+use super::database::Typed;
 use super::{Store, StoreError, now};
 use futures_util::TryStreamExt;
 use sqlx::{Any, Transaction};
@@ -16,13 +17,23 @@ const PAGE: i64 = 500;
 
 impl Store {
     /// Returns the hash of a result's raw log, if the store received that log. The log may have a fault.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`] if the stored hash is invalid.
     pub(crate) async fn log(&self, id: Uuid) -> Result<Option<LogHash>, StoreError> {
-        let sha256: Option<Option<String>> = sqlx::query_scalar("SELECT log_sha256 FROM runs WHERE id = $1")
-            .bind(id.to_string())
-            .fetch_optional(&self.database.readers)
-            .await
-            .map_err(|error| self.failed(error))?;
-        Ok(sha256.flatten().map(|sha256| LogHash::parse(&sha256)).transpose()?)
+        let sha256: Option<Typed<Option<LogHash>>> =
+            sqlx::query_scalar("SELECT log_sha256 FROM runs WHERE id = $1")
+                .bind(id.to_string())
+                .fetch_optional(&self.database.readers)
+                .await
+                .map_err(|error| self.failed(error))?;
+        match sha256 {
+            None => Ok(None),
+            Some(Typed(Some(sha256))) => Ok(sha256),
+            Some(Typed(None)) => {
+                Err(StoreError::Damaged { id, what: "the hash of its log is invalid in its row".into() })
+            }
+        }
     }
 
     /// Returns the path or address of a result's raw log, if the store has it.
@@ -119,9 +130,10 @@ impl Store {
     /// Returns whether the store has a run's log, as far as is known: the log was received and is not missing,
     /// and no check found it damaged.
     pub(crate) async fn has_log(&self, id: Uuid) -> Result<bool, StoreError> {
-        match self.log(id).await? {
-            Some(sha256) => Ok(self.fault(&sha256).await?.is_none()),
-            None => Ok(false),
+        match self.log(id).await {
+            Ok(Some(sha256)) => Ok(self.fault(&sha256).await?.is_none()),
+            Ok(None) | Err(StoreError::Damaged { .. }) => Ok(false),
+            Err(error) => Err(error),
         }
     }
 
@@ -194,14 +206,15 @@ impl Store {
     ) -> Result<Vec<LogHash>, StoreError> {
         let select = "SELECT DISTINCT log_sha256 FROM runs WHERE log_sha256 > $1 \
             AND (log_fault IS NOT NULL OR log_checked_at IS NULL OR log_checked_at < $2) ORDER BY log_sha256 LIMIT $3";
-        let found: Vec<String> = sqlx::query_scalar(select)
+        let found: Vec<Typed<LogHash>> = sqlx::query_scalar(select)
             .bind(after.map_or("", LogHash::as_str))
             .bind(since)
             .bind(PAGE)
             .fetch_all(&self.database.readers)
             .await
             .map_err(|error| self.failed(error))?;
-        Ok(found.iter().map(|sha256| LogHash::parse(sha256)).collect::<Result<_, _>>()?)
+        // An invalid hash is a fault of its run's row.
+        Ok(found.into_iter().filter_map(|Typed(sha256)| sha256).collect())
     }
 
     /// Returns the runs of a log, oldest first.
@@ -215,8 +228,7 @@ impl Store {
 
     /// Returns the number of logs with each fault.
     pub(crate) async fn bad_logs(&self) -> Result<Vec<(LogFault, i64)>, StoreError> {
-        let select = "SELECT log_fault, count(DISTINCT log_sha256) FROM runs WHERE log_fault IS NOT NULL GROUP BY log_fault";
-        self.count_faults(select).await
+        self.count_faults("log_fault", "DISTINCT log_sha256").await
     }
 
     /// Writes a log to a file, compressed with zstd, after comparing it with its hash.
@@ -263,9 +275,10 @@ impl Store {
 
     async fn known_fault(&self, sha256: &LogHash) -> Result<Option<LogFault>, StoreError> {
         let select = "SELECT log_fault FROM runs WHERE log_sha256 = $1 AND log_fault IS NOT NULL LIMIT 1";
-        let fault: Result<Option<String>, _> =
+        let fault: Result<Option<Typed<String>>, _> =
             sqlx::query_scalar(select).bind(sha256.as_str()).fetch_optional(&self.database.readers).await;
-        Ok(fault.map_err(|error| self.failed(error))?.as_deref().and_then(LogFault::from_id))
+        let fault = fault.map_err(|error| self.failed(error))?.and_then(|Typed(fault)| fault);
+        Ok(fault.as_deref().and_then(LogFault::from_id))
     }
 
     async fn record(&self, sha256: &LogHash, fault: Option<LogFault>) -> Result<(), StoreError> {

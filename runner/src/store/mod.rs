@@ -29,7 +29,7 @@ pub(crate) use alerts::Delivery;
 pub(crate) use arriving::Arriving;
 pub(crate) use blobs::{BlobError, LogHash, WINDOW_LOG, hex};
 pub(crate) use changes::{Change, ChangeMark};
-pub(crate) use files::FileSize;
+pub(crate) use files::{FileSize, ResultFile};
 pub(crate) use query::{Cursor, InvalidCursor, Query, Sort, time};
 pub(crate) use retention::Retention;
 pub(crate) use scores::read_again;
@@ -137,15 +137,12 @@ pub(crate) enum StoreError {
         error: sqlx::Error,
     },
     /// Another result has the same id.
-    #[error(
-        "The store already has {what} under the id {id}, and stored results never change. To correct its recipe, use the run's page \
-         or `trainplan reparse {id} --recipe ...` where the store is. To replace it, delete it first: `trainplan results delete {id}`."
-    )]
+    #[error("{}", kept.refusal(*id))]
     Conflict {
         /// The id.
         id: Uuid,
-        /// How the stored result differs.
-        what: String,
+        /// The stored result.
+        kept: KeptResult,
     },
     /// The run was deleted.
     #[error("Run {id} was deleted here on {}.", at.get(..10).unwrap_or(at))]
@@ -214,6 +211,32 @@ pub(crate) enum StoreError {
     },
 }
 
+/// A stored result that stays, although another one with its id was to be stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum KeptResult {
+    /// It is sound. The text says what it is, and how it differs.
+    Sound(String),
+    /// It is damaged, and the other one is of another log.
+    Damaged,
+}
+
+impl KeptResult {
+    /// Returns why the other result is not stored, and what to do.
+    fn refusal(&self, id: Uuid) -> String {
+        match self {
+            KeptResult::Sound(what) => format!(
+                "The store already has {what} under the id {id}, and stored results never change. To correct its recipe, use the run's \
+                 page or `trainplan reparse {id} --recipe ...` where the store is. To replace it, delete it first: \
+                 `trainplan results delete {id}`."
+            ),
+            KeptResult::Damaged => format!(
+                "The stored result {id} is damaged, and the new one is not its replacement: it was made from another log. Upload the \
+                 result of the same log, or delete the stored one first: `trainplan results delete {id}`."
+            ),
+        }
+    }
+}
+
 impl Store {
     /// Opens the store of a data directory. Creates it, or brings it up to date, if needed.
     pub(crate) async fn open(dir: &DataDir) -> Result<Store, StoreError> {
@@ -278,7 +301,7 @@ impl Store {
         let select = select.bind(id.to_string()).bind(hex(&Sha256::digest(file)));
         let count: i64 =
             select.fetch_one(&self.database.readers).await.map_err(|error| self.failed(error))?;
-        Ok(count > 0 && self.checked_upload(id).await?.is_some_and(|checked| checked.file.is_ok()))
+        Ok(count > 0 && self.checked_upload(id).await?.is_some_and(|checked| checked.is_sound()))
     }
 
     async fn put_file(
@@ -351,6 +374,10 @@ impl Store {
                     return Ok(query.page(runs, true));
                 }
                 let run = RunSummary::from(row);
+                if run.id.is_empty() {
+                    tracing::warn!("a run is not listed, because its stored id is not a text");
+                    continue;
+                }
                 bytes += json_size(&run.path) + run.line.as_deref().map_or(0, json_size);
                 runs.push(run);
             }
@@ -400,6 +427,12 @@ impl Store {
     /// Prepares a result, before the transaction that stores it.
     fn entry<'a>(&self, run: &'a RunResult, file: &[u8]) -> Result<PreparedResult<'a>, StoreError> {
         result::admit(run)?;
+        // Unknown fields were not read as text yet.
+        if let Err(error) = std::str::from_utf8(file) {
+            let at = error.valid_up_to() + 1;
+            let what = format!("is not UTF-8: its byte {at} is invalid. Make the result again from the log");
+            return Err(InvalidResult { field: "the file".into(), what }.into());
+        }
         result::admit_file(run, file)?;
         let packed = pack(file).map_err(|error| self.failed(sqlx::Error::Io(error)))?;
         Ok(PreparedResult {
@@ -419,7 +452,6 @@ impl Store {
         origin: Origin<'_>,
     ) -> Result<UploadOutcome, StoreError> {
         let PreparedResult { run, sha256, packed, summary } = entry;
-        let log = log.map(LogHash::as_str);
         let row = RunRow::new(&summary, &sha256, log, origin.token());
         let failed = |error| self.failed(error);
         let insert = row.insert().query().execute(&mut *writing).await;
@@ -440,27 +472,26 @@ impl Store {
             self.commit(writing).await?;
             return Ok(UploadOutcome::New);
         }
-        let (known, received_at): (String, String) =
-            sqlx::query_as(&self.locked("SELECT sha256, received_at FROM runs WHERE id = $1"))
-                .bind(&summary.id)
-                .fetch_one(&mut *writing)
-                .await
-                .map_err(failed)?;
-        if known == sha256 {
+        let known = self.locked_row(&mut writing, run.id).await?;
+        let known = known.ok_or_else(|| failed(sqlx::Error::RowNotFound))?;
+        let is_same = known.sha256 == sha256;
+        let is_replaced = !is_same && self.is_replaced(run).await?;
+        if is_same || is_replaced {
             self.restore_file(&mut writing, &summary.id, &sha256, packed).await?;
-        } else if self.is_replaced(run).await? {
-            self.restore_file(&mut writing, &summary.id, &sha256, packed).await?;
-            if self.sound_score(run.id).await?.is_none() {
-                // Lists show what the new result says.
-                let row = RunRow::new(&self::summary(run, received_at, log.is_some()), "", None, None);
-                row.update().query().execute(&mut *writing).await.map_err(failed)?;
-                if origin.is_judged() {
-                    self.judge_again(&mut writing, &summary.id).await?;
-                }
+        }
+        if is_replaced || !known.damaged.is_empty() {
+            // Lists show what the newest result says.
+            let score = self.sound_score(run.id).await?;
+            let kept = if is_same || is_replaced { None } else { self.sound_upload(run.id).await? };
+            let newest = score.as_ref().or(kept.as_ref()).unwrap_or(run);
+            self.mend_row(&mut writing, &known, newest).await?;
+            if is_replaced && score.is_none() && origin.is_judged() {
+                self.judge_again(&mut writing, &summary.id).await?;
             }
         }
         let update = sqlx::query("UPDATE runs SET log_sha256 = $2 WHERE id = $1 AND log_sha256 IS NULL");
-        update.bind(&summary.id).bind(log).execute(&mut *writing).await.map_err(failed)?;
+        let update = update.bind(&summary.id).bind(log).execute(&mut *writing).await;
+        update.map_err(failed)?;
         self.commit(writing).await?;
         Ok(UploadOutcome::Known)
     }
@@ -472,15 +503,16 @@ impl Store {
     /// The stored one is sound and does not contain everything that the other one does, or is damaged and has another log.
     async fn is_replaced(&self, run: &RunResult) -> Result<bool, StoreError> {
         let Some(kept) = self.sound_upload(run.id).await? else {
-            let (log, score) = (self.log(run.id).await?, self.sound_score(run.id).await?);
+            let log = match self.log(run.id).await {
+                Err(StoreError::Damaged { .. }) => None,
+                log => log?,
+            };
+            let score = self.sound_score(run.id).await?;
             let is_other = |hash: &str| hash != run.source.sha256;
             if log.is_some_and(|log| is_other(log.as_str()))
                 || score.is_some_and(|score| is_other(&score.source.sha256))
             {
-                return Err(StoreError::Conflict {
-                    id: run.id,
-                    what: "a damaged result of another log".into(),
-                });
+                return Err(StoreError::Conflict { id: run.id, kept: KeptResult::Damaged });
             }
             return Ok(true);
         };
@@ -492,7 +524,7 @@ impl Store {
         if newest.covers(run) {
             return Ok(false);
         }
-        Err(StoreError::Conflict { id: run.id, what: difference(&newest, run) })
+        Err(StoreError::Conflict { id: run.id, kept: KeptResult::Sound(difference(&newest, run)) })
     }
 
     /// Stores the file of a known run again, with its hash, unless both are there unchanged.
@@ -521,31 +553,31 @@ impl Store {
     /// Recomputes summaries of older programs, in small transactions: an interrupted program continues later.
     async fn summarise(&self) -> Result<(), StoreError> {
         loop {
-            let old: Vec<(String, String, Option<String>)> = sqlx::query_as(
-                "SELECT id, received_at, log_sha256 FROM runs WHERE summary_version < $1 ORDER BY id LIMIT 200",
-            )
-            .bind(SUMMARY_VERSION)
-            .fetch_all(&self.database.readers)
-            .await
-            .map_err(|error| self.failed(error))?;
+            let mut select = RunRow::select();
+            select.push(" AND summary_version < ").bind(SUMMARY_VERSION).push(" ORDER BY id LIMIT 200");
+            let old: Result<Vec<RunRow>, _> = select.rows().fetch_all(&self.database.readers).await;
+            let mut old = old.map_err(|error| self.failed(error))?;
+            // A row whose id is damaged can't be updated.
+            old.retain(|row| !row.id.is_empty());
             if old.is_empty() {
                 return Ok(());
             }
             let mut writing = self.database.write().await?;
-            for (id, received_at, log) in old {
-                let run = match Uuid::parse_str(&id) {
+            for row in old {
+                let id = &row.id;
+                let run = match Uuid::parse_str(id) {
                     Ok(id) => self.newest(id).await.ok().flatten(),
                     Err(_) => None,
                 };
                 let updated = match run {
                     Some(run) => {
-                        let row = RunRow::new(&summary(&run, received_at, log.is_some()), "", None, None);
-                        row.update().query().execute(&mut *writing).await
+                        let computed = row.computed_again(&run);
+                        computed.update(&row.damaged).query().execute(&mut *writing).await
                     }
                     None => {
                         tracing::warn!("the stored result {id} can't be read; its summary stays unchanged");
                         let update = sqlx::query("UPDATE runs SET summary_version = $2 WHERE id = $1");
-                        update.bind(&id).bind(SUMMARY_VERSION).execute(&mut *writing).await
+                        update.bind(id).bind(SUMMARY_VERSION).execute(&mut *writing).await
                     }
                 };
                 updated.map_err(|error| self.failed(error))?;
@@ -565,13 +597,20 @@ impl Store {
         serde_json::to_string(value).map_err(|error| self.failed(sqlx::Error::Encode(error.into())))
     }
 
-    /// Returns a statement that reads rows and, where others write at the same time, locks them until the transaction ends.
-    fn locked(&self, select: &str) -> String {
-        match self.database.engine {
-            // It has one writer at a time.
-            Engine::Sqlite => select.to_owned(),
-            Engine::Postgres => format!("{select} FOR UPDATE"),
+    /// Returns the row of a run, which no other transaction changes until this one ends.
+    async fn locked_row(
+        &self,
+        writing: &mut Transaction<'static, Any>,
+        id: Uuid,
+    ) -> Result<Option<RunRow>, StoreError> {
+        let mut select = RunRow::select();
+        select.push(" AND id = ").bind(id.to_string());
+        // SQLite has one writer at a time.
+        if self.database.engine == Engine::Postgres {
+            select.push(" FOR UPDATE");
         }
+        let row = select.rows().fetch_optional(&mut **writing).await;
+        row.map_err(|error| self.failed(error))
     }
 
     fn failed(&self, error: sqlx::Error) -> StoreError {

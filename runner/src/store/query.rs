@@ -87,6 +87,12 @@ impl Default for Sort {
     }
 }
 
+impl fmt::Display for Sort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", if self.descending { "-" } else { "" }, self.key.column())
+    }
+}
+
 /// A column to sort by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SortKey {
@@ -160,9 +166,10 @@ impl FromStr for Sort {
     }
 }
 
-/// The end of a page: the last run's value and id. Runs that are received later do not move it.
+/// The end of a page in one order: the last run's value and id. Runs that are received later do not move it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Cursor {
+    sort: Sort,
     pub(super) value: Option<SortValue>,
     pub(super) id: Uuid,
 }
@@ -177,26 +184,24 @@ pub(super) enum SortValue {
 impl Cursor {
     /// Returns the cursor after a run.
     pub(crate) fn after(run: &RunSummary, sort: Sort) -> Option<Cursor> {
-        Some(Cursor { value: sort.key.value(run), id: run.id.parse().ok()? })
+        Some(Cursor { sort, value: sort.key.value(run), id: run.id.parse().ok()? })
     }
 
     /// Returns whether the cursor belongs to this order.
     pub(crate) fn suits(&self, sort: Sort) -> bool {
-        match &self.value {
-            Some(SortValue::Text(_)) => sort.key.is_time(),
-            Some(SortValue::Number(_)) | None => !sort.key.is_time(),
-        }
+        self.sort == sort
     }
 }
 
 impl fmt::Display for Cursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.value {
-            Some(SortValue::Text(text)) => write!(f, "{text}_{}", self.id),
+            Some(SortValue::Text(text)) => write!(f, "{text}")?,
             // The shortest text that parses to the same number.
-            Some(SortValue::Number(number)) => write!(f, "{number:?}_{}", self.id),
-            None => write!(f, "_{}", self.id),
+            Some(SortValue::Number(number)) => write!(f, "{number:?}")?,
+            None => {}
         }
+        write!(f, "_{}_{}", self.id, self.sort)
     }
 }
 
@@ -209,16 +214,19 @@ impl FromStr for Cursor {
     type Err = InvalidCursor;
 
     fn from_str(text: &str) -> Result<Cursor, InvalidCursor> {
-        let (value, id) = text.split_once('_').ok_or(InvalidCursor)?;
+        let (value, rest) = text.split_once('_').ok_or(InvalidCursor)?;
+        let (id, sort) = rest.split_once('_').ok_or(InvalidCursor)?;
         let id = id.parse().map_err(|_| InvalidCursor)?;
-        let value = if value.is_empty() {
-            None
-        } else if let Some(number) = value.parse().ok().filter(|number: &f64| number.is_finite()) {
-            Some(SortValue::Number(number))
-        } else {
+        let sort: Sort = sort.parse().map_err(|_| InvalidCursor)?;
+        let value = if sort.key.is_time() {
             // In the store's zone and digits, because it is compared as text.
             Some(SortValue::Text(time(value.parse().map_err(|_| InvalidCursor)?)))
+        } else if value.is_empty() {
+            None
+        } else {
+            let number = value.parse().ok().filter(|number: &f64| number.is_finite());
+            Some(SortValue::Number(number.ok_or(InvalidCursor)?))
         };
-        Ok(Cursor { value, id })
+        Ok(Cursor { sort, value, id })
     }
 }

@@ -5,6 +5,7 @@
 //! the wrong time, so deletions begin only after the clock ran without a jump for [`GRACE`].
 
 use super::query::Query;
+use super::selection::AFTER_TIMES;
 use super::{Store, StoreError, time};
 use jiff::{SignedDuration, Timestamp};
 use uuid::Uuid;
@@ -42,7 +43,9 @@ impl Store {
         if let Some(waiting) = self.see_clock(now).await? {
             return Ok(waiting);
         }
-        let newest: Option<String> = sqlx::query_scalar("SELECT max(received_at) FROM runs")
+        let select = "SELECT max(received_at) FROM runs WHERE received_at <= $1";
+        let newest: Option<String> = sqlx::query_scalar(select)
+            .bind(AFTER_TIMES)
             .fetch_one(&self.database.readers)
             .await
             .map_err(|error| self.failed(error))?;

@@ -1,7 +1,9 @@
 //! Later scores of raw logs, by a newer parser or for a corrected recipe. The uploaded result stays; the
 //! newest score counts.
 
-use super::{RunRow, Store, StoreError, files, now, pack, summary, time, unpack};
+use super::database::Typed;
+use super::files::{ResultFile, read_score};
+use super::{Store, StoreError, now, pack, time, unpack};
 use jiff::Timestamp;
 use sqlx::{Any, Transaction};
 use std::io::{self, Read};
@@ -9,13 +11,6 @@ use trainplan_shared::api::{EventKind, ScoreVersion};
 use trainplan_shared::result::{self, Intake, Report, RunResult, View};
 use trainplan_shared::spec::Spec;
 use uuid::Uuid;
-
-/// The parser version and the file of a score. In SQLite, a file without bytes is null.
-type ScoreRow = (i64, Option<Vec<u8>>);
-
-/// Reads a [`ScoreRow`].
-const NEWEST: &str =
-    "SELECT parser_version, file FROM scores WHERE id = $1 ORDER BY parser_version DESC LIMIT 1";
 
 impl Store {
     /// Returns all scores of a run, newest first, the uploaded result last; empty if the run is not stored. Reads
@@ -25,7 +20,7 @@ impl Store {
         for (parser_version, scored_at) in self.scored_by(id).await? {
             // It may have been deleted meanwhile.
             if let Some(file) = self.score_file(id, parser_version).await? {
-                scores.push(version(&files::read_score(id, file).await?, Some(scored_at)));
+                scores.push(version(&read_score(id, file).await?, Some(scored_at)));
             }
         }
         if let Some(run) = self.uploaded(id).await? {
@@ -35,11 +30,21 @@ impl Store {
     }
 
     /// Returns the parser versions that scored a run, newest first, each with the time of its score.
+    ///
+    /// # Errors
+    /// [`StoreError::DamagedScore`] if one of them has the wrong type.
     pub(super) async fn scored_by(&self, id: Uuid) -> Result<Vec<(i64, String)>, StoreError> {
         let select =
             "SELECT parser_version, scored_at FROM scores WHERE id = $1 ORDER BY parser_version DESC";
         let select = sqlx::query_as(select).bind(id.to_string());
-        select.fetch_all(&self.database.readers).await.map_err(|error| self.failed(error))
+        let rows: Result<Vec<(Typed<i64>, Typed<String>)>, _> =
+            select.fetch_all(&self.database.readers).await;
+        let rows = rows.map_err(|error| self.failed(error))?.into_iter();
+        let scores: Option<Vec<_>> = rows.map(|(version, at)| version.0.zip(at.0)).collect();
+        scores.ok_or_else(|| StoreError::DamagedScore {
+            id,
+            what: "its parser version or its time has the wrong type".into(),
+        })
     }
 
     /// Returns the result file of the score by a parser version, compressed with zstd.
@@ -48,8 +53,9 @@ impl Store {
         id: Uuid,
         parser_version: i64,
     ) -> Result<Option<Vec<u8>>, StoreError> {
-        let select = "SELECT file FROM scores WHERE id = $1 AND parser_version = $2";
-        let file: Result<Option<Option<Vec<u8>>>, _> = sqlx::query_scalar(select)
+        let file = self.as_bytes("file");
+        let select = format!("SELECT {file} FROM scores WHERE id = $1 AND parser_version = $2");
+        let file: Result<Option<Option<Vec<u8>>>, _> = sqlx::query_scalar(&select)
             .bind(id.to_string())
             .bind(parser_version)
             .fetch_optional(&self.database.readers)
@@ -101,35 +107,28 @@ impl Store {
     /// Stores a score. If the recipe was corrected, deletes the run's alerts and has it judged again.
     async fn store_score(&self, run: &RunResult, is_corrected: bool) -> Result<bool, StoreError> {
         result::admit(run)?;
-        let id = run.id.to_string();
         let scored_at = scored_at(run);
         let failed = |error| self.failed(error);
         let packed = pack(result::write(run)?.as_bytes());
         let packed = packed.map_err(|error| failed(sqlx::Error::Io(error)))?;
         let mut writing = self.database.write().await?;
-        let known: Option<(String, Option<String>)> =
-            sqlx::query_as(&self.locked("SELECT received_at, log_sha256 FROM runs WHERE id = $1"))
-                .bind(&id)
-                .fetch_optional(&mut *writing)
-                .await
-                .map_err(failed)?;
         // The run may have been deleted meanwhile.
-        let Some((received_at, log)) = known else { return Ok(false) };
+        let Some(row) = self.locked_row(&mut writing, run.id).await? else { return Ok(false) };
         self.discard_damaged_scores(&mut writing, run.id).await?;
         let insert = "INSERT INTO scores (id, parser_version, scored_at, file) VALUES ($1, $2, $3, $4) \
             ON CONFLICT (id, parser_version) DO UPDATE SET scored_at = excluded.scored_at, file = excluded.file \
             WHERE excluded.scored_at >= scores.scored_at";
-        let insert = sqlx::query(insert).bind(&id).bind(i64::from(run.provenance.parser_version));
+        let insert = sqlx::query(insert).bind(&row.id).bind(i64::from(run.provenance.parser_version));
         insert.bind(scored_at).bind(packed).execute(&mut *writing).await.map_err(failed)?;
         if is_corrected {
-            self.judge_again(&mut writing, &id).await?;
+            self.judge_again(&mut writing, &row.id).await?;
         }
-        let newest: ScoreRow =
-            sqlx::query_as(NEWEST).bind(&id).fetch_one(&mut *writing).await.map_err(failed)?;
-        let newest = unpack(run.id, &newest.1.unwrap_or_default())?;
-        let row = RunRow::new(&summary(&newest, received_at, log.is_some()), "", None, None);
-        row.update().query().execute(&mut *writing).await.map_err(failed)?;
-        self.change(&mut writing, EventKind::Run, &id).await?;
+        let newest = self.stored_file(&mut *writing, run.id, ResultFile::Score).await?;
+        let newest = newest.ok_or_else(|| failed(sqlx::Error::RowNotFound))?;
+        let computed = row.computed_again(&unpack(run.id, &newest.packed)?);
+        let fixed = [&row.damaged[..], &["score_fault"]].concat();
+        computed.update(&fixed).query().execute(&mut *writing).await.map_err(failed)?;
+        self.change(&mut writing, EventKind::Run, &row.id).await?;
         self.commit(writing).await.map(|()| true)
     }
 
@@ -156,29 +155,20 @@ impl Store {
         writing: &mut Transaction<'static, Any>,
         id: Uuid,
     ) -> Result<(), StoreError> {
-        let (failed, run) = (|error| self.failed(error), id.to_string());
         loop {
-            let newest: Option<ScoreRow> =
-                sqlx::query_as(NEWEST).bind(&run).fetch_optional(&mut **writing).await.map_err(failed)?;
-            let Some((parser_version, file)) = newest else { return Ok(()) };
-            match files::read_score(id, file.unwrap_or_default()).await {
+            let newest = self.stored_file(&mut **writing, id, ResultFile::Score).await?;
+            let Some(newest) = newest else { return Ok(()) };
+            match read_score(id, newest.packed).await {
                 Err(StoreError::DamagedScore { what, .. }) => {
                     tracing::warn!("a damaged score of run {id} is replaced: {what}");
                 }
                 score => return score.map(|_| ()),
             }
-            let delete = sqlx::query("DELETE FROM scores WHERE id = $1 AND parser_version = $2");
-            let delete = delete.bind(&run).bind(parser_version);
-            delete.execute(&mut **writing).await.map_err(failed)?;
+            let delete = "DELETE FROM scores WHERE id = $1 \
+                AND parser_version = (SELECT max(parser_version) FROM scores WHERE id = $1)";
+            let delete = sqlx::query(delete).bind(id.to_string()).execute(&mut **writing).await;
+            delete.map_err(|error| self.failed(error))?;
         }
-    }
-
-    /// Returns the result file of the newest later score, compressed with zstd and unchecked.
-    pub(super) async fn newest_score(&self, id: Uuid) -> Result<Option<Vec<u8>>, StoreError> {
-        let newest: Result<Option<ScoreRow>, _> =
-            sqlx::query_as(NEWEST).bind(id.to_string()).fetch_optional(&self.database.readers).await;
-        let newest = newest.map_err(|error| self.failed(error))?;
-        Ok(newest.map(|(_, file)| file.unwrap_or_default()))
     }
 }
 

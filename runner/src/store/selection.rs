@@ -4,10 +4,14 @@ use super::columns::RunRow;
 use super::database::Statement;
 use super::query::{Cursor, Query, Sort, SortValue};
 
+/// A text after every time, in the order of both databases.
+pub(super) const AFTER_TIMES: &str = "z";
+
 impl Query {
     /// Returns the statements that read the page and one run more, which shows whether there is another page.
     /// Run them in order until there are enough runs. Runs without a value to sort by come last in either
-    /// direction and have a statement of their own: no index serves both databases and directions with nulls.
+    /// direction and have a statement of their own: no index serves both databases and directions with nulls. Runs whose
+    /// value to sort by has the wrong type are left out, because no cursor could name their place.
     pub(super) fn selects(&self) -> Vec<Statement<'_>> {
         let Sort { key, descending } = self.sort;
         let (column, direction, beyond) =
@@ -16,10 +20,16 @@ impl Query {
         let is_among_empty = matches!(self.cursor, Some(Cursor { value: None, .. }));
         if !is_among_empty {
             let mut select = self.filtered();
-            if !key.is_time() {
-                select.push(format_args!(" AND {column} IS NOT NULL"));
+            // SQLite sorts values of the wrong type after all others. Behind a cursor of a descending order, there are no such
+            // values, and a second limit could keep the database from beginning at the cursor.
+            if !descending || self.cursor.is_none() {
+                select.push(format_args!(" AND {column} <= "));
+                match key.is_time() {
+                    true => select.bind(AFTER_TIMES),
+                    false => select.bind(f64::MAX),
+                };
             }
-            if let Some(Cursor { value: Some(value), id }) = &self.cursor {
+            if let Some(Cursor { value: Some(value), id, .. }) = &self.cursor {
                 select.push(format_args!(" AND ({column}, id) {beyond} ("));
                 match value {
                     SortValue::Text(text) => select.bind(text),
@@ -33,7 +43,7 @@ impl Query {
         if !key.is_time() {
             let mut select = self.filtered();
             select.push(format_args!(" AND {column} IS NULL"));
-            if let Some(Cursor { value: None, id }) = &self.cursor {
+            if let Some(Cursor { value: None, id, .. }) = &self.cursor {
                 select.push(format_args!(" AND id {beyond} ")).bind(id.to_string());
             }
             select.push(format_args!(" ORDER BY id {direction} LIMIT "));

@@ -1,10 +1,10 @@
 //! Checks stored results: their files against their hashes, and their rows in lists against their files.
 
 use super::columns::{RunRow, SUMMARY_VERSION};
+use super::database::Typed;
 use super::files::{read_apart, read_score};
 use super::scores::scored_at;
-use super::{Store, StoreError, summary};
-use crate::migrations::Engine;
+use super::{Store, StoreError};
 use sqlx::{Any, Transaction};
 use trainplan_shared::api::EventKind;
 use trainplan_shared::result::RunResult;
@@ -25,12 +25,15 @@ pub(crate) enum ResultFault {
 impl Store {
     /// Returns the ids of the next runs, in their order.
     pub(crate) async fn runs_after(&self, after: &str) -> Result<Vec<String>, StoreError> {
-        sqlx::query_scalar("SELECT id FROM runs WHERE id > $1 ORDER BY id LIMIT $2")
-            .bind(after)
-            .bind(PAGE)
-            .fetch_all(&self.database.readers)
-            .await
-            .map_err(|error| self.failed(error))
+        let found: Vec<Typed<String>> =
+            sqlx::query_scalar("SELECT id FROM runs WHERE id > $1 ORDER BY id LIMIT $2")
+                .bind(after)
+                .bind(PAGE)
+                .fetch_all(&self.database.readers)
+                .await
+                .map_err(|error| self.failed(error))?;
+        // Ids of the wrong type come last. No other statement finds their rows.
+        Ok(found.into_iter().filter_map(|Typed(id)| id).collect())
     }
 
     /// Reads all files of a run and compares them with their hash, with each other and with the run's row.
@@ -43,7 +46,17 @@ impl Store {
         if let Some(why) = self.upload_fault(id).await? {
             faults.push(ResultFault::File(format!("The result's file {why}.")));
         }
-        for (parser_version, at) in self.scored_by(id).await? {
+        let scores = match self.scored_by(id).await {
+            Err(StoreError::DamagedScore { what, .. }) => {
+                faults.push(ResultFault::File(format!("A score is damaged: {what}.")));
+                Vec::new()
+            }
+            scores => scores?,
+        };
+        if !scores.is_empty() {
+            self.record_newest(id).await?;
+        }
+        for (parser_version, at) in scores {
             // It may have been deleted meanwhile.
             let Some(file) = self.score_file(id, parser_version).await? else { continue };
             let why = match read_score(id, file).await {
@@ -59,7 +72,11 @@ impl Store {
         // A damaged file says nothing about the columns.
         if faults.is_empty() {
             let mut writing = self.database.write_exclusive(text).await?;
-            let columns = self.mend_row(&mut writing, id).await?;
+            let row = self.locked_row(&mut writing, id).await?;
+            let columns = match (row, self.newest(id).await?) {
+                (Some(row), Some(newest)) => self.mend_row(&mut writing, &row, &newest).await?,
+                _ => Vec::new(),
+            };
             self.commit(writing).await?;
             if !columns.is_empty() {
                 faults.push(ResultFault::Columns(columns));
@@ -68,12 +85,20 @@ impl Store {
         Ok(faults)
     }
 
+    /// Reads the newest score of a run, and records whether it is damaged.
+    async fn record_newest(&self, id: Uuid) -> Result<(), StoreError> {
+        match self.get(id).await {
+            Ok(_) | Err(StoreError::Damaged { .. } | StoreError::DamagedScore { .. }) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Returns what is wrong with an uploaded result's file, as the rest of a sentence, and records it.
     async fn upload_fault(&self, id: Uuid) -> Result<Option<String>, StoreError> {
         // It may have been deleted meanwhile.
         let Some(checked) = self.checked_upload(id).await? else { return Ok(None) };
         self.record_result(id, &checked).await;
-        let file = match checked.file {
+        let file = match checked.into_file() {
             Ok(file) => file,
             Err(fault) => return Ok(Some(fault.what)),
         };
@@ -85,40 +110,33 @@ impl Store {
         }
     }
 
-    /// Computes the row of a run again from its newest score; returns the columns that change by that.
+    /// Computes the row of a run again from its newest result; returns the columns that change by that.
     pub(super) async fn mend_row(
         &self,
         writing: &mut Transaction<'static, Any>,
-        id: Uuid,
+        row: &RunRow,
+        newest: &RunResult,
     ) -> Result<Vec<&'static str>, StoreError> {
-        let text = id.to_string();
-        let mut select = RunRow::select();
-        select.push(" AND id = ").bind(&text);
-        if self.database.engine == Engine::Postgres {
-            select.push(" FOR UPDATE");
+        let wanted = row.computed_again(newest);
+        let mut wrong = row.damaged.clone();
+        if row.summary_version <= SUMMARY_VERSION {
+            wrong.extend(row.differing(&wanted).into_iter().filter(|column| !row.damaged.contains(column)));
         }
-        let row: Result<Option<RunRow>, _> = select.rows().fetch_optional(&mut **writing).await;
-        let (Some(row), Some(run)) = (row.map_err(|error| self.failed(error))?, self.newest(id).await?)
-        else {
-            return Ok(Vec::new());
-        };
-        let log = row.log_sha256.clone();
-        let wanted = RunRow::new(&summary(&run, row.received_at.clone(), log.is_some()), "", None, None);
-        let mut wrong =
-            if row.summary_version > SUMMARY_VERSION { Vec::new() } else { row.differing(&wanted) };
         if !wrong.is_empty() {
-            let updated = wanted.update().query().execute(&mut **writing).await;
+            let updated = wanted.update(&row.damaged).query().execute(&mut **writing).await;
             updated.map_err(|error| self.failed(error))?;
         }
-        if log.is_some_and(|log| log != run.source.sha256) {
+        if row.log_sha256.as_ref().is_some_and(|log| log.as_str() != newest.source.sha256) {
             wrong.push("log_sha256");
+        }
+        if wrong.contains(&"log_sha256") {
             // The next upload of the run's own log brings it back.
             let update = "UPDATE runs SET log_sha256 = NULL, log_fault = NULL WHERE id = $1";
-            let updated = sqlx::query(update).bind(&text).execute(&mut **writing).await;
+            let updated = sqlx::query(update).bind(&row.id).execute(&mut **writing).await;
             updated.map_err(|error| self.failed(error))?;
         }
         if !wrong.is_empty() {
-            self.change(writing, EventKind::Run, &text).await?;
+            self.change(writing, EventKind::Run, &row.id).await?;
         }
         Ok(wrong)
     }

@@ -69,7 +69,7 @@ pub struct RunSummary {
     pub has_log: bool,
     /// What is wrong with the stored log; null as long as no check found a fault.
     pub log_fault: Option<LogFault>,
-    /// What is wrong with the stored result; null as long as no check found a fault.
+    /// What is wrong with the stored result, its newest score or its row; null as long as no check found a fault.
     pub result_fault: Option<LogFault>,
 }
 

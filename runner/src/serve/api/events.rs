@@ -7,7 +7,7 @@ use super::super::watch::missed;
 use super::NEVER_KEPT;
 use crate::store::{Change, Store};
 use axum::extract::{Extension, State};
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, HeaderValue};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use std::time::Duration;
@@ -25,7 +25,7 @@ const LOOK: Duration = Duration::from_millis(600);
 ///
 /// Server-sent events of the kinds `run`, `progress`, `deleted` and `alert`, each with the id of a run as
 /// data. Send `Last-Event-ID` to continue after that event. The event `again` means that some were missed:
-/// fetch the lists again. It also answers a `Last-Event-ID` beyond the newest event. A stream ends within a second after its
+/// fetch the lists again. It also answers a `Last-Event-ID` that is not the number of an event so far. A stream ends within a second after its
 /// token expires or is revoked. One caller may have 32 streams (then 429), and the server 512 (then 503).
 #[utoipa::path(
     get, path = "/events", tag = "events", security((), ("token" = ["read"])),
@@ -41,7 +41,9 @@ pub(super) async fn watch(
     let place = server.watch.enter(&counted)?;
     // Subscribe before reading earlier changes: no change is lost between the two.
     let (newest, receiver) = server.watch.subscribe();
-    let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()?.parse::<i64>().ok());
+    // What is not a number, or too large for one, is beyond every event.
+    let number = |id: &HeaderValue| id.to_str().ok().and_then(|id| id.parse().ok()).unwrap_or(i64::MAX);
+    let last = headers.get("last-event-id").filter(|id| !id.is_empty()).map(number);
     let earlier = match last {
         Some(last) => {
             // Another server may have made a change that this one did not read yet. Beyond the newest one, nothing can be

@@ -10,7 +10,7 @@ use super::{NEVER_KEPT, bad_request, id, no_run, not_found, query, unprocessable
 use crate::serve::assets::accepts;
 use crate::store::{Arriving, LogHash, StoreError, WINDOW_LOG};
 use axum::Json;
-use axum::body::Body;
+use axum::body::{Body, HttpBody};
 use axum::extract::{Extension, Path, RawQuery, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -131,10 +131,10 @@ async fn wanted_log(server: &Server, id: Uuid) -> Result<Option<String>, Problem
 /// Returns whether the store has a run's log. Reads it whole, since an upload is what replaces a damaged log.
 async fn is_complete(server: &Server, id: Uuid) -> Result<bool, Problem> {
     // A log with a known fault is not read again for every piece that replaces it.
-    let Some(sha256) = server.store.log(id).await? else { return Ok(false) };
     if !server.store.has_log(id).await? {
         return Ok(false);
     }
+    let Some(sha256) = server.store.log(id).await? else { return Ok(false) };
     let _turn = server.turns.uploads.acquire().await;
     Ok(server.store.is_sound(&sha256).await?)
 }
@@ -165,6 +165,11 @@ async fn receive(
     is_compressed: bool,
 ) -> (u64, Result<(), Problem>) {
     let most = server.options.limits.max_log_bytes;
+    // zstd frames may have no content at all, so the limit on the log alone would not end such a body.
+    let most_sent = most.max(LARGEST_OVERHEAD);
+    if body.size_hint().lower() > most_sent {
+        return (0, Err(too_large(most)));
+    }
     let mut reader = match Decoding::new(is_compressed) {
         Ok(reader) => reader,
         Err(error) => return (0, Err(Problem::broken(error))),
@@ -182,8 +187,7 @@ async fn receive(
             Err(problem) => break Err(problem),
         };
         sent += next.len() as u64;
-        // zstd frames may have no content at all, so the limit on the log alone would not end such a body.
-        if sent > most.max(LARGEST_OVERHEAD) {
+        if sent > most_sent {
             return (sent, Err(too_large(most)));
         }
         // zstd expands 512 bytes to 16 MiB at most, which are stored before more are decoded: a small body
