@@ -197,8 +197,8 @@ fields! {
         "Maximum time that training may take, including time lost to failures, such as 60d or 8w",
     Chance "chance" "odds" "Chance" Search Text "CHANCE"
         "How likely the plan must meet the deadline and the budget"
-        "How likely the plan must meet the deadline and the budget: 9-in-10 (at the slow and expensive ends of its ranges, it \
-         still does) or even (5 times in 10) [default: 9-in-10]",
+        "How likely the plan must meet the deadline and the budget: 9-in-10 or 90% (at the slow and expensive ends of its \
+         ranges, it still does), or even or 50% (5 times in 10) [default: 9-in-10]",
     Budget "budget" "bud" "Budget" Search Number "AMOUNT"
         "Maximum cost of the run" "Maximum cost of the run, such as 5M",
     Objective "objective" "obj" "Objective" Search Text "OBJECTIVE"

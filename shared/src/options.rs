@@ -70,6 +70,13 @@ impl Default for TrainingOptions {
 }
 
 impl TrainingOptions {
+    /// Returns how memory is saved beyond the degrees of parallelism, in words: `40 layers offloaded`, `FSDP`.
+    pub fn memory_savings(&self) -> Vec<String> {
+        let offloaded =
+            (self.offload_layers > 0).then(|| format!("{} layers offloaded", self.offload_layers));
+        offloaded.into_iter().chain(self.fsdp.then(|| "FSDP".to_owned())).collect()
+    }
+
     /// Returns whether tensor parallelism divides the sequence outside matrix multiplications.
     pub fn shares_sequence(&self) -> bool {
         self.sequence_parallel.unwrap_or(self.software.properties().sequence_parallel)

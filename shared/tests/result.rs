@@ -280,7 +280,11 @@ fn a_model_that_no_release_here_publishes_needs_a_word() {
     let found = report(path, &nemo2(256, "3", " | TFLOPS_per_GPU: 600"));
     assert_eq!((found.status, found.tokens_per_s), (Status::Scored, None));
     assert_eq!(found.scenario.get(Field::Model), Some("qwen3-235b-a22b"));
-    assert!(found.notes[0].contains("Couldn't match"), "{:?}", found.notes);
+    let (why, rest) = found.notes[0].split_once(" Nearest: ").unwrap();
+    assert!(why.starts_with("Couldn't match this Qwen3 235B-A22B log to a recipe: "), "{why}");
+    let (nearest, set) = rest.split_once(". Set ").unwrap();
+    assert!(nearest.split("; ").count() == 3 && nearest.contains(" instead of "), "{nearest}");
+    assert_eq!(set, "the recipe, or the GPU type, which the log lacks.");
     let found = report("renamed.log", &nemo2(256, "3", ""));
     assert_eq!((found.status, found.tokens_per_s), (Status::Scored, None));
     assert!(found.notes[0].contains("doesn't name its model"), "{:?}", found.notes);

@@ -70,6 +70,34 @@ fn two_logs_beside_each_other() {
     assert_eq!((rows[0][verdict].as_str(), rows[1][verdict].as_str()), ("reference", "slower"));
     let window = header.iter().position(|name| name == "window").unwrap();
     assert_eq!(rows[0][window], "49");
+    let (header, rows) = csv(&["compare", &one, &other, "--window", "35-44"]);
+    let [window, p] = ["window", "p"].map(|name| header.iter().position(|known| known == name).unwrap());
+    assert_eq!(rows[0][window], "35-44");
+    assert!(rows[1][p].len() < 12, "{}", rows[1][p]);
+}
+
+#[test]
+fn the_networks_of_runs_are_compared_and_a_slow_run_says_what_could_explain_it() {
+    let place = Place::new();
+    let line = |text: &str| format!("node0003:98:1251 [3] NCCL INFO {text}\n");
+    let nccl = |network: &str| {
+        line("comm 0x7f2b rank 0 nranks 8 cudaDev 0 busId 18000 - Init COMPLETE")
+            + &line(&format!("Channel 00/0 : 3[3] -> 8[0] [send] via NET/{network}"))
+    };
+    let (one, other) = (place.log(8, 1), place.log(8, 2));
+    fs::write(&one, nccl("IB/0/GDRDMA") + &log(128, 9400)).unwrap();
+    fs::write(&other, nccl("Socket/0") + &log(128, 13_000)).unwrap();
+    let comparison = json(&["compare", &one, &other]);
+    let configuration = comparison["configuration"].as_array().unwrap();
+    let values = |key: &str| &configuration.iter().find(|setting| setting["key"] == key).unwrap()["values"];
+    assert_eq!(values("nccl_network"), &serde_json::json!(["IB", "TCP sockets"]));
+    assert_eq!(values("gpudirect_rdma"), &serde_json::json!(["yes", "no"]));
+    assert_eq!(values("nccl_communicators"), &serde_json::json!(["1 of 8 ranks", "1 of 8 ranks"]));
+    let written = |format: &str| trainplan(["compare", &one, &other, "--format", format]).stdout;
+    for text in [written("table"), written("markdown"), written("html")] {
+        assert!(text.contains("NCCL network") && text.contains("GPUDirect RDMA"), "{text}");
+        assert!(text.contains("longer than predicted"), "{text}");
+    }
 }
 
 #[test]

@@ -98,6 +98,38 @@ fn the_rank_that_timed_out_is_named_with_its_host() {
 }
 
 #[test]
+fn a_hang_in_the_initialization_of_nccl_is_the_reason() {
+    let start = |rank: u32| {
+        format!(
+            "node{:04}:98:1251 [{}] NCCL INFO ncclCommInitRankConfig comm 0x55f0 rank {rank} nranks 16 busId 59000 commId \
+             0x5ae7 - Init START\n",
+            rank / 8,
+            rank % 8
+        )
+    };
+    let hang: String = (0..16).filter(|rank| *rank != 13).map(start).collect();
+    let limit = "slurmstepd: error: *** STEP 7.0 ON node0000 CANCELLED AT 2025-01-01T00:00:00 DUE TO TIME LIMIT ***\n";
+    let tree = tree([("limit.log", hang.clone() + limit), ("open.log", hang)]);
+    let reason = |name: &str| {
+        let run = parse(&tree, &[name, "--format", "json"]);
+        assert_eq!(run.code, Some(4), "{}", run.stderr);
+        let row = rows_of(&run).swap_remove(0);
+        assert_eq!(row["nccl"]["unfinished"][0]["hosts"], serde_json::json!(["node0001"]), "{row}");
+        assert!(!row["notes"].to_string().contains("never started"), "named once: {row}");
+        row["reason"].as_str().unwrap().to_owned()
+    };
+    let what = "NCCL initialization didn't finish: rank 13 (likely on node0001) of a communicator of 16 ranks never started";
+    let limit = reason("limit.log");
+    assert!(
+        limit.starts_with(&format!("{what}, until the job hit its time limit (line 16). Check its node")),
+        "{limit}"
+    );
+    assert!(!limit.contains("Request more time"), "{limit}");
+    let open = reason("open.log");
+    assert!(open.starts_with(what) && !open.contains("no training step"), "{open}");
+}
+
+#[test]
 fn communicators_and_the_network_of_nccl_are_named() {
     let line = |text: &str| format!("node0003:98:1251 [3] NCCL INFO {text}\n");
     let init = |rank: u32, phase: &str| {

@@ -54,9 +54,10 @@ fn the_405b_on_512_h100_in_fp8() {
     assert_eq!((&recipe["proxy"], &recipe["container"]), (&false.into(), &"nemo:25.02.01".into()));
     let (_, rows) = csv(&[&["recipes"], &filters[..]].concat());
     let from_end = |place: usize| rows[0][rows[0].len() - place].as_str();
-    assert_eq!((from_end(4), from_end(3)), ("nemo:25.02.01", ""));
-    assert!((from_end(2).parse::<f64>().unwrap() - 0.4435).abs() < 5e-5);
-    assert!((from_end(1).parse::<f64>().unwrap() - 68.27).abs() < 5e-3);
+    assert_eq!((from_end(6), from_end(5)), ("nemo:25.02.01", ""));
+    assert!((from_end(4).parse::<f64>().unwrap() - 0.4435).abs() < 5e-5);
+    assert!((from_end(3).parse::<f64>().unwrap() - 68.27).abs() < 5e-3);
+    assert_eq!((from_end(2), from_end(1)), ("false", "0"));
     let mut baseline = recipe["baseline"].clone();
     let computed = baseline.as_object_mut().unwrap().remove("computed").unwrap();
     assert_eq!(
@@ -91,7 +92,8 @@ fn filters_combine() {
 fn csv_is_rectangular() {
     let (header, rows) = csv(&["recipes"]);
     assert_eq!(header[..FIELDS.len()], FIELDS);
-    let added = ["container", "expert_tp", "computed_mfu", "computed_time_to_train_days"];
+    let added =
+        ["container", "expert_tp", "computed_mfu", "computed_time_to_train_days", "fsdp", "offload_layers"];
     assert_eq!(header[header.len() - added.len()..], added);
     assert_eq!(rows.len(), 669);
 }
@@ -102,6 +104,17 @@ fn a_table_shows_what_a_person_looks_for() {
     assert_eq!(run.stdout.lines().count(), 44);
     assert!(run.stdout.contains("nemotron-h-56b/h100/fp8/256@25.05"));
     assert!(run.stdout.contains("15.892"));
+}
+
+#[test]
+fn a_table_shows_fsdp_and_offloading_where_recipes_use_them() {
+    let filters = ["--model", "llama3.1-70b", "--gpu", "gb200", "--release", "26.06.01", "--dtype", "fp8"];
+    let run = trainplan([&["recipes"], &filters[..], &["--format", "table"]].concat());
+    assert!(run.stdout.contains("40 layers offloaded, FSDP"), "{}", run.stdout);
+    let recipe = &json(&[&["recipes"], &filters[..]].concat())[0];
+    assert_eq!((&recipe["fsdp"], &recipe["offload_layers"]), (&json!(true), &json!(40)));
+    let run = trainplan(["recipes", "--model", "llama3.1-8b", "--release", "25.04", "--format", "table"]);
+    assert!(!run.stdout.lines().next().unwrap().contains("memory"), "{}", run.stdout);
 }
 
 #[test]

@@ -381,9 +381,7 @@ pub(super) fn in_words(scenario: &Scenario) -> String {
     words.push(format!("MBS {}, GBS {}, GA {}", batch.mbs(), batch.gbs(), batch.ga()));
     words.push(format!("{} tokens, {} layers", batch.seq_len(), scenario.architecture.layers));
     words.extend((options.recompute != Recompute::None).then(|| format!("recompute {}", options.recompute)));
-    words
-        .extend((options.offload_layers > 0).then(|| format!("{} layers offloaded", options.offload_layers)));
-    words.extend(options.fsdp.then(|| "FSDP".to_string()));
+    words.extend(options.memory_savings());
     words.push(options.software.title());
     words.extend((!options.cluster.is_default()).then(|| format!("cluster factors {}", options.cluster)));
     format!("{}.", words.join(", "))

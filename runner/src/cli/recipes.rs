@@ -67,6 +67,10 @@ struct Row<'a> {
     gbs: u32,
     ga: u32,
     pipeline_split: String,
+    /// Whether weights and gradients are sharded over the data-parallel ranks.
+    fsdp: bool,
+    /// Layers whose activations are kept in CPU memory.
+    offload_layers: u32,
     proxy: bool,
     source: String,
     /// The image in which the recipe's release runs it, such as `nemo:25.02.01`; none if it is not known.
@@ -176,6 +180,8 @@ fn row(recipe: &'static Recipe) -> Result<Row<'static>, Vec<Problem>> {
         gbs: recipe.gbs,
         ga: scenario.batch.ga(),
         pipeline_split: degrees.split.to_string(),
+        fsdp: recipe.fsdp,
+        offload_layers: recipe.offload_layers,
         proxy,
         source: catalog.source_of(recipe).unwrap_or_default(),
         container: container_image(&recipe.id),

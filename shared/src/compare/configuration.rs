@@ -3,7 +3,7 @@
 use super::workload::value;
 use crate::decimal::parse_decimal;
 use crate::field::Field;
-use crate::log::Span;
+use crate::log::{Nccl, Span};
 use crate::result::{RunResult, ViewedRun};
 use crate::units::one_decimal;
 use serde::{Deserialize, Serialize};
@@ -115,6 +115,13 @@ fn settings(run: &RunResult, seen: &ViewedRun<'_>) -> Vec<(RowPlace, String, Str
         }
     }
     let log = &run.log;
+    let nccl = log.nccl.as_ref();
+    let network = nccl.and_then(Nccl::main_network);
+    let gpudirect = network.filter(|network| network.connections > 0).map(|network| match network.direct {
+        0 => "no",
+        all if all == network.connections => "yes",
+        _ => "on some connections",
+    });
     let format = log.format.map(|format| format.title().to_owned());
     let named = Some(run.name.experiment.clone()).filter(|name| !name.is_empty());
     let known = [
@@ -133,6 +140,13 @@ fn settings(run: &RunResult, seen: &ViewedRun<'_>) -> Vec<(RowPlace, String, Str
         (ConfigurationGroup::Log, "restarts", Some(log.restarts.to_string())),
         (ConfigurationGroup::Log, "profiled", Some(yes_or_no(log.profiled || run.name.profiled))),
         (ConfigurationGroup::Log, "nccl_traced", Some(yes_or_no(log.traced || run.name.traced))),
+        (ConfigurationGroup::Log, "nccl_network", network.map(|network| network.title().to_owned())),
+        (ConfigurationGroup::Log, "gpudirect_rdma", gpudirect.map(str::to_owned)),
+        (
+            ConfigurationGroup::Log,
+            "nccl_communicators",
+            nccl.map(Nccl::sizes).filter(|sizes| !sizes.is_empty()),
+        ),
         (ConfigurationGroup::Log, "checkpoint_saves", Some(seen.report.checkpoint.saves.to_string())),
         (ConfigurationGroup::Log, "checkpoint_loads", Some(seen.report.checkpoint.loads.to_string())),
         (ConfigurationGroup::Log, "sha256", Some(run.source.sha256.clone())),
@@ -191,6 +205,9 @@ fn yes_or_no(yes: bool) -> String {
 fn words(key: &str) -> String {
     let label = match key {
         "nccl_traced" => "NCCL traced",
+        "nccl_network" => "NCCL network",
+        "gpudirect_rdma" => "GPUDirect RDMA",
+        "nccl_communicators" => "NCCL communicators",
         "job_id" => "Job",
         "sha256" => "SHA-256 of the log",
         "run" => "Run in the campaign",
@@ -245,6 +262,7 @@ mod tests {
         assert_eq!(words("launch.comparable.yes"), "Comparable with the published number");
         assert_eq!(words("jobs.2.exit_code"), "Job 2 exit code");
         assert_eq!(words("parser_version"), "Parser version");
+        assert_eq!(words("gpudirect_rdma"), "GPUDirect RDMA");
         // A key of a later version.
         assert_eq!(words("weather.wind_speed"), "Weather wind speed");
     }

@@ -166,6 +166,14 @@ impl RunFigures {
         }
     }
 
+    /// Returns what to know about the run, as sentences, with what could explain that it is slower than predicted.
+    #[must_use]
+    pub fn remarks(&self) -> Vec<String> {
+        let reasons = self.reason.iter().chain(&self.comparable.reasons).cloned();
+        let slowdown = self.slowdown.as_ref().map(Slowdown::sentence);
+        reasons.chain(slowdown).chain(self.notes.iter().cloned()).collect()
+    }
+
     /// Returns the scored window for people: `35–44`, `49`.
     #[must_use]
     pub fn window_words(&self) -> Option<String> {

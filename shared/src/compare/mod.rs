@@ -42,7 +42,7 @@ pub use mapping::{PooledDifference, PooledRuns};
 pub use verdict::Verdict;
 pub use workload::WorkloadDifference;
 
-use crate::result::{RunResult, Slowdown, View, ViewedRun};
+use crate::result::{RunResult, View, ViewedRun};
 use crate::statistics::MeanDifference;
 use mapping::Mapping;
 use serde::{Deserialize, Serialize};
@@ -162,15 +162,6 @@ impl Comparison {
             [first, _, ..] => &first.label,
             _ => self.items.first().map_or("", |item| &item.label),
         }
-    }
-
-    /// Returns what to know about a run of the comparison, as sentences. Only for a run alone, they include what could explain
-    /// that it is slower than predicted: beside other runs, what differs between them says more.
-    #[must_use]
-    pub fn remarks(&self, run: &RunFigures) -> Vec<String> {
-        let slowdown = run.slowdown.as_ref().filter(|_| self.items.len() == 1);
-        let reasons = run.reason.iter().chain(&run.comparable.reasons).cloned();
-        reasons.chain(slowdown.map(Slowdown::sentence)).chain(run.notes.iter().cloned()).collect()
     }
 
     /// Returns the brief labels of the runs, for sentences after the first that name them.

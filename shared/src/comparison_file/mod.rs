@@ -74,7 +74,7 @@ fn remarks(comparison: &Comparison) -> Vec<LabelledText> {
     let of_items = comparison
         .items
         .iter()
-        .flat_map(|item| comparison.remarks(item).into_iter().map(move |text| (item.label.as_str(), text)));
+        .flat_map(|item| item.remarks().into_iter().map(move |text| (item.label.as_str(), text)));
     let of_pairs = comparison.difference.each.iter().flat_map(|against| {
         let label = comparison.items.get(against.item).map_or("", |item| item.label.as_str());
         against.notes.iter().map(move |text| (label, text.clone()))

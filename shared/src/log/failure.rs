@@ -170,7 +170,7 @@ fn may_be_in_host(sign: char) -> bool {
 
 /// Returns whether a word can be the name of a node: it starts with a letter, has a digit, and is not a device
 /// or a rank.
-fn is_host(word: &str) -> bool {
+pub(super) fn is_host(word: &str) -> bool {
     let stem = word.trim_end_matches(|sign: char| sign.is_ascii_digit());
     let is_device = ["rank", "gpu", "cuda", "task"].iter().any(|device| stem.eq_ignore_ascii_case(device));
     word.starts_with(|sign: char| sign.is_ascii_alphabetic())
@@ -255,6 +255,11 @@ pub(super) const SIGNATURES: &[(&[u8], Option<FailureKind>)] = &[
 ];
 
 impl FailureKind {
+    /// Returns whether a hang can end in this: the other ranks give up, or somebody ends the job.
+    pub(super) const fn can_follow_a_hang(self) -> bool {
+        matches!(self, Self::CollectiveTimeout | Self::TimeLimit | Self::Cancelled | Self::TaskExit)
+    }
+
     /// Returns what happened, as a clause after a colon.
     #[must_use]
     pub fn what(self) -> &'static str {

@@ -45,7 +45,9 @@ pub use content::Content;
 pub use failure::{Failure, FailureKind};
 pub use name::{LogName, Role, uncompressed_name};
 pub use nccl::{CommunicatorCount, Nccl, NcclNetwork, UnfinishedCommunicator};
-pub(crate) use nccl::{MOST_LISTED, MOST_NETWORKS, MOST_SIZES, MOST_UNFINISHED};
+pub(crate) use nccl::{
+    LONGEST_HOST, MOST_LISTED, MOST_LISTED_HOSTS, MOST_NETWORKS, MOST_SIZES, MOST_UNFINISHED,
+};
 pub use parser::{Parser, parse};
 pub use score::{Score, Stat, Status, StdKind, score};
 pub use series::{Figure, NotFinite};
@@ -55,7 +57,7 @@ pub use window::{Window, WindowError};
 
 /// The version of the parser and the score. It increases with every change of their results, so that stored scores can
 /// be recognised as outdated and made again.
-pub const PARSER_VERSION: u32 = 5;
+pub const PARSER_VERSION: u32 = 6;
 
 /// The contents of a log.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -116,6 +118,18 @@ impl Log {
             return None;
         }
         self.failures.iter().filter(|failure| failure.after_last_step).min_by_key(|failure| failure.kind)
+    }
+
+    /// Returns the communicator in whose initialization the run hung, preferably one that some ranks never started. None for
+    /// a complete run, and for one that another failure ended.
+    #[must_use]
+    pub fn hang(&self) -> Option<&UnfinishedCommunicator> {
+        let is_possible = match self.cause() {
+            Some(cause) => cause.kind.can_follow_a_hang(),
+            None => !self.is_complete(),
+        };
+        let unfinished = self.nccl.iter().filter(|_| is_possible).flat_map(|nccl| &nccl.unfinished);
+        unfinished.filter(|one| one.is_hang()).min_by_key(|one| one.missing.is_empty())
     }
 }
 

@@ -12,14 +12,14 @@
 //!
 //! NCCL before 2.14 prints neither `commId` nor `Init START`.
 
-use super::failure::in_words;
+use super::failure::{in_words, is_host};
 use super::hit::Hit;
 use super::text::label;
 use crate::sorting::sorted;
 use crate::units::group_digits;
 use memchr::{memchr, memmem};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 /// The markers of NCCL's lines.
@@ -42,6 +42,18 @@ const MOST_COMMUNICATORS: usize = 8192;
 
 /// The most ranks, over all communicators, that are remembered while they wait.
 const MOST_WAITING: usize = 65_536;
+
+/// The longest name of a host, in bytes, as Linux limits it.
+pub(crate) const LONGEST_HOST: usize = 64;
+
+/// The most hosts that are remembered.
+const MOST_HOSTS: usize = 8192;
+
+/// The most hosts of an unfinished communicator that are kept.
+pub(crate) const MOST_LISTED_HOSTS: usize = 8;
+
+/// One in so many ranks, or more, must lack the line of its end for a hang. Of fewer, the lines may be torn.
+const TORN: u64 = 64;
 
 /// The most sizes of communicators that are kept.
 pub(crate) const MOST_SIZES: usize = 64;
@@ -104,6 +116,9 @@ pub struct UnfinishedCommunicator {
     /// The ranks that never started, at most 1,000. Empty if fewer than three in four ranks did, because the log may
     /// lack their lines.
     pub missing: Vec<u32>,
+    /// The hosts on which the missing ranks likely run, judged by the ranks around them; if none is missing, and others finished,
+    /// the hosts of the waiting ranks. At most 8.
+    pub hosts: Vec<String>,
 }
 
 /// A network between nodes.
@@ -129,13 +144,13 @@ impl Nccl {
     }
 
     /// Returns the network with the most connections. Of torn lines, a name may be wrong, but not often.
-    fn main_network(&self) -> Option<&NcclNetwork> {
+    pub(crate) fn main_network(&self) -> Option<&NcclNetwork> {
         self.networks.iter().max_by_key(|network| (network.connections, network.chosen))
     }
 
-    /// Returns the communicators and the network, and what is wrong with them, as sentences. In a complete run,
-    /// communicators that are unfinished are not mentioned.
-    pub(crate) fn notes(&self, is_complete: bool) -> Vec<String> {
+    /// Returns the communicators and the network, and what is wrong with them, as sentences. `is_over` leaves out unfinished
+    /// communicators, because the run is complete or its score names them.
+    pub(crate) fn notes(&self, is_over: bool) -> Vec<String> {
         let mut notes: Vec<String> = self.summary().into_iter().collect();
         let all: u64 = self.networks.iter().map(|network| network.connections).fold(0, u64::saturating_add);
         for network in self.networks.iter().filter(|network| network.connections > 0) {
@@ -157,9 +172,23 @@ impl Nccl {
                 );
             }
         }
-        let unfinished = self.unfinished.first().filter(|_| !is_complete);
-        notes.extend(unfinished.map(|unfinished| unfinished.sentence(self.unfinished.len())));
+        let unfinished = self.unfinished.first().filter(|_| !is_over);
+        notes.extend(unfinished.map(|unfinished| format!("{}.", unfinished.what())));
         notes
+    }
+
+    /// Returns the number of communicators of each size: `16 of 8 ranks, 8 of 32`. Nothing if there are none.
+    pub(crate) fn sizes(&self) -> String {
+        let words = |(place, size): (usize, &CommunicatorCount)| {
+            let noun = if place == 0 { " ranks" } else { "" };
+            format!("{} of {}{noun}", count(size.count), count(size.ranks.into()))
+        };
+        let mut named: Vec<String> =
+            self.communicators.iter().enumerate().take(NAMED_SIZES).map(words).collect();
+        if self.communicators.len() > NAMED_SIZES {
+            named.push("and others".to_owned());
+        }
+        named.join(", ")
     }
 
     /// Returns the communicators, the network and NVLS in one sentence; none if all are unknown.
@@ -174,17 +203,7 @@ impl Nccl {
                 if total == 1 { "communicator" } else { "communicators" },
                 count(one.ranks.into())
             )),
-            sizes => {
-                let words = |(place, size): (usize, &CommunicatorCount)| {
-                    let noun = if place == 0 { " ranks" } else { "" };
-                    format!("{} of {}{noun}", count(size.count), count(size.ranks.into()))
-                };
-                let mut named: Vec<String> = sizes.iter().enumerate().take(NAMED_SIZES).map(words).collect();
-                if sizes.len() > NAMED_SIZES {
-                    named.push("and others".to_owned());
-                }
-                parts.push(format!("{} communicators ({})", count(total), named.join(", ")));
-            }
+            _ => parts.push(format!("{} communicators ({})", count(total), self.sizes())),
         }
         parts.extend(self.main_network().map(|network| format!("network: {}", network.words())));
         parts.extend(
@@ -195,12 +214,17 @@ impl Nccl {
 }
 
 impl NcclNetwork {
+    /// Returns its name for people.
+    pub(crate) fn title(&self) -> &str {
+        if self.name == SOCKET { "TCP sockets" } else { &self.name }
+    }
+
     /// Returns the network as part of a sentence: `IB with GPUDirect RDMA`.
     fn words(&self) -> String {
-        let Self { name, connections, direct, .. } = self;
+        let (name, Self { connections, direct, .. }) = (self.title(), self);
         match (*connections, *direct) {
-            _ if name == SOCKET => "TCP sockets".to_owned(),
-            (0, _) => name.clone(),
+            _ if self.name == SOCKET => name.to_owned(),
+            (0, _) => name.to_owned(),
             (_, 0) => format!("{name} without GPUDirect RDMA"),
             (all, some) if some < all => {
                 format!("{name} with GPUDirect RDMA on {} of {} connections", count(some), count(all))
@@ -211,28 +235,36 @@ impl NcclNetwork {
 }
 
 impl UnfinishedCommunicator {
-    /// Returns a sentence about this one of so many unfinished communicators.
-    fn sentence(&self, of: usize) -> String {
-        let ranks = count(self.ranks.into());
-        let which = match of {
-            1 => format!("a communicator of {ranks} ranks"),
-            _ => format!("several communicators, the largest of {ranks} ranks,"),
+    /// Returns whether its initialization hung, as far as damaged lines let that be known.
+    pub(super) fn is_hang(&self) -> bool {
+        !self.missing.is_empty() || self.waiting_count.saturating_mul(TORN) >= self.ranks.into()
+    }
+
+    /// Returns which ranks didn't start or finish, and where they likely run, as a sentence without its full stop.
+    pub(super) fn what(&self) -> String {
+        let (ranks, did, on) = match self.missing.as_slice() {
+            [] => (&self.waiting, "started but didn't finish", "on"),
+            _ => (&self.missing, "never started", "likely on"),
         };
-        let verb = if of == 1 { "was" } else { "were" };
-        let start = format!("At the end of the log, {which} {verb} not initialized");
-        if self.missing.is_empty() {
-            let waiting = count(self.waiting_count);
-            return format!(
-                "{start}: {waiting} of {ranks} ranks started and did not finish ({}).",
-                words(&self.waiting)
-            );
-        }
-        let (noun, them) = if self.missing.len() == 1 { ("Rank", "it") } else { ("Ranks", "them") };
-        let missing = words(&self.missing);
+        let noun = if ranks.len() == 1 { "rank" } else { "ranks" };
+        let hosts = match self.hosts.as_slice() {
+            [] => String::new(),
+            hosts => format!(" ({on} {})", hosts.join(", ")),
+        };
         format!(
-            "{start}. {noun} {missing}, numbered within the communicator, never started. The others wait for {them}: look \
-             at {them} first."
+            "NCCL initialization didn't finish: {noun} {}{hosts} of a communicator of {} ranks {did}",
+            words(ranks),
+            count(self.ranks.into())
         )
+    }
+
+    /// Returns what to do about it, as a sentence.
+    pub(super) fn advice(&self) -> &'static str {
+        match self.missing.as_slice() {
+            [] => "Check the network between the nodes (NCCL_SOCKET_IFNAME, NCCL_IB_HCA), and run again.",
+            [_] => "Check its node and that node's network, exclude the node, and run again.",
+            _ => "Check their nodes and network, exclude the nodes, and run again.",
+        }
     }
 }
 
@@ -263,6 +295,7 @@ pub(super) struct NcclLines {
     known: Vec<Communicator>,
     /// The number of waiting ranks of all communicators.
     waiting: usize,
+    hosts: Hosts,
     sizes: Vec<CommunicatorCount>,
     networks: Vec<NcclNetwork>,
     nvls: Option<bool>,
@@ -273,12 +306,38 @@ struct Communicator {
     id: u64,
     ranks: u32,
     is_initialized: bool,
-    /// The ranks that started and did not finish.
-    waiting: BTreeSet<u32>,
+    /// The ranks that started and did not finish, with the numbers of their hosts.
+    waiting: BTreeMap<u32, Option<usize>>,
     /// Whether ranks that started were not remembered.
     has_forgotten: bool,
     /// The offset of the last start in the log.
     last_start: u64,
+}
+
+/// The names of hosts, each with a number.
+#[derive(Clone, Default)]
+struct Hosts {
+    /// The names in alphabetical order, with their numbers.
+    numbers: Vec<(String, usize)>,
+}
+
+impl Hosts {
+    /// Returns the number of a host; none if there are too many.
+    fn number(&mut self, name: &str) -> Option<usize> {
+        let next = self.numbers.len();
+        match self.numbers.binary_search_by(|(known, _)| known.as_str().cmp(name)) {
+            Ok(place) => Some(self.numbers[place].1),
+            Err(place) if next < MOST_HOSTS => {
+                self.numbers.insert(place, (name.to_owned(), next));
+                Some(next)
+            }
+            Err(_) => None,
+        }
+    }
+
+    fn name(&self, number: usize) -> Option<&str> {
+        self.numbers.iter().find(|(_, known)| *known == number).map(|(name, _)| name.as_str())
+    }
 }
 
 impl NcclLines {
@@ -346,16 +405,17 @@ impl NcclLines {
             return;
         }
         if is_end {
-            self.waiting -= usize::from(known.waiting.remove(&rank));
+            self.waiting -= usize::from(known.waiting.remove(&rank).is_some());
             if !std::mem::replace(&mut known.is_initialized, true) {
                 self.count(ranks);
             }
         } else {
             known.last_start = offset;
             if self.waiting < MOST_WAITING {
-                self.waiting += usize::from(known.waiting.insert(rank));
+                let host = host(before).and_then(|host| self.hosts.number(host));
+                self.waiting += usize::from(known.waiting.insert(rank, host).is_none());
             } else {
-                known.has_forgotten |= !known.waiting.contains(&rank);
+                known.has_forgotten |= !known.waiting.contains_key(&rank);
             }
         }
     }
@@ -392,7 +452,8 @@ impl NcclLines {
         let open: Vec<&Communicator> = self.known.iter().filter(is_open).collect();
         let open =
             sorted(&open, |one, other| (other.ranks, one.last_start).cmp(&(one.ranks, other.last_start)));
-        let unfinished = open.into_iter().take(MOST_UNFINISHED).map(Communicator::unfinished).collect();
+        let open = open.into_iter().take(MOST_UNFINISHED);
+        let unfinished = open.map(|communicator| communicator.unfinished(&self.hosts)).collect();
         let nccl = Nccl {
             communicators: sorted(&self.sizes, |one, other| one.ranks.cmp(&other.ranks)),
             unfinished,
@@ -404,17 +465,66 @@ impl NcclLines {
 }
 
 impl Communicator {
-    fn unfinished(&self) -> UnfinishedCommunicator {
+    fn unfinished(&self, hosts: &Hosts) -> UnfinishedCommunicator {
         let count = self.waiting.len();
         let mut missing = Vec::new();
         // If a rank finished, all others started.
         if !self.is_initialized && !self.has_forgotten && 4 * count >= 3 * self.ranks as usize {
-            let is_missing = |rank: &u32| !self.waiting.contains(rank);
+            let is_missing = |rank: &u32| !self.waiting.contains_key(rank);
             missing.extend((0..self.ranks).filter(is_missing).take(MOST_LISTED));
         }
-        let waiting = self.waiting.iter().copied().take(MOST_LISTED).collect();
-        UnfinishedCommunicator { ranks: self.ranks, waiting_count: count as u64, waiting, missing }
+        let suspects =
+            if self.is_initialized { self.hosts_of_waiting() } else { self.likely_hosts(&missing) };
+        let mut names: Vec<String> = Vec::new();
+        for name in suspects.into_iter().flatten().filter_map(|host| hosts.name(host)) {
+            if names.len() < MOST_LISTED_HOSTS && !names.iter().any(|known| known == name) {
+                names.push(name.to_owned());
+            }
+        }
+        UnfinishedCommunicator {
+            ranks: self.ranks,
+            waiting_count: count as u64,
+            waiting: self.waiting.keys().copied().take(MOST_LISTED).collect(),
+            missing,
+            hosts: names,
+        }
     }
+
+    fn hosts_of_waiting(&self) -> Vec<Option<usize>> {
+        self.waiting.values().copied().take(MOST_LISTED).collect()
+    }
+
+    /// Returns the hosts of missing ranks, as far as the ranks around them show them. Nodes have consecutive ranks, equally many on
+    /// each: between two hosts, a missing rank belongs to the one with fewer ranks than others.
+    fn likely_hosts(&self, missing: &[u32]) -> Vec<Option<usize>> {
+        let mut counts = BTreeMap::new();
+        for host in self.waiting.values().flatten() {
+            *counts.entry(*host).or_insert(0_u32) += 1;
+        }
+        let full = counts.values().copied().max().unwrap_or_default();
+        let likely = |rank: &u32| {
+            let below = self.waiting.range(..*rank).next_back().and_then(|(_, host)| *host);
+            let above = self.waiting.range(*rank..).next().and_then(|(_, host)| *host);
+            let is_short = |host: &usize| counts.get(host).is_some_and(|count| *count < full);
+            match (below, above) {
+                (Some(one), Some(other)) if one == other => Some(one),
+                _ => match (below.filter(is_short), above.filter(is_short)) {
+                    (Some(_), Some(_)) => None,
+                    (one, other) => one.or(other),
+                },
+            }
+        };
+        missing.iter().map(likely).collect()
+    }
+}
+
+/// Returns the host that wrote a line: `n1` of `n1:983:1261 [3] NCCL INFO`.
+fn host(line: &[u8]) -> Option<&str> {
+    let line = std::str::from_utf8(&line[..memmem::rfind(line, b" NCCL INFO")?]).ok()?;
+    let (process, _) = line.rsplit_once(" [")?;
+    let process = process.rsplit(' ').next()?;
+    let (host, _) = process.split_once(':')?;
+    (host.len() <= LONGEST_HOST && is_host(host)).then_some(host)
 }
 
 /// Returns the whole number behind `key`.
@@ -518,9 +628,8 @@ mod tests {
         let log: String = (0..8).filter(|rank| *rank != 5).map(|rank| init(7, rank, 8, "START")).collect();
         let found = nccl(&log);
         assert_eq!(found.unfinished[0].missing, [5]);
-        let notes = found.notes(false);
-        let wanted = "a communicator of 8 ranks was not initialized. Rank 5, numbered within the communicator, never started.";
-        assert!(notes[0].contains(wanted), "{notes:?}");
+        let told = "NCCL initialization didn't finish: rank 5 (likely on n0) of a communicator of 8 ranks never started.";
+        assert_eq!(found.notes(false), [told]);
         assert!(found.notes(true).is_empty());
         // A step after the start shows that the run went on.
         assert_eq!(parse((log.clone() + STEP).as_bytes()).nccl, None);
@@ -532,7 +641,38 @@ mod tests {
         let ends: String = (0..6).map(|rank| init(7, rank, 8, "COMPLETE")).collect();
         let log = (0..8).map(|rank| init(7, rank, 8, "START")).collect::<String>() + &ends;
         let notes = nccl(&log).notes(false);
-        assert!(notes[1].contains("2 of 8 ranks started and did not finish (6, 7)."), "{notes:?}");
+        let told = "NCCL initialization didn't finish: ranks 6, 7 (on n0) of a communicator of 8 ranks started but didn't finish.";
+        assert_eq!(notes[1], told);
+    }
+
+    #[test]
+    fn the_hosts_of_missing_ranks_follow_from_the_ranks_around_them() {
+        let hosts = |missing: &[u32]| {
+            let started = (0..32).filter(|rank| !missing.contains(rank));
+            let log: String = started.map(|rank| init(7, rank, 32, "START")).collect();
+            nccl(&log).unfinished[0].hosts.join(" ")
+        };
+        assert_eq!(hosts(&[13]), "n1");
+        assert_eq!(hosts(&[8]), "n1");
+        assert_eq!(hosts(&[15]), "n1");
+        assert_eq!(hosts(&[31]), "n3");
+        assert_eq!(hosts(&[3, 21]), "n0 n2");
+        // Each of the two hosts may lack it, or the node is not known at all.
+        assert_eq!(hosts(&[3, 8, 13]), "n0 n1");
+        assert_eq!(hosts(&[8, 9, 10, 11, 12, 13, 14, 15]), "");
+        assert_eq!(host(b"5: n1:98:1251 [3] NCCL INFO comm"), Some("n1"));
+        assert_eq!(host(b"localhost:98:1251 [3] NCCL INFO comm"), None);
+        assert_eq!(host(b"NCCL INFO comm"), None);
+    }
+
+    #[test]
+    fn a_few_torn_lines_are_no_hang() {
+        let hang = |unfinished: u32| {
+            let ends: String = (unfinished..128).map(|rank| init(7, rank, 128, "COMPLETE")).collect();
+            let log = (0..128).map(|rank| init(7, rank, 128, "START")).collect::<String>() + &ends;
+            parse(log.as_bytes()).hang().is_some()
+        };
+        assert_eq!([1, 2, 128].map(hang), [false, true, true]);
     }
 
     #[test]

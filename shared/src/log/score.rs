@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Column, Content, Figure, Log, PARSER_VERSION, Span, Window};
+use super::{Column, Content, Failure, Figure, Log, PARSER_VERSION, Span, Window};
 
 /// The measurement of a log over a window.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -175,15 +175,17 @@ fn without_steps(log: &Log) -> (Status, String) {
         Content::Zstd => (Status::Unreadable, "The file is compressed. Decompress it with zstd -d."),
         Content::Utf16 => (Status::Unreadable, "The file is UTF-16. Save it as UTF-8."),
         Content::Binary => (Status::Unreadable, "The file is not text. Use the job's log-*.out."),
-        Content::Text => match log.cause() {
-            Some(_) => {
-                return (Status::Failed, format!("The run failed before its first step: {}", cause(log)));
+        Content::Text => {
+            let status = if log.cause().is_some() { Status::Failed } else { Status::NoData };
+            match cause(log) {
+                Some(hung) if log.hang().is_some() => return (status, hung),
+                Some(cause) => return (status, format!("The run failed before its first step: {cause}")),
+                None => (
+                    status,
+                    "The log has no training step. Use the training log (log-*.out), or run the job again.",
+                ),
             }
-            None => (
-                Status::NoData,
-                "The log has no training step. Use the training log (log-*.out), or run the job again.",
-            ),
-        },
+        }
     };
     (status, reason.to_owned())
 }
@@ -199,8 +201,8 @@ fn cut_short(log: &Log, window: Window, labels: Span) -> Option<String> {
         Some(planned) => format!("step {} of {planned}", labels.last),
         None => format!("step {}", labels.last),
     };
-    let why = if log.cause().is_some() {
-        cause(log)
+    let why = if let Some(cause) = cause(log) {
+        cause
     } else if !log.checkpoints.is_empty() && labels.count() == 1 {
         "the run only loads or saves a checkpoint. Look at the checkpoint's time.".to_owned()
     } else if log.traced {
@@ -216,15 +218,27 @@ fn cut_short(log: &Log, window: Window, labels: Span) -> Option<String> {
     Some(format!("The log ends at {reached}, {missed}: {why}"))
 }
 
-/// Returns what ended the run, where in the log, and what to do.
-fn cause(log: &Log) -> String {
-    let Some(failure) = log.cause() else { return String::new() };
+/// Returns what ended the run, where in the log, and what to do; none if the log doesn't say it. A hang is named before the
+/// failure that it led to.
+fn cause(log: &Log) -> Option<String> {
+    let failure = log.cause();
+    let event = failure.map(|failure| event(failure, log));
+    match (log.hang(), failure, event) {
+        (Some(hang), _, Some(event)) => Some(format!("{}, until {event}. {}", hang.what(), hang.advice())),
+        (Some(hang), ..) => Some(format!("{}. If the job doesn't go on: {}", hang.what(), hang.advice())),
+        (None, Some(failure), Some(event)) => Some(format!("{event}. {}", failure.kind.advice())),
+        _ => None,
+    }
+}
+
+/// Returns what happened, and where in the log.
+fn event(failure: &Failure, log: &Log) -> String {
     let reporters = match failure.reporters(&log.failures) {
         none if none.is_empty() => none,
         some => format!(", {some}"),
     };
     let file = failure.file.iter().map(|file| format!(" of {file}")).collect::<String>();
-    format!("{} (line {}{file}{reporters}). {}", failure.kind.what(), failure.line, failure.kind.advice())
+    format!("{} (line {}{file}{reporters})", failure.kind.what(), failure.line)
 }
 
 /// Returns what to know about the measurement.
@@ -257,8 +271,8 @@ fn remarks(log: &Log, wanted: Span, measured: u64, labels: Span) -> Option<Strin
     if log.profiled {
         remarks.push("Nsight Systems profiled a part of the run, which slows that part.".to_owned());
     }
-    if log.cause().is_some() {
-        remarks.push(format!("After the window the log ends at step {}: {}", labels.last, cause(log)));
+    if let Some(cause) = cause(log) {
+        remarks.push(format!("After the window the log ends at step {}: {cause}", labels.last));
     }
     if remarks.is_empty() { None } else { Some(remarks.join(" ")) }
 }
@@ -336,6 +350,42 @@ mod tests {
         let cut = scored(&lines(0..=30), "35-44");
         assert_eq!(cut.status, Status::Incomplete);
         assert!(reason(&cut).contains("still running"), "{}", reason(&cut));
+    }
+
+    #[test]
+    fn a_hang_of_nccl_is_named_before_what_it_led_to() {
+        let start = |rank: u32| {
+            let (node, gpu) = (rank / 8, rank % 8);
+            format!(
+                "n{node}:98:12 [{gpu}] NCCL INFO comm 0x5 rank {rank} nranks 16 commId 0x7 - Init START\n"
+            )
+        };
+        let hang: String = (0..16).filter(|rank| *rank != 13).map(start).collect();
+        let limit =
+            "slurmstepd: error: *** STEP 7.0 ON n0 CANCELLED AT 2025-01-01T00:00:00 DUE TO TIME LIMIT ***\n";
+        let what = "NCCL initialization didn't finish: rank 13 (likely on n1) of a communicator of 16 ranks never started";
+        let advice = "Check its node and that node's network, exclude the node, and run again.";
+        let ended = scored(&(hang.clone() + limit), "35-44");
+        let why = format!("{what}, until the job hit its time limit (line 16). {advice}");
+        assert_eq!((ended.status, reason(&ended)), (Status::Failed, &*why));
+        let later = scored(&(lines(0..=30) + &hang + limit), "35-44");
+        assert_eq!(later.status, Status::Failed);
+        assert!(
+            reason(&later).contains(&format!("before the window 35-44 ends: {what}")),
+            "{}",
+            reason(&later)
+        );
+        let open = scored(&hang, "35-44");
+        assert_eq!(
+            (open.status, reason(&open).starts_with(what)),
+            (Status::NoData, true),
+            "{}",
+            reason(&open)
+        );
+        // What explains the hang is named instead of it.
+        let oom = "[rank13]: torch.OutOfMemoryError: CUDA out of memory.\n";
+        let explained = scored(&(hang + oom + limit), "35-44");
+        assert!(reason(&explained).contains("a GPU ran out of memory"), "{}", reason(&explained));
     }
 
     #[test]

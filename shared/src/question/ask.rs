@@ -4,15 +4,19 @@ use super::batches::GlobalBatches;
 use crate::catalog::{Gpu, Model};
 use crate::choices::choices;
 use crate::cost::Price;
+use crate::decimal::parse_decimal;
+use crate::field::Field;
 use crate::gpu_counts::GpuCounts;
 use crate::options::TrainingOptions;
 use crate::planning::RunSettings;
 use crate::precision::Dtype;
+use crate::problem::Problem;
 use crate::range::ValueRange;
 use crate::search::{Locks, StackRules};
 use crate::sorting::sorted;
 use crate::spec::Spec;
 use std::borrow::Cow;
+use std::str::FromStr;
 
 /// A training run to plan.
 #[derive(Debug, Clone, PartialEq)]
@@ -186,7 +190,7 @@ impl Objective {
 
 choices! {
     /// How likely a plan must meet a deadline or a budget.
-    Chance of Field::Chance {
+    Chance {
         /// The slow end of its range of days meets the deadline, and the expensive end of its range of costs the budget.
         NineInTen "9-in-10" "9 times in 10",
         /// Its expected days and its expected cost do.
@@ -194,7 +198,32 @@ choices! {
     }
 }
 
+impl FromStr for Chance {
+    type Err = Problem;
+
+    /// Reads the id, a fraction or a percentage: `9-in-10`, `0.9` or `90%`.
+    fn from_str(text: &str) -> Result<Chance, Problem> {
+        let wanted = text.trim();
+        let fraction = match wanted.strip_suffix('%') {
+            Some(percent) => parse_decimal(percent.trim_end()).map(|percent| percent / 100.0),
+            None => parse_decimal(wanted),
+        };
+        let is_wanted =
+            |chance: &Chance| wanted.eq_ignore_ascii_case(chance.id()) || fraction == Some(chance.fraction());
+        let found = Chance::ALL.into_iter().find(is_wanted);
+        found.ok_or_else(|| Problem::unknown(Field::Chance, text, Chance::ALL.map(Chance::id)))
+    }
+}
+
 impl Chance {
+    /// Returns the chance as a fraction.
+    const fn fraction(self) -> f64 {
+        match self {
+            Chance::NineInTen => 0.9,
+            Chance::Even => 0.5,
+        }
+    }
+
     /// The chance that plans have where none is asked for. A plan that misses its deadline or its budget every other time is of
     /// little use, and more GPUs for fewer days cost about the same.
     pub const USUAL: Chance = Chance::NineInTen;
@@ -211,3 +240,21 @@ impl Chance {
 
 /// Days of the deadline that is assumed where nothing says how large the run may be.
 pub(super) const USUAL_DAYS: f64 = 60.0;
+
+#[cfg(test)]
+mod tests {
+    use super::Chance;
+
+    #[test]
+    fn a_chance_is_also_a_fraction_or_a_percentage() {
+        for text in ["9-in-10", "9-IN-10", "0.9", "90%", " 90 % ", "90.0%"] {
+            assert_eq!(text.parse(), Ok(Chance::NineInTen), "{text}");
+        }
+        for text in ["even", "0.5", ".5", "50%"] {
+            assert_eq!(text.parse(), Ok(Chance::Even), "{text}");
+        }
+        for text in ["", "%", "90", "0.8", "80%", "sure"] {
+            assert!(text.parse::<Chance>().is_err(), "{text}");
+        }
+    }
+}

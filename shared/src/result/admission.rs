@@ -4,8 +4,8 @@ use super::{CampaignRun, RunResult, SlurmJob};
 use crate::estimate::Interval;
 use crate::field::Field;
 use crate::log::{
-    FIGURES, MOST_LISTED, MOST_NETWORKS, MOST_SIZES, MOST_UNFINISHED, Nccl, STEP_TIMES,
-    UnfinishedCommunicator,
+    FIGURES, LONGEST_HOST, MOST_LISTED, MOST_LISTED_HOSTS, MOST_NETWORKS, MOST_SIZES, MOST_UNFINISHED, Nccl,
+    STEP_TIMES, UnfinishedCommunicator,
 };
 use crate::units::group_digits;
 use std::borrow::Cow;
@@ -90,6 +90,12 @@ pub const MAXIMA: &[Maximum] = maxima! {
     };
     "log.nccl.unfinished[].missing": MOST_LISTED, "items", |run| {
         unfinished(run).iter().map(|one| one.missing.len()).max().unwrap_or_default()
+    };
+    "log.nccl.unfinished[].hosts": MOST_LISTED_HOSTS, "items", |run| {
+        unfinished(run).iter().map(|one| one.hosts.len()).max().unwrap_or_default()
+    };
+    "log.nccl.unfinished[].hosts[]": LONGEST_HOST, "bytes", |run| {
+        longest(unfinished(run).iter().flat_map(|one| &one.hosts))
     };
     "log.nccl.networks": MOST_NETWORKS, "items", |run| nccl(run).map_or(0, |nccl| nccl.networks.len());
     "log.nccl.networks[].name": LONGEST_NAME, "bytes", |run| {

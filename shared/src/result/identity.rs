@@ -10,7 +10,9 @@ use crate::catalog::{Catalog, Model, Recipe};
 use crate::field::Field;
 use crate::log::{Arguments, Log, LogName};
 use crate::precision::Dtype;
+use crate::problem::all_of;
 use crate::releases::{BridgeModel, ExperimentName, LoggedTflops, Release, ScriptContract};
+use crate::sorting::sorted;
 use crate::spec::Spec;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -78,24 +80,23 @@ impl Identity {
         let of_release =
             |recipe: &&Recipe| recipe.id.model == model.id && Some(recipe.id.release) == seen.release;
         let mut candidates: Vec<&'static Recipe> = catalog.recipes().iter().filter(of_release).collect();
+        let dtype = said.parse(Field::Dtype).ok().flatten().or(seen.dtype);
+        let wanted = seen.numbers.map(|(field, number)| (field, whole(&said, field).or(number)));
         if candidates.is_empty() {
             if said.get(Field::Gpu).is_none() {
                 self.doubts.push(match seen.has_arguments {
                     true => NO_GPU_TYPE.to_owned(),
-                    false => format!(
-                        "Couldn't match this {} log to a recipe. Set the recipe, or GPU type, GPU count and GBS.",
-                        model.title
-                    ),
+                    false => {
+                        Unmatched { model: &model, release: seen.release, wanted: &wanted, dtype }.text()
+                    }
                 });
             }
             return None;
         }
         let gpu = said.get(Field::Gpu).and_then(|id| catalog.gpu_or_own(id).ok());
-        let dtype = said.parse(Field::Dtype).ok().flatten().or(seen.dtype);
         prefer(&mut candidates, |recipe| seen.named_recipe.is_some_and(|named| named.id == recipe.id));
         prefer(&mut candidates, |recipe| gpu.as_ref().is_some_and(|gpu| gpu.id == recipe.id.gpu));
         prefer(&mut candidates, |recipe| dtype.is_some_and(|dtype| is_precision_of(recipe, dtype)));
-        let wanted = seen.numbers.map(|(field, number)| (field, whole(&said, field).or(number)));
         let agrees = |recipe: &Recipe, (field, number): (Field, Option<u32>)| {
             number.is_none_or(|number| number == value(recipe, field))
         };
@@ -223,6 +224,64 @@ impl Identity {
 
 /// What is still needed of a log that lists its arguments.
 const NO_GPU_TYPE: &str = "The log doesn't contain the GPU type, which the MFU needs: set it. Comparisons assume one type for all such logs.";
+
+/// A log of a model that matches no recipe.
+struct Unmatched<'a> {
+    model: &'a Model,
+    release: Option<Release>,
+    /// The known numbers, in the order of [`LogFacts::numbers`].
+    wanted: &'a [(Field, Option<u32>)],
+    dtype: Option<Dtype>,
+}
+
+impl Unmatched<'_> {
+    /// The most recipes that are named.
+    const MOST_NAMED: usize = 3;
+
+    /// Returns why the log matches no recipe, which ones are nearest, and what to set, as sentences.
+    fn text(&self) -> String {
+        let title = &self.model.title;
+        let why = match self.release {
+            Some(release) => format!("release {release} has none for this model"),
+            None => "its name and format are of no known release".to_owned(),
+        };
+        let is_unknown = |place: usize| self.wanted.get(place).is_none_or(|(_, number)| number.is_none());
+        let needed = [(true, "GPU type"), (is_unknown(GPUS), "GPU count"), (is_unknown(GBS), "GBS")];
+        let missing: Vec<&str> =
+            needed.into_iter().filter(|(is_missing, _)| *is_missing).map(|(_, what)| what).collect();
+        format!(
+            "Couldn't match this {title} log to a recipe: {why}.{} Set the recipe, or the {}, which the log lacks.",
+            self.nearest(),
+            all_of(&missing)
+        )
+    }
+
+    /// Returns a sentence that names the recipes of the model with the fewest differences from the log; nothing if it has none.
+    fn nearest(&self) -> String {
+        let of_model = Catalog::embedded().recipes().iter().filter(|recipe| recipe.id.model == self.model.id);
+        let of_model: Vec<(usize, &Recipe)> =
+            of_model.map(|recipe| (self.differences(recipe).len(), recipe)).collect();
+        let nearest = sorted(&of_model, |(one, _), (other, _)| one.cmp(other));
+        let name = |(_, recipe): &(usize, &Recipe)| match self.differences(recipe).as_slice() {
+            [] => recipe.id.to_string(),
+            some => format!("{} ({})", recipe.id, some.join(", ")),
+        };
+        let named: Vec<String> = nearest.iter().take(Self::MOST_NAMED).map(name).collect();
+        if named.is_empty() { String::new() } else { format!(" Nearest: {}.", named.join("; ")) }
+    }
+
+    /// Returns the fields in which a recipe differs from what is known of the log: `GPUs 8 instead of 16`.
+    fn differences(&self, recipe: &Recipe) -> Vec<String> {
+        let numbers = self.wanted.iter().filter_map(|(field, number)| {
+            let (own, wanted) = (value(recipe, *field), (*number)?);
+            (own != wanted).then(|| format!("{} {own} instead of {wanted}", field.label()))
+        });
+        let dtype = self.dtype.filter(|dtype| !is_precision_of(recipe, *dtype));
+        let dtype =
+            dtype.map(|dtype| format!("{} {} instead of {dtype}", Field::Dtype.label(), recipe.id.dtype));
+        numbers.chain(dtype).collect()
+    }
+}
 
 /// What the log and its name say about the run.
 struct LogFacts {

@@ -322,7 +322,8 @@ impl<'a> ViewedRun<'a> {
             let version = run.provenance.parser_version;
             report.notes.extend(log.failures.iter().filter_map(|failure| failure.silence(gpus, version)));
         }
-        report.notes.extend(log.nccl.iter().flat_map(|nccl| nccl.notes(log.is_complete())));
+        let is_over = log.is_complete() || log.hang().is_some();
+        report.notes.extend(log.nccl.iter().flat_map(|nccl| nccl.notes(is_over)));
         report.compare(known.baseline);
         report.warn(&log, known.scenario.as_ref());
         report.predict(&log, known.scenario.as_ref());
@@ -453,8 +454,7 @@ impl Report {
         let medians = [median_of(steps.rows(window)), median_of(steps.len() / 2..steps.len())];
         let typical_s = medians.into_iter().flatten().fold(measured.mean, f64::min);
         let uses_sockets = log.nccl.as_ref().is_some_and(Nccl::uses_sockets);
-        let slowdown = Slowdown::of(scenario, reference.step_time_s, typical_s);
-        self.slowdown = slowdown.map(|slowdown| Slowdown { uses_sockets, ..slowdown });
+        self.slowdown = Slowdown::of(scenario, reference.step_time_s, typical_s, uses_sockets);
     }
 }
 

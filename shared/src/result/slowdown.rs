@@ -6,9 +6,10 @@
 use crate::choices::choices;
 use crate::cluster_factors::{ClusterFactor, ClusterFactors};
 use crate::estimate::{Breakdown, Constants, Inputs, Interval, StepPart};
+use crate::layout::Layout;
 use crate::options::TrainingOptions;
 use crate::scenario::Scenario;
-use crate::units::{longer, readable};
+use crate::units::{longer, readable, significant};
 use serde::{Deserialize, Serialize};
 
 /// How much longer than predicted, as a fraction, a step must take before causes are listed. The interval of a measured recipe is
@@ -18,7 +19,11 @@ const MARGIN: f64 = 0.05;
 /// The most causes that are listed.
 const MOST_CAUSES: usize = 4;
 
-/// Halvings of the range in which a factor is sought: enough for nine digits.
+/// The largest plausible factor on communication through TCP sockets: those of a management network of 1 Gbit/s instead of 400 or
+/// 800.
+const MOST_WITH_SOCKETS: f64 = 1000.0;
+
+/// Halvings of the range in which a factor is sought: enough for seven digits.
 const HALVINGS: u32 = 32;
 
 /// A step that took longer than predicted, by a clear margin.
@@ -32,7 +37,8 @@ pub struct Slowdown {
     pub excess_s: f64,
     /// The upper end of the prediction's 80 % interval, in seconds.
     pub high_s: f64,
-    /// What could explain it, each cause by itself, the smallest change first; empty if no single cause could.
+    /// What could explain it, each cause by itself, the smallest change first; empty if no single cause could. With TCP sockets,
+    /// the network and what crosses it come first, and communication that doesn't cross it is left out.
     pub causes: Vec<SlowCause>,
     /// Whether NCCL connected nodes through TCP sockets, which is a frequent cause.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -99,6 +105,18 @@ impl SlowCauseKind {
         }
     }
 
+    /// Returns over how many GPUs with consecutive ranks it communicates; none if it isn't communication.
+    fn reach(self, layout: &Layout) -> Option<u32> {
+        match self {
+            Self::TensorParallel => Some(layout.tp()),
+            Self::ContextParallel => Some(layout.tp() * layout.cp()),
+            Self::ExpertParallel => Some(layout.expert_tp() * layout.ep()),
+            Self::DataParallel => Some(layout.gpus() / layout.pp()),
+            Self::Network | Self::PipelineParallel => Some(layout.gpus()),
+            Self::NoOverlap | Self::Compute | Self::Bubble | Self::Host | Self::Optimizer => None,
+        }
+    }
+
     /// Returns the largest plausible factor.
     const fn most(self) -> f64 {
         match self {
@@ -113,17 +131,37 @@ impl SlowCauseKind {
 
 impl Slowdown {
     /// Returns what could explain that a step of a scenario took `step_time_s`; none if that is not clearly longer than predicted.
-    pub(super) fn of(scenario: &Scenario, predicted: Interval, step_time_s: f64) -> Option<Self> {
+    /// `uses_sockets` says that TCP sockets connect the NVLink domains.
+    pub(super) fn of(
+        scenario: &Scenario,
+        predicted: Interval,
+        step_time_s: f64,
+        uses_sockets: bool,
+    ) -> Option<Self> {
         let limit = predicted.high.max(predicted.mid * (1.0 + MARGIN));
         (predicted.mid > 0.0 && step_time_s.is_finite() && step_time_s > limit).then_some(())?;
         let step = StepModel::new(scenario, predicted);
-        let cause = |kind| step.cause(kind, step_time_s);
+        // Whether communication is through sockets; none where that doesn't matter.
+        let by_socket = |kind: SlowCauseKind| {
+            let reach = kind.reach(&scenario.layout).filter(|_| uses_sockets)?;
+            Some(reach > scenario.gpu.nvlink_domain)
+        };
+        let cause = |kind: SlowCauseKind| match by_socket(kind) {
+            None => step.cause(kind, kind.most(), step_time_s),
+            Some(true) => step.cause(kind, MOST_WITH_SOCKETS, step_time_s),
+            Some(false) => None,
+        };
         let mut causes: Vec<SlowCause> = SlowCauseKind::ALL.into_iter().filter_map(cause).collect();
         let change = |cause: &SlowCause| cause.factor.unwrap_or(1.0);
-        causes.sort_by(|one, other| change(one).total_cmp(&change(other)));
+        let place = |cause: &SlowCause| {
+            (uses_sockets && cause.kind != SlowCauseKind::Network, by_socket(cause.kind).is_none())
+        };
+        causes.sort_by(|one, other| {
+            place(one).cmp(&place(other)).then_with(|| change(one).total_cmp(&change(other)))
+        });
         causes.truncate(MOST_CAUSES);
         let excess_s = step_time_s - predicted.mid;
-        Some(Self { step_time_s, excess_s, high_s: predicted.high, causes, uses_sockets: false })
+        Some(Self { step_time_s, excess_s, high_s: predicted.high, causes, uses_sockets })
     }
 
     /// Returns the slowdown and its possible causes in a few sentences.
@@ -156,7 +194,7 @@ impl SlowCause {
     /// Returns the cause as a part of a sentence.
     fn text(&self) -> String {
         let factor = self.factor.unwrap_or(1.0);
-        let percent = format!("{:.0} %", 100.0 / factor);
+        let percent = format!("{} %", significant(100.0 / factor, 2));
         let longer = longer(factor, "predicted");
         match self.kind {
             SlowCauseKind::NoOverlap => {
@@ -201,20 +239,19 @@ impl<'a> StepModel<'a> {
         Self { scenario, predicted, parts: modelled.scaled(scale), scale }
     }
 
-    /// Returns how slow one thing would have to be for the step to take `step_time_s`; none if that is not plausible.
-    fn cause(&self, kind: SlowCauseKind, step_time_s: f64) -> Option<SlowCause> {
+    /// Returns how slow one thing would have to be, by a factor of at most `most`, for the step to take `step_time_s`; none if that
+    /// is not plausible.
+    fn cause(&self, kind: SlowCauseKind, most: f64, step_time_s: f64) -> Option<SlowCause> {
         let excess_s = step_time_s - self.predicted.mid;
         let (factor, added_s) = match kind {
             SlowCauseKind::NoOverlap => (None, self.without_overlap_s(step_time_s)?),
-            SlowCauseKind::Network => {
-                (self.factor(ClusterFactor::Network, kind.most(), step_time_s), excess_s)
-            }
-            SlowCauseKind::Host => (self.factor(ClusterFactor::Host, kind.most(), step_time_s), excess_s),
+            SlowCauseKind::Network => (self.factor(ClusterFactor::Network, most, step_time_s), excess_s),
+            SlowCauseKind::Host => (self.factor(ClusterFactor::Host, most, step_time_s), excess_s),
             _ => (Some(1.0 + excess_s / self.part_s(kind)), excess_s),
         };
         let is_plausible = match factor {
             None => kind == SlowCauseKind::NoOverlap,
-            Some(factor) => factor <= kind.most(),
+            Some(factor) => factor <= most,
         };
         is_plausible.then_some(SlowCause { kind, factor, added_s })
     }
@@ -295,7 +332,7 @@ mod tests {
         for scenario in scenarios() {
             let predicted = Estimate::of(&scenario).step_time_s;
             let step_time_s = 1.3 * predicted.high;
-            let slowdown = Slowdown::of(&scenario, predicted, step_time_s).unwrap();
+            let slowdown = Slowdown::of(&scenario, predicted, step_time_s, false).unwrap();
             assert!(slowdown.causes.len() <= MOST_CAUSES);
             let factors: Vec<f64> = slowdown.causes.iter().map(|cause| cause.factor.unwrap_or(1.0)).collect();
             assert!(factors.is_sorted(), "{slowdown:?}");
@@ -335,9 +372,32 @@ mod tests {
             let predicted = Estimate::of(&scenario).step_time_s;
             let without = TrainingOptions { overlap: false, ..scenario.options };
             let step_time_s = StepModel::new(&scenario, predicted).step_s(&without);
-            let Some(slowdown) = Slowdown::of(&scenario, predicted, step_time_s) else { continue };
+            let Some(slowdown) = Slowdown::of(&scenario, predicted, step_time_s, false) else { continue };
             assert_eq!(slowdown.causes[0].kind, SlowCauseKind::NoOverlap, "{slowdown:?}");
             assert!((slowdown.causes[0].added_s - slowdown.excess_s).abs() < 1e-9 * step_time_s);
+            named += 1;
+        }
+        assert!(named > 0);
+    }
+
+    #[test]
+    fn sockets_keep_the_network_and_leave_out_what_does_not_cross_it() {
+        let crosses = |scenario: &Scenario| scenario.layout.gpus() > scenario.gpu.nvlink_domain;
+        let mut named = 0;
+        for scenario in scenarios().filter(crosses) {
+            let predicted = Estimate::of(&scenario).step_time_s;
+            let cluster = slower(scenario.options.cluster, ClusterFactor::Network, 40.0);
+            let options = TrainingOptions { cluster, ..scenario.options };
+            let step_time_s = StepModel::new(&scenario, predicted).step_s(&options);
+            let of = |uses_sockets| Slowdown::of(&scenario, predicted, step_time_s, uses_sockets);
+            let (Some(sockets), Some(other)) = (of(true), of(false)) else { continue };
+            assert!(other.causes.iter().all(|cause| cause.kind != SlowCauseKind::Network), "{other:?}");
+            let first = sockets.causes[0];
+            assert_eq!(first.kind, SlowCauseKind::Network, "{sockets:?}");
+            assert!(first.factor.is_some_and(|factor| (factor / 40.0 - 1.0).abs() < 1e-3), "{sockets:?}");
+            assert!(first.text().ends_with("2.5 % of the predicted bandwidth"), "{}", first.text());
+            let has_tp = sockets.causes.iter().any(|cause| cause.kind == SlowCauseKind::TensorParallel);
+            assert!(!has_tp || scenario.layout.tp() > scenario.gpu.nvlink_domain, "{sockets:?}");
             named += 1;
         }
         assert!(named > 0);
@@ -347,8 +407,9 @@ mod tests {
     fn only_a_step_clearly_above_the_prediction_is_slow() {
         let scenario =
             Spec::default().with(Field::Recipe, "llama3.1-8b/h100/fp8/8@25.04").scenario().unwrap();
-        let of =
-            |low, high, step_time_s| Slowdown::of(&scenario, Interval { low, mid: 10.0, high }, step_time_s);
+        let of = |low, high, step_time_s| {
+            Slowdown::of(&scenario, Interval { low, mid: 10.0, high }, step_time_s, false)
+        };
         assert_eq!(of(9.7, 10.3, 10.4), None, "within the margin");
         assert_eq!(of(8.0, 12.0, 11.9), None, "within the interval");
         assert_eq!(of(9.7, 10.3, f64::INFINITY), None);

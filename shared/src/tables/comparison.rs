@@ -86,7 +86,7 @@ columns! {
     Window "window" {
         page "Window" => |run| window(run, run.item.window_words());
         terminal "window" => |run| run.item.window_words();
-        csv 10 "window" => |run| run.item.window_words();
+        csv 10 "window" => |run| plain_window(run.item);
     }
     Steps "steps" {
         csv 11 "steps" => |run| Some(run.item.steps.to_string());
@@ -281,7 +281,7 @@ columns! {
     }
     ChangeP "change_p" {
         csv 44 "p" => |run| {
-            number(run.against.and_then(|against| against.step_time).and_then(|change| change.p))
+            run.against.and_then(|against| against.step_time?.p).map(p_value)
         };
     }
     EffectSize "effect_size" {
@@ -297,6 +297,23 @@ columns! {
             joined(run.against.map_or(&run.item.comparable.reasons, |against| &against.reasons))
         };
     }
+}
+
+/// Returns the scored steps for programs: `35-44`, `49`.
+fn plain_window(item: &RunFigures) -> Option<String> {
+    let window = item.window.as_deref()?;
+    Some(match window.split_once('-') {
+        Some((first, last)) if first == last => first.to_owned(),
+        _ => window.to_owned(),
+    })
+}
+
+/// The least p-value that a file gives: smaller ones say nothing more.
+const LEAST_P: f64 = 1e-16;
+
+/// Returns a p-value with three digits: `0.0123`, `1.2e-9`.
+fn p_value(p: f64) -> String {
+    significant(p.max(LEAST_P), 3)
 }
 
 /// Returns the scored steps: of a run alone with how many steps the log has, beside other runs with who chose them.
@@ -375,7 +392,7 @@ mod tests {
     use super::*;
     use crate::compare::ComparisonOptions;
     use crate::log::Status;
-    use crate::result::{Intake, RunResult};
+    use crate::result::{Intake, RunResult, View};
     use crate::spec::Spec;
     use std::collections::HashMap;
 
@@ -412,6 +429,21 @@ mod tests {
         let predicted = comparison.items[1].prediction.map(|prediction| prediction.step_time_s.mid);
         assert_eq!(rows[1]["predicted_mid_s"].parse().ok(), predicted);
         assert_eq!(comparison.items[0].status, Status::Scored);
+    }
+
+    #[test]
+    fn csv_cells_are_short_and_plain() {
+        assert_eq!([0.012_345, 1.2e-9, 1e-200, 0.0].map(p_value), ["0.0123", "1.2e-9", "1e-16", "1e-16"]);
+        let runs = [run(1, 12_000), run(2, 12_600)];
+        let view = View { window: "35-44".parse().ok(), ..View::default() };
+        let options = ComparisonOptions { view, ..ComparisonOptions::default() };
+        let comparison = Comparison::of(&runs.iter().collect::<Vec<_>>(), &options);
+        let text = ComparisonColumn::csv(&ComparedRun::all(&comparison, None)).to_csv().unwrap();
+        let mut reader = csv::Reader::from_reader(text.as_bytes());
+        let rows: Vec<HashMap<String, String>> = reader.deserialize().map(Result::unwrap).collect();
+        assert_eq!(rows[1]["window"], "35-44");
+        assert!(rows[1]["p"].len() < 12 && rows[1]["p"].parse::<f64>().is_ok(), "{text}");
+        assert!(text.is_ascii(), "{text}");
     }
 
     #[test]

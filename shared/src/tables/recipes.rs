@@ -58,7 +58,7 @@ columns! {
             let degrees = &recipe.degrees;
             let vp = if degrees.vp > 1 { format!(" · VP {}", degrees.vp) } else { String::new() };
             let (tp, pp, cp, dp) = (degrees.tp, degrees.pp, degrees.cp, recipe.dp());
-            format!("TP {tp} · PP {pp} · CP {cp} · DP {dp}{vp}").into()
+            PageCell::new(Some(format!("TP {tp} · PP {pp} · CP {cp} · DP {dp}{vp}")), memory_savings(recipe))
         };
     }
     Tp "tp" {
@@ -88,6 +88,15 @@ columns! {
     Dp "dp" {
         terminal "DP" [number, extra(7)] => |recipe| whole(Some(scenario(recipe)?.layout.dp()));
         csv 14 "dp" => |recipe| whole(Some(scenario(recipe)?.layout.dp()));
+    }
+    MemorySavings "memory-savings" {
+        terminal "memory" [extra(5)] => |recipe| memory_savings(recipe);
+    }
+    Fsdp "fsdp" {
+        csv 29 "fsdp" => |recipe| Some(recipe.fsdp.to_string());
+    }
+    OffloadLayers "offload-layers" {
+        csv 30 "offload_layers" => |recipe| whole(Some(recipe.offload_layers));
     }
     Mbs "mbs" {
         terminal "MBS" [number, extra(8)] => |recipe| whole(Some(recipe.mbs));
@@ -184,6 +193,11 @@ fn expert_tp(recipe: &Recipe) -> Option<u32> {
     Some(recipe.degrees.expert_tp).filter(|expert_tp| *expert_tp > 1)
 }
 
+/// Returns how a recipe's script saves memory beyond its degrees of parallelism.
+fn memory_savings(recipe: &Recipe) -> Option<String> {
+    Some(recipe.options().memory_savings().join(", ")).filter(|savings| !savings.is_empty())
+}
+
 fn scenario(recipe: &Recipe) -> Option<Scenario> {
     Spec::default().with(Field::Recipe, recipe.id.to_string()).scenario().ok()
 }
@@ -231,6 +245,17 @@ mod tests {
             let times = recipes[..first_unmeasured].iter().filter_map(|recipe| step_time(recipe));
             assert!(times.is_sorted_by(|a, b| if descending { a >= b } else { a <= b }));
         }
+    }
+
+    #[test]
+    fn a_layout_names_fsdp_and_offloading() {
+        let layout = |id: &str| {
+            let recipe = Catalog::embedded().recipe(id).unwrap();
+            RecipeColumn::Layout.page_cell(&recipe).unwrap().detail
+        };
+        assert_eq!(layout("llama3.1-70b/gb200/fp8/64@26.06.01"), "40 layers offloaded, FSDP");
+        assert_eq!(layout("llama3.1-70b/b300/fp8/64@26.06.01"), "FSDP");
+        assert_eq!(layout("llama3.1-8b/h100/fp8/8@25.04"), "");
     }
 
     #[test]

@@ -162,6 +162,23 @@ test("repeats are pooled, and the comparison is copied as Markdown and saved as 
   expect(complaints).toEqual([]);
 });
 
+test("the tables of a saved comparison fit the page", async ({ page, context, server }) => {
+  const ids = [];
+  for (const repeat of [1, 2, 3, 4, 5, 6, 7, 8]) {
+    const run = carried("llama-405b-with-a-new-network-driver-and-a-long-name", repeat);
+    ids.push(await server.put(12 + repeat / 10, { carried: run }));
+  }
+  await page.goto(`/compare?v=1&ids=${ids.join(",")}`);
+  const download = page.waitForEvent("download");
+  await page.getByRole("button", { name: "Save as HTML" }).click();
+  const file = await context.newPage();
+  await file.setViewportSize({ width: 1200, height: 900 });
+  await file.setContent(readFileSync(await (await download).path(), "utf8"));
+  await file.locator("details").evaluateAll((all) => all.forEach((one) => one.setAttribute("open", "")));
+  const hidden = await file.locator(".wide").evaluateAll((all) => all.map((one) => one.scrollWidth - one.clientWidth));
+  expect(Math.max(...hidden)).toBe(0);
+});
+
 test("runs are chosen on the Results page, dropped ones beside those of the server", async ({ page, server }) => {
   const served = await server.put(12.4, { carried: carried("llama-405b") });
   await page.goto("/results");

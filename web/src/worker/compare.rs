@@ -177,8 +177,7 @@ fn row(run: &ComparedRun<'_>) -> Row {
     let in_headline = |text: &String| run.runs == 1 && headline::why_alone(item).as_ref() == Some(text);
     let reasons = item.comparable.reasons.iter().filter(|_| item.status == Status::Scored);
     let reasons = reasons.map(|reason| format!("Not comparable: {}", sentence(reason)));
-    // Beside other runs, what differs between them says more.
-    let slowdown = item.slowdown.as_ref().filter(|_| run.runs == 1).map(Slowdown::sentence);
+    let slowdown = item.slowdown.as_ref().map(Slowdown::sentence);
     let remarks = item.reason.iter().cloned().chain(reasons).chain(slowdown);
     let remarks = remarks
         .chain(item.notes.iter().cloned())

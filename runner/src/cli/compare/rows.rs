@@ -38,7 +38,7 @@ pub(super) fn table(comparison: &Comparison) -> Result<(), Failure> {
     let labels = comparison.brief_labels();
     verdicts(comparison, &labels)?;
     for item in items {
-        for remark in comparison.remarks(item) {
+        for remark in item.remarks() {
             output::prose(&printable(&labels.shorten(&format!("  {}: {remark}", item.label))))?;
         }
     }
