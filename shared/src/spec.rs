@@ -107,6 +107,16 @@ impl Spec {
         }
     }
 
+    /// Returns the budget, which people also write as `$3,000,000`.
+    ///
+    /// # Errors
+    /// The text is not a number above 0.
+    pub fn budget(&self) -> Result<Option<f64>, Problem> {
+        let Some(text) = self.get(Field::Budget) else { return Ok(None) };
+        let plain = text.trim().trim_start_matches('$').replace(',', "");
+        Spec::default().with(Field::Budget, plain).count(Field::Budget)
+    }
+
     /// Returns a field as a number of at least 0.
     ///
     /// # Errors

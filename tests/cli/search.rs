@@ -168,6 +168,55 @@ fn a_deadline_that_cannot_be_met_exits_with_3_and_names_the_fastest_plan() {
 }
 
 #[test]
+fn a_change_that_is_named_where_no_layout_works_reaches_the_deadline_or_says_that_it_misses_it() {
+    let on_seven = |deadline| {
+        let common = ["--model", "llama3.1-70b", "--gpu", "h100", "--gpus", "7", "--tokens", "10T"];
+        no_plan(&[&common[..], &["--deadline", deadline]].concat()).0["answers"][0]["unmet"].clone()
+    };
+    let unmet = on_seven("60d");
+    let [change] = &list(&unmet["changes"])[..] else { panic!("{unmet}") };
+    assert_eq!(unmet["why"], "no_layout");
+    assert_eq!(change["flag"], "gpus");
+    assert!(
+        change["reaches_goal"] == true && number(&change["plan"]["days_range"]["high"]) <= 60.0,
+        "{unmet}"
+    );
+    let unmet = on_seven("0.05d");
+    assert_eq!(unmet["changes"][0]["reaches_goal"], false, "{unmet}");
+    assert!(unmet["text"].as_str().unwrap().ends_with(" GPUs, which misses the goal)."), "{unmet}");
+}
+
+#[test]
+fn how_many_layouts_the_software_can_run_does_not_depend_on_how_many_are_listed() {
+    let considered = |top| {
+        let question =
+            ["search", "--model", "llama3.1-70b", "--gpu", "b200", "--gpus", "592", "--tokens", "10T"];
+        let text = trainplan(question.iter().chain(&["--top", top, "--format", "table"])).stdout;
+        let line = text.lines().find(|line| line.starts_with("Considered "));
+        line.unwrap_or_else(|| panic!("{text}")).to_owned()
+    };
+    let [few, many] = ["5", "60"].map(considered);
+    assert_eq!(few, many);
+    assert!(few.contains(" layouts; the software can run "), "{few}");
+}
+
+#[test]
+fn a_cost_on_demand_has_a_range_and_a_reservation_that_exceeds_the_budget_is_named() {
+    let common = ["search", "--model", "llama3.1-70b", "--gpu", "b200", "--tokens", "10T", "--budget", "4M"];
+    let result = json(&common);
+    let answer = &result["answers"][0];
+    let range = &answer["on_demand_cost_range"];
+    let cost = number(&answer["on_demand_cost"]);
+    assert!(number(&range["low"]) < cost && cost < number(&range["high"]), "{answer}");
+    assert!(number(&answer["whole_term_cost"]["low"]) > 4e6, "{answer}");
+    let verdict = result["verdict"].as_str().unwrap();
+    assert!(verdict.contains(" for B200, more than the budget of 4.00M USD."), "{verdict}");
+    let enough = json(&[&common[..7], &["--budget", "900M"]].concat());
+    let verdict = enough["verdict"].as_str().unwrap();
+    assert!(verdict.contains("the whole term costs ") && !verdict.contains("the budget of"), "{verdict}");
+}
+
+#[test]
 fn a_budget_is_kept_or_the_tokens_that_it_buys_are_named() {
     let common = ["--model", "llama3.1-8b", "--gpu", "h100", "--tokens", "1T", "--price", "2"];
     let with = |budget| [&["search"], &common[..], &["--budget", budget]].concat();

@@ -2,7 +2,7 @@
 
 use super::{Chance, GpuOffer, Question};
 use crate::cost::{Power, RunCost, RunEnergy};
-use crate::estimate::MUCH_BY_SOFTWARE;
+use crate::estimate::{Interval, MUCH_BY_SOFTWARE};
 use crate::field::Field;
 use crate::flops::ModelFlops;
 use crate::goodput::{RunLoad, RunTime, checkpoint_bytes};
@@ -132,6 +132,13 @@ impl PlannedRun {
             }
             Chance::Even => expected,
         })
+    }
+
+    /// Returns the cost on demand with its range; none if the price is not the assumed one of a reservation, or that on demand is
+    /// unknown.
+    pub fn on_demand_cost(&self, offer: &GpuOffer) -> Option<Interval> {
+        let ([low, mid, high], total) = (offer.on_demand_factor()?, self.cost?.total);
+        Some(Interval { low: total.low * low, mid: self.expected_cost? * mid, high: total.high * high })
     }
 
     /// Returns the fields of its scenario: the model, the GPUs and the layout.

@@ -151,14 +151,7 @@ impl Reading<'_> {
             Some(text) => self.keep(days(text).map(Some)),
             None => None,
         };
-        let budget = self.keep(match self.spec.get(Field::Budget) {
-            // "$3,000,000" is how people write an amount.
-            Some(text) => {
-                let plain = text.trim().trim_start_matches('$').replace(',', "");
-                Spec::default().with(Field::Budget, plain).count(Field::Budget)
-            }
-            None => Ok(None),
-        });
+        let budget = self.keep(self.spec.budget());
         match (deadline, budget) {
             (Some(days), max_cost) => (Goal::Deadline(days), max_cost),
             (None, Some(budget)) => (Goal::Budget(budget), None),

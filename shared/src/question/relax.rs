@@ -31,7 +31,7 @@ impl Question {
         match (unmet, nearest, self.goal) {
             (Unmet::NoLayout, ..) => self.with_a_layout(offer, tried).into_iter().collect(),
             (Unmet::TooSlow { days }, Some(_), Goal::Deadline(limit)) => [
-                self.with_more_gpus(offer, tried, days / limit),
+                tried.last().and_then(|most| self.with_more_gpus(offer, *most, days / limit)),
                 nearby.with_other_chance.map(|run| self.by_chance(run)),
                 affordable.and_then(|run| self.with_deadline(run)),
                 by_tokens,
@@ -49,7 +49,7 @@ impl Question {
             (Unmet::TooExpensive { cost, .. }, Some(run), _) => {
                 let budget = significant_up(cost, 3);
                 let budget = Setting::new(Field::Budget, format_count(budget));
-                let budget = Relaxation { setting: budget, run: run.clone() };
+                let budget = Relaxation { setting: budget, run: run.clone(), reaches_goal: true };
                 let later = affordable.and_then(|run| self.with_deadline(run));
                 let by_chance = nearby.with_other_chance.map(|run| self.by_chance(run));
                 std::iter::once(budget).chain(by_chance).chain(later).chain(by_tokens).collect()
@@ -58,52 +58,91 @@ impl Question {
         }
     }
 
-    /// Returns the smallest change with which a layout works, in this order: less headroom; one lock less; another number of
-    /// GPUs; a larger global batch.
+    /// Returns the smallest change with which a plan reaches the goal, in this order: less headroom or one lock less; another number of
+    /// GPUs; a larger global batch. If none does, returns the smallest with which at least a layout works.
     fn with_a_layout(&self, offer: &GpuOffer, tried: &[u32]) -> Option<Relaxation> {
         let most = tried.last().copied()?;
-        let with = |question: &Question, gpus: u32, setting: Setting| {
-            let run = PlannedRun::best_of(&LayoutSearch::new(question.space(offer)), question, offer, gpus)?;
-            Some(Relaxation { setting, run })
-        };
+        let reaches_goal =
+            |change: &Option<Relaxation>| change.as_ref().is_some_and(|change| change.reaches_goal);
+        let with_less_fixed = self.first_working(offer, most, self.with_less_fixed());
+        if reaches_goal(&with_less_fixed) {
+            return with_less_fixed;
+        }
+        let with_other_gpus = self.with_other_gpus(offer, tried, most);
+        if reaches_goal(&with_other_gpus) {
+            return with_other_gpus;
+        }
+        let with_larger_batch = self.first_working(offer, most, self.with_larger_batches());
+        match reaches_goal(&with_larger_batch) {
+            true => with_larger_batch,
+            false => with_less_fixed.or(with_other_gpus).or(with_larger_batch),
+        }
+    }
+
+    /// Returns the first change with which a plan on `gpus` GPUs reaches the goal; if none does, the first with which a layout works.
+    /// Each comes with the changed question.
+    fn first_working(
+        &self,
+        offer: &GpuOffer,
+        gpus: u32,
+        changes: Vec<(Setting, Question)>,
+    ) -> Option<Relaxation> {
+        let mut first = None;
+        for (setting, question) in changes {
+            let search = LayoutSearch::new(question.space(offer));
+            if let Some(run) = PlannedRun::best_of(&search, &question, offer, gpus) {
+                let change = Relaxation { setting, reaches_goal: self.reaches(&run), run };
+                if change.reaches_goal {
+                    return Some(change);
+                }
+                first = first.or(Some(change));
+            }
+        }
+        first
+    }
+
+    /// Returns the question without headroom, and without each of its locks.
+    fn with_less_fixed(&self) -> Vec<(Setting, Question)> {
+        let mut changes = Vec::new();
         if self.headroom_bytes > 0.0 {
             let question = Question { headroom_bytes: 0.0, ..self.clone() };
-            if let Some(found) = with(&question, most, Setting::new(Field::Headroom, 0)) {
-                return Some(found);
-            }
+            changes.push((Setting::new(Field::Headroom, 0), question));
         }
         for field in self.locks.fields() {
             let locks = self.locks.without(field);
-            let setting = Setting::new(Field::Lock, &locks);
-            let question = Question { locks, ..self.clone() };
-            if let Some(found) = with(&question, most, setting) {
-                return Some(found);
-            }
+            changes.push((Setting::new(Field::Lock, &locks), Question { locks, ..self.clone() }));
         }
+        changes
+    }
+
+    /// Returns the question with larger global batches.
+    fn with_larger_batches(&self) -> Vec<(Setting, Question)> {
+        let Some(largest) = self.gbs.sizes().last() else { return Vec::new() };
+        // A power of two divides by most degrees.
+        let size = largest.next_power_of_two();
+        let sizes = [size, size.saturating_mul(2), size.saturating_mul(4)].into_iter();
+        let with = |gbs| Question { gbs: GlobalBatches::fixed(gbs), ..self.clone() };
+        sizes.map(|gbs| (Setting::new(Field::Gbs, gbs), with(gbs))).collect()
+    }
+
+    /// Returns the number of GPUs nearest to `most` with a layout, or the fewest that reach the goal if the plan there doesn't; if none
+    /// do, the nearest.
+    fn with_other_gpus(&self, offer: &GpuOffer, tried: &[u32], most: u32) -> Option<Relaxation> {
         let search = LayoutSearch::new(self.space(offer));
         let mut nodes = GpuCounts::default().of_nodes(offer.gpu.gpus_per_node);
         nodes.retain(|gpus| tried.binary_search(gpus).is_err());
-        // The nearest count is the smallest change.
-        for gpus in sorted(&nodes, |one, other| one.abs_diff(most).cmp(&other.abs_diff(most))) {
-            if let Some(run) = PlannedRun::best_of(&search, self, offer, gpus) {
-                return Some(Relaxation { setting: Setting::new(Field::GpuRange, gpus), run });
-            }
+        let nodes = sorted(&nodes, |one, other| one.abs_diff(most).cmp(&other.abs_diff(most)));
+        let run = nodes.into_iter().find_map(|gpus| PlannedRun::best_of(&search, self, offer, gpus))?;
+        if self.reaches(&run) {
+            return Some(by_gpus(run, true));
         }
-        // A power of two divides by most degrees.
-        let size = self.gbs.sizes().last().copied()?.next_power_of_two();
-        for gbs in [size, size.saturating_mul(2), size.saturating_mul(4)] {
-            let question = Question { gbs: GlobalBatches::fixed(gbs), ..self.clone() };
-            if let Some(found) = with(&question, most, Setting::new(Field::Gbs, gbs)) {
-                return Some(found);
-            }
-        }
-        None
+        let times = self.most_days().map_or(1.0, |limit| run.days_with(self.chance) / limit);
+        self.with_more_gpus(offer, run.gpus, times).or_else(|| Some(by_gpus(run, false)))
     }
 
-    /// Returns the fewest GPUs beyond those tried that reach the deadline, as far as more GPUs are faster. `times` is how many
-    /// times too slow the best plan is, so that fewer GPUs than as many times more can't be enough.
-    fn with_more_gpus(&self, offer: &GpuOffer, tried: &[u32], times: f64) -> Option<Relaxation> {
-        let most_tried = *tried.last()?;
+    /// Returns the fewest GPUs beyond `most_tried` that reach the goal, as far as more GPUs are faster. `times` is how many times too
+    /// slow the best plan is, so that fewer GPUs than as many times more can't be enough.
+    fn with_more_gpus(&self, offer: &GpuOffer, most_tried: u32, times: f64) -> Option<Relaxation> {
         let least = f64::from(most_tried) * times;
         let mut survey = Survey::new(self, offer);
         let mut reaching =
@@ -138,13 +177,13 @@ impl Question {
             .filter(|(power, gpus)| gpus.trailing_zeros() == *power && gpus.is_multiple_of(node))
             .filter(|(_, gpus)| f64::from(*gpus) <= f64::from(run.gpus) * LITTLE_MORE)
             .find_map(|(_, gpus)| reaching(gpus).filter(|rounder| rounder.is_little_more_than(&run)));
-        let run = rounder.unwrap_or(run);
-        Some(Relaxation { setting: Setting::new(Field::GpuRange, run.gpus), run })
+        Some(by_gpus(rounder.unwrap_or(run), true))
     }
 
     /// Returns the other chance to reach the goal.
     fn by_chance(&self, run: &PlannedRun) -> Relaxation {
-        Relaxation { setting: Setting::new(Field::Chance, self.chance.other()), run: run.clone() }
+        let setting = Setting::new(Field::Chance, self.chance.other());
+        Relaxation { setting, run: run.clone(), reaches_goal: true }
     }
 
     /// Returns the deadline that a plan reaches; none that nobody would wait for.
@@ -155,12 +194,17 @@ impl Question {
         }
         let days = significant_up(days, if days < 10.0 { 2 } else { 3 });
         let setting = Setting::new(Field::Deadline, format!("{days}d"));
-        Some(Relaxation { setting, run: run.clone() })
+        Some(Relaxation { setting, run: run.clone(), reaches_goal: true })
     }
 }
 
 /// Returns the tokens with which a plan reaches the goal.
 fn by_tokens(enough: &TrainableTokens) -> Relaxation {
     let setting = Setting::new(Field::Tokens, format_count(enough.tokens));
-    Relaxation { setting, run: enough.run.clone() }
+    Relaxation { setting, run: enough.run.clone(), reaches_goal: true }
+}
+
+/// Returns the number of GPUs of a plan.
+fn by_gpus(run: PlannedRun, reaches_goal: bool) -> Relaxation {
+    Relaxation { setting: Setting::new(Field::GpuRange, run.gpus), run, reaches_goal }
 }

@@ -553,6 +553,42 @@ fn where_no_layout_works_the_smallest_change_is_named() {
 }
 
 #[test]
+fn a_number_of_gpus_without_a_layout_is_replaced_by_one_that_reaches_the_goal() {
+    let on_seven = |deadline: &'static str| {
+        [
+            (Field::Model, "llama3.1-70b"),
+            (Field::GpuTypes, "h100"),
+            (Field::Tokens, "10T"),
+            (Field::GpuRange, "7"),
+            (Field::Deadline, deadline),
+        ]
+    };
+    let fields = on_seven("60d");
+    let found = answer(&ask(&fields));
+    assert_eq!(found.unmet, Some(Unmet::NoLayout));
+    let [change] = &found.relaxations[..] else { panic!("{:?}", found.relaxations) };
+    assert_eq!(change.setting.field, Field::GpuRange);
+    assert!(change.reaches_goal && change.run.time.high.days <= 60.0, "{}", change.run.time.high.days);
+    assert_change_works(&fields, change);
+    // If no number of GPUs is in time, the one that is named says so.
+    let found = answer(&ask(&on_seven("0.05d")));
+    let [change] = &found.relaxations[..] else { panic!("{:?}", found.relaxations) };
+    assert!(!change.reaches_goal && change.run.days > 0.05);
+}
+
+#[test]
+fn a_cost_on_demand_is_as_uncertain_as_the_one_that_it_comes_from() {
+    let question = small(&[(Field::GpuRange, "64")]);
+    let (offer, found) = (&question.offers[0], answer(&question));
+    let run = found.best().expect("a plan");
+    let (reserved, on_demand) = (run.cost.unwrap().total, run.on_demand_cost(offer).expect("a price"));
+    assert!(on_demand.low < on_demand.mid && on_demand.mid < on_demand.high);
+    assert!(on_demand.high / on_demand.low > reserved.high / reserved.low, "prices on demand differ");
+    let own = small(&[(Field::GpuRange, "64"), (Field::Price, "2")]);
+    assert_eq!(run.on_demand_cost(&own.offers[0]), None);
+}
+
+#[test]
 fn a_published_layout_stands_beside_the_best() {
     let question = ask(&[
         (Field::Model, "llama3.1-405b"),

@@ -32,6 +32,9 @@ pub struct Relaxation {
     pub setting: Setting,
     /// The plan with it.
     pub run: PlannedRun,
+    /// Whether the plan reaches the goal. If not, it is the answer to a question without any layout, and no change that was tried
+    /// reaches the goal.
+    pub reaches_goal: bool,
 }
 
 /// The plans that do not reach the goal, but come near.

@@ -275,6 +275,9 @@ impl<'a> SearchSpace<'a> {
 }
 
 /// How many layouts a search considered, and why it discarded the others.
+///
+/// The search tests the memory of those only that may be among the best. So the numbers of slower and of fitting layouts, and of those
+/// that need too much memory, depend on how many layouts are wanted; all others don't.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
 pub struct SearchCounts {
     /// Combinations of all values.
@@ -293,10 +296,20 @@ impl SearchCounts {
         self.discarded[rule as usize]
     }
 
-    /// Returns how many layouts obey every rule other than memory.
+    /// Returns how many layouts obey every rule other than memory: the software can run them on these GPUs if they fit. It is the same
+    /// however many layouts are wanted.
     pub fn valid(&self) -> u64 {
         let rules = Rule::ALL.into_iter().filter(|rule| *rule != Rule::Memory);
         self.combinations - rules.map(|rule| self.discarded_by(rule)).sum::<u64>()
+    }
+
+    /// Returns the rules that discard layouts, with their numbers, which are the same however many layouts are wanted. Memory is among
+    /// them only if nothing fits: then it was tested for every layout.
+    pub fn reasons(&self) -> impl Iterator<Item = (Rule, u64)> + use<> {
+        let counts = *self;
+        let is_complete = move |rule: &Rule| *rule != Rule::Memory || counts.fitting == 0;
+        let rules = Rule::ALL.into_iter().filter(is_complete);
+        rules.map(move |rule| (rule, counts.discarded_by(rule))).filter(|(_, count)| *count > 0)
     }
 }
 

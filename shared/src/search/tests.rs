@@ -228,6 +228,21 @@ fn every_published_layout_is_in_the_space() {
 }
 
 #[test]
+fn what_is_said_of_all_layouts_is_the_same_however_many_are_wanted() {
+    let space = space("llama3.1-70b", "b200", Stack::Bridge2606, &[Dtype::Bf16, Dtype::Mxfp8], &[1184]);
+    let search = LayoutSearch::new(space);
+    let [few, many] = [1, 100].map(|most| search.rank(592, most).counts);
+    assert!(few.slower > many.slower, "the memory of more layouts is tested");
+    assert_eq!(few.valid(), many.valid());
+    assert!(few.reasons().eq(many.reasons()) && few.reasons().all(|(rule, _)| rule != Rule::Memory));
+    // Four GPUs are too few for the weights and the optimizer.
+    let none = search.rank(4, 10).counts;
+    assert_eq!(none.fitting, 0);
+    let too_large = (Rule::Memory, none.valid());
+    assert!(none.reasons().any(|reason| reason == too_large), "every layout was tested");
+}
+
+#[test]
 fn of_equally_fast_layouts_the_simpler_is_better() {
     let ranked = |tp, mid, confidence| RankedLayout {
         candidate: Candidate {

@@ -93,7 +93,7 @@ test("an invalid value keeps the last answer, dimmed and named as such", async (
   // One message, which moves nothing.
   await expect(page.locator(".problems")).toHaveCount(1);
   expect(await top()).toBe(before);
-  await expect(page.getByText("Until then, this answers the last valid question.")).toBeVisible();
+  await expect(page.getByText("Until then, the page answers the last valid question.")).toBeVisible();
   for (const part of [".answer", ".front", ".layouts", "#details"]) {
     await expect(page.locator(part).first()).toHaveClass(/stale/);
   }
@@ -306,7 +306,13 @@ test("a chosen form of purchase stays with every goal, and the form in the bar i
   }
   // The budget that is filled in is enough for the run, and the page says that the reservation costs more.
   await expect(verdict(page)).toHaveText(/^[\d,]+ × B200 finish in /);
-  await expect(page.locator(".verdict-line > p").first()).toContainText("in all, more than the budget: the term is longer than the run, and you pay for the rest of it too, unless you use it.");
+  await expect(page.locator(".verdict-line > p").first()).toContainText(
+    /GPUs reserved for 3 years cost \$[\d.]+M in all, more than the budget of \$[\d.]+[kM], which covers only the run's share\./,
+  );
+  await page.getByText("About the costs").click();
+  await expect(page.locator(".more p")).toContainText(
+    /The term is longer than the run: you also pay for the rest, unless you use it\. On demand, the run costs \$[\d.]+M \(\$[\d.]+–[\d.]+M\)/,
+  );
   await purchase.selectOption("on-demand");
   for (const goal of ["deadline", "budget"]) {
     await page.locator("#ask-goal").selectOption(goal);
@@ -326,7 +332,7 @@ test("the last GPU type can be removed, and another one is asked for", async ({ 
   // The list would cover the message.
   await expect(page.locator("#ask-gpu")).toHaveAttribute("aria-expanded", "false");
   // Until then, the page answers the last question, and says so.
-  await expect(page.getByText("Until then, this answers the last valid question.")).toBeVisible();
+  await expect(page.getByText("Until then, the page answers the last valid question.")).toBeVisible();
   for (const part of [".answer", ".front", ".layouts", "#details"]) {
     await expect(page.locator(part).first()).toHaveClass(/stale/);
   }
@@ -358,6 +364,30 @@ test("models with the typed size come before those whose size contains it", asyn
   expect(place("Qwen3 14B")).toBeGreaterThan(place("Qwen3 8B"));
   expect(place("Megatron 1008B")).toBeGreaterThan(place("Qwen3 8B"));
 });
+
+test("an amount may be typed with a dollar sign, which is shown once", async ({ page }) => {
+  await page.goto("/?v=1&m=llama3.1-8b&t=1T&gs=h100&by=60d&bud=1M");
+  await answered(page);
+  await enter(page, "#ask-budget", "$4M");
+  await expect(page).toHaveURL(/bud=(\$|%24)4M/);
+  await expect(page.locator("#ask-budget")).toHaveValue("4M");
+  await expect(page.locator(".ask-summary span")).toHaveText(/for \$4M$/);
+});
+
+for (const width of [1280, 1440]) {
+  test(`the question is one line on a window of ${width} px`, async ({ page }) => {
+    await page.setViewportSize({ width, height: 900 });
+    for (const goal of ["by=60d", "by=60d&bud=4M", "nr=1024&bud=4M"]) {
+      await page.goto(`/?v=1&m=qwen3-235b-a22b&t=10T&gs=h100,b200&${goal}`);
+      const slots = page.locator(".ask > .slot");
+      await expect(slots).toHaveCount(5);
+      const boxes = await slots.evaluateAll((slots) => slots.map((slot) => slot.getBoundingClientRect().toJSON()));
+      expect(new Set(boxes.map(({ top }) => Math.round(top))).size, goal).toBe(1);
+      const bar = await page.locator(".ask").boundingBox();
+      expect(boxes.at(-1).right, goal).toBeLessThanOrEqual(bar.x + bar.width + 1);
+    }
+  });
+}
 
 test("a cleared field has its usual value again", async ({ page }) => {
   await page.goto("/");

@@ -35,7 +35,7 @@ for (const [model, title] of [
 test("the headline says how long the launch script takes, if it doesn't run the plan as planned", async ({ page }) => {
   const rest = page.locator(".verdict-line > p").first();
   await page.goto("/?v=1&m=mixtral-8x7b&t=10T&gs=b200&by=60d");
-  await expect(rest).toContainText(/^The launch script for [\d,]+ × B200 doesn't run this as planned: it takes about \d+ days \(\d+–\d+\)/);
+  await expect(rest).toContainText(/^The launch script for [\d,]+ × B200 differs from the plan: it takes about \d+ days \(\d+–\d+\)/);
   await expect(page.locator(".launch-fit")).toContainText("without fused kernels for experts");
   // Megatron-Bridge's recipe runs the planned software.
   await page.goto("/?v=1&m=qwen3-235b-a22b&t=10T&gs=gb300&by=60d");
@@ -50,7 +50,7 @@ test("a card says what its launch script does, and the verdict doesn't say that 
   await expect(details(page)).toBeVisible();
   const noted = cards(page).filter({ has: page.locator(".card-note") });
   await expect(noted.first().locator(".card-note")).toHaveText(
-    /^The launch script doesn't run this as planned: it takes about \d+ days \(\d+–\d+\).*\. In time (about|more than|less than) \d+ times? in 10\.$/,
+    /^The launch script differs from the plan: it takes about \d+ days \(\d+–\d+\).*\. In time (about|more than|less than) \d+ times? in 10\.$/,
   );
   await expect(noted.first().locator(".days > small")).toHaveCount(0);
   const rest = await page.locator(".verdict-line > p").first().textContent();
@@ -111,8 +111,13 @@ test("a link carries the plans that are compared, and leaves the recipient's own
   const other = await context.newPage();
   await other.goto(link);
   await expect(panel(other).getByRole("columnheader")).toHaveCount(2);
-  await expect(panel(other).getByRole("status")).toContainText("They came with the link");
+  await expect(panel(other).getByRole("status")).toContainText("They are kept in the link");
   await expect.poll(() => rows(other)).toEqual(saved);
+  // A plan that is added there is kept in the link, too.
+  await other.locator('.layout-table .save[aria-pressed="false"]').first().click();
+  await expect(other.getByRole("status").filter({ hasText: "Added" })).toContainText("3 of 4 plans in the link.");
+  await other.reload();
+  await expect(panel(other).getByRole("columnheader")).toHaveCount(3);
   await other.goto("/");
   await expect(details(other)).toBeVisible();
   await expect(panel(other)).toHaveCount(0);
@@ -136,7 +141,7 @@ test("a deadline that can't be met offers changes that meet it, and Ctrl-Z takes
 
 test("the question asks how likely the deadline must be met, and the plan for the other chance is named", async ({ page }) => {
   await page.goto("/?v=1&m=llama3.1-8b&t=10T&gs=h100&by=20d");
-  await expect(page.locator(".verdict-line > p").first()).toContainText("It meets the deadline of 20 days 9 times in 10, if the software performs as predicted.");
+  await expect(page.locator(".verdict-line > p").first()).toContainText("The plan meets the deadline of 20 days 9 times in 10, if the software performs as predicted.");
   const sure = (await verdict(page).textContent()).match(/^[\d,]+/)[0];
   await page.locator("#ask-chance").selectOption("5 times in 10");
   await expect(page).toHaveURL(/odds=even/);
@@ -150,7 +155,7 @@ test("the question asks how likely the deadline must be met, and the plan for th
   await safe.click();
   await expect(details(page)).toContainText(`on ${count} × H100`);
   await expect(verdict(page)).toHaveText(new RegExp(`^${count} × H100 finish in about \\d+ days, for \\$`));
-  await expect(rest).toContainText(/It meets the deadline of 20 days (about|more than) 9 times in 10\./);
+  await expect(rest).toContainText(/The plan meets the deadline of 20 days (about|more than) 9 times in 10\./);
   await expect(rest).toContainText(best);
   await page.getByRole("button", { name: "Show the best plan" }).click();
   await expect(verdict(page)).toHaveText(best);
@@ -224,7 +229,7 @@ test("a plan that doesn't fit says so in the headline", async ({ page }) => {
 test("the headline describes a plan that no search found", async ({ page }) => {
   await page.goto("/?v=1&m=llama3.1-70b&gpu=b200&n=256&d=mxfp8&tp=2&pp=4&vp=5&gbs=1024&t=10T&gs=b200&by=60d");
   await expect(verdict(page)).toHaveText(/^256 × B200 finish in about \d+ days, for \$/);
-  await expect(page.locator(".verdict-line > p").first()).toContainText("It misses the deadline of 60 days.");
+  await expect(page.locator(".verdict-line > p").first()).toContainText("The plan misses the deadline of 60 days.");
   const days = (await page.locator('[data-figure="days"]').textContent()).match(/^\d+/)[0];
   await expect(verdict(page)).toContainText(`about ${days} days`);
 });
@@ -424,7 +429,7 @@ test("a plan that was chosen is shared by its link", async ({ page, context }) =
 
 test("a link to the former Search page opens the same question", async ({ page }) => {
   await page.goto("/search?v=1&by=45d&gs=b200");
-  await expect(page.locator(".verdict-line > p").first()).toContainText("It meets the deadline of 45 days 9 times in 10, if the software performs as predicted.");
+  await expect(page.locator(".verdict-line > p").first()).toContainText("The plan meets the deadline of 45 days 9 times in 10, if the software performs as predicted.");
   await expect(page).toHaveURL(/\/\?v=1&gs=b200&by=45d|\/\?v=1&by=45d&gs=b200/);
 });
 
@@ -449,7 +454,7 @@ test("the card and the shown plan name the same days, and a plan that misses the
   await expect(page.locator('[data-figure="cost"]')).toContainText("$");
   await page.goto("/?v=1&m=llama3.1-70b&gpu=b200&n=256&d=mxfp8&tp=2&pp=4&vp=5&gbs=1024&t=10T&gs=b200&by=60d");
   await expect(page.getByText("Misses the deadline of 60 days.", { exact: true })).toBeVisible();
-  await expect(page.getByText("It misses the deadline of 60 days.")).toBeVisible();
+  await expect(page.getByText("The plan misses the deadline of 60 days.")).toBeVisible();
 });
 
 test("a chosen plan is announced, with a way to it", async ({ page }) => {
@@ -481,6 +486,28 @@ test("on a wide screen, the shown plan is beside the layouts, and its heading st
   expect((await details(page).boundingBox()).y).toBeGreaterThanOrEqual(bar.y + bar.height);
   await expect(page.getByRole("status").filter({ hasText: "is shown below." })).toHaveCount(0);
 });
+
+for (const [width, height] of [[1440, 900], [390, 844]]) {
+  test(`the note about a saved plan covers nothing to click on a window of ${width} px`, async ({ page }) => {
+    await page.setViewportSize({ width, height });
+    await page.goto("/");
+    await expect(details(page)).toBeVisible();
+    await expect(page.getByRole("button", { name: "Copy link" })).toBeVisible();
+    await cards(page).first().getByRole("button", { name: /^Save/ }).click();
+    await expect(page.locator(".passing p")).toContainText("Saved:");
+    const covered = await page.locator(".passing:has(p)").evaluate((note) => {
+      const own = note.getBoundingClientRect();
+      const controls = [...document.querySelectorAll("a, button, input, select, summary")];
+      const isCovered = (control) => {
+        const box = control.getBoundingClientRect();
+        const overlaps = box.left < own.right && box.right > own.left && box.top < own.bottom && box.bottom > own.top;
+        return overlaps && box.width > 0 && control.checkVisibility() && !note.contains(control);
+      };
+      return controls.filter(isCovered).map((control) => control.textContent);
+    });
+    expect(covered).toEqual([]);
+  });
+}
 
 test("two notes at once are drawn one above the other", async ({ page }) => {
   await page.goto("/");

@@ -112,6 +112,9 @@ pub(crate) struct AskedGpu {
     /// The form of purchase of the assumed price; none for a price of the user's.
     #[serde(default)]
     pub(crate) form: Option<PurchaseForm>,
+    /// Whether the assumed price rests on a single quote, so that its range says nothing about other sellers.
+    #[serde(default)]
+    pub(crate) is_single_quote: bool,
     /// How the GPUs are paid for, and for how long they must be rented, if the price is assumed.
     pub(crate) purchase: Option<String>,
     /// The GPU type from whose price the assumed one is estimated.
@@ -232,8 +235,8 @@ pub(crate) struct FoundAnswer {
     pub(crate) published: Option<(String, FoundPlan)>,
     /// The number of layouts that were considered.
     pub(crate) considered: u64,
-    /// The number of layouts that work.
-    pub(crate) working: u64,
+    /// The number of layouts that the software can run, if they fit in memory.
+    pub(crate) valid: u64,
     /// Each reason to discard layouts, with their number.
     pub(crate) discarded: Vec<(String, u64)>,
     /// The title of the software of the nearest measured run on this GPU type, and the days of the best plan with it, if they are
@@ -247,7 +250,7 @@ pub(crate) struct FoundAnswer {
     pub(crate) with_other_chance: Option<FoundPlan>,
     /// Why the goal is not reached; none if it is.
     pub(crate) unmet: Option<FoundUnmet>,
-    /// Changes of the question with which a plan reaches the goal.
+    /// Changes of the question with which a plan works.
     pub(crate) changes: Vec<FoundChange>,
 }
 
@@ -266,7 +269,7 @@ impl FoundFamily {
     }
 }
 
-/// A change of the question with which a plan reaches the goal.
+/// A change of the question with which a plan works.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct FoundChange {
     /// The key of the field to change.

@@ -9,7 +9,7 @@ use trainplan_shared::layout::PipelineSplit;
 use trainplan_shared::link;
 use trainplan_shared::precision::Dtype;
 use trainplan_shared::question::{Goal, GpuAnswer, GpuOffer, PlannedRun, Question, Relaxation, Unmet};
-use trainplan_shared::search::{Candidate, Rule};
+use trainplan_shared::search::Candidate;
 
 /// Families of layouts that the page lists.
 const LISTED_FAMILIES: usize = 10;
@@ -48,6 +48,7 @@ fn asked_gpu(offer: &GpuOffer) -> AskedGpu {
         memory_gib: offer.gpu.hbm_gb,
         price: offer.price.as_ref().map(|price| (price.per_gpu_hour.low, price.per_gpu_hour.high)),
         form: offer.price.and_then(|price| price.source.form()),
+        is_single_quote: offer.price.is_some_and(|price| price.is_single_quote()),
         purchase: offer.price.and_then(|price| price.source.purchase()),
         price_from: offer.price.and_then(|price| price.source.estimated_from()).map(str::to_string),
         whole_term: offer.price.and_then(|price| price.whole_term()).map(|term| (term.low, term.high)),
@@ -70,7 +71,7 @@ pub(super) fn plan(question: &Question, offer: &GpuOffer, run: &PlannedRun) -> F
     FoundPlan {
         gpus: run.gpus,
         query: link::write(&run.spec(question, offer)),
-        layout: layout_text(&layout.candidate),
+        layout: layout.candidate.to_string(),
         precision: precision_text(layout.candidate.dtype),
         is_in_bf16: layout.candidate.dtype == Dtype::Bf16,
         step_s: Spread { low: step.low, mid: step.mid, high: step.high },
@@ -102,11 +103,6 @@ fn is_own(offer: &GpuOffer) -> bool {
     offer.gpu.id.contains(':')
 }
 
-/// Returns a layout in one line, which says in words what the value `counted` of the pipeline split means.
-fn layout_text(candidate: &Candidate) -> String {
-    candidate.to_string().replace("counted split", "embedding counts as a layer")
-}
-
 /// Returns the title of a precision, which says that the second word is the scaling: `FP8 (current scaling)`.
 fn precision_text(dtype: Dtype) -> String {
     match dtype.title().split_once(' ') {
@@ -123,15 +119,14 @@ fn days(run: &PlannedRun) -> Spread {
 pub(super) fn answer(question: &Question, offer: &GpuOffer, answer: &GpuAnswer) -> FoundAnswer {
     let plan = |run: &PlannedRun| plan(question, offer, run);
     let counts = &answer.counts;
-    let discarded = Rule::ALL.into_iter().map(|rule| (rule.title().to_string(), counts.discarded_by(rule)));
     FoundAnswer {
         plan: answer.best().or(answer.layouts.first()).map(plan),
         layouts: families(&answer.layouts, plan),
         best_is_moved_up: answer.best_is_moved_up,
         published: answer.published.as_ref().map(|(recipe, run)| (recipe.id.to_string(), plan(run))),
         considered: counts.combinations,
-        working: counts.valid() - counts.discarded_by(Rule::Memory),
-        discarded: discarded.filter(|(_, count)| *count > 0).collect(),
+        valid: counts.valid(),
+        discarded: counts.reasons().map(|(rule, count)| (rule.title().to_string(), count)).collect(),
         with_measured_software: answer
             .with_measured_software
             .as_ref()
@@ -181,6 +176,21 @@ mod tests {
     fn a_precision_says_how_it_is_scaled() {
         let texts = [Dtype::Bf16, Dtype::Fp8Current, Dtype::Mxfp8].map(precision_text);
         assert_eq!(texts, ["BF16", "FP8 (current scaling)", "MXFP8"]);
+    }
+
+    #[test]
+    fn a_price_and_the_number_of_layouts_are_those_of_the_command_line() {
+        let spec = link::read("m=llama3.1-70b&t=1T&gs=b200,h100&nr=64&buy=on-demand").spec;
+        let question = spec.question().expect("a question");
+        let single: Vec<bool> = asked(&question).offers.iter().map(|gpu| gpu.is_single_quote).collect();
+        assert_eq!(single, [true, false]);
+        let offer = &question.offers[0];
+        let [page, command_line] = [LISTED, 10].map(|listed| {
+            let found = Survey::new(&question, offer).listing(listed).finish();
+            let FoundAnswer { considered, valid, discarded, .. } = answer(&question, offer, &found);
+            (considered, valid, discarded)
+        });
+        assert_eq!(page, command_line);
     }
 
     #[test]

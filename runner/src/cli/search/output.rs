@@ -108,6 +108,7 @@ struct AnswerOutput<'a> {
     script: Option<PlanScriptOutput>,
     /// What the best plan costs on demand, if the price is the assumed one of a reservation.
     on_demand_cost: Option<f64>,
+    on_demand_cost_range: Option<ValueRange>,
     /// What its GPUs cost for the whole term of the reservation, if the price is the assumed one of a reservation.
     whole_term_cost: Option<ValueRange>,
     /// What to doubt in the best plan.
@@ -145,7 +146,7 @@ struct UnmetOutput<'a> {
     cost: Option<f64>,
     /// The most tokens with which a plan reaches the goal, rounded down, if the cheapest plan is too expensive.
     tokens: Option<f64>,
-    /// Changes of the question with which a plan reaches the goal, each tried.
+    /// Changes of the question with which a plan works, each tried.
     changes: Vec<ChangeOutput<'a>>,
 }
 
@@ -158,7 +159,7 @@ enum UnmetKind {
     NoPrice,
 }
 
-/// A change of the question with which a plan reaches the goal.
+/// A change of the question with which a plan works.
 #[derive(Debug, Serialize)]
 struct ChangeOutput<'a> {
     /// The flag to change, without dashes.
@@ -167,6 +168,8 @@ struct ChangeOutput<'a> {
     value: &'a str,
     /// The plan with it.
     plan: PlanOutput<'a>,
+    /// Whether that reaches the goal. If not, no change that was tried does.
+    reaches_goal: bool,
 }
 
 /// Tokens that the limits of a question allow on the GPUs of the best plan.
@@ -270,7 +273,8 @@ struct PlanOutput<'a> {
     cost_detail: Option<&'a RunCost>,
 }
 
-/// How many layouts there are, and why others were discarded.
+/// How many layouts there are, and why others were discarded. The numbers of fitting and of slower ones, and of those that need too much
+/// memory, depend on how many layouts are listed: the memory of slower ones is not tested.
 #[derive(Debug, Serialize)]
 struct ConsideredOutput {
     /// Combinations of all values.
@@ -349,6 +353,7 @@ impl<'a> AnswerOutput<'a> {
     fn new(found: &SearchedGpu<'a>) -> AnswerOutput<'a> {
         let SearchedGpu { question, offer, answer, .. } = *found;
         let best = answer.best();
+        let on_demand = best.and_then(|run| run.on_demand_cost(offer));
         AnswerOutput {
             gpu: &offer.gpu.id,
             dtypes: &offer.dtypes,
@@ -362,7 +367,8 @@ impl<'a> AnswerOutput<'a> {
             within_budget_of_ten: best.and_then(|run| run.within_budget_of_ten(question.budget()?)),
             most_tokens: answer.most_tokens(question, offer).map(TokensOutput::from),
             script: found.script.map(|script| PlanScriptOutput::new(script, by_script(found))),
-            on_demand_cost: best.and_then(|run| Some(run.expected_cost? * offer.on_demand_factor()?[1])),
+            on_demand_cost: on_demand.map(|cost| cost.mid),
+            on_demand_cost_range: on_demand.map(|cost| ValueRange { low: cost.low, high: cost.high }),
             whole_term_cost: best
                 .and_then(|run| Some(offer.price?.whole_term()?.times(run.time.paid_gpus.into()))),
             warnings: best.map_or_else(Vec::new, |run| {
@@ -405,6 +411,7 @@ impl<'a> UnmetOutput<'a> {
             flag: change.setting.field.search_flag(),
             value: &change.setting.value,
             plan: PlanOutput::new(&change.run, None),
+            reaches_goal: change.reaches_goal,
         });
         let text = unmet_sentence(unmet, found);
         let output =

@@ -15,7 +15,7 @@ use trainplan_shared::question::{
 use trainplan_shared::range::ValueRange;
 use trainplan_shared::search::{ORDER, Rule, SearchCounts, SearchRegret};
 use trainplan_shared::tables::cells;
-use trainplan_shared::units::{group_digits, percent, readable_days, rounded_count, significant};
+use trainplan_shared::units::{difference, group_digits, percent, readable_days, rounded_count, significant};
 
 /// Returns the question in a sentence.
 pub(super) fn restated(question: &Question) -> String {
@@ -164,7 +164,7 @@ pub(super) fn verdict(found: &[SearchedGpu<'_>]) -> String {
     sentences.extend(more_tokens(question, &reaching));
     sentences.extend(in_bf16(&reaching));
     sentences.extend(on_demand(&reaching));
-    sentences.extend(whole_term(&reaching));
+    sentences.extend(whole_term(question, &reaching));
     let missing = found.iter().filter_map(|found| Some(unmet_sentence(found.answer.unmet?, found)));
     sentences.extend(missing);
     sentences.join(" ")
@@ -292,10 +292,8 @@ fn on_demand(reaching: &[(&SearchedGpu<'_>, &PlannedRun)]) -> Option<String> {
     let costs: Vec<String> = reaching
         .iter()
         .filter_map(|(found, run)| {
-            let [least, mid, most] = found.offer.on_demand_factor()?;
-            let ValueRange { low, high } = run.cost?.total;
-            let range = ValueRange { low: low * least, high: high * most };
-            let cost = cells::money_range(run.expected_cost? * mid, range, currency(found.question));
+            let Interval { low, mid, high } = run.on_demand_cost(found.offer)?;
+            let cost = cells::money_range(mid, ValueRange { low, high }, currency(found.question));
             Some(match reaching {
                 [_] => cost,
                 _ => format!("{cost} with {}", found.offer.gpu.name),
@@ -303,25 +301,37 @@ fn on_demand(reaching: &[(&SearchedGpu<'_>, &PlannedRun)]) -> Option<String> {
         })
         .collect();
     (!costs.is_empty())
-        .then(|| format!("On demand instead of reserved, it would cost about {}.", all_of(&costs)))
+        .then(|| format!("On demand instead of reserved, the run would cost about {}.", all_of(&costs)))
 }
 
-/// Returns what renting the plans' GPUs for the whole term of their reservation costs, if the runs are shorter.
-fn whole_term(reaching: &[(&SearchedGpu<'_>, &PlannedRun)]) -> Option<String> {
-    let mut terms: Vec<String> = Vec::new();
-    let costs = reaching.iter().filter_map(|(found, run)| {
-        let price = found.offer.price?;
-        terms.push(price.term_beyond(run.days)?.to_string());
-        let ValueRange { low, high } = price.whole_term()?.times(run.time.paid_gpus.into());
-        let money = |amount: f64| cells::money(amount, currency(found.question));
+/// Returns what renting the plans' GPUs for the whole term of their reservation costs, if the runs are shorter, and whether that is more
+/// than the budget.
+fn whole_term(question: &Question, reaching: &[(&SearchedGpu<'_>, &PlannedRun)]) -> Option<String> {
+    let (mut terms, mut costs, mut exceeding) = (Vec::new(), Vec::new(), Vec::new());
+    let money = |amount: f64| cells::money(amount, currency(question));
+    for (found, run) in reaching {
+        let name = &found.offer.gpu.name;
+        let price =
+            found.offer.price.and_then(|price| Some((price.term_beyond(run.days)?, price.whole_term()?)));
+        let Some((term, of_gpu)) = price else { continue };
+        let ValueRange { low, high } = of_gpu.times(run.time.paid_gpus.into());
+        terms.push(term.to_string());
         let cost = if low == high { money(low) } else { format!("{} to {}", money(low), money(high)) };
-        Some(format!("{cost} for {}", found.offer.gpu.name))
-    });
-    let costs: Vec<String> = costs.collect();
+        costs.push(format!("{cost} for {name}"));
+        if question.budget().is_some_and(|budget| low > budget) {
+            exceeding.push(name.clone());
+        }
+    }
     terms.dedup();
+    let budget = question.budget().map_or(String::new(), money);
+    let exceeds = match exceeding.len() {
+        0 => String::new(),
+        all if all == costs.len() => format!(", more than the budget of {budget}"),
+        _ => format!("; for {}, that is more than the budget of {budget}", all_of(&exceeding)),
+    };
     (!costs.is_empty()).then(|| {
         let (terms, costs) = (one_of(&terms), all_of(&costs));
-        format!("The reservation is for {terms}, longer than the run: the whole term costs {costs}.")
+        format!("The reservation is for {terms}, longer than the run: the whole term costs {costs}{exceeds}.")
     })
 }
 
@@ -348,30 +358,21 @@ fn compared(best: (&SearchedGpu<'_>, &PlannedRun), other: (&SearchedGpu<'_>, &Pl
     let needed = |run: &PlannedRun| run.time.days().times(f64::from(run.gpus) / run.days);
     let (mut text, first_is_sure) = match is_deadline {
         true => {
-            let gpus = difference(run.gpus.into(), than.gpus.into(), ["fewer", "more"]);
-            let gpus = gpus.map_or("as many".to_string(), |(share, word)| format!("{share} {word}"));
+            let words = ["fewer GPUs than", "more GPUs than", "times as many GPUs as", "as many GPUs as"];
+            let gpus = difference(run.gpus.into(), than.gpus.into(), words);
             let [own, its] = [run.gpus, than.gpus].map(|gpus| group_digits(gpus.into()));
-            let counts = match run.gpus == than.gpus {
-                true => format!("as {other} ({own})"),
-                false => format!("than {other} ({own} instead of {its})"),
-            };
-            (format!("{name} needs {gpus} GPUs {counts}"), !overlap(needed(run), needed(than)))
+            let counts = if run.gpus == than.gpus { own } else { format!("{own} instead of {its}") };
+            (format!("{name} needs {gpus} {other} ({counts})"), !overlap(needed(run), needed(than)))
         }
         false => {
-            let days = difference(run.days, than.days, ["less", "more"]);
-            let text = match days {
-                Some((share, word)) => format!("{name} takes {share} {word} time than {other}"),
-                None => format!("{name} takes as long as {other}"),
-            };
-            (text, !overlap(run.time.days(), than.time.days()))
+            let words = ["less time than", "more time than", "times as long as", "as long as"];
+            let days = difference(run.days, than.days, words);
+            (format!("{name} takes {days} {other}"), !overlap(run.time.days(), than.time.days()))
         }
     };
-    let costs = run.expected_cost.zip(than.expected_cost);
-    if let Some((own, its)) = costs {
-        text += &match difference(own, its, ["less", "more"]) {
-            Some((share, word)) => format!(" and costs {share} {word}"),
-            None => " and costs as much".to_string(),
-        };
+    if let Some((own, its)) = run.expected_cost.zip(than.expected_cost) {
+        let cost = difference(own, its, ["less", "more", "times as much", "the same"]);
+        text += &format!(" and costs {cost}");
     }
     let cost_is_sure = run.cost.zip(than.cost).map(|(own, its)| !overlap(own.total, its.total));
     let first = if is_deadline { "GPUs" } else { "time" };
@@ -384,13 +385,6 @@ fn compared(best: (&SearchedGpu<'_>, &PlannedRun), other: (&SearchedGpu<'_>, &Pl
         (false, None) => "The difference is within the uncertainty.".to_string(),
     };
     format!("{text}. {rest}")
-}
-
-/// Returns by how much a value differs from another, in whole percent, and the word for less or more; none if it rounds to
-/// nothing.
-fn difference(one: f64, other: f64, [less, more]: [&'static str; 2]) -> Option<(String, &'static str)> {
-    let percent = ((one / other - 1.0).abs() * 100.0).round();
-    (percent > 0.0).then(|| (format!("{percent} %"), if one < other { less } else { more }))
 }
 
 fn overlap(one: ValueRange, other: ValueRange) -> bool {
@@ -459,7 +453,8 @@ pub(super) fn unmet_sentence(unmet: Unmet, found: &SearchedGpu<'_>) -> String {
     }
 }
 
-/// Returns a change with the plan that works with it: "with --gpus 512 (61 days on 512 GPUs)".
+/// Returns a change with the plan that works with it, and whether the plan misses the goal even so: "with --gpus 512 (61 days on 512
+/// GPUs)".
 fn change_text(change: &Relaxation) -> String {
     let setting = &change.setting;
     let text = match setting.value.is_empty() {
@@ -467,7 +462,8 @@ fn change_text(change: &Relaxation) -> String {
         false => message!["with ", setting.clone()],
     };
     let (gpus, days) = (group_digits(change.run.gpus.into()), readable_days(change.run.days));
-    format!("{} ({days} days on {gpus} GPUs)", text.text(Front::Search))
+    let misses = if change.reaches_goal { "" } else { ", which misses the goal" };
+    format!("{} ({days} days on {gpus} GPUs{misses})", text.text(Front::Search))
 }
 
 /// Returns how the best layout compares with the published one.
@@ -542,11 +538,10 @@ pub(super) fn regret(question: &Question) -> Option<String> {
     ))
 }
 
-/// Returns how many layouts were considered and how many of them work.
+/// Returns how many layouts were considered and how many of them the software can run.
 pub(super) fn counted(counts: &SearchCounts) -> String {
-    let number = |count: u64| group_digits(count as f64);
-    let working = counts.valid() - counts.discarded_by(Rule::Memory);
-    format!("Considered {} layouts; {} pass the rules.", number(counts.combinations), number(working))
+    let [all, valid] = [counts.combinations, counts.valid()].map(|count| group_digits(count as f64));
+    format!("Considered {all} layouts; the software can run {valid} of them, if they fit in memory.")
 }
 
 /// Returns how the listed layouts are ordered, if not simply by their step times.
@@ -642,14 +637,13 @@ pub(super) fn faster_layout(found: &SearchedGpu<'_>) -> Option<String> {
     ))
 }
 
-/// Returns how many layouts were considered, and which rule discarded how many.
+/// Returns how many layouts were considered, and which rule discarded how many, as far as that doesn't depend on how many are listed.
 pub(super) fn considered(counts: &SearchCounts) -> String {
-    let number = |count: u64| group_digits(count as f64);
-    let mut rules: Vec<Rule> = Rule::ALL.into_iter().filter(|rule| counts.discarded_by(*rule) > 0).collect();
-    rules.sort_by_key(|rule| std::cmp::Reverse(counts.discarded_by(*rule)));
-    let reasons: Vec<String> = rules
+    let mut reasons: Vec<(Rule, u64)> = counts.reasons().collect();
+    reasons.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let reasons: Vec<String> = reasons
         .iter()
-        .map(|rule| format!("{} because {}", number(counts.discarded_by(*rule)), rule.title()))
+        .map(|(rule, count)| format!("{} because {}", group_digits(*count as f64), rule.title()))
         .collect();
     let discarded =
         if reasons.is_empty() { String::new() } else { format!(" Discarded: {}.", reasons.join("; ")) };

@@ -382,7 +382,7 @@ const HARDLY_MORE: f64 = 1.005;
 
 /// Returns the budget of the question; none without one.
 fn budget(plan: Plan) -> Memo<Option<f64>> {
-    Memo::new(move |_| plan.question.with(|question| question.amount(Field::Budget).ok().flatten()))
+    Memo::new(move |_| plan.question.with(|question| question.budget().ok().flatten()))
 }
 
 /// Whether the question asks for plans that hold its limits at the slow and expensive ends of their ranges.

@@ -58,8 +58,7 @@ pub(super) fn price_text(gpu: &AskedGpu, currency: &str) -> Option<String> {
         .price_from
         .as_ref()
         .map_or(String::new(), |from| format!(", estimated from the {}", value_title(Field::Gpu, from)));
-    // The range of a single quote says nothing about other sellers.
-    let quote = if low == high && gpu.purchase.is_some() { ", one quote" } else { "" };
+    let quote = if gpu.is_single_quote { ", one quote" } else { "" };
     Some(format!("{}{range} per GPU-hour{purchase}{from}{quote}", currency_sign(currency)))
 }
 
@@ -125,14 +124,14 @@ mod tests {
 
     #[test]
     fn an_assumed_price_says_that_it_rests_on_a_single_quote() {
-        let text = |price: (f64, f64), purchase: Option<&str>| {
-            let purchase = purchase.map(str::to_string);
-            price_text(&AskedGpu { price: Some(price), purchase, ..AskedGpu::default() }, "USD")
+        let text = |is_single_quote: bool| {
+            let purchase = Some("reserved for 3 years".to_string());
+            let gpu = AskedGpu { price: Some((1.3, 1.3)), purchase, is_single_quote, ..AskedGpu::default() };
+            price_text(&gpu, "USD").expect("a price")
         };
-        let reserved = text((1.3, 1.3), Some("reserved for 3 years"));
-        assert_eq!(reserved.as_deref(), Some("$1.30 per GPU-hour, reserved for 3 years, one quote"));
-        let is_single = |text: Option<String>| text.is_some_and(|text| text.ends_with("one quote"));
-        assert!(!is_single(text((1.3, 2.6), Some("on demand"))) && !is_single(text((3.0, 3.0), None)));
+        assert_eq!(text(true), "$1.30 per GPU-hour, reserved for 3 years, one quote");
+        // Several sellers may ask the same.
+        assert_eq!(text(false), "$1.30 per GPU-hour, reserved for 3 years");
     }
 
     #[test]

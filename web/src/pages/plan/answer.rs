@@ -44,8 +44,8 @@ pub(super) fn Answer() -> impl IntoView {
     // The last answer stays; what it is not is said only once.
     let outdated = move || match (is_empty(), plan.bar_problems().is_empty() && !plan.lacks_gpu.get()) {
         (true, _) => "",
-        (false, true) => "Correct the marked field. Until then, this answers the last valid question.",
-        (false, false) => "Until then, this answers the last valid question.",
+        (false, true) => "Correct the marked field. Until then, the page answers the last valid question.",
+        (false, false) => "Until then, the page answers the last valid question.",
     };
     let is_other = Memo::new(move |_| shown.with(|headline| headline.is_other));
     let more = Memo::new(move |_| shown.with(|headline| headline.more.clone()));

@@ -87,6 +87,7 @@ pub(super) fn summary(question: &Spec) -> String {
         split_gpu_types(question.raw(Field::GpuTypes)).iter().map(|id| gpu_name(id)).collect();
     let kind = GoalKind::of(question);
     let [days, gpus, budget] = GoalKind::FIELDS.map(|field| question.raw(field));
+    let budget = without_sign(budget);
     let often = match chance_of(question) {
         Chance::USUAL => String::new(),
         other => format!(", {}", other.title()),
@@ -101,6 +102,11 @@ pub(super) fn summary(question: &Spec) -> String {
         GoalKind::All => format!("on {gpus} GPUs, by {}, for ${budget}{often}", days_text(days)),
     };
     format!("{model} · {} · {} · {goal}", question.raw(Field::Tokens), types.join(", "))
+}
+
+/// Returns an amount of money as typed, without the dollar sign that the bar shows before or behind it.
+fn without_sign(amount: &str) -> &str {
+    amount.trim().trim_start_matches('$')
 }
 
 /// Returns the name of a GPU type; its text if it is unknown.
@@ -422,6 +428,7 @@ fn Slot(
         plan.question.with(|question| match (field, question.raw(field)) {
             // With separators, as in the answers.
             (Field::GpuRange, raw) => value_title(field, raw),
+            (Field::Budget | Field::Price, raw) => without_sign(raw).to_string(),
             (_, raw) => raw.to_string(),
         })
     };
@@ -522,7 +529,10 @@ mod tests {
             "Llama 3.1 70B · 10T · H100, B200 · by 60 days"
         );
         assert!(line("m=kimi-k2&by=8w&odds=even").ends_with("by 8 weeks, 5 times in 10"));
-        assert_eq!(line("m=kimi-k2&t=1T&gs=b200&bud=5M"), "Kimi K2 · 1T · B200 · for $5M");
+        for budget in ["5M", "$5M"] {
+            let query = format!("m=kimi-k2&t=1T&gs=b200&bud={budget}");
+            assert_eq!(line(&query), "Kimi K2 · 1T · B200 · for $5M");
+        }
         assert_eq!(line("m=kimi-k2&t=1T&gs=b200&nr=512"), "Kimi K2 · 1T · B200 · on 512 GPUs");
     }
 }

@@ -287,7 +287,7 @@ fn card(
             .with_untracked(|findings| with_script(findings, ["it takes", "it "], found, effect));
         let text = match effect.is_unavailable {
             true => "No launch script can be written for this plan".to_string(),
-            false => format!("The launch script doesn't run this as planned: {does}"),
+            false => format!("The launch script differs from the plan: {does}"),
         };
         let chance = match goal {
             AskedGoal::Deadline(limit) if effect.is_unavailable || effect.slowdown != 1.0 => {
@@ -392,8 +392,8 @@ fn missed(findings: &Findings, answer: &FoundAnswer, found: &FoundPlan, currency
         FoundUnmet::TooExpensive { tokens, .. } if tokens > 0.0 && limits.len() == 1 => {
             format!("{}, which is enough for {} tokens.", limits.join(""), count_text(tokens))
         }
-        _ if limits.is_empty() => "Takes too long. This is its best plan.".to_string(),
-        _ => format!("{}. This is its best plan.", limits.join(" and ")),
+        _ if limits.is_empty() => "Takes too long. No plan is better.".to_string(),
+        _ => format!("{}. No plan is better.", limits.join(" and ")),
     })
 }
 

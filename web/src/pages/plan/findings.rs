@@ -224,6 +224,14 @@ impl Findings {
         self.asked.as_ref()?.longest_days
     }
 
+    /// Returns the time that plans may take, in days: the deadline, or the longest time without one; none if any time will do.
+    pub(super) fn most_days(&self) -> Option<f64> {
+        match self.goal() {
+            AskedGoal::Deadline(limit) => Some(limit),
+            AskedGoal::Budget(_) | AskedGoal::Open => self.longest_days(),
+        }
+    }
+
     /// Whether plans must hold the limits at the slow and expensive ends of their ranges.
     pub(super) fn is_by_slow_end(&self) -> bool {
         self.asked.as_ref().and_then(|asked| asked.chance) == Some(Chance::NineInTen)

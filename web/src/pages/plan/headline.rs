@@ -5,7 +5,9 @@ use super::amounts::{limit_text, money};
 use super::findings::{Findings, effect_on};
 use super::handover::{self, PlanFigures};
 use super::question::has_scenario;
-use super::verdict::{Verdict, alone, at_measured_speed, script_effect, script_sentence, terms, verdict};
+use super::verdict::{
+    Verdict, alone, at_measured_speed, reserved_beyond, script_effect, script_sentence, terms, verdict,
+};
 use crate::message::plan::ScriptEffect;
 use crate::message::search::{AskedGoal, AskedGpu, FoundPlan, Spread};
 use leptos::prelude::*;
@@ -41,6 +43,8 @@ struct OtherPlan {
     /// Its name.
     gpu: String,
     gpus: u32,
+    /// The GPUs to pay for; none if the search didn't find the plan.
+    paid_gpus: Option<u32>,
     /// None while they are calculated.
     figures: Option<PlanFigures>,
     /// Whether it is the best one if the deadline had to be met with the other chance.
@@ -90,6 +94,7 @@ fn other_plan(
     let mut alike = findings.plans().filter(|(offer, found)| offer.gpu.id == id && found.gpus == gpus);
     let found = alike.find(|(_, found)| plan.is_shown(found));
     let as_measured_days = found.and_then(|(offer, found)| findings.as_measured_days(offer, found));
+    let paid_gpus = found.map(|(_, found)| found.paid_gpus);
     let found = found.map(|(_, found)| PlanFigures {
         plan: query,
         days: Some(found.days),
@@ -101,7 +106,7 @@ fn other_plan(
     let is_with_other_chance = others.into_iter().any(|other| plan.is_shown(other));
     let script = plan.shown_query().and_then(|query| effect_on(&findings.scripts, &query));
     let script = script.filter(|effect| !effect.is_none());
-    Some(OtherPlan { id, gpu, gpus, figures, is_with_other_chance, as_measured_days, script })
+    Some(OtherPlan { id, gpu, gpus, paid_gpus, figures, is_with_other_chance, as_measured_days, script })
 }
 
 fn of_best(Verdict { lead, rest, more }: Verdict) -> Headline {
@@ -170,11 +175,14 @@ fn of_other(other: &OtherPlan, findings: &Findings, best: &Verdict) -> Headline 
     };
     let cost = figures.and_then(|figures| figures.cost);
     let days = figures.and_then(|figures| figures.days).map_or(f64::INFINITY, |days| days.mid);
-    let terms =
-        offer.map_or(String::new(), |offer| terms(&offer.gpu, cost, days, None, findings.budget(), currency));
+    let (budget, paid_gpus) = (findings.budget(), other.paid_gpus);
+    let [terms, reserved] = offer.map_or_else(Default::default, |offer| {
+        let terms = terms(&offer.gpu, cost, days, paid_gpus, budget, currency);
+        [terms, reserved_beyond(&offer.gpu, days, paid_gpus, budget, currency)]
+    });
     let as_measured =
         other.as_measured_days.map_or(String::new(), |days| at_measured_speed(&other.gpu, days));
-    let parts = [by_script.as_str(), &reaches, &as_measured, why, &best.lead];
+    let parts = [by_script.as_str(), &reaches, &reserved, &as_measured, why, &best.lead];
     let rest = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ");
     Headline { lead, rest, more: terms, is_other: true }
 }
@@ -187,17 +195,19 @@ fn reaches_goal(figures: &PlanFigures, goal: AskedGoal, currency: &str) -> Strin
             let Spread { low, mid, high } = days;
             let of_ten = in_time_of_ten(Interval { low, mid, high }, limit);
             match mid > limit {
-                true if of_ten == 0 => format!("It misses {deadline}."),
-                true => format!("It misses {deadline}: it is in time {}.", chance_text(of_ten)),
-                false => format!("It meets {deadline} {}.", chance_text(of_ten)),
+                true if of_ten == 0 => format!("The plan misses {deadline}."),
+                true => format!("The plan misses {deadline}: it is in time {}.", chance_text(of_ten)),
+                false => format!("The plan meets {deadline} {}.", chance_text(of_ten)),
             }
         }
         (AskedGoal::Budget(limit), _, Some(cost)) => {
             let budget = format!("the budget of {}", money(limit, currency));
             match (cost.mid > limit, cost.high > limit) {
-                (true, _) => format!("It exceeds {budget}."),
-                (false, true) => format!("At the expensive end of its range, it exceeds {budget}."),
-                (false, false) => format!("It stays within {budget} even at the expensive end of its range."),
+                (true, _) => format!("The plan exceeds {budget}."),
+                (false, true) => format!("At the expensive end of its range, the plan exceeds {budget}."),
+                (false, false) => {
+                    format!("The plan stays within {budget} even at the expensive end of its range.")
+                }
             }
         }
         _ => String::new(),
@@ -220,6 +230,7 @@ mod tests {
             id: "b200".into(),
             gpu: "B200".into(),
             gpus: 576,
+            paid_gpus: None,
             figures: Some(figures),
             is_with_other_chance,
             as_measured_days: None,
@@ -235,14 +246,13 @@ mod tests {
         assert_eq!(headline.lead, "576 × B200 finish in about 50 days, for $3.00M.");
         assert_eq!(
             headline.rest,
-            "It meets the deadline of 60 days more than 9 times in 10. You chose this plan; the search prefers \
+            "The plan meets the deadline of 60 days more than 9 times in 10. You chose this plan; the search prefers \
              another one: 1,024 × H100 finish in about 58 days, for $4.00M."
         );
         assert!(headline.is_other);
-        assert!(
-            of(Some(58.0), None).rest.starts_with("It meets the deadline of 60 days about 7 times in 10.")
-        );
-        assert!(of(Some(70.0), None).rest.starts_with("It misses the deadline of 60 days."));
+        let rest = |days: f64| of(Some(days), None).rest;
+        assert!(rest(58.0).starts_with("The plan meets the deadline of 60 days about 7 times in 10."));
+        assert!(rest(70.0).starts_with("The plan misses the deadline of 60 days."));
     }
 
     #[test]

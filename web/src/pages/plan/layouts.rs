@@ -19,8 +19,8 @@ use trainplan_shared::units::{group_digits, group_three_digits, percent, readabl
 
 /// What the abbreviations of a layout mean.
 pub(super) const LAYOUT_TERMS: &str = "TP, PP, CP, EP: GPUs for tensor, pipeline, context and expert parallelism. VP: chunks of each \
-                                       pipeline stage. MBS: micro batch size, in sequences. FSDP: fully sharded data parallel. Embedding \
-                                       counts as a layer: the embedding and the output layer count as layers when stages are filled.";
+                                       pipeline stage. MBS: micro batch size, in sequences. FSDP: fully sharded data parallel. Counted \
+                                       split: the embedding and the loss count as a layer each.";
 
 /// What is said below the table if the best plan ranks below others.
 const MOVED_UP: &str =
@@ -265,12 +265,14 @@ pub(super) fn Layouts() -> impl IntoView {
     let counts = move || {
         offer.with(|offer| {
             let answer = offer.as_ref()?.answer.as_ref()?;
-            let (all, works) = (group_digits(answer.considered as f64), group_digits(answer.working as f64));
+            let [all, valid] = [answer.considered, answer.valid].map(|count| group_digits(count as f64));
             let reasons = answer
                 .discarded
                 .iter()
                 .map(|(reason, count)| format!("{}: {reason}", group_digits(*count as f64)));
-            Some((format!("{all} layouts considered; {works} pass the rules."), reasons.collect::<Vec<_>>()))
+            let says =
+                format!("{all} layouts considered; the software can run {valid}, if they fit in memory.");
+            Some((says, reasons.collect::<Vec<_>>()))
         })
     };
     let columns = Memo::new(move |_| LayoutColumn::shown(deadline.get().is_some(), mixed.get()));

@@ -277,10 +277,15 @@ impl PlanFact {
         (ranges.len() > 1 && ranges.iter().all(is_clear)).then_some(best)
     }
 
-    /// Returns how far a plan is from the first one; none if both have the same value or the fact is not a number.
+    /// Returns how a plan compares with the first one: `−25.0 %`, and from twice as much on `3.0 times`; none if both have the same value
+    /// or the fact is not a number.
     fn difference(self, first: &SavedPlan, saved: &SavedPlan) -> Option<String> {
         let (one, other) = (self.value(first)?, self.value(saved)?);
-        (one != other && one > 0.0).then(|| signed_percent(other / one - 1.0))
+        let ratio = other / one;
+        (one != other && one > 0.0).then(|| match ratio {
+            2.0.. => format!("{ratio:.1} times"),
+            _ => signed_percent(ratio - 1.0),
+        })
     }
 }
 
@@ -296,7 +301,7 @@ pub(super) struct SavedPlans {
     plans: RwSignal<Vec<SavedPlan>>,
     /// What the last click on a star did.
     note: RwSignal<Option<String>>,
-    /// Whether the address names the plans. They are not stored, so that they replace none of the user's.
+    /// Whether the address names the plans. It also keeps their changes: stored in the browser, they would replace the user's.
     are_linked: bool,
     /// The plans of the address that are still searched, as queries.
     sought: RwSignal<Vec<String>>,
@@ -305,7 +310,7 @@ pub(super) struct SavedPlans {
 }
 
 impl SavedPlans {
-    /// Provides the plans that the address names, or else those that this browser stored, and stores every change of these.
+    /// Provides the plans that the address names, or else those that this browser stored, and keeps every change of them there.
     pub(super) fn provide(address: Address) {
         let linked = untrack(|| address.own(PLANS_KEY));
         let linked: Vec<String> = linked.split_whitespace().take(MOST).map(str::to_string).collect();
@@ -320,13 +325,24 @@ impl SavedPlans {
         };
         provide_context(saved);
         if are_linked {
-            return saved.seek();
+            saved.seek();
         }
         Effect::new(move |before: Option<()>| {
             let plans = saved.plans.get();
-            // Without access to storage, the plans stay until the page is left.
-            if before.is_some() {
-                Kept::InBrowser.set(KEY, &plans);
+            // The address keeps the plans that are still searched, and those that the search no longer finds.
+            let is_incomplete =
+                untrack(|| !saved.sought.with(Vec::is_empty) || saved.lacks_some.get()) || before.is_none();
+            match are_linked {
+                _ if is_incomplete => {}
+                true => {
+                    let queries = queries(&plans);
+                    // The plans also change when it is known what their scripts do.
+                    if untrack(|| address.own(PLANS_KEY)) != queries {
+                        address.set_own(PLANS_KEY, queries);
+                    }
+                }
+                // Without access to storage, the plans stay until the page is left.
+                false => Kept::InBrowser.set(KEY, &plans),
             }
         });
     }
@@ -449,10 +465,14 @@ fn found_again(findings: &Findings, query: &str) -> Option<SavedPlan> {
 
 /// Returns the link to plans side by side. The page shows the first one.
 fn comparison_link(plans: &[SavedPlan]) -> String {
-    let queries: Vec<&str> = plans.iter().map(SavedPlan::query).collect();
-    let shown = link::read(queries.first().copied().unwrap_or_default()).spec;
+    let shown = link::read(plans.first().map(SavedPlan::query).unwrap_or_default()).spec;
     let origin = window().location().origin().unwrap_or_default();
-    format!("{origin}/?{}", address::query(&shown, &[(PLANS_KEY, queries.join(" "))]))
+    format!("{origin}/?{}", address::query(&shown, &[(PLANS_KEY, queries(plans))]))
+}
+
+/// Returns the queries of plans, as an address names them.
+fn queries(plans: &[SavedPlan]) -> String {
+    plans.iter().map(SavedPlan::query).collect::<Vec<_>>().join(" ")
 }
 
 /// A button that saves a plan, or removes it from the saved ones.
@@ -484,7 +504,7 @@ pub(super) fn SaveButton(
                 saved.plans.update(|plans| plans.push(new));
                 let count = saved.plans.with_untracked(Vec::len);
                 let [does, kept] = match saved.are_linked {
-                    true => ["Added", ", not stored in this browser"],
+                    true => ["Added", " in the link"],
                     false => ["Saved", ""],
                 };
                 saved.note.set(Some(format!("{does}: {model} on {name}. {count} of {MOST} plans{kept}.")));
@@ -594,7 +614,7 @@ pub(super) fn SavedPanel() -> impl IntoView {
         (true, false, _) => "Searching for the plans of the link …",
         (true, true, true) => "The search no longer finds all plans of the link.",
         (true, true, false) => {
-            "They came with the link and are not stored in this browser. Percentages compare with the first plan."
+            "They are kept in the link, not in this browser. Percentages compare with the first plan."
         }
     };
     // The plans that were removed together, until another is saved.
@@ -720,6 +740,8 @@ mod tests {
         assert_eq!(difference(PlanFact::Gpus).as_deref(), Some("−50.0 %"));
         assert_eq!(difference(PlanFact::Cost).as_deref(), Some("−25.0 %"));
         assert_eq!((difference(PlanFact::Days), difference(PlanFact::Layout)), (None, None));
+        let longer = SavedPlan { plan: plan(1000, 173.65, 4e6), ..plans[0].clone() };
+        assert_eq!(PlanFact::Days.difference(&plans[0], &longer).as_deref(), Some("3.0 times"));
     }
 
     #[test]

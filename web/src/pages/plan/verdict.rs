@@ -1,6 +1,6 @@
 //! The answer in a sentence: which GPU type needs fewer GPUs, and which costs less.
 
-use super::amounts::{cost_range, cost_text, count_text, limit_text, money, outlasts};
+use super::amounts::{cost_range, cost_text, cost_texts, count_text, limit_text, money, outlasts};
 use super::findings::{Findings, OfferFindings, is_within};
 use crate::message::plan::ScriptEffect;
 use crate::message::search::{
@@ -10,7 +10,7 @@ use trainplan_shared::cost::PurchaseForm;
 use trainplan_shared::estimate::Interval;
 use trainplan_shared::problem::one_of;
 use trainplan_shared::question::{CLEARLY_FASTER, Chance, Objective, chance_text, in_time_of_ten};
-use trainplan_shared::units::{group_digits, readable_days, readable_range};
+use trainplan_shared::units::{difference, group_digits, is_same, readable_days, readable_range};
 
 /// The answer in words.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -39,19 +39,7 @@ pub(super) fn verdict(findings: &Findings) -> Option<Verdict> {
     Some(match (first, second) {
         (None, _) => unreached(findings, currency),
         (Some((offer, plan)), second) => {
-            let terms = terms(
-                &offer.gpu,
-                plan.cost,
-                plan.days.mid,
-                Some(plan.paid_gpus),
-                findings.budget(),
-                currency,
-            );
-            // A budget is for the run, and the reservation may cost more.
-            let (risk, terms) = match findings.budget() {
-                Some(_) => (terms, String::new()),
-                None => (String::new(), terms),
-            };
+            let (budget, days, paid_gpus) = (findings.budget(), plan.days.mid, Some(plan.paid_gpus));
             let compared = second.map_or(String::new(), |second| compared((offer, plan), second, goal));
             Verdict {
                 lead: alone(&offer.gpu, plan, goal, currency),
@@ -60,16 +48,16 @@ pub(super) fn verdict(findings: &Findings) -> Option<Verdict> {
                     by_script(findings),
                     missed(findings),
                     late(findings),
+                    reserved_beyond(&offer.gpu, days, paid_gpus, budget, currency),
                     as_measured(findings, offer),
                     faster_layout(goal, offer),
                     overspent(findings),
-                    risk,
                     compared,
                 ]),
                 more: sentences([
                     others(reaching.collect::<Vec<_>>().as_slice(), currency),
                     waste(findings),
-                    terms,
+                    terms(&offer.gpu, plan.cost, days, paid_gpus, budget, currency),
                     shared_price(findings),
                 ]),
             }
@@ -98,7 +86,7 @@ fn by_script(findings: &Findings) -> String {
                 format!("{gpus} × {gpu} {}", with_script(findings, ["take", ""], plan, *effect))
             });
             let each: Vec<String> = each.collect();
-            format!("The launch scripts don't run these as planned: {}.", each.join("; "))
+            format!("The launch scripts differ from the plans: {}.", each.join("; "))
         }
     }
 }
@@ -112,7 +100,7 @@ pub(super) fn script_sentence(
 ) -> String {
     let gpus = group_digits(plan.gpus.into());
     let does = with_script(findings, ["it takes", "it "], plan, effect);
-    format!("The launch script for {gpus} × {gpu} doesn't run this as planned: {does}.")
+    format!("The launch script for {gpus} × {gpu} differs from the plan: {does}.")
 }
 
 /// Returns how long a plan takes with the software of its launch script, what that does to the limits that the plan holds, and
@@ -137,20 +125,19 @@ pub(super) fn with_script(
 /// Returns what becomes of a limit that a plan holds if its steps take longer: `, which misses the deadline`; empty if it holds it
 /// anyway.
 pub(super) fn script_effect(findings: &Findings, plan: &FoundPlan, slowdown: f64) -> &'static str {
-    let breaks = |spread: Spread, limit: f64| {
-        let is_broken = |end: f64| end <= limit && end * slowdown > limit;
+    let breaks = |spread: Spread, limit: Option<f64>| {
+        let is_broken = |end: f64| limit.is_some_and(|limit| end <= limit && end * slowdown > limit);
         (is_broken(spread.mid), is_broken(spread.high))
     };
-    let deadline = match findings.goal() {
-        AskedGoal::Deadline(limit) => breaks(plan.days, limit),
-        AskedGoal::Budget(_) | AskedGoal::Open => (false, false),
-    };
-    let budget = findings.budget().zip(plan.cost);
-    let budget = budget.map_or((false, false), |(budget, cost)| breaks(cost, budget));
-    match (deadline, budget) {
-        ((true, _), _) => ", which misses the deadline",
+    let time = breaks(plan.days, findings.most_days());
+    let money = plan.cost.map_or((false, false), |cost| breaks(cost, findings.budget()));
+    let has_deadline = matches!(findings.goal(), AskedGoal::Deadline(_));
+    match (time, money) {
+        ((true, _), _) if has_deadline => ", which misses the deadline",
+        ((true, _), _) => ", which exceeds the time limit",
         (_, (true, _)) => ", which exceeds the budget",
-        ((_, true), _) => ", and may miss the deadline",
+        ((_, true), _) if has_deadline => ", and may miss the deadline",
+        ((_, true), _) => ", and may exceed the time limit",
         (_, (_, true)) => ", and may exceed the budget",
         _ => "",
     }
@@ -213,7 +200,7 @@ fn as_measured(findings: &Findings, offer: &OfferFindings) -> String {
 /// Returns how long a plan on a GPU type takes at the throughput of the fastest measured run there, as a sentence.
 pub(super) fn at_measured_speed(gpu: &str, days: f64) -> String {
     let days = readable_days(days);
-    format!("At the speed of the fastest measured run on {gpu}, it takes {days} days.")
+    format!("At the speed of the fastest measured run on {gpu}, the plan takes {days} days.")
 }
 
 /// Returns what the plan of a GPU type bets on, if nobody published a run of the model with its software, as a sentence: the chance
@@ -229,7 +216,7 @@ fn on_measured_software(offer: &OfferFindings, goal: AskedGoal) -> String {
         _ => String::new(),
     };
     let days = readable_days(mid);
-    format!("With {software}, which was measured on {}, it takes {days} days{chance}.", offer.gpu.name)
+    format!("With {software}, which was measured on {}, the plan takes {days} days{chance}.", offer.gpu.name)
 }
 
 /// Returns which layout is expected to be clearly faster than the best one, which is best because its range ends earlier, as a
@@ -280,11 +267,11 @@ fn reaching(findings: &Findings, has: impl Fn(&FoundPlan) -> bool) -> Vec<(&str,
     answers.filter(|(_, answer)| answer.plan.as_ref().is_some_and(&has)).collect()
 }
 
-/// Returns some of the plans that reach the goal, with a verb: "It meets", "B200 meets", "The plans meet", "B200 and H100 meet".
+/// Returns some of the plans that reach the goal, with a verb: "The plan meets", "B200 meets", "The plans meet", "B200 and H100 meet".
 fn with_verb(findings: &Findings, plans: &[(&str, &FoundAnswer)], [meets, meet]: [&str; 2]) -> String {
     match plans {
         [(name, _)] if findings.offers.len() > 1 => format!("{name} {meets}"),
-        [_] => format!("It {meets}"),
+        [_] => format!("The plan {meets}"),
         _ if plans.len() == findings.reaching().len() => format!("The plans {meet}"),
         _ => {
             let names: Vec<&str> = plans.iter().map(|(name, _)| *name).collect();
@@ -305,6 +292,29 @@ fn at_the_end(plans: &[(&str, &FoundAnswer)], [end, misses, miss]: [&str; 3]) ->
     }
 }
 
+/// Returns that the whole reservation of an assumed price, which lasts longer than a run of `days`, costs more for `paid_gpus` than the
+/// budget, as a sentence; empty if it doesn't, or if the GPUs to pay for are not known.
+pub(super) fn reserved_beyond(
+    gpu: &AskedGpu,
+    days: f64,
+    paid_gpus: Option<u32>,
+    budget: Option<f64>,
+    currency: &str,
+) -> String {
+    let term = gpu.whole_term.zip(gpu.purchase.as_ref()).filter(|_| outlasts(gpu, days));
+    let (Some((term, purchase)), Some((gpus, budget))) = (term, paid_gpus.zip(budget)) else {
+        return String::new();
+    };
+    match term.0 * f64::from(gpus) > budget {
+        true => format!(
+            "GPUs {purchase} cost {} in all, more than the budget of {}, which covers only the run's share.",
+            cost_range(term, gpus, currency),
+            money(budget, currency)
+        ),
+        false => String::new(),
+    }
+}
+
 /// Returns the reservation that an assumed price needs, what it costs in all for `paid_gpus` if they are known, whether it lasts longer
 /// than a run of `days`, and the cost without it, as sentences; empty for other prices.
 pub(super) fn terms(
@@ -318,23 +328,22 @@ pub(super) fn terms(
     let (Some(purchase), Some(cost), Some(term)) = (&gpu.purchase, cost, gpu.whole_term) else {
         return String::new();
     };
-    let exceeds = |amount: f64| match budget.is_some_and(|budget| amount > budget) {
-        true => ", more than the budget",
-        false => "",
-    };
-    let in_all = paid_gpus.map_or(String::new(), |gpus| {
-        let exceeds = exceeds(term.0 * f64::from(gpus));
-        format!(", which cost {} in all{exceeds}", cost_range(term, gpus, currency))
-    });
+    let in_all = paid_gpus
+        .map_or(String::new(), |gpus| format!(" and cost {} in all", cost_range(term, gpus, currency)));
     let rest = match outlasts(gpu, days) {
-        true => ": the term is longer than the run, and you pay for the rest of it too, unless you use it",
+        true => " The term is longer than the run: you also pay for the rest, unless you use it.",
         false => "",
     };
     let on_demand = gpu.on_demand_factor.map_or("No price on demand is known".to_string(), |factor| {
-        let on_demand = cost.mid * factor.mid;
-        format!("On demand, the run costs {}{}", cost_text(on_demand, currency), exceeds(on_demand))
+        let on_demand = cost.product(factor);
+        let exceeds = match budget.is_some_and(|budget| on_demand.mid > budget) {
+            true => ", more than the budget",
+            false => "",
+        };
+        let (cost, range) = cost_texts(on_demand, currency);
+        format!("On demand, the run costs {cost} ({range}){exceeds}")
     });
-    format!("The cost is the run's share of GPUs {purchase}{in_all}{rest}. {on_demand}.")
+    format!("The cost is the run's share: the GPUs are {purchase}{in_all}.{rest} {on_demand}.")
 }
 
 /// Returns the sentence about a price of the user's that is used for every GPU type.
@@ -382,18 +391,11 @@ fn compared(
     let needed = |plan: &FoundPlan| plan.days.times(f64::from(plan.gpus) / plan.days.mid);
     // On as many GPUs, only the time differs.
     let is_by_gpus = matches!(goal, AskedGoal::Deadline(_)) && plan.gpus != other.gpus;
-    let first = match is_by_gpus {
-        true => match difference(f64::from(plan.gpus), f64::from(other.gpus)) {
-            None => format!("{name} needs as many GPUs as {against}"),
-            Some((share, true)) => format!("{name} needs {share} fewer GPUs than {against}"),
-            Some((share, false)) => format!("{name} needs {share} more GPUs than {against}"),
-        },
-        false => match difference(plan.days.mid, other.days.mid) {
-            None => format!("{name} takes as long as {against}"),
-            Some((share, true)) => format!("{name} takes {share} less time than {against}"),
-            Some((share, false)) => format!("{name} takes {share} more time than {against}"),
-        },
+    let (verb, one, than, words) = match is_by_gpus {
+        true => ("needs", f64::from(plan.gpus), f64::from(other.gpus), GPU_WORDS),
+        false => ("takes", plan.days.mid, other.days.mid, TIME_WORDS),
     };
+    let first = format!("{name} {verb} {} {against}", difference(one, than, words));
     let is_sure = |one: Spread, other: Spread| !one.overlaps(other);
     let first_is_sure = match is_by_gpus {
         true => is_sure(needed(plan), needed(other)),
@@ -402,14 +404,11 @@ fn compared(
     let cost_is_sure = plan.cost.zip(other.cost).map(|(one, other)| is_sure(one, other));
     let what = if is_by_gpus { "GPUs" } else { "time" };
     let is_alike = (first_is_sure, cost_is_sure) == (true, Some(false));
-    let cost = plan.cost.zip(other.cost).map(|(cost, than)| match difference(cost.mid, than.mid) {
-        None => " and costs as much".to_string(),
-        Some((share, is_less)) => {
-            let than = if is_less { "less" } else { "more" };
-            match is_alike {
-                true => format!(" and probably costs {share} {than}, though the ranges overlap"),
-                false => format!(" and costs {share} {than}"),
-            }
+    let cost = plan.cost.zip(other.cost).map(|(cost, than)| {
+        let compared = difference(cost.mid, than.mid, COST_WORDS);
+        match is_alike && !is_same(cost.mid, than.mid) {
+            true => format!(" and probably costs {compared}, though the ranges overlap"),
+            false => format!(" and costs {compared}"),
         }
     });
     let rest = match (first_is_sure, cost_is_sure) {
@@ -425,8 +424,16 @@ fn compared(
         true => format!(" {name} comes first because its speed is better known."),
         false => String::new(),
     };
-    format!("{first}{}.{rest}{why}{}", cost.unwrap_or_default(), on_demand(best, plan, second, other))
+    let on_demand = on_demand(best, plan, second, other);
+    // No line breaks between a number and its unit.
+    format!("{first}{}.{rest}{why}{on_demand}", cost.unwrap_or_default()).replace(" %", "\u{a0}%")
 }
+
+/// How numbers of GPUs, times and costs are compared, for [`difference`].
+const GPU_WORDS: [&str; 4] =
+    ["fewer GPUs than", "more GPUs than", "times as many GPUs as", "as many GPUs as"];
+const TIME_WORDS: [&str; 4] = ["less time than", "more time than", "times as long as", "as long as"];
+const COST_WORDS: [&str; 4] = ["less", "more", "times as much", "the same"];
 
 /// Returns what the plans of further GPU types take, as sentences.
 fn others(others: &[(&OfferFindings, &FoundPlan)], currency: &str) -> String {
@@ -452,21 +459,17 @@ fn waste(findings: &Findings) -> String {
 /// Returns how the costs on demand compare, as a sentence, if the assumed reservations say the opposite; otherwise nothing.
 fn on_demand(best: &OfferFindings, plan: &FoundPlan, second: &OfferFindings, other: &FoundPlan) -> String {
     let costs = |offer: &OfferFindings, plan: &FoundPlan| {
-        let cost = plan.cost?.mid;
-        Some((cost, cost * offer.gpu.on_demand_factor?.mid))
+        let cost = plan.cost?;
+        Some((cost.mid, cost.product(offer.gpu.on_demand_factor?)))
     };
     let Some((one, than)) = costs(best, plan).zip(costs(second, other)) else { return String::new() };
-    match (one.0 < than.0, difference(one.1, than.1)) {
-        (true, Some((share, false))) => format!(" On demand, {} costs {share} more.", best.gpu.name),
-        (false, Some((share, true))) => format!(" On demand, {} costs {share} less.", best.gpu.name),
-        _ => String::new(),
+    let is_opposite = (one.0 < than.0) != (one.1.mid < than.1.mid);
+    if !is_opposite || is_same(one.1.mid, than.1.mid) {
+        return String::new();
     }
-}
-
-/// Returns by how much `one` differs from `other`, in whole percent, and whether it is less; none below a percent.
-fn difference(one: f64, other: f64) -> Option<(String, bool)> {
-    let percent = ((one / other - 1.0).abs() * 100.0).round();
-    (percent >= 1.0).then(|| (format!("{percent}\u{a0}%"), one < other))
+    let compared = difference(one.1.mid, than.1.mid, COST_WORDS);
+    let overlap = if one.1.overlaps(than.1) { ", though the ranges overlap" } else { "" };
+    format!(" On demand, {} costs {compared}{overlap}.", best.gpu.name)
 }
 
 /// Returns the sentence for a goal that no plan reaches.
@@ -556,10 +559,7 @@ fn missed(findings: &Findings) -> String {
     // Whether the best plan is certainly too slow.
     let is_slow = |unmet: &FoundUnmet, answer: &FoundAnswer| {
         let FoundUnmet::TooSlow(_) = unmet else { return None };
-        let limit = match findings.goal() {
-            AskedGoal::Deadline(limit) => limit,
-            AskedGoal::Budget(_) | AskedGoal::Open => findings.longest_days()?,
-        };
+        let limit = findings.most_days()?;
         Some(!findings.is_by_slow_end() || answer.plan.as_ref().is_some_and(|plan| plan.days.low > limit))
     };
     sentences([
@@ -576,7 +576,7 @@ fn missed(findings: &Findings) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::findings::tests::{answered, plan};
+    use super::super::findings::tests::{answered, plan, spread};
     use super::*;
 
     fn lead(findings: &Findings) -> (String, String) {
@@ -597,11 +597,67 @@ mod tests {
         );
     }
 
+    /// Returns the findings of a question with a budget of 4 million for a single plan with reserved GPUs.
+    fn for_budget(plan: FoundPlan) -> Findings {
+        let mut findings = answered(&[("B200", Some(plan))]);
+        let gpu = &mut findings.offers[0].gpu;
+        gpu.price = Some((2.9, 2.9));
+        gpu.purchase = Some("reserved for 3 years".into());
+        gpu.whole_term = Some((76_263.0, 76_263.0));
+        gpu.on_demand_factor = Some(Spread { low: 2.0, mid: 2.5, high: 3.0 });
+        let asked = findings.asked.as_mut().expect("a question");
+        asked.goal = AskedGoal::Budget(4e6);
+        asked.longest_days = Some(180.0);
+        findings
+    }
+
+    #[test]
+    fn a_reservation_that_exceeds_the_budget_is_named_beside_the_lead() {
+        let paid = |paid_gpus: u32| FoundPlan { paid_gpus, ..plan(512, 60.0, 2e6) };
+        let Verdict { rest, more, .. } = verdict(&for_budget(paid(544))).expect("a verdict");
+        let expected = "GPUs reserved for 3 years cost $41.5M in all, more than the budget of $4M, which covers only the run's share.";
+        assert!(rest.contains(expected), "{rest}");
+        assert!(more.contains("the GPUs are reserved for 3 years and cost $41.5M in all."), "{more}");
+        assert!(
+            more.ends_with("On demand, the run costs $5.00M ($3.60–6.60M), more than the budget."),
+            "{more}"
+        );
+        let rest = verdict(&for_budget(paid(40))).expect("a verdict").rest;
+        assert!(!rest.contains("in all"), "{rest}");
+    }
+
+    #[test]
+    fn a_plan_for_a_budget_whose_script_takes_too_long_says_so() {
+        let effect = |days: f64| script_effect(&for_budget(plan(512, days, 2e6)), &plan(512, days, 2e6), 1.2);
+        assert_eq!(effect(160.0), ", which exceeds the time limit");
+        assert_eq!(effect(140.0), ", and may exceed the time limit");
+        assert_eq!(effect(60.0), "");
+    }
+
+    #[test]
+    fn costs_on_demand_are_compared_with_their_uncertainty() {
+        let mut findings =
+            answered(&[("H100", Some(plan(1000, 58.0, 4e6))), ("B200", Some(plan(500, 59.0, 2e6)))]);
+        for (offer, mid) in findings.offers.iter_mut().zip([1.0, 2.2]) {
+            offer.gpu.on_demand_factor = Some(spread(mid));
+        }
+        let rest = |findings: &Findings| lead(findings).1;
+        assert!(
+            rest(&findings).ends_with(" On demand, B200 costs 10\u{a0}% more, though the ranges overlap.")
+        );
+        findings.offers[1].gpu.on_demand_factor = Some(spread(5.0));
+        assert!(
+            rest(&findings).ends_with(" On demand, B200 costs 2.5 times as much."),
+            "{}",
+            rest(&findings)
+        );
+    }
+
     #[test]
     fn equal_values_are_not_compared_in_percent() {
         let findings =
             answered(&[("H100", Some(plan(500, 40.0, 3e6))), ("B200", Some(plan(500, 40.0, 3e6)))]);
-        assert!(lead(&findings).1.starts_with("H100 takes as long as B200 and costs as much."));
+        assert!(lead(&findings).1.starts_with("H100 takes as long as B200 and costs the same."));
     }
 
     #[test]
