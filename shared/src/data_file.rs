@@ -195,6 +195,7 @@ pub(crate) use embedded;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[derive(Debug)]
     struct Pair(u32, Option<f64>, bool);
@@ -221,6 +222,28 @@ mod tests {
         assert!(take_row(&mut rest, &mut cells));
         assert_eq!(cells, ["f", "", ""]);
         assert!(!take_row(&mut rest, &mut cells));
+    }
+
+    #[test]
+    fn every_data_file_is_read_as_by_the_csv_crate() {
+        let directories = [concat!(env!("CARGO_MANIFEST_DIR"), "/data"), env!("OUT_DIR")];
+        let files = directories.into_iter().flat_map(|directory| fs::read_dir(directory).unwrap());
+        let mut count = 0;
+        for file in files {
+            let path = file.unwrap().path();
+            let text = fs::read_to_string(&path).unwrap();
+            let mut reader = csv::ReaderBuilder::new();
+            let mut reader = reader.has_headers(false).comment(Some(b'#')).from_reader(text.as_bytes());
+            let (mut rest, mut cells) = (&*text, Vec::new());
+            for record in reader.records() {
+                let record = record.unwrap();
+                assert!(take_row(&mut rest, &mut cells), "{}: {record:?}", path.display());
+                assert!(record.iter().eq(cells.iter().map(|cell| &**cell)), "{}: {record:?}", path.display());
+            }
+            assert!(!take_row(&mut rest, &mut cells), "{}: {cells:?}", path.display());
+            count += 1;
+        }
+        assert!(count > 60, "{count}");
     }
 
     #[test]
