@@ -307,6 +307,35 @@ test("the button beside the headline opens all settings", async ({ page }) => {
   await expect(page.locator("#all-settings")).toBeFocused();
 });
 
+for (const width of [1600, 1024]) {
+  test(`Escape closes the settings in a window of ${width} pixels and returns the focus`, async ({ page }) => {
+    await page.setViewportSize({ width, height: 900 });
+    await page.goto("/");
+    await expect(details(page)).toBeVisible();
+    const drawer = page.locator(".drawer");
+    const heading = page.locator("#all-settings");
+    const closes = async () => {
+      await expect(drawer).toHaveAttribute("open", "");
+      await page.keyboard.press("Escape");
+      await expect(drawer).not.toHaveAttribute("open");
+      await expect(heading).toBeFocused();
+    };
+    await page.getByRole("button", { name: "Settings", exact: true }).click();
+    await closes();
+    await heading.press("Enter");
+    await page.locator("#field-tp").focus();
+    await closes();
+    await heading.press("Enter");
+    await heading.evaluate((summary) => summary.blur());
+    await closes();
+    // Elsewhere, Escape leaves them open.
+    await heading.press("Enter");
+    await page.locator("#ask-tokens").focus();
+    await page.keyboard.press("Escape");
+    await expect(drawer).toHaveAttribute("open", "");
+  });
+}
+
 test("the command palette finds and runs commands", async ({ page }) => {
   await page.goto("/");
   await expect(details(page)).toBeVisible();

@@ -26,10 +26,10 @@ use crate::pages::plan::handover;
 use crate::pages::plan::question;
 use crate::pages::plan::state::{MEASURED_KEY, MeasuredStep, PlanState, SETTINGS_ID, nearest_recipe};
 use calculator::Calculator;
-use leptos::html::Details;
+use leptos::html::{Details, Summary};
 use leptos::prelude::*;
 use leptos::wasm_bindgen::JsCast;
-use leptos::web_sys::HtmlElement;
+use leptos::web_sys::{Element, HtmlElement};
 use std::time::Duration;
 use step_time::PlannedStep;
 use trainplan_shared::catalog::Recipe;
@@ -238,6 +238,29 @@ fn follow_bar(question: Memo<Spec>) {
     on_cleanup(move || resized.remove());
 }
 
+/// Closes the settings on Escape if the focus is in them or nowhere, and moves it to their heading.
+fn close_on_escape(drawer: NodeRef<Details>, heading: NodeRef<Summary>) {
+    let keys = window_event_listener(leptos::ev::keydown, move |event| {
+        // An open list takes the first one.
+        if event.key() != "Escape" || event.default_prevented() || event.is_composing() {
+            return;
+        }
+        let Some(drawer) = drawer.get_untracked().filter(|drawer| drawer.open()) else { return };
+        let target = event.target().and_then(|target| target.dyn_into::<Element>().ok());
+        let is_concerned = target.is_some_and(|target| {
+            target.tag_name() == "BODY" || matches!(target.closest(".drawer"), Ok(Some(_)))
+        });
+        if is_concerned {
+            drawer.set_open(false);
+            if let Some(heading) = heading.get_untracked() {
+                // Not by its id: `components::focus` opens what is around an element. It fails only for elements that are gone.
+                let _ = heading.focus();
+            }
+        }
+    });
+    on_cleanup(move || keys.remove());
+}
+
 /// A group of settings: a title and a note, which may be empty, beside the fields.
 #[component]
 fn SettingsGroup(
@@ -282,6 +305,8 @@ pub(crate) fn PlanDetails() -> impl IntoView {
             drawer.set_open(true);
         }
     });
+    let heading = NodeRef::<Summary>::new();
+    close_on_escape(drawer, heading);
     view! {
         <own::ImportError />
         <chosen::ChosenNotice />
@@ -290,7 +315,7 @@ pub(crate) fn PlanDetails() -> impl IntoView {
             <tabs::Tabs />
         </div>
         <details class="drawer" open=opened node_ref=drawer>
-            <summary id=SETTINGS_ID>"All settings"</summary>
+            <summary id=SETTINGS_ID node_ref=heading>"All settings"</summary>
             <div class="inputs">
                 <recipe::RecipePicker />
                 <changes::Changes />
