@@ -65,6 +65,14 @@ test("a lock that no layout can hold is named, without a word about a launch scr
   await expect(page.locator(".answer")).not.toContainText("for ×");
 });
 
+test("a suggested change with which the plan still misses the goal says so", async ({ page }) => {
+  const change = cards(page).first().locator(".card-changes button");
+  await page.goto("/?v=1&m=llama3.1-70b&t=10T&gs=h100&nr=7&by=60d");
+  await expect(change).toHaveText(/^Use [\d,]+ GPUs$/);
+  await page.goto("/?v=1&m=llama3.1-70b&t=10T&gs=h100&nr=7&by=0.05d");
+  await expect(change).toHaveText(/^Use [\d,]+ GPUs \(misses the goal\)$/);
+});
+
 test("saved plans stand side by side, survive a reload and can be exported", async ({ page }) => {
   await page.goto("/");
   await expect(details(page)).toBeVisible();

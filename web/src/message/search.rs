@@ -276,6 +276,8 @@ pub(crate) struct FoundChange {
     pub(crate) key: String,
     /// Its new text; an empty one clears it.
     pub(crate) value: String,
+    /// Whether the plan reaches the goal.
+    pub(crate) reaches_goal: bool,
 }
 
 /// Why no plan reaches the goal.

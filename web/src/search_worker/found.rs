@@ -163,7 +163,11 @@ fn families(layouts: &[PlannedRun], plan: impl Fn(&PlannedRun) -> FoundPlan) -> 
 }
 
 fn change(change: &Relaxation) -> FoundChange {
-    FoundChange { key: change.setting.field.key().to_string(), value: change.setting.value.clone() }
+    FoundChange {
+        key: change.setting.field.key().to_string(),
+        value: change.setting.value.clone(),
+        reaches_goal: change.reaches_goal,
+    }
 }
 
 #[cfg(test)]

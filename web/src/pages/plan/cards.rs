@@ -488,10 +488,11 @@ fn Evidence(offer: OfferFindings, found: FoundPlan) -> impl IntoView {
     // One warning is enough: the speed of a measured run counts its software.
     let software = measured.filter(|_| beyond.is_none()).map(|(software, days)| {
         format!(
-            " Nobody published a run of this model on {} with {}; with {software}, which was measured there, it takes {} days.",
+            " Nobody published a run of this model on {} with {}; with {software}, which was measured there, it takes {} days ({}).",
             offer.gpu.name,
             offer.gpu.software,
-            readable_days(days.mid)
+            readable_days(days.mid),
+            readable_range((days.low, days.high), readable_days)
         )
     });
     let is_doubtful = beyond.is_some() || software.is_some();
@@ -624,7 +625,7 @@ fn NoLayout(
     }
 }
 
-/// Changes of the question with which a plan reaches the goal, to choose from.
+/// Changes of the question with which a plan works, to choose from.
 #[component]
 fn Changes(changes: Vec<FoundChange>) -> impl IntoView {
     let plan = Planner::of_page();
@@ -633,9 +634,10 @@ fn Changes(changes: Vec<FoundChange>) -> impl IntoView {
     });
     let currency = StoredValue::new(currency);
     let button = move |change: FoundChange| {
-        let FoundChange { key, value } = change;
+        let FoundChange { key, value, reaches_goal } = change;
         let field = Field::from_key(&key)?;
-        let title = currency.with_value(|currency| change_title(field, &value, currency));
+        let misses = if reaches_goal { "" } else { " (misses the goal)" };
+        let title = currency.with_value(|currency| change_title(field, &value, currency)) + misses;
         let set = move |_| plan.state.ask(&[(field, &value)]);
         Some(view! { <button type="button" class="action" on:click=set>{title}</button> })
     };

@@ -215,8 +215,9 @@ fn on_measured_software(offer: &OfferFindings, goal: AskedGoal) -> String {
         }
         _ => String::new(),
     };
-    let days = readable_days(mid);
-    format!("With {software}, which was measured on {}, the plan takes {days} days{chance}.", offer.gpu.name)
+    let (days, range) = (readable_days(mid), readable_range((low, high), readable_days));
+    let gpu = &offer.gpu.name;
+    format!("With {software}, which was measured on {gpu}, the plan takes {days} days ({range}){chance}.")
 }
 
 /// Returns which layout is expected to be clearly faster than the best one, which is best because its range ends earlier, as a
@@ -632,6 +633,16 @@ mod tests {
         assert_eq!(effect(160.0), ", which exceeds the time limit");
         assert_eq!(effect(140.0), ", and may exceed the time limit");
         assert_eq!(effect(60.0), "");
+    }
+
+    #[test]
+    fn a_plan_with_measured_software_has_a_range() {
+        let mut findings = answered(&[("B200", Some(plan(500, 50.0, 2e6)))]);
+        let answer = findings.offers[0].answer.as_mut().expect("an answer");
+        answer.with_measured_software = Some(("NeMo 2".into(), spread(59.0)));
+        let (_, rest) = lead(&findings);
+        let expected = "With NeMo 2, which was measured on B200, the plan takes 59 days (53–65), in time ";
+        assert!(rest.contains(expected), "{rest}");
     }
 
     #[test]
