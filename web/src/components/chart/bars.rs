@@ -51,15 +51,12 @@ fn bars(chart: &BarChart, ink: &str, width: f64) -> (Vec<Value>, Value) {
     let longest = labels.iter().map(|label| label.chars().count()).max().unwrap_or(0);
     let of_axes = width - 40.0 - 7.0 * longest as f64;
     let longest_bar = totals.iter().copied().fold(0.0, f64::max);
-    // Parts that can't be seen are left out, and the others keep their colours.
-    let is_seen = |part: &Part| part.values.iter().any(|value| *value > 0.001 * longest_bar);
     // The parts of a stack are others than those of a waterfall, and the page shows both.
-    let colours: &[&str] = match chart.kind {
-        BarKind::Waterfall => &COLOURS,
-        BarKind::Stacked { .. } => &STACK_COLOURS,
+    let parts = match chart.kind {
+        BarKind::Waterfall => longer_than(0.001 * longest_bar, parts, COLOURS),
+        BarKind::Stacked { .. } => stack(longest_bar, parts),
     };
-    let parts = || parts.iter().zip(colours).filter(|(part, _)| is_seen(part));
-    let legend = legend_height(parts().map(|(part, _)| &*part.name), of_axes);
+    let legend = legend_height(parts.iter().map(|(part, _)| &*part.name), of_axes);
     // Plotly cuts a legend that is higher than half of the chart.
     layout["height"] = (28 * labels.len() + 110 + legend).max(2 * legend + 20).into();
     let mut trace = json!({ "type": "bar", "orientation": "h", "y": labels });
@@ -99,7 +96,7 @@ fn bars(chart: &BarChart, ink: &str, width: f64) -> (Vec<Value>, Value) {
     }
     layout["xaxis"] = x;
     layout["yaxis"] = y;
-    let traces = parts().map(|(part, colour)| {
+    let traces = parts.iter().map(|(part, colour)| {
         let mut trace = trace.clone();
         trace["name"] = part.name.as_str().into();
         trace["x"] = part.values.as_slice().into();
@@ -121,6 +118,36 @@ fn bars(chart: &BarChart, ink: &str, width: f64) -> (Vec<Value>, Value) {
 /// The width of a bar's label, in pixels: about as it is drawn.
 const LABEL_WIDTH: f64 = 60.0;
 
+/// The share of the longest bar below which a part of a stack is hard to see.
+const SLIVER: f64 = 0.01;
+
+/// A part with its colour.
+type ColouredPart = (Part, &'static str);
+
+/// Returns the parts with a value above `least`. Each has its own colour, whichever others are left out.
+fn longer_than(least: f64, parts: &[Part], colours: [&'static str; 8]) -> Vec<ColouredPart> {
+    let coloured = parts.iter().zip(colours);
+    let long = coloured.filter(|(part, _)| part.values.iter().any(|value| *value > least));
+    long.map(|(part, colour)| (part.clone(), colour)).collect()
+}
+
+/// Returns the parts of a stack. Those that are slivers in every bar are drawn as one part, so that each bar keeps its length.
+fn stack(longest_bar: f64, parts: &[Part]) -> Vec<ColouredPart> {
+    let is_sliver = |part: &Part| part.values.iter().all(|value| *value < SLIVER * longest_bar);
+    let all = longer_than(0.0, parts, STACK_COLOURS);
+    let (slivers, mut long): (Vec<_>, Vec<_>) = all.into_iter().partition(|(part, _)| is_sliver(part));
+    match &*slivers {
+        [] | [_] => long.extend(slivers),
+        [(first, colour), ..] => {
+            let names: Vec<&str> = slivers.iter().map(|(part, _)| &*part.name).collect();
+            let sum = |bar: usize| slivers.iter().map(|(part, _)| part.values[bar]).sum::<f64>();
+            let values = (0..first.values.len()).map(sum).collect();
+            long.push((Part { name: format!("Other: {}", names.join(", ")), values }, *colour));
+        }
+    }
+    long
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -139,15 +166,32 @@ mod tests {
     }
 
     #[test]
-    fn long_parts_of_a_stack_have_labels_and_unseen_parts_are_left_out() {
-        let part = |name: &str, value: f64| Part { name: name.into(), values: vec![value] };
-        let parts = vec![part("Weights", 0.01), part("Optimizer", 50.0), part("Logits", 1.0)];
-        let bars = Bars { labels: vec!["Every GPU".into()], parts };
+    fn long_parts_of_a_stack_have_labels_and_slivers_are_one_part() {
+        let part = |name: &str, values: [f64; 2]| Part { name: name.into(), values: values.into() };
+        let parts = vec![
+            part("Weights", [0.25, 0.125]),
+            part("Gradients", [0.0, 0.0]),
+            part("Optimizer", [50.0, 40.0]),
+            part("Logits", [0.0, 1.0]),
+            part("Buffers", [0.5, 0.25]),
+        ];
+        let bars = Bars { labels: ["Stage 1", "Stage 2"].map(String::from).into(), parts };
         let kind = BarKind::Stacked { name: "80 GiB".into(), limit: 80.0 };
         let plot = plot(&BarChart { bars, unit: "GiB", kind }.into(), "#000", 600.0);
         let data = plot["data"].as_array().expect("traces");
-        let texts: Vec<&Value> = data.iter().map(|trace| &trace["text"][0]).collect();
-        assert_eq!(texts, [&json!("50.0"), &json!("")]);
-        assert_eq!(data[0]["marker"]["color"], STACK_COLOURS[1]);
+        let of = |key: &str| data.iter().map(|trace| trace[key].clone()).collect::<Vec<_>>();
+        assert_eq!(of("name"), [json!("Optimizer"), json!("Logits"), json!("Other: Weights, Buffers")]);
+        assert_eq!(of("x"), [json!([50.0, 40.0]), json!([0.0, 1.0]), json!([0.75, 0.375])]);
+        assert_eq!(of("text"), [json!(["50.0", "40.0"]), json!(["", ""]), json!(["", ""])]);
+        assert_eq!(data[0]["marker"]["color"], STACK_COLOURS[2]);
+    }
+
+    #[test]
+    fn a_single_sliver_keeps_its_name() {
+        let part = |name: &str, value: f64| Part { name: name.into(), values: vec![value] };
+        let names =
+            |parts: &[Part]| stack(50.0, parts).into_iter().map(|(part, _)| part.name).collect::<Vec<_>>();
+        assert_eq!(names(&[part("Logits", 0.25), part("Optimizer", 50.0)]), ["Optimizer", "Logits"]);
+        assert_eq!(names(&[part("Logits", 0.0), part("Optimizer", 50.0)]), ["Optimizer"]);
     }
 }
