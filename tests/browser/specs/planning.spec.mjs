@@ -58,6 +58,21 @@ test("a card says what its launch script does, and the verdict doesn't say that 
   if (rest.includes("misses the deadline")) expect(rest).not.toContain("The plans meet the deadline");
 });
 
+test("if the launch script of the best plan misses the goal, a layout whose script reaches it can be shown", async ({ page }) => {
+  await page.goto("/?v=1&m=llama3.1-70b&t=10T&gs=h100&nr=1408&by=60d");
+  await expect(cards(page).first().locator(".card-note")).toContainText("may miss the deadline");
+  const standIn = cards(page).first().locator(".stand-in");
+  await expect(standIn).toHaveText(/^With FP8 .+MBS.+, the launch script reaches the goal\.$/);
+  await expect(page.locator(".verdict-line > p").first()).toContainText("the launch script reaches the goal.");
+  const button = standIn.getByRole("button");
+  const title = await button.textContent();
+  await button.click();
+  const row = page.locator(".layout-table tr.selected .row-button");
+  await expect(row).toHaveCount(1);
+  expect(title).toContain(await row.textContent());
+  await expect(details(page)).toBeVisible();
+});
+
 test("a lock that no layout can hold is named, without a word about a launch script", async ({ page }) => {
   await page.goto("/?v=1&m=llama3.1-70b&t=10T&gs=h100&by=60d&lock=tp%3D16");
   await expect(cards(page).first()).toContainText("TP 16 is too large: jobs use 8 GPUs of an NVLink domain, so TP is at most 8.");

@@ -1,6 +1,6 @@
 //! This file draws horizontal bars, each made of parts.
 
-use super::labels::legend_height;
+use super::labels::{legend_height, legend_text};
 use super::{COLOURS, Drawing, STACK_COLOURS, axis};
 use crate::message::{Bars, Part};
 use serde_json::{Value, json};
@@ -98,7 +98,7 @@ fn bars(chart: &BarChart, ink: &str, width: f64) -> (Vec<Value>, Value) {
     layout["yaxis"] = y;
     let traces = parts.iter().map(|(part, colour)| {
         let mut trace = trace.clone();
-        trace["name"] = part.name.as_str().into();
+        trace["name"] = legend_text(&part.name).into();
         trace["x"] = part.values.as_slice().into();
         trace["marker"] = json!({ "color": colour });
         // Parts that can't be seen, or are too short for their label, have none.

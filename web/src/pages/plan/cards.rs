@@ -67,10 +67,10 @@ pub(super) fn Card(
     let spans = move || [2, 3, 4].map(|most| card_span(place, count.get(), most).to_string()).join(" ");
     let script = Memo::new(move |_| {
         findings.with(|findings| {
-            let answer = findings.offers.get(index)?.answer.as_ref()?;
-            let effect = effect_on(&findings.scripts, &answer.plan.as_ref()?.query)?;
+            let offer = findings.offers.get(index)?;
+            let effect = effect_on(&findings.scripts, &offer.answer.as_ref()?.plan.as_ref()?.query)?;
             let has_effect = effect.is_unavailable || !effect.is_none();
-            has_effect.then_some(effect)
+            has_effect.then(|| CardScript { effect, stand_in: findings.stand_in(offer).cloned() })
         })
     });
     let is_best = move || findings.with(|findings| findings.best() == Some(index));
@@ -94,6 +94,14 @@ pub(super) fn Card(
             </div>
         </article>
     }
+}
+
+/// What the launch script of the plan on a card does otherwise than planned.
+#[derive(Debug, Clone, PartialEq)]
+struct CardScript {
+    effect: ScriptEffect,
+    /// A layout whose script reaches the goal, if that of the plan misses it.
+    stand_in: Option<FoundPlan>,
 }
 
 /// The rows of a card that only some questions have. All cards have the same, so that they can be read across.
@@ -128,7 +136,7 @@ fn is_another_than_bf16(offer: &OfferFindings) -> bool {
 fn card(
     plan: Planner,
     offer: &OfferFindings,
-    (known, script): (CardRows, Option<ScriptEffect>),
+    (known, script): (CardRows, Option<CardScript>),
     (goal, currency, longest): (AskedGoal, &str, f64),
 ) -> AnyView {
     let (chance, budget) = plan.search.findings.with_untracked(|findings| {
@@ -280,7 +288,7 @@ fn card(
     let doubts = found.cautions(is_too_slow).into_iter();
     let doubts = doubts.map(|doubt| view! { <p class="missed">{doubt}</p> }).collect_view();
     let more = plan.more_figures;
-    let by_script = script.map(|effect| {
+    let by_script = script.as_ref().map(|&CardScript { effect, .. }| {
         let does = plan
             .search
             .findings
@@ -297,6 +305,9 @@ fn card(
         };
         format!("{text}{chance}.")
     });
+    let stand_in = script.and_then(|script| script.stand_in);
+    let stand_in =
+        stand_in.map(|stand_in| view! { <p class="stand-in">{stand_in_button(plan, &stand_in)}</p> });
     let buttons = view! {
         <div class="card-foot">
             <SaveButton gpu=offer.gpu.id.clone() plan=found.clone() />
@@ -350,7 +361,7 @@ fn card(
             by_script
             software=answer.with_measured_software.is_some().then(|| offer.gpu.software.clone())
         />
-        <div class="other-counts">{other} {faster} {more_tokens}</div>
+        <div class="other-counts">{stand_in} {other} {faster} {more_tokens}</div>
         {doubts}
         <Changes changes=answer.changes.clone() />
         <Evidence offer=offer.clone() found=found.clone() />
@@ -439,6 +450,14 @@ fn count_button(plan: Planner, found: &FoundPlan) -> AnyView {
     let (title, query) = (format!("{} GPUs", group_digits(found.gpus.into())), found.query.clone());
     let show = move |_| plan.state.choose(&query);
     view! { <button type="button" class="link" on:click=show>{title}</button> }.into_any()
+}
+
+/// Returns a button that shows a layout whose launch script reaches the goal, and says so.
+pub(super) fn stand_in_button(plan: Planner, found: &FoundPlan) -> AnyView {
+    let (title, query) = (unbroken(&format!("{} · {}", found.precision, found.layout)), found.query.clone());
+    let show = move |_| plan.state.choose(&query);
+    view! { "With " <button type="button" class="link" on:click=show>{title}</button> ", the launch script reaches the goal." }
+        .into_any()
 }
 
 /// Returns a row of a card: what it is, its value, and its range or a note, which may be empty, each in a column of its own.

@@ -164,10 +164,47 @@ impl Findings {
         end * effect.slowdown <= limit
     }
 
-    /// Returns the queries of the best plans of all GPU types.
-    pub(super) fn best_queries(&self) -> Vec<String> {
-        let answers = self.offers.iter().filter_map(|offer| offer.answer.as_ref());
-        answers.filter_map(|answer| Some(answer.plan.as_ref()?.query.clone())).collect()
+    /// Whether the best plan of a GPU type reaches the goal, but not by its launch script. False while that is not known.
+    fn misses_by_script(&self, answer: &FoundAnswer) -> bool {
+        let best = answer.plan.as_ref().filter(|_| answer.unmet.is_none());
+        best.and_then(|best| self.holds_by_script(best)) == Some(false)
+    }
+
+    /// Whether the launch script of a plan that reaches the goal does so too, and surely fits in memory; none while that is not known.
+    fn holds_by_script(&self, plan: &FoundPlan) -> Option<bool> {
+        let effect = effect_on(&self.scripts, &plan.query)?;
+        let is_by_slow_end = self.is_by_slow_end();
+        let holds = |spread: Spread, limit: Option<f64>| {
+            let end = if is_by_slow_end { spread.high } else { spread.mid };
+            limit.is_none_or(|limit| end * effect.slowdown <= limit)
+        };
+        let is_affordable = plan.cost.is_none_or(|cost| holds(cost, self.budget()));
+        let is_sure = !effect.is_unavailable && !effect.may_lack_memory;
+        Some(is_sure && is_affordable && holds(plan.days, self.most_days()))
+    }
+
+    /// Returns the best layout on a GPU type whose launch script reaches the goal, if that of the best plan misses it.
+    pub(super) fn stand_in<'a>(&self, offer: &'a OfferFindings) -> Option<&'a FoundPlan> {
+        let answer = offer.answer.as_ref().filter(|answer| self.misses_by_script(answer))?;
+        let found = |query: &String| {
+            let mut plans = answer.layouts.iter().flat_map(FoundFamily::plans);
+            plans.find(|plan| plan.query == *query)
+        };
+        let mut plans = answer.stand_ins.iter().filter_map(found);
+        plans.find(|plan| self.holds_by_script(plan) == Some(true))
+    }
+
+    /// Returns the queries of the plans whose launch scripts matter: the best plan of each GPU type, and where its script misses the
+    /// goal, those that may take its place.
+    pub(super) fn queries_to_launch(&self) -> Vec<String> {
+        let mut queries = Vec::new();
+        for answer in self.offers.iter().filter_map(|offer| offer.answer.as_ref()) {
+            queries.extend(answer.plan.iter().map(|plan| plan.query.clone()));
+            if self.misses_by_script(answer) {
+                queries.extend(answer.stand_ins.iter().cloned());
+            }
+        }
+        queries
     }
 
     /// Returns the fastest measured run of the question's model on a GPU type.
@@ -431,6 +468,30 @@ pub(super) mod tests {
         assert_eq!(findings.best_plan_on("h100").map(|plan| plan.gpus), Some(1024));
         assert_eq!(findings.best_plan_on("b300"), None);
         assert!(!findings.is_searching());
+    }
+
+    #[test]
+    fn a_plan_whose_script_misses_the_goal_has_a_stand_in() {
+        let of = |query: &str, days: f64| FoundPlan { query: query.into(), ..plan(1024, days, 4e6) };
+        let mut findings = answered(&[("H100", Some(of("a", 55.0)))]);
+        let answer = findings.offers[0].answer.as_mut().expect("an answer");
+        answer.layouts = vec![
+            FoundFamily { best: of("a", 55.0), others: vec![of("b", 56.0)] },
+            FoundFamily { best: of("c", 57.0), others: Vec::new() },
+        ];
+        answer.stand_ins = vec!["b".into(), "c".into()];
+        let effect = |slowdown: f64| ScriptEffect { slowdown, may_lack_memory: false, is_unavailable: false };
+        let stand_in =
+            |findings: &Findings| findings.stand_in(&findings.offers[0]).map(|plan| plan.query.clone());
+        assert_eq!(findings.queries_to_launch(), ["a"]);
+        // Which scripts reach the goal is asked only once that of the best plan misses it.
+        findings.scripts = vec![("a".into(), effect(1.2))];
+        assert_eq!(findings.queries_to_launch(), ["a", "b", "c"]);
+        assert_eq!(stand_in(&findings), None);
+        findings.scripts.extend([("b".into(), effect(1.1)), ("c".into(), effect(1.0))]);
+        assert_eq!(stand_in(&findings).as_deref(), Some("c"));
+        findings.scripts[0].1 = effect(1.05);
+        assert_eq!(stand_in(&findings), None);
     }
 
     fn point(offer: usize, gpus: u32) -> SearchNews {

@@ -399,7 +399,7 @@ pub(super) fn compare_scripts(planner: Planner) {
     let saved = SavedPlans::of_page();
     let findings = planner.search.findings;
     let named = Memo::new(move |_| {
-        let of_page = findings.with(Findings::best_queries).into_iter();
+        let of_page = findings.with(Findings::queries_to_launch).into_iter();
         let kept =
             saved.plans.with(|plans| plans.iter().map(|saved| saved.plan.query.clone()).collect::<Vec<_>>());
         let shown = planner.address.with_spec(has_scenario).then(|| planner.shown_query()).flatten();
