@@ -160,8 +160,13 @@ impl Findings {
         let (AskedGoal::Deadline(limit), Some(effect)) = (self.goal(), self.script(plan)) else {
             return true;
         };
-        let end = if self.is_by_slow_end() { plan.days.high } else { plan.days.mid };
-        end * effect.slowdown <= limit
+        self.holds(plan.days.times(effect.slowdown), Some(limit))
+    }
+
+    /// Whether a range holds a limit, if there is one, with the chance that the question asks for.
+    fn holds(&self, spread: Spread, limit: Option<f64>) -> bool {
+        let end = if self.is_by_slow_end() { spread.high } else { spread.mid };
+        limit.is_none_or(|limit| end <= limit)
     }
 
     /// Whether the best plan of a GPU type reaches the goal, but not by its launch script. False while that is not known.
@@ -172,15 +177,11 @@ impl Findings {
 
     /// Whether the launch script of a plan that reaches the goal does so too, and surely fits in memory; none while that is not known.
     fn holds_by_script(&self, plan: &FoundPlan) -> Option<bool> {
-        let effect = effect_on(&self.scripts, &plan.query)?;
-        let is_by_slow_end = self.is_by_slow_end();
-        let holds = |spread: Spread, limit: Option<f64>| {
-            let end = if is_by_slow_end { spread.high } else { spread.mid };
-            limit.is_none_or(|limit| end * effect.slowdown <= limit)
-        };
-        let is_affordable = plan.cost.is_none_or(|cost| holds(cost, self.budget()));
-        let is_sure = !effect.is_unavailable && !effect.may_lack_memory;
-        Some(is_sure && is_affordable && holds(plan.days, self.most_days()))
+        let ScriptEffect { slowdown, may_lack_memory, is_unavailable } =
+            effect_on(&self.scripts, &plan.query)?;
+        let is_affordable = plan.cost.is_none_or(|cost| self.holds(cost.times(slowdown), self.budget()));
+        let is_in_time = self.holds(plan.days.times(slowdown), self.most_days());
+        Some(is_in_time && is_affordable && !may_lack_memory && !is_unavailable)
     }
 
     /// Returns the best layout on a GPU type whose launch script reaches the goal, if that of the best plan misses it.
