@@ -174,26 +174,14 @@ impl GpuAnswer {
         if script.reaches_goal() {
             return Some(AnswerScript { script, instead: None });
         }
-        let instead = self
-            .others_reaching_goal(question, offer, listed)
-            .find(|(_, run)| run.script(question, offer).reaches_goal())
-            .map(|(index, _)| index);
-        Some(AnswerScript { script, instead })
-    }
-
-    /// Returns those of the first `listed` layouts behind the best plan's that reach the goal as planned, with their indices: the first
-    /// whose script does so too takes the place of a best plan whose script doesn't.
-    pub fn others_reaching_goal<'a>(
-        &'a self,
-        question: &'a Question,
-        offer: &'a GpuOffer,
-        listed: usize,
-    ) -> impl Iterator<Item = (usize, &'a PlannedRun)> {
         let space = question.space(offer);
-        let reaches = move |(_, run): &(usize, &PlannedRun)| {
-            question.reaches(&(*run).clone().with_days_as_measured(&space, question, offer))
+        let reaches = |run: &PlannedRun| {
+            let measured = run.with_measured_software(&space, question, offer);
+            let run = PlannedRun { days_as_measured: measured.map(|(_, run)| run.days), ..run.clone() };
+            question.reaches(&run) && run.script(question, offer).reaches_goal()
         };
-        self.layouts.iter().enumerate().take(listed).skip(1).filter(reaches)
+        let instead = self.layouts.iter().take(listed).position(reaches);
+        Some(AnswerScript { script, instead })
     }
 }
 
@@ -251,8 +239,6 @@ mod tests {
         assert!(!found.script.reaches_goal());
         let instead = &answer.layouts[found.instead.expect("a layout")];
         assert!(question.reaches(instead) && instead.script(&question, offer).reaches_goal());
-        let mut others = answer.others_reaching_goal(&question, offer, 10);
-        assert!(others.any(|(index, run)| Some(index) == found.instead && run == instead));
     }
 
     #[test]

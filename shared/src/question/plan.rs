@@ -85,7 +85,8 @@ impl PlannedRun {
     ) -> Option<PlannedRun> {
         let run = |layout: RankedLayout| {
             let run = PlannedRun::new(question, offer, gpus, layout);
-            run.with_days_as_measured(search.space(), question, offer)
+            let measured = run.with_measured_software(search.space(), question, offer);
+            PlannedRun { days_as_measured: measured.map(|(_, run)| run.days), ..run }
         };
         let best = run(*search.rank(gpus, 1).best.first()?);
         let is_near = |limit| !question.is_in_time(&best) && best.time.low.days <= limit;
@@ -109,17 +110,6 @@ impl PlannedRun {
         let (software, layout) = space.with_measured_software(&self.layout.candidate, self.gpus)?;
         let is_slower = layout.s_per_sequence() >= self.layout.s_per_sequence() * (1.0 + MUCH_BY_SOFTWARE);
         is_slower.then(|| (software, PlannedRun::new(question, offer, self.gpus, layout)))
-    }
-
-    /// Returns the plan with its days as measured, which count if the goal must be reached 9 times in 10.
-    pub(super) fn with_days_as_measured(
-        self,
-        space: &SearchSpace<'_>,
-        question: &Question,
-        offer: &GpuOffer,
-    ) -> PlannedRun {
-        let measured = self.with_measured_software(space, question, offer);
-        PlannedRun { days_as_measured: measured.map(|(_, run)| run.days), ..self }
     }
 
     /// Returns the days within which such a run ends with a chance.

@@ -63,7 +63,6 @@ test("if the launch script of the best plan misses the goal, a layout whose scri
   await expect(cards(page).first().locator(".card-note")).toContainText("may miss the deadline");
   const standIn = cards(page).first().locator(".stand-in");
   await expect(standIn).toHaveText(/^With FP8 .+MBS.+, the launch script reaches the goal\.$/);
-  await expect(page.locator(".verdict-line > p").first()).toContainText("the launch script reaches the goal.");
   const button = standIn.getByRole("button");
   const title = await button.textContent();
   await button.click();

@@ -248,8 +248,6 @@ pub(crate) struct FoundAnswer {
     pub(crate) most_tokens: Option<(f64, FoundPlan)>,
     /// The best plan if the goal had to be reached with the other chance.
     pub(crate) with_other_chance: Option<FoundPlan>,
-    /// The queries of the layouts, best first, that may take the place of the best plan if its launch script misses the goal.
-    pub(crate) stand_ins: Vec<String>,
     /// Why the goal is not reached; none if it is.
     pub(crate) unmet: Option<FoundUnmet>,
     /// Changes of the question with which a plan works.

@@ -17,9 +17,6 @@ const LISTED_FAMILIES: usize = 10;
 /// Layouts among which they are looked for. Many differ only in VP, the pipeline split or the batch.
 pub(super) const LISTED: usize = 6 * LISTED_FAMILIES;
 
-/// Layouts whose launch scripts may matter, as many as the command line lists.
-const LAUNCHED: usize = 10;
-
 const GIB: f64 = 1_073_741_824.0;
 
 /// Returns the question as it was read.
@@ -137,10 +134,6 @@ pub(super) fn answer(question: &Question, offer: &GpuOffer, answer: &GpuAnswer) 
             .map(|(software, run)| (software.title().to_string(), days(run))),
         most_tokens: answer.most_tokens(question, offer).map(|most| (most.tokens, plan(&most.run))),
         with_other_chance: answer.with_other_chance.as_ref().map(plan),
-        stand_ins: answer
-            .others_reaching_goal(question, offer, LAUNCHED)
-            .map(|(_, run)| link::write(&run.spec(question, offer)))
-            .collect(),
         unmet: answer.unmet.map(|unmet| match unmet {
             Unmet::NoLayout => FoundUnmet::NoLayout,
             Unmet::TooSlow { days } => FoundUnmet::TooSlow(days),

@@ -3,7 +3,7 @@
 use super::Planner;
 use super::amounts::{count_text, limit_text};
 use super::bar::{BarProblems, PROBLEMS_ID, Samples};
-use super::cards::{Card, stand_in_button};
+use super::cards::Card;
 use super::headline::headline;
 use super::locks::{self, LockChips};
 use super::question::has_scenario;
@@ -104,10 +104,6 @@ pub(super) fn Answer() -> impl IntoView {
             }
         })
     };
-    let stand_in = move || {
-        let found = shown.with(|headline| headline.stand_in.clone())?;
-        Some(view! { {stand_in_button(plan, &found)} " " })
-    };
     let search_own = move || {
         let own = own_values(plan)?;
         let title = format!("Find the best plan with {}", locks::summary(&own));
@@ -150,7 +146,7 @@ pub(super) fn Answer() -> impl IntoView {
                 </h1>
                 // Below the problems it keeps its place, so that these move nothing.
                 <p class:unseen=move || has_problems.get() class:clamped=move || is_long() && !is_whole.get()>
-                    {move || shown.get().rest} " " {stand_in} {search_own} {back}
+                    {move || shown.get().rest} " " {search_own} {back}
                 </p>
                 {move || has_problems.get().then(|| view! {
                     <p class="problems" id=PROBLEMS_ID>

@@ -187,12 +187,7 @@ impl Findings {
     /// Returns the best layout on a GPU type whose launch script reaches the goal, if that of the best plan misses it.
     pub(super) fn stand_in<'a>(&self, offer: &'a OfferFindings) -> Option<&'a FoundPlan> {
         let answer = offer.answer.as_ref().filter(|answer| self.misses_by_script(answer))?;
-        let found = |query: &String| {
-            let mut plans = answer.layouts.iter().flat_map(FoundFamily::plans);
-            plans.find(|plan| plan.query == *query)
-        };
-        let mut plans = answer.stand_ins.iter().filter_map(found);
-        plans.find(|plan| self.holds_by_script(plan) == Some(true))
+        others(answer).find(|plan| self.holds_by_script(plan) == Some(true))
     }
 
     /// Returns the queries of the plans whose launch scripts matter: the best plan of each GPU type, and where its script misses the
@@ -202,7 +197,7 @@ impl Findings {
         for answer in self.offers.iter().filter_map(|offer| offer.answer.as_ref()) {
             queries.extend(answer.plan.iter().map(|plan| plan.query.clone()));
             if self.misses_by_script(answer) {
-                queries.extend(answer.stand_ins.iter().cloned());
+                queries.extend(others(answer).map(|plan| plan.query.clone()));
             }
         }
         queries
@@ -423,6 +418,14 @@ pub(super) fn effect_on(scripts: &[(String, ScriptEffect)], query: &str) -> Opti
     scripts.iter().find(|(plan, _)| plan == query).map(|(_, effect)| *effect)
 }
 
+/// Returns the layouts whose launch scripts may take the place of the best plan's: the first others of the list.
+fn others(answer: &FoundAnswer) -> impl Iterator<Item = &FoundPlan> {
+    const MOST: usize = 9; // Beside the best plan, as many as the command line tries.
+    let best = answer.plan.as_ref().map(|plan| &plan.query);
+    let plans = answer.layouts.iter().flat_map(FoundFamily::plans);
+    plans.filter(move |plan| best != Some(&plan.query)).take(MOST)
+}
+
 /// Whether a plan costs no more than the budget, if there is one: at the expensive end of its range, or in the middle.
 pub(super) fn is_within(plan: &FoundPlan, budget: Option<f64>, by_slow_end: bool) -> bool {
     let end = |cost: Spread| if by_slow_end { cost.high } else { cost.mid };
@@ -480,7 +483,6 @@ pub(super) mod tests {
             FoundFamily { best: of("a", 55.0), others: vec![of("b", 56.0)] },
             FoundFamily { best: of("c", 57.0), others: Vec::new() },
         ];
-        answer.stand_ins = vec!["b".into(), "c".into()];
         let effect = |slowdown: f64| ScriptEffect { slowdown, may_lack_memory: false, is_unavailable: false };
         let stand_in =
             |findings: &Findings| findings.stand_in(&findings.offers[0]).map(|plan| plan.query.clone());

@@ -17,7 +17,7 @@ use trainplan_shared::question::{chance_text, in_time_of_ten};
 use trainplan_shared::units::group_digits;
 
 /// The headline of the page.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Headline {
     /// The shown plan; empty while the first search runs.
     pub(super) lead: String,
@@ -27,8 +27,6 @@ pub(super) struct Headline {
     pub(super) more: String,
     /// Whether the shown plan is not the best one.
     pub(super) is_other: bool,
-    /// A layout whose launch script reaches the goal, if that of the shown plan, the best one, misses it.
-    pub(super) stand_in: Option<FoundPlan>,
 }
 
 /// What is said between a plan of the user's and the best one.
@@ -70,7 +68,7 @@ pub(super) fn headline(plan: Planner) -> Memo<Headline> {
             let query = plan.state.spec.with(link::write);
             let told = told.get().filter(|figures| figures.plan == query);
             let other = is_chosen.then(|| other_plan(plan, findings, query, told)).flatten();
-            let Some(other) = other else { return of_best(best, findings) };
+            let Some(other) = other else { return of_best(best) };
             match (&other.figures, before) {
                 (None, Some(before)) if !before.lead.is_empty() => before.clone(),
                 _ => of_other(&other, findings, &best),
@@ -111,10 +109,8 @@ fn other_plan(
     Some(OtherPlan { id, gpu, gpus, paid_gpus, figures, is_with_other_chance, as_measured_days, script })
 }
 
-fn of_best(Verdict { lead, rest, more }: Verdict, findings: &Findings) -> Headline {
-    let best = findings.best().and_then(|index| findings.offers.get(index));
-    let stand_in = best.and_then(|best| findings.stand_in(best)).cloned();
-    Headline { lead, rest, more, is_other: false, stand_in }
+fn of_best(Verdict { lead, rest, more }: Verdict) -> Headline {
+    Headline { lead, rest, more, is_other: false }
 }
 
 /// Returns the headline of a plan that can't run.
@@ -124,7 +120,6 @@ fn impossible() -> Headline {
         rest: "Correct the marked field.".into(),
         more: String::new(),
         is_other: true,
-        stand_in: None,
     }
 }
 
@@ -141,7 +136,7 @@ fn of_other(other: &OtherPlan, findings: &Findings, best: &Verdict) -> Headline 
         );
         let prefers = if has_best { PREFERRED } else { "" };
         let rest = format!("{lack} {prefers} {}", best.lead);
-        return Headline { lead, rest, more: String::new(), is_other: true, stand_in: None };
+        return Headline { lead, rest, more: String::new(), is_other: true };
     }
     let offer = findings.offers.iter().find(|offer| offer.gpu.id == other.id);
     let plan = figures.and_then(|figures| {
@@ -189,7 +184,7 @@ fn of_other(other: &OtherPlan, findings: &Findings, best: &Verdict) -> Headline 
         other.as_measured_days.map_or(String::new(), |days| at_measured_speed(&other.gpu, days));
     let parts = [by_script.as_str(), &reaches, &reserved, &as_measured, why, &best.lead];
     let rest = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ");
-    Headline { lead, rest, more: terms, is_other: true, stand_in: None }
+    Headline { lead, rest, more: terms, is_other: true }
 }
 
 /// Returns whether a plan reaches the goal, as a sentence; empty if there is no goal.
