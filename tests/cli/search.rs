@@ -279,6 +279,18 @@ fn what_the_launch_script_makes_of_the_best_plan_is_said() {
 }
 
 #[test]
+fn a_csv_file_says_what_launches_each_layout() {
+    let launched_with = |lock: &str| {
+        let search =
+            ["search", "--model", "llama3.1-8b", "--gpu", "h100", "--gpus", "64", "--top", "1", "--lock"];
+        let (header, rows) = csv(&[&search[..], &[lock]].concat());
+        let column = header.iter().position(|title| title == "launched_with").unwrap();
+        rows[0][column].clone()
+    };
+    assert_eq!(["fsdp=no", "fsdp=yes"].map(launched_with), ["26.06.01", "megatron-lm"]);
+}
+
+#[test]
 fn locks_headroom_and_precisions_are_kept() {
     let (header, rows) = csv(&[
         "search",
