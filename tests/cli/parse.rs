@@ -165,9 +165,11 @@ fn the_calls_of_one_rank_are_counted() {
     let calls = |device| call(device, "AllGather", 1 << 22).repeat(3) + &call(device, "AllReduce", 1 << 10);
     let tree = tree([(LLAMA_70B, (0..8).map(calls).collect::<String>() + &nemo2(50, 512, 10_000, 0, ""))]);
     let row = &rows(&tree, &[LLAMA_70B])[0];
-    let kind = |operation: &str, up_to_bytes: u32, count: u32, bytes: u32| serde_json::json!({ "operation": operation, "up_to_bytes": up_to_bytes, "count": count, "bytes": bytes });
-    let kinds = [kind("AllGather", 8 << 20, 3, 24 << 20), kind("AllReduce", 2 << 10, 1, 2 << 10)];
-    assert_eq!(row["nccl"]["calls"]["kinds"], serde_json::json!(kinds), "{row}");
+    let kinds = serde_json::json!([
+        { "operation": "AllGather", "up_to_bytes": 8 << 20, "count": 3, "bytes": 24 << 20 },
+        { "operation": "AllReduce", "up_to_bytes": 2 << 10, "count": 1, "bytes": 2 << 10 },
+    ]);
+    assert_eq!(row["nccl"]["calls"]["kinds"], kinds, "{row}");
     assert_eq!(row["nccl"]["calls"]["count"], 4, "{row}");
     let table = parse(&tree, &[LLAMA_70B, "--format", "table"]).stdout;
     let words = table.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -281,7 +281,8 @@ fn run(
     // Tokens are of the whole run, not of the measurement.
     let mut spec: Spec = plan.spec(found.question, found.offer).with(Field::Tokens, "");
     let mut scenario = spec.scenario()?;
-    let (mut script, mut comment, mut reason) = (None, None, None);
+    let (mut script, mut reason) = (None, None);
+    let mut comment;
     let options = LaunchOptions::from_spec(&spec)?;
     let own = published.map(|recipe| (recipe, as_published(&spec, recipe)));
     let mut release = match own {
@@ -290,7 +291,10 @@ fn run(
     };
     let mut slowest_s = plan.layout.step_time_s.high;
     match (release, own) {
-        (Some(release), _) => spec = spec.with(Field::Release, release.to_string()),
+        (Some(release), own) => {
+            comment = own.and_then(|own| why_not_as_published(own, &format!("release {release}")));
+            spec = spec.with(Field::Release, release.to_string());
+        }
         (None, Some((recipe, Ok(own)))) => {
             release = Some(recipe.id.release);
             let predicted = own.estimate()?;
@@ -299,14 +303,7 @@ fn run(
             comment = Some(format!("The published layout, with the script of {}.", recipe.id));
         }
         (None, own) => {
-            comment = own.and_then(|(recipe, own)| {
-                let why: Vec<String> = own.err()?.iter().map(|problem| problem.text(Front::File)).collect();
-                let why = why.join(" ");
-                Some(format!(
-                    "The published layout of {} with Megatron-LM, because its own script can't run it: {why}",
-                    recipe.id
-                ))
-            });
+            comment = own.and_then(|own| why_not_as_published(own, "Megatron-LM"));
             spec = spec.with(Field::Style, Style::MegatronLm.to_string());
             let of_script = ScriptSoftware::of(&scenario, &LaunchOptions::from_spec(&spec)?);
             // Nothing is replaced if the search itself predicted Megatron-LM.
@@ -374,6 +371,19 @@ fn as_published(spec: &Spec, recipe: &Recipe) -> Result<Spec, Vec<Problem>> {
     }
     launch(&own.scenario()?, &LaunchOptions::from_spec(&own)?)?;
     Ok(own)
+}
+
+/// Returns why `launcher` runs a published layout, and not its recipe's script: a comment. None if the script can.
+fn why_not_as_published(
+    (recipe, own): (&Recipe, Result<Spec, Vec<Problem>>),
+    launcher: &str,
+) -> Option<String> {
+    let why: Vec<String> = own.err()?.iter().map(|problem| problem.text(Front::File)).collect();
+    let why = why.join(" ");
+    Some(format!(
+        "The published layout of {} with {launcher}, because its own script can't run it: {why}",
+        recipe.id
+    ))
 }
 
 /// Writes a new file.
