@@ -78,8 +78,8 @@ pub struct NcclCalls {
 pub struct NcclCallKind {
     /// The operation.
     pub operation: NcclOperation,
-    /// The largest size of a call of this kind, in bytes: a power of two. Smaller calls than half of it are another kind.
-    /// The size is `count` elements, which for AllGather and ReduceScatter are the part of one rank.
+    /// The largest size of a call of this kind, in bytes: a power of two. Calls of at most half of it are another
+    /// kind. The size is `count` elements, which for AllGather and ReduceScatter are the part of one rank.
     pub up_to_bytes: u64,
     /// The number of calls.
     pub count: u64,
@@ -296,7 +296,8 @@ mod tests {
             let (whole, pieces): (Log, Log) = (parse(text.as_bytes()), parser.finish());
             prop_assert_eq!(&whole.nccl, &pieces.nccl);
             let calls = calls(&text).unwrap_or_default();
-            let (count, bytes) = calls.kinds.iter().fold((0, 0), |(count, bytes), kind| (count + kind.count, bytes + kind.bytes));
+            let count: u64 = calls.kinds.iter().map(|kind| kind.count).sum();
+            let bytes: u64 = calls.kinds.iter().map(|kind| kind.bytes).sum();
             prop_assert!(calls.kinds.len() <= MOST_CALL_KINDS);
             prop_assert!(count <= calls.count && bytes <= calls.bytes);
             if calls.kinds.len() < MOST_CALL_KINDS {
