@@ -1,6 +1,6 @@
 //! What is wrong with a user's input, and what would work instead.
 
-use crate::field::Field;
+use crate::field::{Field, FieldValue};
 use crate::message;
 use crate::message::{Front, Message};
 use crate::units::group_digits;
@@ -79,9 +79,15 @@ impl Problem {
         if let Some(closest) = &self.closest {
             text += &format!(" Did you mean {closest}?");
         }
-        if !self.suggestions.is_empty() {
-            let suggestions: Vec<String> = self.suggestions.iter().map(|value| grouped(value)).collect();
-            text += &format!(" Use {}.", one_of(&suggestions));
+        match (self.field.value(), self.suggestions.as_slice()) {
+            (_, []) => {}
+            (FieldValue::Switch, [state]) => {
+                text += &[" Turn ", &sentence_case(self.field.label()), " ", state, "."].concat();
+            }
+            (_, values) => {
+                let values: Vec<String> = values.iter().map(|value| grouped(value)).collect();
+                text += &format!(" Use {}.", one_of(&values));
+            }
         }
         if let Some(listed) = self.listed() {
             text += &format!(" Allowed: {}.", listed.join(", "));
@@ -246,6 +252,14 @@ mod tests {
         let problem = Problem::new(Field::Gpus, 1200, message).suggest([1184, 1216]);
         assert_eq!(problem.to_string(), "--gpus must be a multiple of 32. Use 1,184 or 1,216.");
         assert_eq!(problem.text(Front::Page), "GPUs must be a multiple of 32. Use 1,184 or 1,216.");
+    }
+
+    #[test]
+    fn a_switch_is_turned_on_or_off() {
+        let fsdp = Problem::new(Field::Fsdp, "on", "The script doesn't shard.").suggest(["off"]);
+        assert_eq!(fsdp.to_string(), "The script doesn't shard. Turn FSDP off.");
+        let overlap = Problem::new(Field::Overlap, "off", "The script overlaps.").suggest(["on"]);
+        assert_eq!(overlap.to_string(), "The script overlaps. Turn overlap on.");
     }
 
     #[test]

@@ -154,6 +154,31 @@ fn communicators_and_the_network_of_nccl_are_named() {
 }
 
 #[test]
+fn the_calls_of_one_rank_are_counted() {
+    let call = |device: u32, operation: &str, count: u32| {
+        format!(
+            "node0003:{}:1251 [{device}] NCCL INFO {operation}: opCount 2f sendbuff 0x7f recvbuff 0x7f count {count} datatype 9 \
+             op 0 root 0 comm 0x55 [nranks=8] stream 0x55\n",
+            98 + device
+        )
+    };
+    let calls = |device| call(device, "AllGather", 1 << 22).repeat(3) + &call(device, "AllReduce", 1 << 10);
+    let tree = tree([(LLAMA_70B, (0..8).map(calls).collect::<String>() + &nemo2(50, 512, 10_000, 0, ""))]);
+    let row = &rows(&tree, &[LLAMA_70B])[0];
+    let kinds = serde_json::json!([
+        { "operation": "AllGather", "up_to_bytes": 8 << 20, "count": 3, "bytes": 24 << 20 },
+        { "operation": "AllReduce", "up_to_bytes": 2 << 10, "count": 1, "bytes": 2 << 10 },
+    ]);
+    assert_eq!(row["nccl"]["calls"]["kinds"], kinds, "{row}");
+    assert_eq!(row["nccl"]["calls"]["count"], 4, "{row}");
+    let table = parse(&tree, &[LLAMA_70B, "--format", "table"]).stdout;
+    let words = table.split_whitespace().collect::<Vec<_>>().join(" ");
+    let told = "NCCL's trace of one rank: 4 calls with 24 MiB, most in AllGather up to 8 MiB (3 calls, 24 MiB), AllReduce up \
+                to 2 KiB (1 call, 2 KiB).";
+    assert!(words.contains(told), "{table}");
+}
+
+#[test]
 fn a_slow_period_within_the_window_is_named() {
     let line = |(step, line): (u64, &str)| match step {
         36..=41 => line.replace("10000.0", "13500.0") + "\n",

@@ -50,10 +50,12 @@ use crate::catalog::{RecipeId, ReferenceClass, Release};
 use crate::field::Field;
 use crate::problem::Problem;
 use crate::scenario::Scenario;
+use crate::stack::Software;
 use facts::Limits;
 use plan::LaunchPlan;
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::iter;
 use target::Target;
 
 /// The exact commands that start a scenario.
@@ -147,6 +149,18 @@ pub fn launch_or_fall_back(scenario: &Scenario, options: &LaunchOptions) -> Resu
         Ok(launch) => Ok(Launch { fallback: Some(Fallback::of(scenario, problems)), ..launch }),
         Err(own) => Err(problems.into_iter().chain(own).collect()),
     }
+}
+
+/// Returns the launch of a scenario with a release that runs it with exactly the planned software, without turning anything off that
+/// would slow it noticeably; `None` if no release does. The release that launches it by default comes first, then the newest.
+pub fn launch_as_planned(scenario: &Scenario, options: &LaunchOptions) -> Option<Launch> {
+    let others = offers::with_planned_software(scenario).into_iter().map(Some);
+    let others = others.filter(|_| options.release.is_none());
+    iter::once(options.release).chain(others).find_map(|release| {
+        let launch = launch(scenario, &LaunchOptions { release, ..options.clone() }).ok()?;
+        let runs: Software = launch.release?.software().stack.into();
+        (runs == scenario.options.software && launch.slowdown.is_none()).then_some(launch)
+    })
 }
 
 fn with_release(scenario: &Scenario, options: &LaunchOptions) -> Result<Launch, Vec<Problem>> {

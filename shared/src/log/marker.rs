@@ -1,7 +1,8 @@
 //! The markers: fixed strings that start the records the parser reads.
 
 use super::{
-    arguments, checkpoint, failure, maxtext, megatron_bridge, nccl, nemo1, nemo2, paxml, torchtitan,
+    arguments, checkpoint, failure, maxtext, megatron_bridge, nccl, nccl_calls, nemo1, nemo2, paxml,
+    torchtitan,
 };
 
 /// The kind of record that a marker starts.
@@ -47,7 +48,7 @@ pub(super) fn all() -> Vec<(&'static [u8], Marker)> {
         (b"Training completed", Marker::Ended),
         (b"Capture range started in the application", Marker::Profiled),
         (b"====== Start nsys profiling ======", Marker::Profiled),
-        (b": opCount ", Marker::Traced),
+        (nccl_calls::MARKER, Marker::Traced),
     ];
     markers.extend(checkpoint::MARKERS.iter().map(|text| (*text, Marker::Checkpoint)));
     markers.extend(nccl::MARKERS.iter().map(|text| (*text, Marker::Nccl)));

@@ -27,6 +27,7 @@ mod maxtext;
 mod megatron_bridge;
 mod name;
 mod nccl;
+mod nccl_calls;
 mod nemo1;
 mod nemo2;
 mod parser;
@@ -48,6 +49,8 @@ pub use nccl::{CommunicatorCount, Nccl, NcclNetwork, UnfinishedCommunicator};
 pub(crate) use nccl::{
     LONGEST_HOST, MOST_LISTED, MOST_LISTED_HOSTS, MOST_NETWORKS, MOST_SIZES, MOST_UNFINISHED,
 };
+pub(crate) use nccl_calls::MOST_CALL_KINDS;
+pub use nccl_calls::{NcclCallKind, NcclCalls, NcclOperation};
 pub use parser::{Parser, parse};
 pub use score::{Score, Stat, Status, StdKind, score};
 pub use series::{Figure, NotFinite};
@@ -97,7 +100,7 @@ pub struct Log {
     pub profiled: bool,
     /// Whether NCCL traced every operation, which slows the run.
     pub traced: bool,
-    /// What NCCL reported about its communicators and its network; none if the log has no such lines.
+    /// What NCCL reported about its communicators, its network and its calls; none if the log has no such lines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nccl: Option<Nccl>,
 }

@@ -1,4 +1,4 @@
-//! What NCCL reports with `NCCL_DEBUG=INFO`: its communicators, and the network between nodes.
+//! What NCCL reports with `NCCL_DEBUG=INFO`: its communicators, the network between nodes, and its calls.
 //!
 //! Every rank writes lines such as these, in which the id of a communicator is that of `commId`:
 //!
@@ -14,6 +14,7 @@
 
 use super::failure::{in_words, is_host};
 use super::hit::Hit;
+use super::nccl_calls::{NcclCallLines, NcclCalls};
 use super::text::label;
 use crate::sorting::sorted;
 use crate::units::group_digits;
@@ -79,7 +80,7 @@ const NAMED_SIZES: usize = 6;
 /// The most ranges of ranks that a sentence names.
 const NAMED_RANGES: usize = 16;
 
-/// NCCL's communicators and its network, as far as a log has its lines.
+/// NCCL's communicators, its network and its calls, as far as a log has its lines.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Nccl {
@@ -92,6 +93,9 @@ pub struct Nccl {
     pub networks: Vec<NcclNetwork>,
     /// Whether the switches can reduce and multicast (NVLink SHARP), on every GPU whose line is in the log.
     pub nvls: Option<bool>,
+    /// The calls of one rank; none if the log has no trace (`NCCL_DEBUG_SUBSYS=COLL`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub calls: Option<NcclCalls>,
 }
 
 /// The number of communicators of one size.
@@ -148,7 +152,7 @@ impl Nccl {
         self.networks.iter().max_by_key(|network| (network.connections, network.chosen))
     }
 
-    /// Returns the communicators and the network, and what is wrong with them, as sentences. `is_over` leaves out unfinished
+    /// Returns the communicators, the network, what is wrong with them, and the calls, as sentences. `is_over` leaves out unfinished
     /// communicators, because the run is complete or its score names them.
     pub(crate) fn notes(&self, is_over: bool) -> Vec<String> {
         let mut notes: Vec<String> = self.summary().into_iter().collect();
@@ -172,6 +176,7 @@ impl Nccl {
                 );
             }
         }
+        notes.extend(self.calls.as_ref().map(NcclCalls::sentence));
         let unfinished = self.unfinished.first().filter(|_| !is_over);
         notes.extend(unfinished.map(|unfinished| format!("{}.", unfinished.what())));
         notes
@@ -299,6 +304,7 @@ pub(super) struct NcclLines {
     sizes: Vec<CommunicatorCount>,
     networks: Vec<NcclNetwork>,
     nvls: Option<bool>,
+    calls: NcclCallLines,
 }
 
 #[derive(Clone, Default)]
@@ -371,6 +377,11 @@ impl NcclLines {
                 network.chosen += 1;
             }
         }
+    }
+
+    /// Takes in the line of a call.
+    pub(super) fn note_call(&mut self, hit: &Hit) {
+        self.calls.note(hit);
     }
 
     /// Takes in the start or the end of a rank's initialization.
@@ -459,6 +470,7 @@ impl NcclLines {
             unfinished,
             networks: self.networks,
             nvls: self.nvls,
+            calls: self.calls.settle(),
         };
         (nccl != Nccl::default()).then_some(nccl)
     }

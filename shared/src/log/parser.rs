@@ -118,10 +118,13 @@ impl Parser {
                 Marker::Argument => self.found.arguments.note(&hit),
                 Marker::EndOfArguments => self.found.arguments.close(),
                 Marker::PaddedVocabulary => self.found.arguments.note_vocabulary(&hit),
-                // Finding one is enough, and a trace has one in every line.
-                Marker::Profiled | Marker::Traced => {
-                    self.found.profiled |= marker == Marker::Profiled;
-                    self.found.traced |= marker == Marker::Traced;
+                Marker::Traced => {
+                    self.found.traced = true;
+                    self.found.nccl.note_call(&hit);
+                }
+                // Finding one is enough.
+                Marker::Profiled => {
+                    self.found.profiled = true;
                     self.search.forget(marker);
                 }
                 _ => self.found.note(marker, &hit, offset),

@@ -4,6 +4,7 @@ use super::{GpuAnswer, GpuOffer, PlannedRun, Question};
 use crate::estimate::{Interval, MemoryEstimate};
 use crate::launch::{Launch, LaunchOptions, ScriptSoftware, WarningTopic, launch_or_fall_back};
 use crate::problem::{Problem, one_of};
+use crate::releases::Release;
 use crate::scenario::Scenario;
 use crate::search::RankedLayout;
 
@@ -139,12 +140,11 @@ impl PlannedRun {
     /// Returns the launch script of the plan.
     pub fn script(&self, question: &Question, offer: &GpuOffer) -> PlanScript {
         let planned_days = self.days_interval();
-        let made = self.spec(question, offer).scenario().and_then(|scenario| {
-            let options = LaunchOptions::default();
-            let launch = launch_or_fall_back(&scenario, &options)?;
-            Ok(ScriptRun::of(&scenario, &options, &launch, planned_days))
+        let made = self.launch(question, offer);
+        let differing = made.map(|(scenario, launch)| {
+            ScriptRun::of(&scenario, &LaunchOptions::default(), &launch, planned_days)
         });
-        match made {
+        match differing {
             Err(problems) => PlanScript::Unavailable(problems),
             Ok(None) => PlanScript::AsPlanned,
             Ok(Some(script)) => {
@@ -157,6 +157,25 @@ impl PlannedRun {
                 PlanScript::Other(Box::new(ScriptedPlan { script, run, reaches_goal }))
             }
         }
+    }
+
+    /// Returns the release whose script launches the plan; none if Megatron-LM does.
+    ///
+    /// # Errors
+    /// Why no script can be written.
+    pub fn launching_release(
+        &self,
+        question: &Question,
+        offer: &GpuOffer,
+    ) -> Result<Option<Release>, Vec<Problem>> {
+        self.launch(question, offer).map(|(_, launch)| launch.release)
+    }
+
+    /// Returns the plan's scenario and its launch.
+    fn launch(&self, question: &Question, offer: &GpuOffer) -> Result<(Scenario, Launch), Vec<Problem>> {
+        let scenario = self.spec(question, offer).scenario()?;
+        let launch = launch_or_fall_back(&scenario, &LaunchOptions::default())?;
+        Ok((scenario, launch))
     }
 
     /// Returns the days of the whole run with failures: the expected ones, and their range.

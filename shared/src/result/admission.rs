@@ -4,8 +4,8 @@ use super::{CampaignRun, RunResult, SlurmJob};
 use crate::estimate::Interval;
 use crate::field::Field;
 use crate::log::{
-    FIGURES, LONGEST_HOST, MOST_LISTED, MOST_LISTED_HOSTS, MOST_NETWORKS, MOST_SIZES, MOST_UNFINISHED, Nccl,
-    STEP_TIMES, UnfinishedCommunicator,
+    FIGURES, LONGEST_HOST, MOST_CALL_KINDS, MOST_LISTED, MOST_LISTED_HOSTS, MOST_NETWORKS, MOST_SIZES,
+    MOST_UNFINISHED, Nccl, STEP_TIMES, UnfinishedCommunicator,
 };
 use crate::units::group_digits;
 use std::borrow::Cow;
@@ -100,6 +100,9 @@ pub const MAXIMA: &[Maximum] = maxima! {
     "log.nccl.networks": MOST_NETWORKS, "items", |run| nccl(run).map_or(0, |nccl| nccl.networks.len());
     "log.nccl.networks[].name": LONGEST_NAME, "bytes", |run| {
         longest(nccl(run).into_iter().flat_map(|nccl| &nccl.networks).map(|network| &network.name))
+    };
+    "log.nccl.calls.kinds": MOST_CALL_KINDS, "items", |run| {
+        nccl(run).and_then(|nccl| nccl.calls.as_ref()).map_or(0, |calls| calls.kinds.len())
     };
     "job.parts": 1000, "items", |run| run.job.parts.len();
     "job.parts[].name": LONGEST_NAME, "bytes", |run| longest(run.job.parts.iter().map(|part| &part.name));
@@ -516,6 +519,7 @@ fn longest<T: AsRef<str>>(texts: impl IntoIterator<Item = T>) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::log::{NcclCallKind, NcclCalls, NcclOperation};
     use crate::result::Intake;
     use crate::spec::Spec;
 
@@ -559,6 +563,13 @@ mod tests {
         let error = admit(&run).unwrap_err().to_string();
         assert_eq!(error, "source.path has 4,097 bytes; at most 4,096 are accepted.");
         run.source.path.clear();
+        let kind = NcclCallKind { operation: NcclOperation::Send, up_to_bytes: 1, count: 1, bytes: 1 };
+        for (kinds, is_admitted) in [(MOST_CALL_KINDS, true), (MOST_CALL_KINDS + 1, false)] {
+            let calls = NcclCalls { kinds: vec![kind; kinds], ..NcclCalls::default() };
+            let mut run = run.clone();
+            run.log.nccl = Some(Nccl { calls: Some(calls), ..Nccl::default() });
+            assert_eq!(admit(&run).is_ok(), is_admitted, "{kinds} kinds of calls");
+        }
         let job = |attempt, attempts| SlurmJob { attempt, attempts, ..SlurmJob::default() };
         for (attempt, attempts, is_admitted) in
             [(None, None, true), (Some(2), Some(3), true), (Some(4), Some(3), false), (Some(1), None, false)]

@@ -110,7 +110,7 @@ pub struct Report {
     pub failures: Vec<Failure>,
     /// The checkpoints that were saved and loaded.
     pub checkpoint: Checkpoints,
-    /// NCCL's communicators and its network; null if the log has no such lines.
+    /// NCCL's communicators, its network and its calls; null if the log has no such lines.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nccl: Option<Nccl>,
     /// GPU memory, of the rank that logs it.

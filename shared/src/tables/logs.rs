@@ -1,9 +1,8 @@
 //! Logs and what they measured: the Results page's dropped files, `trainplan parse` and its CSV file.
 
 use super::{cells, joined, number};
-use crate::estimate::Interval;
 use crate::log::Span;
-use crate::result::Report;
+use crate::result::{PlanComparison, Report};
 use crate::units::{group_digits, significant};
 
 columns! {
@@ -83,20 +82,24 @@ columns! {
         terminal "published %" [number, extra(3)] => |report| cells::of_published(report.baseline);
         csv 18 "speed_percent" => |report| number(report.baseline.and_then(|baseline| baseline.speed_percent));
     }
-    Planned "planned" {
-        page "Planned, s" [number, optional] => |report| cells::planned(report.plan);
-    }
     Predicted "predicted" {
+        page "Predicted, s" [number, optional] => |report| cells::planned(predicted(report));
         terminal "predicted s" [number, extra(7)] => |report| {
-            predicted(report).map(cells::interval)
+            predicted(report).map(|predicted| cells::interval(predicted.step_time_s))
         };
-        csv 35 "predicted_step_time_s" => |report| number(predicted(report).map(|predicted| predicted.mid));
+        csv 35 "predicted_step_time_s" => |report| {
+            number(predicted(report).map(|predicted| predicted.step_time_s.mid))
+        };
     }
     PredictedLow "predicted_low" {
-        csv 34 "predicted_low_s" => |report| number(predicted(report).map(|predicted| predicted.low));
+        csv 34 "predicted_low_s" => |report| {
+            number(predicted(report).map(|predicted| predicted.step_time_s.low))
+        };
     }
     PredictedHigh "predicted_high" {
-        csv 36 "predicted_high_s" => |report| number(predicted(report).map(|predicted| predicted.high));
+        csv 36 "predicted_high_s" => |report| {
+            number(predicted(report).map(|predicted| predicted.step_time_s.high))
+        };
     }
     Comparable "comparable" {
         csv 19 "comparable" => |report| Some(if report.comparable.yes { "yes" } else { "no" }.to_owned());
@@ -152,9 +155,9 @@ columns! {
     }
 }
 
-/// Returns the predicted step time: that of the plan, or else that of the scenario.
-fn predicted(report: &Report) -> Option<Interval> {
-    report.plan.or(report.prediction).map(|prediction| prediction.step_time_s)
+/// Returns the comparison with the plan, or else with the prediction for the scenario.
+fn predicted(report: &Report) -> Option<PlanComparison> {
+    report.plan.or(report.prediction)
 }
 
 #[cfg(test)]
@@ -176,7 +179,7 @@ mod tests {
         };
         assert_eq!(text(LogColumn::StepTime), "12.39");
         assert_eq!(text(LogColumn::Recipe), "llama3.1-8b/h100/fp8/8@25.04");
-        assert_eq!(text(LogColumn::Planned), "");
+        assert_eq!(text(LogColumn::Predicted).is_empty(), report.prediction.is_none());
         assert_eq!(cells.len(), LogColumn::page_headings().len());
 
         let csv = LogColumn::csv(std::slice::from_ref(&report)).to_csv().unwrap();

@@ -2,7 +2,9 @@
 
 use super::{PageCell, SortValue, cells, number, whole};
 use crate::catalog::RecipeId;
+use crate::launch::Style;
 use crate::question::{GpuOffer, PlannedRun, Question};
+use crate::releases::Release;
 use crate::units::{group_digits, readable, readable_range, significant};
 
 /// A plan of a search.
@@ -174,6 +176,12 @@ columns! {
         page "Confidence" => |row| row.run.layout.confidence.to_string().into();
         terminal "confidence" [extra(2)] => |row| Some(row.run.layout.confidence.to_string());
         csv 32 "confidence" => |row| Some(row.run.layout.confidence.to_string());
+    }
+    LaunchedWith "launched-with" {
+        csv 33 "launched_with" => |row| {
+            let release = row.run.launching_release(row.question, row.offer).ok()?;
+            Some(release.map_or(Style::MegatronLm.id(), Release::id).to_owned())
+        };
     }
 }
 

@@ -12,7 +12,7 @@ use trainplan_shared::catalog::Recipe;
 use trainplan_shared::estimate::{MemoryEstimate, MemoryVerdict};
 use trainplan_shared::field::Field;
 use trainplan_shared::launch::{
-    Fallback, LaunchOptions, ScriptSoftware, Style, TimeLimit, launch, launch_or_fall_back,
+    LaunchOptions, ScriptSoftware, Style, TimeLimit, launch, launch_as_planned, launch_or_fall_back,
 };
 use trainplan_shared::layout::PipelineSplit;
 use trainplan_shared::message::Front;
@@ -21,7 +21,6 @@ use trainplan_shared::question::PlannedRun;
 use trainplan_shared::range::ValueRange;
 use trainplan_shared::releases::Release;
 use trainplan_shared::result::Scoring;
-use trainplan_shared::scenario::Scenario;
 use trainplan_shared::search::Candidate;
 use trainplan_shared::spec::Spec;
 use trainplan_shared::stack::{Software, Stack};
@@ -270,8 +269,8 @@ struct MeasuringRun {
 /// Seconds from a job's start to its first step: the container, the model and the first compilations.
 const START_UP_S: f64 = 1800.0;
 
-/// Returns the run that measures a plan: with a release that runs what the search predicted; for a published layout, otherwise with the
-/// script of its recipe; otherwise with Megatron-LM. If the software of its script differs noticeably from what the search predicted, the
+/// Returns the run that measures a plan: for a published layout, with the script of its recipe; otherwise with a release that runs what
+/// the search predicted; otherwise with Megatron-LM. If the software of its script differs noticeably from what the search predicted, the
 /// run names it, and is predicted as its script runs.
 fn run(
     found: &SearchedGpu<'_>,
@@ -282,12 +281,20 @@ fn run(
     // Tokens are of the whole run, not of the measurement.
     let mut spec: Spec = plan.spec(found.question, found.offer).with(Field::Tokens, "");
     let mut scenario = spec.scenario()?;
-    let (mut script, mut comment, mut reason) = (None, None, None);
-    let (mut release, fallback) = planned_release(&spec, &scenario);
+    let (mut script, mut reason) = (None, None);
+    let mut comment;
+    let options = LaunchOptions::from_spec(&spec)?;
+    let own = published.map(|recipe| (recipe, as_published(&spec, recipe)));
+    let mut release = match own {
+        Some((_, Ok(_))) => None,
+        _ => launch_as_planned(&scenario, &options).and_then(|launch| launch.release),
+    };
     let mut slowest_s = plan.layout.step_time_s.high;
-    let own = published.filter(|_| release.is_none()).map(|recipe| (recipe, as_published(&spec, recipe)));
     match (release, own) {
-        (Some(release), _) => spec = spec.with(Field::Release, release.to_string()),
+        (Some(release), own) => {
+            comment = own.and_then(|own| why_not_as_published(own, &format!("release {release}")));
+            spec = spec.with(Field::Release, release.to_string());
+        }
         (None, Some((recipe, Ok(own)))) => {
             release = Some(recipe.id.release);
             let predicted = own.estimate()?;
@@ -296,18 +303,12 @@ fn run(
             comment = Some(format!("The published layout, with the script of {}.", recipe.id));
         }
         (None, own) => {
-            comment = own.and_then(|(recipe, own)| {
-                let why: Vec<String> = own.err()?.iter().map(|problem| problem.text(Front::File)).collect();
-                let why = why.join(" ");
-                Some(format!(
-                    "The published layout of {} with Megatron-LM, because its own script can't run it: {why}",
-                    recipe.id
-                ))
-            });
+            comment = own.and_then(|own| why_not_as_published(own, "Megatron-LM"));
             spec = spec.with(Field::Style, Style::MegatronLm.to_string());
             let of_script = ScriptSoftware::of(&scenario, &LaunchOptions::from_spec(&spec)?);
             // Nothing is replaced if the search itself predicted Megatron-LM.
             let replaces = scenario.options.software.base() != Stack::MegatronLm014;
+            let fallback = launch_or_fall_back(&scenario, &options).ok().and_then(|launch| launch.fallback);
             if let Some(fallback) = fallback.filter(|_| replaces) {
                 let why = why_megatron_lm(&scenario, &fallback, Front::File);
                 match fallback.release {
@@ -372,14 +373,17 @@ fn as_published(spec: &Spec, recipe: &Recipe) -> Result<Spec, Vec<Problem>> {
     Ok(own)
 }
 
-/// Returns the release that launches a scenario with exactly the planned software, if any, and why none does with any software.
-fn planned_release(spec: &Spec, scenario: &Scenario) -> (Option<Release>, Option<Fallback>) {
-    let Ok(options) = LaunchOptions::from_spec(spec) else { return (None, None) };
-    let Ok(launch) = launch_or_fall_back(scenario, &options) else { return (None, None) };
-    let is_planned = |release: &Release| scenario.options.software == release.software().stack.into();
-    // Its script may turn something off for the scenario, which takes longer then.
-    let release = launch.release.filter(|release| is_planned(release) && launch.slowdown.is_none());
-    (release, launch.fallback)
+/// Returns why `launcher` runs a published layout, and not its recipe's script: a comment. None if the script can.
+fn why_not_as_published(
+    (recipe, own): (&Recipe, Result<Spec, Vec<Problem>>),
+    launcher: &str,
+) -> Option<String> {
+    let why: Vec<String> = own.err()?.iter().map(|problem| problem.text(Front::File)).collect();
+    let why = why.join(" ");
+    Some(format!(
+        "The published layout of {} with {launcher}, because its own script can't run it: {why}",
+        recipe.id
+    ))
 }
 
 /// Writes a new file.

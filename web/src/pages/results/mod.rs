@@ -146,7 +146,7 @@ fn Begin() -> impl IntoView {
             <div>
                 <h2>"What you get"</h2>
                 <p>
-                    "Step time, tokens per second and MFU of the scored steps, beside the published number, and beside the prediction for runs that Trainplan launched. "
+                    "Step time, tokens per second and MFU of the scored steps, beside the published number and the prediction. "
                     "Select two runs to compare them step by step."
                 </p>
             </div>
