@@ -88,11 +88,9 @@ impl FromStr for GpuCounts {
                     let (number, list) = (text.replace(',', ""), text.replace(',', ", "));
                     let message = message![
                         Field::GpuRange,
-                        format!(
-                            " \"{text}\" may be a number or a list. Write the list with a space: \"{list}\"."
-                        )
+                        format!(" \"{text}\" may be a number or a list. Write {number} or \"{list}\".")
                     ];
-                    Err(Problem::new(Field::GpuRange, text, message).suggest([number]))
+                    Err(Problem::new(Field::GpuRange, text, message))
                 }
                 Thousands::List => text.split(',').map(count).collect::<Result<_, _>>().map(GpuCounts::Only),
             },

@@ -162,7 +162,7 @@ pub fn parse_days(text: &str) -> Option<f64> {
     let unit = match text[number.len()..].trim() {
         "" | "d" | "day" | "days" => 1.0,
         "w" | "week" | "weeks" => 7.0,
-        "month" | "months" => 30.0,
+        "mo" | "month" | "months" => 30.0,
         _ => return None,
     };
     let days = parse_decimal(number.trim())? * unit;
@@ -393,12 +393,24 @@ mod tests {
 
     #[test]
     fn days_and_weeks_are_read() {
-        let texts =
-            ["60d", "60 days", "8w", " 8 Weeks ", "2 months", "1.5", "0", "-3d", "soon", "2 years", "inf"];
+        let texts = [
+            "60d",
+            "60 days",
+            "8w",
+            " 8 Weeks ",
+            "2mo",
+            "2 months",
+            "1.5",
+            "0",
+            "-3d",
+            "soon",
+            "2 years",
+            "inf",
+        ];
         let days = texts.map(parse_days);
-        let read = [Some(60.0), Some(60.0), Some(56.0), Some(56.0), Some(60.0), Some(1.5)];
-        assert_eq!(days[..6], read);
-        assert!(days[6..].iter().all(Option::is_none));
+        let read = [60.0, 60.0, 56.0, 56.0, 60.0, 60.0, 1.5].map(Some);
+        assert_eq!(days[..7], read);
+        assert!(days[7..].iter().all(Option::is_none));
     }
 
     #[test]

@@ -16,9 +16,10 @@ use trainplan_shared::field::Field;
 
 /// Prove that a cluster reaches the published speed of NVIDIA's recipes
 ///
-/// Runs every recipe of a release for the cluster's GPU type at one GPU count, and compares each run with the best
-/// reference: the published result of that recipe, the published result of the same layout at another GPU count,
-/// or, where nothing is published, the prediction with its interval. A run passes at 95 % of the published speed.
+/// Runs the recipes of a release for the cluster's GPU type at one GPU count, except for strong-scaling recipes, proxies and
+/// variants, and compares each run with the best reference: the published result of that recipe, the published result of the
+/// same layout at another GPU count, or, where nothing is published, the prediction with its interval. A run passes at 95 % of
+/// the published speed.
 ///
 /// The runs are a campaign: if the command is interrupted, repeat it to continue. Once all runs have ended, repeating it
 /// prints the report again; --new measures again.
