@@ -1,6 +1,6 @@
 //! What is wrong with a user's input, and what would work instead.
 
-use crate::field::{Field, FieldValue};
+use crate::field::Field;
 use crate::message;
 use crate::message::{Front, Message};
 use crate::units::group_digits;
@@ -79,12 +79,12 @@ impl Problem {
         if let Some(closest) = &self.closest {
             text += &format!(" Did you mean {closest}?");
         }
-        match (self.field.value(), self.suggestions.as_slice()) {
-            (_, []) => {}
-            (FieldValue::Switch, [state]) => {
+        match self.suggestions.as_slice() {
+            [] => {}
+            [state] if matches!(state.as_str(), "on" | "off") => {
                 text += &[" Turn ", &sentence_case(self.field.label()), " ", state, "."].concat();
             }
-            (_, values) => {
+            values => {
                 let values: Vec<String> = values.iter().map(|value| grouped(value)).collect();
                 text += &format!(" Use {}.", one_of(&values));
             }

@@ -70,7 +70,8 @@ pub(super) fn Card(
             let offer = findings.offers.get(index)?;
             let effect = effect_on(&findings.scripts, &offer.answer.as_ref()?.plan.as_ref()?.query)?;
             let has_effect = effect.is_unavailable || !effect.is_none();
-            has_effect.then(|| CardScript { effect, stand_in: findings.stand_in(offer).cloned() })
+            let named = |plan: &FoundPlan| (layout_title(plan), plan.query.clone());
+            has_effect.then(|| CardScript { effect, stand_in: findings.stand_in(offer).map(named) })
         })
     });
     let is_best = move || findings.with(|findings| findings.best() == Some(index));
@@ -100,8 +101,8 @@ pub(super) fn Card(
 #[derive(Debug, Clone, PartialEq)]
 struct CardScript {
     effect: ScriptEffect,
-    /// A layout whose script reaches the goal, if that of the plan misses it.
-    stand_in: Option<FoundPlan>,
+    /// The title and the query of a layout whose script reaches the goal, if that of the plan misses it.
+    stand_in: Option<(String, String)>,
 }
 
 /// The rows of a card that only some questions have. All cards have the same, so that they can be read across.
@@ -306,8 +307,9 @@ fn card(
         format!("{text}{chance}.")
     });
     let stand_in = script.and_then(|script| script.stand_in);
-    let stand_in =
-        stand_in.map(|stand_in| view! { <p class="stand-in">{stand_in_button(plan, &stand_in)}</p> });
+    let stand_in = stand_in.map(|(title, query)| {
+        view! { <p class="stand-in">"With " {plan_button(plan, title, query)} ", the launch script reaches the goal."</p> }
+    });
     let buttons = view! {
         <div class="card-foot">
             <SaveButton gpu=offer.gpu.id.clone() plan=found.clone() />
@@ -338,7 +340,7 @@ fn card(
                 {in_all}
             </div>
             <div>
-                <p class="layout-line"><small title=LAYOUT_TERMS>"Layout"</small> <strong>{unbroken(&format!("{} · {}", found.precision, found.layout))}</strong>{other_batch.map(|text| view! { " " <small>{text}</small> })}</p>
+                <p class="layout-line"><small title=LAYOUT_TERMS>"Layout"</small> <strong>{layout_title(found)}</strong>{other_batch.map(|text| view! { " " <small>{text}</small> })}</p>
                 <Gauge spare=found.spare_gib capacity=offer.gpu.memory_gib verdict=found.memory />
                 // One switch for all cards, so that they can be read across. The report shows the figures anyway.
                 <button
@@ -447,17 +449,18 @@ fn other_batch(findings: &Findings, found: &FoundPlan) -> Option<String> {
 
 /// Returns a button that shows a plan, named by its number of GPUs.
 fn count_button(plan: Planner, found: &FoundPlan) -> AnyView {
-    let (title, query) = (format!("{} GPUs", group_digits(found.gpus.into())), found.query.clone());
+    plan_button(plan, format!("{} GPUs", group_digits(found.gpus.into())), found.query.clone())
+}
+
+/// Returns a button that shows the plan of a query.
+fn plan_button(plan: Planner, title: String, query: String) -> AnyView {
     let show = move |_| plan.state.choose(&query);
     view! { <button type="button" class="link" on:click=show>{title}</button> }.into_any()
 }
 
-/// Returns a button that shows a layout whose launch script reaches the goal, and says so.
-pub(super) fn stand_in_button(plan: Planner, found: &FoundPlan) -> AnyView {
-    let (title, query) = (unbroken(&format!("{} · {}", found.precision, found.layout)), found.query.clone());
-    let show = move |_| plan.state.choose(&query);
-    view! { "With " <button type="button" class="link" on:click=show>{title}</button> ", the launch script reaches the goal." }
-        .into_any()
+/// Returns the precision and the layout of a plan, without line breaks within their parts.
+fn layout_title(found: &FoundPlan) -> String {
+    unbroken(&format!("{} · {}", found.precision, found.layout))
 }
 
 /// Returns a row of a card: what it is, its value, and its range or a note, which may be empty, each in a column of its own.

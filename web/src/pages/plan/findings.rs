@@ -187,7 +187,7 @@ impl Findings {
     /// Returns the best layout on a GPU type whose launch script reaches the goal, if that of the best plan misses it.
     pub(super) fn stand_in<'a>(&self, offer: &'a OfferFindings) -> Option<&'a FoundPlan> {
         let answer = offer.answer.as_ref().filter(|answer| self.misses_by_script(answer))?;
-        others(answer).find(|plan| self.holds_by_script(plan) == Some(true))
+        others(answer).into_iter().find(|plan| self.holds_by_script(plan) == Some(true))
     }
 
     /// Returns the queries of the plans whose launch scripts matter: the best plan of each GPU type, and where its script misses the
@@ -197,7 +197,7 @@ impl Findings {
         for answer in self.offers.iter().filter_map(|offer| offer.answer.as_ref()) {
             queries.extend(answer.plan.iter().map(|plan| plan.query.clone()));
             if self.misses_by_script(answer) {
-                queries.extend(others(answer).map(|plan| plan.query.clone()));
+                queries.extend(others(answer).into_iter().map(|plan| plan.query.clone()));
             }
         }
         queries
@@ -419,11 +419,11 @@ pub(super) fn effect_on(scripts: &[(String, ScriptEffect)], query: &str) -> Opti
 }
 
 /// Returns the layouts whose launch scripts may take the place of the best plan's: the first others of the list.
-fn others(answer: &FoundAnswer) -> impl Iterator<Item = &FoundPlan> {
+fn others(answer: &FoundAnswer) -> Vec<&FoundPlan> {
     const MOST: usize = 9; // Beside the best plan, as many as the command line tries.
     let best = answer.plan.as_ref().map(|plan| &plan.query);
     let plans = answer.layouts.iter().flat_map(FoundFamily::plans);
-    plans.filter(move |plan| best != Some(&plan.query)).take(MOST)
+    plans.filter(|plan| best != Some(&plan.query)).take(MOST).collect()
 }
 
 /// Whether a plan costs no more than the budget, if there is one: at the expensive end of its range, or in the middle.
