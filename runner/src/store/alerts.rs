@@ -28,6 +28,15 @@ pub(crate) struct Delivery {
     pub(crate) body: String,
 }
 
+/// What happens to the acknowledged alerts of a run that is judged again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Acknowledged {
+    /// They stay, because the run is still of the same log and recipe.
+    Kept,
+    /// They are deleted, because the run was compared with others.
+    Deleted,
+}
+
 impl Store {
     /// Returns at most 100 runs that are yet to be judged, in the order in which they were received.
     pub(crate) async fn unjudged(&self) -> Result<Vec<Uuid>, StoreError> {

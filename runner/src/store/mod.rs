@@ -37,6 +37,7 @@ pub(crate) use verification::ResultFault;
 
 use crate::data::DataDir;
 use crate::migrations::Engine;
+use alerts::Acknowledged;
 use blobs::Blobs;
 use columns::{RunRow, SUMMARY_VERSION};
 use database::Database;
@@ -486,7 +487,7 @@ impl Store {
             let newest = score.as_ref().or(kept.as_ref()).unwrap_or(run);
             self.mend_row(&mut writing, &known, newest).await?;
             if is_replaced && score.is_none() && origin.is_judged() {
-                self.judge_again(&mut writing, &summary.id).await?;
+                self.judge_again(&mut writing, &summary.id, Acknowledged::Kept).await?;
             }
         }
         let update = sqlx::query("UPDATE runs SET log_sha256 = $2 WHERE id = $1 AND log_sha256 IS NULL");

@@ -83,11 +83,10 @@ pub(super) async fn put(
     quota::count_more(&server, &caller, received, occupied).await?;
     server.watch.notify();
     server.meter.uploaded(outcome.id());
+    // A known run that replaces a damaged one is judged again.
+    server.received.notify_one();
     let status = match outcome {
-        UploadOutcome::New => {
-            server.received.notify_one();
-            StatusCode::CREATED
-        }
+        UploadOutcome::New => StatusCode::CREATED,
         UploadOutcome::Known => StatusCode::OK,
     };
     let log = expected_log(&server, &run).await?;
