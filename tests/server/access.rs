@@ -1,6 +1,7 @@
 //! Tokens, share links and quotas.
 
 use crate::harness::{Kind, Place, Server, carried, file_of, made, on_every_store};
+use crate::services::change;
 use serde_json::{Value, json};
 use std::io::Write;
 use uuid::Uuid;
@@ -13,6 +14,7 @@ on_every_store! {
     a_quota_counts_what_is_stored
     callers_learn_their_name
     tokens_have_names_that_people_can_read
+    an_unreadable_expiry_is_over
 }
 
 fn tokens_are_created_listed_and_revoked(kind: Kind) {
@@ -56,6 +58,34 @@ fn tokens_are_created_listed_and_revoked(kind: Kind) {
     assert_eq!(listed.as_array().unwrap().len(), 2);
     assert_eq!(server.place.trainplan(&["token", "revoke", "read"]).code, Some(0));
     server.by(&other).get("/me").problem(401);
+}
+
+fn an_unreadable_expiry_is_over(kind: Kind) {
+    let server = Server::at(&Place::new(kind));
+    let run = carried(10.0, "eos").run;
+    assert_eq!(server.owner().put(&run).status, 201);
+    let token = server.by(&server.place.token("admin", &["--expires", "12h"]));
+    let shared = token.post("/shares", &json!({ "ids": [run.id], "expires_in_days": 1 })).json();
+    let shared = server.by(shared["secret"].as_str().unwrap());
+    let path = format!("/runs/{}/summary", run.id);
+    let expire = |table: &str, at: &str| {
+        change(&server.place.address(), &format!("UPDATE {table} SET expires_at = {at}"));
+    };
+    let times: &[&str] = match kind {
+        Kind::Local => &["'soon'", "''", "'9999'", "X'00'"],
+        Kind::Shared => &["'soon'", "''", "'9999'"],
+    };
+    for at in times {
+        assert_eq!((token.get("/me").status, shared.get(&path).status), (200, 200), "{at}");
+        expire("tokens", at);
+        token.get("/me").problem(401);
+        shared.get(&path).problem(401);
+        expire("tokens", "'2199-01-01T00:00:00.000000Z'");
+    }
+    assert_eq!(shared.get(&path).status, 200);
+    expire("shares", "'soon'");
+    shared.get(&path).problem(401);
+    assert!(server.output().contains("the time of its expiry can't be read"), "{}", server.output());
 }
 
 fn a_share_link_shows_its_runs_until_it_is_revoked(kind: Kind) {
