@@ -24,6 +24,7 @@ on_every_store! {
     a_new_run_of_a_damaged_log_brings_the_log_again
     stored_logs_have_checksums
     exports_contain_everything_that_is_sound
+    exports_name_runs_with_invalid_ids_and_times
     the_store_is_verified
     stored_results_are_verified_and_replaced
     altered_results_are_not_served_compared_or_exported
@@ -187,6 +188,44 @@ fn exports_contain_everything_that_is_sound(kind: Kind) {
     assert_eq!(restored.owner().all("").len(), 12);
     let logs = made.iter().filter(|made| restored.owner().offset(made.run.id).is_none()).count();
     assert_eq!(logs, 9);
+}
+
+fn exports_name_runs_with_invalid_ids_and_times(kind: Kind) {
+    let server = Server::at(&Place::new(kind));
+    let made: Vec<Made> = (0..4).map(|run| carried(10.0 + f64::from(run), "eos")).collect();
+    for made in &made {
+        assert_eq!(server.owner().put(&made.run).status, 201);
+    }
+    let export = || {
+        let backup = tempfile::tempdir().unwrap();
+        let export = server.place.trainplan(&["export", backup.path().to_str().unwrap()]);
+        let is_written = |made: &Made| backup.path().join(made.run.file_name()).exists();
+        (export.code, export.stderr, made.iter().map(is_written).collect::<Vec<_>>())
+    };
+    assert_eq!(export().0, Some(0));
+    let spoil = |sql: &str, made: &Made| {
+        services::change(
+            &server.place.address(),
+            &format!("UPDATE runs SET {sql} WHERE id = '{}'", made.run.id),
+        );
+    };
+    spoil("received_at = ''", &made[0]);
+    let (code, said, written) = export();
+    assert!(said.contains("1 run with an unreadable time"), "{said}");
+    // Nothing is left out.
+    assert_eq!((code, written), (Some(0), vec![true; 4]), "{said}");
+    // PostgreSQL accepts no values of another type, and compares references.
+    if kind == Kind::Local {
+        spoil("received_at = X'00'", &made[0]);
+        for (damage, made) in ["id = NULL", "id = X'00'", "id = upper(id)"].iter().zip(&made[1..]) {
+            let sql =
+                format!("PRAGMA foreign_keys = OFF; UPDATE runs SET {damage} WHERE id = '{}'", made.run.id);
+            services::execute(&server.place.address(), &sql).unwrap();
+        }
+        let (code, said, written) = export();
+        assert!(said.contains("3 runs left out") && said.contains("1 run with an unreadable time"), "{said}");
+        assert_eq!((code, written), (Some(1), vec![true, false, false, false]), "{said}");
+    }
 }
 
 fn the_store_is_verified(kind: Kind) {

@@ -33,7 +33,7 @@ pub(crate) use files::{FileSize, ResultFile};
 pub(crate) use query::{Cursor, InvalidCursor, Query, Sort, time};
 pub(crate) use retention::Retention;
 pub(crate) use scores::read_again;
-pub(crate) use verification::ResultFault;
+pub(crate) use verification::{ResultFault, valid_id};
 
 use crate::data::DataDir;
 use crate::migrations::Engine;
