@@ -33,6 +33,7 @@ on_every_store! {
     a_late_reader_does_not_mark_a_replaced_result
     rows_with_values_of_the_wrong_type_are_shown_and_replaced
     an_invalid_hash_of_a_log_is_damage
+    the_log_of_another_run_is_not_served_or_scored
     lines_of_a_replaced_log_are_not_shown
     an_imported_run_gets_a_log_that_the_store_has
     rows_that_disagree_with_their_results_are_computed_again
@@ -593,6 +594,62 @@ fn an_invalid_hash_of_a_log_is_damage(kind: Kind) {
     assert_eq!(verified(place), []);
     spoil();
     assert_eq!(owner.delete(&path).status, 204);
+}
+
+fn the_log_of_another_run_is_not_served_or_scored(kind: Kind) {
+    let server = Server::at(&Place::new(kind));
+    let (owner, place) = (server.owner(), &server.place);
+    let [made, other] = [uploaded(&server, 9.37), uploaded(&server, 4.98)];
+    let path = format!("/runs/{}", made.run.id);
+    let swap = |sha256: &str| {
+        let update = format!("UPDATE runs SET log_sha256 = '{sha256}' WHERE id = '{}'", made.run.id);
+        services::change(&place.address(), &update);
+    };
+    let spoil = || {
+        swap(&other.run.source.sha256);
+        for refused in [
+            owner.get(&format!("{path}/log")),
+            owner.get(&format!("{path}/log/lines")),
+            owner.ask("POST", &format!("{path}/scores"), &[], Some(b"")),
+        ] {
+            let detail = refused.problem(500);
+            assert!(
+                detail.contains(&made.run.id.to_string()) && detail.contains("another run's log"),
+                "{detail}"
+            );
+            assert!(detail.contains("Upload its log or its result file again"), "{detail}");
+        }
+        let newest = owner.json(&format!("{path}/scores"))["items"][0]["report"].clone();
+        assert_eq!(newest["step_time_s"]["mean"], 9.37);
+        assert_eq!(owner.offset(made.run.id), Some(0));
+    };
+    let is_healed = || {
+        assert_eq!(owner.get(&format!("{path}/log")).body, made.log);
+        assert_eq!(owner.get(&format!("{path}/log/lines")).status, 200);
+        assert_eq!(owner.ask("POST", &format!("{path}/scores"), &[], Some(b"")).status, 200);
+        assert_eq!(owner.offset(made.run.id), None);
+    };
+    // The store still has the log of the run.
+    spoil();
+    let backup = tempfile::tempdir().unwrap();
+    let export = place.trainplan(&["export", backup.path().to_str().unwrap()]);
+    assert_eq!(export.code, Some(1), "{}", export.stderr);
+    assert!(!backup.path().join(format!("{}.log.zst", made.run.id)).exists());
+    assert_eq!(owner.put(&made.run).json()["log"]["complete"], true);
+    is_healed();
+    // The log alone heals it too, in pieces.
+    spoil();
+    let half = made.log.len() / 2;
+    assert_eq!(owner.put_log(made.run.id, 0, false, &made.log[..half]).json()["complete"], false);
+    assert_eq!(owner.put_log(made.run.id, half, true, &made.log[half..]).json()["complete"], true);
+    is_healed();
+    // The log of the run is gone.
+    spoil();
+    fs::remove_file(blob(place, &made)).unwrap();
+    assert_eq!(owner.put(&made.run).json()["log"]["complete"], false);
+    assert_eq!(owner.put_log(made.run.id, 0, true, &made.log).json()["complete"], true);
+    is_healed();
+    assert_eq!(owner.get(&format!("/runs/{}/log", other.run.id)).body, other.log);
 }
 
 fn lines_of_a_replaced_log_are_not_shown(kind: Kind) {

@@ -121,7 +121,7 @@ async fn log(store: &Store, id: Uuid, folder: &Path) -> Result<bool, Failure> {
     if path.exists() {
         return Ok(false);
     }
-    let Some(sha256) = store.log(id).await? else { return Ok(false) };
+    let Some(sha256) = store.own_log(id).await? else { return Ok(false) };
     let draft = draft(&path);
     match store.copy_log(&sha256, &draft).await {
         Ok(()) => fs::rename(&draft, &path).map_err(|error| unwritten(&path, error))?,

@@ -480,7 +480,10 @@ impl Store {
         if is_same || is_replaced {
             self.restore_file(&mut writing, &summary.id, &sha256, packed).await?;
         }
-        if is_replaced || !known.damaged.is_empty() {
+        // The log below takes the place of another one.
+        let has_other_log =
+            known.log_sha256.as_ref().is_some_and(|known| known.as_str() != run.source.sha256);
+        if is_replaced || has_other_log || !known.damaged.is_empty() {
             // Lists show what the newest result says.
             let score = self.sound_score(run.id).await?;
             let kept = if is_same || is_replaced { None } else { self.sound_upload(run.id).await? };

@@ -4,6 +4,7 @@
 use super::alerts::Acknowledged;
 use super::database::Typed;
 use super::files::{ResultFile, read_score};
+use super::logs::of_other_log;
 use super::{Store, StoreError, now, pack, time, unpack};
 use jiff::Timestamp;
 use sqlx::{Any, Transaction};
@@ -78,6 +79,9 @@ impl Store {
             run => (run?, false),
         };
         let Some(run) = run else { return Ok(None) };
+        if run.source.sha256 != sha256.as_str() {
+            return Err(of_other_log(id));
+        }
         if let (Some(carried), Some(_)) = (&run.carried, &scenario) {
             return Err(StoreError::Carried { id, campaign: carried.campaign.clone() });
         }

@@ -307,7 +307,7 @@ pub(super) async fn restore(
 }
 
 async fn expected_log(server: &Server, run: &RunResult) -> Result<ExpectedLog, Problem> {
-    let complete = server.store.has_log(run.id).await?;
+    let complete = server.store.has_this_log(run.id, &run.source.sha256).await?;
     let offset = if complete { 0 } else { server.store.arriving(run.id).await?.offset() };
     Ok(ExpectedLog { sha256: run.source.sha256.clone(), progress: LogProgress { offset, complete } })
 }
