@@ -26,6 +26,7 @@ on_every_store! {
     exports_contain_everything_that_is_sound
     exports_name_runs_with_invalid_ids_and_times
     the_store_is_verified
+    impossible_times_of_checks_do_not_count
     stored_results_are_verified_and_replaced
     altered_results_are_not_served_compared_or_exported
     damaged_results_are_replaced_by_uploads_and_imports
@@ -260,6 +261,25 @@ fn the_store_is_verified(kind: Kind) {
         assert_eq!(owner.put_log(bad.run.id, 0, true, &bad.log).json()["complete"], true);
     }
     assert_eq!(verify(&["--skip-checked", "0"]).0.code, Some(0));
+}
+
+fn impossible_times_of_checks_do_not_count(kind: Kind) {
+    let server = Server::at(&Place::new(kind));
+    uploaded(&server, 10.0);
+    let checked = || server.place.trainplan(&["verify-store"]).stderr;
+    assert!(checked().contains("and 1 log;"));
+    let times: &[&str] = match kind {
+        Kind::Local => &["'2999-01-01T00:00:00.000000Z'", "'soon'", "'2'", "''", "X'00'"],
+        Kind::Shared => &["'2999-01-01T00:00:00.000000Z'", "'soon'", "'2'", "''"],
+    };
+    for at in times {
+        services::change(&server.place.address(), &format!("UPDATE runs SET log_checked_at = {at}"));
+        let said = checked();
+        assert!(said.contains("and 1 log;"), "{at}: {said}");
+        // This check counts.
+        let said = checked();
+        assert!(said.contains("and 0 logs;"), "{at}: {said}");
+    }
 }
 
 #[test]

@@ -223,17 +223,20 @@ impl Store {
         }
     }
 
-    /// Returns the next logs that have a fault or were not checked since a time, in the order of their hashes.
+    /// Returns the next logs that have a fault or were not checked since a time, in the order of their hashes. A check in the
+    /// future, or at an unreadable time, does not count.
     pub(crate) async fn logs_to_check(
         &self,
         after: Option<&LogHash>,
         since: &str,
     ) -> Result<Vec<LogHash>, StoreError> {
         let select = "SELECT DISTINCT log_sha256 FROM runs WHERE log_sha256 > $1 \
-            AND (log_fault IS NOT NULL OR log_checked_at IS NULL OR log_checked_at < $2) ORDER BY log_sha256 LIMIT $3";
+            AND (log_fault IS NOT NULL OR log_checked_at IS NULL OR log_checked_at < $2 OR log_checked_at > $3 \
+            OR log_checked_at NOT LIKE '____-__-__T__:__:__%') ORDER BY log_sha256 LIMIT $4";
         let found: Vec<Typed<LogHash>> = sqlx::query_scalar(select)
             .bind(after.map_or("", LogHash::as_str))
             .bind(since)
+            .bind(now())
             .bind(PAGE)
             .fetch_all(&self.database.readers)
             .await
