@@ -34,22 +34,32 @@ pub(crate) enum Access {
     },
 }
 
-type ShareRow = (String, String, String, String, String);
+#[derive(sqlx::FromRow)]
+struct ShareRow {
+    id: StoredText,
+    runs: StoredText,
+    created_by: StoredText,
+    created_at: StoredText,
+    expires_at: StoredText,
+}
+
+/// A text that is never absent.
+type StoredText = Typed<String>;
 
 /// A time that may be absent.
 type StoredTime = Typed<Option<String>>;
 
 #[derive(sqlx::FromRow)]
 struct TokenRow {
-    id: Typed<String>,
-    name: Typed<String>,
-    scope: Typed<String>,
-    created_at: Typed<String>,
+    id: StoredText,
+    name: StoredText,
+    scope: StoredText,
+    created_at: StoredText,
     expires_at: StoredTime,
     revoked_at: StoredTime,
     last_used_at: StoredTime,
     quota_bytes: Typed<Option<i64>>,
-    sha256: Typed<String>,
+    sha256: StoredText,
 }
 
 const TOKEN_COLUMNS: &str =
@@ -146,21 +156,21 @@ impl Store {
             // A share link is valid only as long as the token that created it.
             let select = "SELECT shares.sha256, runs, shares.expires_at, tokens.expires_at, tokens.revoked_at \
                 FROM shares LEFT JOIN tokens ON tokens.id = created_by WHERE shares.sha256 = $1";
-            let row: Option<(String, String, String, StoredTime, StoredTime)> = sqlx::query_as(select)
-                .bind(&hash)
-                .fetch_optional(&self.database.readers)
-                .await
-                .map_err(|error| self.failed(error))?;
-            return Ok(row
-                .filter(|(known, _, expires_at, token_expires_at, token_revoked_at)| {
-                    is_same(known, &hash)
-                        && !is_past(Some(expires_at))
-                        && is_valid(token_expires_at, token_revoked_at)
-                })
-                .map(|(_, runs, expires_at, ..)| {
-                    let runs = runs.split(',').filter_map(|id| id.parse().ok()).collect();
-                    Access::Share { runs, expires_at }
-                }));
+            let row: Option<(StoredText, StoredText, StoredText, StoredTime, StoredTime)> =
+                sqlx::query_as(select)
+                    .bind(&hash)
+                    .fetch_optional(&self.database.readers)
+                    .await
+                    .map_err(|error| self.failed(error))?;
+            let Some((Typed(Some(known)), Typed(Some(runs)), Typed(Some(expires_at)), ends, revoked)) = row
+            else {
+                return Ok(None);
+            };
+            if !is_same(&known, &hash) || is_past(Some(&expires_at)) || !is_valid(&ends, &revoked) {
+                return Ok(None);
+            }
+            let runs = runs.split(',').filter_map(|id| id.parse().ok()).collect();
+            return Ok(Some(Access::Share { runs, expires_at }));
         }
         let select = format!("SELECT {TOKEN_COLUMNS} FROM tokens WHERE sha256 = $1");
         let row: Option<TokenRow> = sqlx::query_as(&select)
@@ -265,15 +275,7 @@ impl Store {
             ORDER BY created_at DESC, id DESC";
         let rows: Result<Vec<ShareRow>, _> =
             sqlx::query_as(select).bind(now()).fetch_all(&self.database.readers).await;
-        let shares = rows.map_err(|error| self.failed(error))?.into_iter().map(
-            |(id, runs, created_by, created_at, expires_at)| ShareLink {
-                id,
-                runs: runs.split(',').map(str::to_owned).collect(),
-                created_by,
-                created_at,
-                expires_at,
-            },
-        );
+        let shares = rows.map_err(|error| self.failed(error))?.into_iter().filter_map(share);
         Ok(shares.filter(|share| created_by.is_none_or(|token| share.created_by == token)).collect())
     }
 
@@ -361,6 +363,26 @@ fn sound_token(row: TokenRow) -> Option<(AccessToken, String)> {
         quota_bytes: row.quota_bytes.0?.map(i64::unsigned_abs),
     };
     Some((token, row.sha256.0?))
+}
+
+/// Returns a row's share link. One whose row is damaged is left out.
+fn share(row: ShareRow) -> Option<ShareLink> {
+    let id = row.id.0.clone();
+    let share = sound_share(row);
+    if share.is_none() {
+        warn_left_out("shares", id.as_deref());
+    }
+    share
+}
+
+fn sound_share(row: ShareRow) -> Option<ShareLink> {
+    Some(ShareLink {
+        id: row.id.0?,
+        runs: row.runs.0?.split(',').map(str::to_owned).collect(),
+        created_by: row.created_by.0?,
+        created_at: row.created_at.0?,
+        expires_at: row.expires_at.0?,
+    })
 }
 
 /// Returns whether a token with these times works. A time of the wrong type ends it.

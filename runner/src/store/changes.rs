@@ -9,6 +9,9 @@ use trainplan_shared::api::EventKind;
 /// How long changes are kept. A watcher who was away for longer fetches the lists again.
 const KEPT: SignedDuration = SignedDuration::from_hours(24);
 
+/// The sequence number, the kind and the run of a change.
+type ChangeRow = (i64, Typed<String>, Typed<String>);
+
 /// A change to the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Change {
@@ -72,13 +75,13 @@ impl Store {
     /// may show a later change before an earlier one whose transaction is not committed yet; reading some
     /// again finds those.
     pub(crate) async fn changes(&self, after: i64, overlap: i64) -> Result<Vec<Change>, StoreError> {
-        let rows: Result<Vec<(i64, Typed<String>, Typed<String>)>, _> =
+        let rows: Result<Vec<ChangeRow>, _> =
             sqlx::query_as("SELECT seq, kind, id FROM changes WHERE seq > $1 ORDER BY seq LIMIT $2")
                 .bind(after.saturating_sub(overlap))
                 .bind(Self::MOST_CHANGES as i64)
                 .fetch_all(&self.database.readers)
                 .await;
-        let change = |(seq, kind, id): (i64, Typed<String>, Typed<String>)| match (kind.0, id.0) {
+        let change = |(seq, kind, id): ChangeRow| match (kind.0, id.0) {
             // A newer program may record kinds that this one does not know: watchers then fetch the lists
             // again.
             (Some(kind), Some(id)) => {
