@@ -33,6 +33,7 @@ on_every_store! {
     a_damaged_result_is_replaced_as_a_whole
     a_late_reader_does_not_mark_a_replaced_result
     rows_with_values_of_the_wrong_type_are_shown_and_replaced
+    runs_with_invalid_ids_do_not_end_lists
     an_invalid_hash_of_a_log_is_damage
     the_log_of_another_run_is_not_served_or_scored
     lines_of_a_replaced_log_are_not_shown
@@ -592,6 +593,46 @@ fn rows_with_values_of_the_wrong_type_are_shown_and_replaced(kind: Kind) {
         drop(Server::at(place));
         assert_eq!(owner.put(&bad.run).json()["outcome"], "known", "{damage}");
         assert_eq!(summary(), before, "{damage}");
+    }
+}
+
+fn runs_with_invalid_ids_do_not_end_lists(kind: Kind) {
+    let server = Server::at(&Place::new(kind));
+    let (owner, place) = (server.owner(), &server.place);
+    let upload = |run: u32| {
+        let made = carried(10.0 + f64::from(run), "eos");
+        assert_eq!(owner.put(&made.run).status, 201);
+        made.run.id.to_string()
+    };
+    let ids: Vec<String> = (0..20).map(upload).collect();
+    wait_for("judgement", SOON, || (place.number("SELECT count(*) FROM unjudged") == 0).then_some(()));
+    // More in a row than a page has. PostgreSQL accepts no values of another type.
+    for (place_of, id) in ids.iter().enumerate().filter(|(place_of, _)| (5..15).contains(place_of)) {
+        let damage = match (kind, place_of % 2) {
+            (Kind::Local, 0) => format!("X'{place_of:02}'"),
+            _ => format!("'run {place_of}'"),
+        };
+        // The files refer to the id.
+        let files = format!("DELETE FROM results WHERE id = '{id}'");
+        services::change(&place.address(), &files);
+        services::execute(&place.address(), &format!("DELETE FROM alerts WHERE run = '{id}'")).unwrap();
+        let update = format!("UPDATE runs SET id = {damage} WHERE id = '{id}'");
+        services::change(&place.address(), &update);
+    }
+    let mut sound: Vec<&String> = ids[..5].iter().chain(&ids[15..]).collect();
+    sound.sort();
+    for query in [
+        "",
+        "limit=1",
+        "limit=3",
+        "limit=3&sort=received_at",
+        "limit=1&sort=-step_time_s",
+        "limit=2&sort=mfu",
+    ] {
+        let all = owner.all(query);
+        let mut found: Vec<&String> = all.iter().collect();
+        found.sort();
+        assert_eq!(found, sound, "{query}");
     }
 }
 

@@ -362,28 +362,47 @@ impl Store {
         self.enter(self.database.write().await?, entry, None, origin).await
     }
 
-    /// Returns a page of the runs that match a query. It ends early when its texts have [`PAGE_BYTES`].
+    /// Returns a page of the runs that match a query. It ends early when its texts have [`PAGE_BYTES`]. Runs with invalid ids
+    /// are left out.
     pub(crate) async fn list(&self, query: &Query) -> Result<RunPage, StoreError> {
+        let mut beyond = 1;
+        loop {
+            if let Some(page) = self.page_of(query, beyond).await? {
+                return Ok(page);
+            }
+            beyond = beyond.saturating_mul(8);
+        }
+    }
+
+    /// Returns a page, of at most its size and `beyond` rows. None if so many of the rows are left out that the page would seem
+    /// to be the last one.
+    async fn page_of(&self, query: &Query, beyond: u32) -> Result<Option<RunPage>, StoreError> {
         let (mut runs, mut bytes) = (Vec::new(), 0);
-        for mut select in query.selects() {
-            if runs.len() > query.limit() as usize {
+        let limit = query.limit() as usize;
+        for mut select in query.selects(beyond) {
+            if runs.len() > limit {
                 break;
             }
+            let mut read = 0;
             let mut rows = select.rows::<RunRow>().fetch(&self.database.readers);
             while let Some(row) = rows.try_next().await.map_err(|error| self.failed(error))? {
                 if bytes > PAGE_BYTES {
-                    return Ok(query.page(runs, true));
+                    return Ok(Some(query.page(runs, true)));
                 }
+                read += 1;
                 let run = RunSummary::from(row);
-                if run.id.is_empty() {
-                    tracing::warn!("a run is not listed, because its stored id is not a text");
+                if valid_id(&run.id).is_none() {
+                    tracing::warn!("a run is not listed, because its stored id is not a UUID: {:?}", run.id);
                     continue;
                 }
                 bytes += json_size(&run.path) + run.line.as_deref().map_or(0, json_size);
                 runs.push(run);
             }
+            if runs.len() <= limit && read >= limit + beyond as usize {
+                return Ok(None);
+            }
         }
-        Ok(query.page(runs, false))
+        Ok(Some(query.page(runs, false)))
     }
 
     /// Returns a run's summary.
