@@ -83,7 +83,7 @@ fn impossible_figures_are_refused(kind: Kind) {
         ("/log/bytes", json!(1_u64 << 63), "log.bytes"),
         ("/log/lines", json!(1_u64 << 63), "log.lines"),
         ("/log/restarts", json!(1_u64 << 63), "log.restarts"),
-        ("/log/failures", failures(1 << 63), "log.failures[]"),
+        ("/log/failures", failures(1 << 63), "log.failures[] (counts and offsets)"),
         ("/source/sha256", json!("../../etc/passwd"), "source.sha256"),
         ("/carried/launch/script_sha256", json!("none"), "carried.launch.script_sha256"),
         ("/carried/plan/step_time_s/low", json!(1e6), "carried.plan.step_time_s"),

@@ -214,11 +214,11 @@ pub fn admit(run: &RunResult) -> Result<(), InvalidResult> {
         ("log.duplicates", run.log.duplicates),
         ("log.restarts", run.log.restarts),
         ("log.harmless", run.log.harmless),
-        ("log.failures[]", largest_count(&run.log.failures)),
-        ("job.failures[]", largest_count(&run.job.failures)),
+        ("log.failures[] (counts and offsets)", largest_count(&run.log.failures)),
+        ("job.failures[] (counts and offsets)", largest_count(&run.job.failures)),
     ] {
         if count > LARGEST_COUNT {
-            return refuse(field, "must be counts and offsets of at most 9,007,199,254,740,992");
+            return refuse(field, "must be at most 9,007,199,254,740,992");
         }
     }
     let Some(carried) = &run.carried else { return Ok(()) };
