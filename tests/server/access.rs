@@ -1,6 +1,7 @@
 //! Tokens, share links and quotas.
 
-use crate::harness::{Kind, Place, Server, carried, file_of, made, on_every_store};
+use crate::harness::{Kind, Place, SOON, Server, carried, file_of, made, on_every_store, progress, wait_for};
+use crate::services::change;
 use serde_json::{Value, json};
 use std::io::Write;
 use uuid::Uuid;
@@ -13,6 +14,7 @@ on_every_store! {
     a_quota_counts_what_is_stored
     callers_learn_their_name
     tokens_have_names_that_people_can_read
+    an_unreadable_expiry_is_over
 }
 
 fn tokens_are_created_listed_and_revoked(kind: Kind) {
@@ -56,6 +58,73 @@ fn tokens_are_created_listed_and_revoked(kind: Kind) {
     assert_eq!(listed.as_array().unwrap().len(), 2);
     assert_eq!(server.place.trainplan(&["token", "revoke", "read"]).code, Some(0));
     server.by(&other).get("/me").problem(401);
+}
+
+fn an_unreadable_expiry_is_over(kind: Kind) {
+    let server = Server::at(&Place::new(kind));
+    let run = carried(10.0, "eos").run;
+    assert_eq!(server.owner().put(&run).status, 201);
+    let token = server.by(&server.place.token("admin", &["--expires", "12h"]));
+    let shared = token.post("/shares", &json!({ "ids": [run.id], "expires_in_days": 1 })).json();
+    let shared = server.by(shared["secret"].as_str().unwrap());
+    let path = format!("/runs/{}/summary", run.id);
+    let expire = |table: &str, at: &str| {
+        change(&server.place.address(), &format!("UPDATE {table} SET expires_at = {at}"));
+    };
+    let times: &[&str] = match kind {
+        Kind::Local => &["'soon'", "''", "'9999'", "X'00'"],
+        Kind::Shared => &["'soon'", "''", "'9999'"],
+    };
+    for at in times {
+        assert_eq!((token.get("/me").status, shared.get(&path).status), (200, 200), "{at}");
+        expire("tokens", at);
+        token.get("/me").problem(401);
+        shared.get(&path).problem(401);
+        expire("tokens", "'2199-01-01T00:00:00.000000Z'");
+    }
+    assert_eq!(shared.get(&path).status, 200);
+    expire("shares", "'soon'");
+    shared.get(&path).problem(401);
+    let said = "the time of its expiry can't be read";
+    wait_for("note", SOON, || server.output().contains(said).then_some(()));
+}
+
+/// PostgreSQL accepts no values of another type.
+#[test]
+fn a_damaged_row_does_not_hide_the_other_rows_of_its_list() {
+    let server = Server::start();
+    let (owner, place) = (server.owner(), &server.place);
+    let slow: Vec<String> = [12.39, 13.0]
+        .map(|step_time_s| {
+            let run = made(step_time_s).run;
+            assert_eq!(owner.put(&run).status, 201);
+            run.id.to_string()
+        })
+        .into();
+    let unfinished = [0; 2].map(|_| Uuid::now_v7());
+    for id in unfinished {
+        assert_eq!(owner.post(&format!("/runs/{id}/progress"), &progress(1)).status, 204);
+    }
+    for name in ["one", "other"] {
+        assert_eq!(owner.post("/tokens", &json!({ "name": name, "scope": "read" })).status, 201);
+        assert_eq!(owner.post("/shares", &json!({ "ids": [slow[0]], "expires_in_days": 1 })).status, 201);
+    }
+    wait_for("judgement", SOON, || (place.number("SELECT count(*) FROM unjudged") == 0).then_some(()));
+    for (path, table, column) in [
+        ("/alerts", "alerts", "body"),
+        ("/progress", "progress", "body"),
+        ("/tokens", "tokens", "name"),
+        ("/shares", "shares", "created_by"),
+    ] {
+        let count = || owner.json(path)["items"].as_array().unwrap().len();
+        let before = count();
+        assert!(before > 1, "{path}: {before}");
+        let damage = format!("UPDATE {table} SET {column} = X'00' WHERE id = (SELECT max(id) FROM {table})");
+        change(&place.address(), &damage);
+        assert_eq!(count(), before - 1, "{path}");
+        let said = format!("of the table {table} is left out");
+        wait_for("note", SOON, || server.output().contains(&said).then_some(()));
+    }
 }
 
 fn a_share_link_shows_its_runs_until_it_is_revoked(kind: Kind) {

@@ -12,6 +12,7 @@ use std::io::{BufReader, Read, Write};
 use std::net::TcpListener;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
+use std::time::Duration;
 
 on_every_store! {
     a_regression_is_delivered_once_signed_and_with_a_link
@@ -22,6 +23,7 @@ on_every_store! {
     alerts_are_acknowledged_with_a_reason
     thresholds_are_configurable
     corrected_runs_are_judged_again
+    alerts_of_a_replaced_result_stay_acknowledged
 }
 
 /// A webhook's receiver.
@@ -189,6 +191,44 @@ fn corrected_runs_are_judged_again(kind: Kind) {
         let unjudged = || server.place.number("SELECT count(*) FROM unjudged");
         wait_for("judgement", SOON, || (unjudged() == 0).then_some(()));
         assert_eq!(alerts().len(), expected, "{recipe}");
+    }
+}
+
+fn alerts_of_a_replaced_result_stay_acknowledged(kind: Kind) {
+    let server = Server::at(&Place::new(kind));
+    let (owner, place) = (server.owner(), &server.place);
+    put(&owner, "alpha", &[9.4; 6]);
+    let mut slow = carried(10.5, "alpha").run;
+    assert_eq!(owner.put(&slow).status, 201);
+    // Much sooner than the judge looks by itself.
+    let judged = || {
+        let unjudged = || place.number("SELECT count(*) FROM unjudged");
+        wait_for("judgement", Duration::from_secs(20), || (unjudged() == 0).then_some(()));
+    };
+    judged();
+    let before = owner.json("/alerts")["items"].as_array().unwrap().len();
+    assert!(before > 0);
+    let path = format!("/runs/{}", slow.id);
+    let reason = serde_json::json!({ "reason": "A switch was broken." }).to_string();
+    let acknowledged = owner.ask("PUT", &format!("{path}/acknowledgement"), &[], Some(reason.as_bytes()));
+    assert_eq!(acknowledged.status, 204);
+    for acknowledged in [true, false] {
+        if !acknowledged {
+            assert_eq!(owner.delete(&format!("{path}/acknowledgement")).status, 204);
+        }
+        let spoil = "UPDATE results SET file = substr(file, 1, 200) WHERE id =";
+        change(&place.address(), &format!("{spoil} '{}'", slow.id));
+        // Another file with the result of the same log.
+        slow.provenance.program.push('x');
+        assert_eq!(owner.put(&slow).json()["outcome"], "known");
+        judged();
+        let alerts = owner.json("/alerts")["items"].as_array().unwrap().clone();
+        assert_eq!(alerts.len(), before);
+        for alert in alerts {
+            assert_eq!(alert["run"], slow.id.to_string());
+            let reason = if acknowledged { "A switch was broken.".into() } else { Value::Null };
+            assert_eq!(alert["acknowledged"]["reason"], reason);
+        }
     }
 }
 

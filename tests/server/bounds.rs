@@ -63,12 +63,27 @@ fn long_texts_and_lists_in_results_are_refused(kind: Kind) {
 fn impossible_figures_are_refused(kind: Kind) {
     let server = Server::at(&Place::new(kind));
     let owner = server.owner();
+    let checkpoints = |duration_s| json!([{ "action": "save", "iteration": 50, "duration_s": duration_s }]);
+    let failures = |offset: u64| {
+        json!([{
+            "kind": "out_of_memory", "count": 1, "line": 1, "offset": offset, "last_offset": 0, "ranks": [],
+            "text": "CUDA out of memory", "after_last_step": false
+        }])
+    };
     for (pointer, value, field) in [
         ("/log/steps/step_time_s/49", json!(0.0), "log.steps.step_time_s"),
         ("/log/steps/step_time_s/49", json!(-1.0), "log.steps.step_time_s"),
         ("/log/steps/step_time_s/49", json!(1e-300), "log.steps.step_time_s"),
         ("/log/steps/step_time_s/0", json!(1e300), "log.steps.step_time_s"),
         ("/log/steps/global_batch_size/49", json!(-128.0), "log.steps.global_batch_size"),
+        ("/log/steps/global_batch_size/49", json!(5e-324), "log.steps.global_batch_size"),
+        ("/carried/plan/memory_bytes", json!(5e-324), "carried.plan.memory_bytes"),
+        ("/log/checkpoints", checkpoints(json!(-1.0)), "log.checkpoints[].duration_s"),
+        ("/log/checkpoints", checkpoints(json!(1e308)), "log.checkpoints[].duration_s"),
+        ("/log/bytes", json!(1_u64 << 63), "log.bytes"),
+        ("/log/lines", json!(1_u64 << 63), "log.lines"),
+        ("/log/restarts", json!(1_u64 << 63), "log.restarts"),
+        ("/log/failures", failures(1 << 63), "log.failures[] (counts and offsets)"),
         ("/source/sha256", json!("../../etc/passwd"), "source.sha256"),
         ("/carried/launch/script_sha256", json!("none"), "carried.launch.script_sha256"),
         ("/carried/plan/step_time_s/low", json!(1e6), "carried.plan.step_time_s"),
@@ -81,6 +96,14 @@ fn impossible_figures_are_refused(kind: Kind) {
         assert!(detail.contains(&format!("{field} must be ")), "{detail}");
     }
     assert_eq!(ids(&owner.json("/runs?sort=-mfu")), [""; 0]);
+    for (pointer, value) in [
+        ("/log/checkpoints", checkpoints(json!(0.0))),
+        ("/log/bytes", json!(1_u64 << 53)),
+        ("/log/failures", failures(1 << 53)),
+        ("/log/steps/global_batch_size/49", json!(0.0)),
+    ] {
+        assert_eq!(put(&owner, pointer, value).status, 201, "{pointer}");
+    }
 }
 
 fn unknown_fields_of_results_are_bounded(kind: Kind) {

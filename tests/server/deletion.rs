@@ -9,6 +9,7 @@ on_every_store! {
     a_deleted_run_comes_back_only_after_it_is_restored
     old_runs_are_deleted_if_configured
     a_clock_that_is_ahead_deletes_nothing
+    runs_with_unreadable_times_are_not_deleted
 }
 
 fn deleted_runs_are_gone(kind: Kind) {
@@ -104,6 +105,28 @@ fn old_runs_are_deleted_if_configured(kind: Kind) {
     assert_eq!(server.owner().all(""), [&new, &recent].map(|made| made.run.id.to_string()));
     wait_for("deletion of the log", SOON, || (place.blobs().len() == 2).then_some(()));
     assert!(place.blobs().iter().all(|blob| !blob.contains(&old.run.source.sha256)));
+}
+
+fn runs_with_unreadable_times_are_not_deleted(kind: Kind) {
+    let server = Server::at(&Place::new(kind));
+    let old = carried(12.39, "eos");
+    server.owner().put_all(&old);
+    age(&server.place, &old, 31);
+    // The last one sorts after all times.
+    for (step_time_s, received_at) in [(9.0, ""), (9.1, "-5"), (9.2, "0"), (9.3, "2000-01"), (9.4, "a")] {
+        let run = carried(step_time_s, "eos").run;
+        assert_eq!(server.owner().put(&run).status, 201);
+        let update = format!("UPDATE runs SET received_at = '{received_at}' WHERE id = '{}'", run.id);
+        change(&server.place.address(), &update);
+    }
+    server.owner().put_all(&carried(10.0, "eos"));
+    let place = server.kill();
+    let server = retaining(&place, "--retain-days 30 deletes runs from ");
+    let place = server.kill();
+    change(&place.address(), &format!("UPDATE clock SET steady_since = '{}'", days_ago(4)));
+    let server = retaining(&place, &format!("run {} was deleted: received before ", old.run.id));
+    assert_eq!(place.number("SELECT count(*) FROM runs"), 6);
+    assert!(server.output().contains("is kept, because the time"), "{}", server.output());
 }
 
 fn a_clock_that_is_ahead_deletes_nothing(kind: Kind) {

@@ -1,6 +1,7 @@
 //! Progress of unfinished runs, and the event stream.
 
 use crate::harness::{Kind, Place, SOON, Server, carried, made, on_every_store, progress, wait_for};
+use crate::services::change;
 use serde_json::json;
 use std::time::{Duration, Instant};
 use uuid::Uuid;
@@ -11,6 +12,7 @@ on_every_store! {
     watchers_receive_events_and_can_resume
     watchers_who_missed_too_much_are_told_to_reload
     watchers_ahead_of_the_server_are_told_to_reload
+    watchers_are_told_to_reload_for_a_damaged_change
     an_event_stream_ends_with_its_token
     event_streams_have_a_limit_for_each_caller_and_for_all
 }
@@ -108,6 +110,33 @@ fn watchers_ahead_of_the_server_are_told_to_reload(kind: Kind) {
         assert_eq!(owner.put(&run).status, 201);
         // The server may have read the first run's change after the stream began.
         wait_for("the next run", SOON, || (events.told().1 == run.id.to_string()).then_some(()));
+    }
+}
+
+fn watchers_are_told_to_reload_for_a_damaged_change(kind: Kind) {
+    let mut server = Server::at(&Place::new(kind));
+    // PostgreSQL accepts no values of another type.
+    let damages: &[&str] = match kind {
+        Kind::Local => &["kind = X'00'", "id = X'00'", "kind = 'new'"],
+        Kind::Shared => &["kind = 'new'"],
+    };
+    for damage in damages {
+        let owner = server.owner();
+        let [first, second, third] = [0; 3].map(|_| carried(12.0, "eos").run);
+        let mut events = owner.watch(None);
+        assert_eq!(owner.put(&first).status, 201);
+        let (seq, ..) = events.next().unwrap();
+        assert_eq!(owner.put(&second).status, 201);
+        let of_second = format!("WHERE kind = 'run' AND id = '{}'", second.id);
+        change(&server.place.address(), &format!("UPDATE changes SET {damage} {of_second}"));
+        // After a restart too.
+        server = server.again();
+        let owner = server.owner();
+        let mut events = owner.watch(Some(seq));
+        wait_for("the damaged change", SOON, || (events.told().0 == "again").then_some(()));
+        assert_eq!(owner.put(&third).status, 201);
+        wait_for("the next run", SOON, || (events.told().1 == third.id.to_string()).then_some(()));
+        assert_eq!(owner.get("/history").status, 200, "{damage}");
     }
 }
 

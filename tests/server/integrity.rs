@@ -24,14 +24,18 @@ on_every_store! {
     a_new_run_of_a_damaged_log_brings_the_log_again
     stored_logs_have_checksums
     exports_contain_everything_that_is_sound
+    exports_name_runs_with_invalid_ids_and_times
     the_store_is_verified
+    impossible_times_of_checks_do_not_count
     stored_results_are_verified_and_replaced
     altered_results_are_not_served_compared_or_exported
     damaged_results_are_replaced_by_uploads_and_imports
     a_damaged_result_is_replaced_as_a_whole
     a_late_reader_does_not_mark_a_replaced_result
     rows_with_values_of_the_wrong_type_are_shown_and_replaced
+    runs_with_invalid_ids_do_not_end_lists
     an_invalid_hash_of_a_log_is_damage
+    the_log_of_another_run_is_not_served_or_scored
     lines_of_a_replaced_log_are_not_shown
     an_imported_run_gets_a_log_that_the_store_has
     rows_that_disagree_with_their_results_are_computed_again
@@ -189,6 +193,44 @@ fn exports_contain_everything_that_is_sound(kind: Kind) {
     assert_eq!(logs, 9);
 }
 
+fn exports_name_runs_with_invalid_ids_and_times(kind: Kind) {
+    let server = Server::at(&Place::new(kind));
+    let made: Vec<Made> = (0..4).map(|run| carried(10.0 + f64::from(run), "eos")).collect();
+    for made in &made {
+        assert_eq!(server.owner().put(&made.run).status, 201);
+    }
+    let export = || {
+        let backup = tempfile::tempdir().unwrap();
+        let export = server.place.trainplan(&["export", backup.path().to_str().unwrap()]);
+        let is_written = |made: &Made| backup.path().join(made.run.file_name()).exists();
+        (export.code, export.stderr, made.iter().map(is_written).collect::<Vec<_>>())
+    };
+    assert_eq!(export().0, Some(0));
+    let spoil = |sql: &str, made: &Made| {
+        services::change(
+            &server.place.address(),
+            &format!("UPDATE runs SET {sql} WHERE id = '{}'", made.run.id),
+        );
+    };
+    spoil("received_at = ''", &made[0]);
+    let (code, said, written) = export();
+    assert!(said.contains("1 run with an unreadable time"), "{said}");
+    // Nothing is left out.
+    assert_eq!((code, written), (Some(0), vec![true; 4]), "{said}");
+    // PostgreSQL accepts no values of another type, and compares references.
+    if kind == Kind::Local {
+        spoil("received_at = X'00'", &made[0]);
+        for (damage, made) in ["id = NULL", "id = X'00'", "id = upper(id)"].iter().zip(&made[1..]) {
+            let sql =
+                format!("PRAGMA foreign_keys = OFF; UPDATE runs SET {damage} WHERE id = '{}'", made.run.id);
+            services::execute(&server.place.address(), &sql).unwrap();
+        }
+        let (code, said, written) = export();
+        assert!(said.contains("3 runs left out") && said.contains("1 run with an unreadable time"), "{said}");
+        assert_eq!((code, written), (Some(1), vec![true, false, false, false]), "{said}");
+    }
+}
+
 fn the_store_is_verified(kind: Kind) {
     let server = Server::at(&Place::new(kind));
     let owner = server.owner();
@@ -220,6 +262,25 @@ fn the_store_is_verified(kind: Kind) {
         assert_eq!(owner.put_log(bad.run.id, 0, true, &bad.log).json()["complete"], true);
     }
     assert_eq!(verify(&["--skip-checked", "0"]).0.code, Some(0));
+}
+
+fn impossible_times_of_checks_do_not_count(kind: Kind) {
+    let server = Server::at(&Place::new(kind));
+    uploaded(&server, 10.0);
+    let checked = || server.place.trainplan(&["verify-store"]).stderr;
+    assert!(checked().contains("and 1 log;"));
+    let times: &[&str] = match kind {
+        Kind::Local => &["'2999-01-01T00:00:00.000000Z'", "'soon'", "'2'", "''", "X'00'"],
+        Kind::Shared => &["'2999-01-01T00:00:00.000000Z'", "'soon'", "'2'", "''"],
+    };
+    for at in times {
+        services::change(&server.place.address(), &format!("UPDATE runs SET log_checked_at = {at}"));
+        let said = checked();
+        assert!(said.contains("and 1 log;"), "{at}: {said}");
+        // This check counts.
+        let said = checked();
+        assert!(said.contains("and 0 logs;"), "{at}: {said}");
+    }
 }
 
 #[test]
@@ -535,6 +596,46 @@ fn rows_with_values_of_the_wrong_type_are_shown_and_replaced(kind: Kind) {
     }
 }
 
+fn runs_with_invalid_ids_do_not_end_lists(kind: Kind) {
+    let server = Server::at(&Place::new(kind));
+    let (owner, place) = (server.owner(), &server.place);
+    let upload = |run: u32| {
+        let made = carried(10.0 + f64::from(run), "eos");
+        assert_eq!(owner.put(&made.run).status, 201);
+        made.run.id.to_string()
+    };
+    let ids: Vec<String> = (0..20).map(upload).collect();
+    wait_for("judgement", SOON, || (place.number("SELECT count(*) FROM unjudged") == 0).then_some(()));
+    // More in a row than a page has. PostgreSQL accepts no values of another type.
+    for (place_of, id) in ids.iter().enumerate().filter(|(place_of, _)| (5..15).contains(place_of)) {
+        let damage = match (kind, place_of % 2) {
+            (Kind::Local, 0) => format!("X'{place_of:02}'"),
+            _ => format!("'run {place_of}'"),
+        };
+        // The files refer to the id.
+        let files = format!("DELETE FROM results WHERE id = '{id}'");
+        services::change(&place.address(), &files);
+        services::execute(&place.address(), &format!("DELETE FROM alerts WHERE run = '{id}'")).unwrap();
+        let update = format!("UPDATE runs SET id = {damage} WHERE id = '{id}'");
+        services::change(&place.address(), &update);
+    }
+    let mut sound: Vec<&String> = ids[..5].iter().chain(&ids[15..]).collect();
+    sound.sort();
+    for query in [
+        "",
+        "limit=1",
+        "limit=3",
+        "limit=3&sort=received_at",
+        "limit=1&sort=-step_time_s",
+        "limit=2&sort=mfu",
+    ] {
+        let all = owner.all(query);
+        let mut found: Vec<&String> = all.iter().collect();
+        found.sort();
+        assert_eq!(found, sound, "{query}");
+    }
+}
+
 fn an_invalid_hash_of_a_log_is_damage(kind: Kind) {
     let server = Server::at(&Place::new(kind));
     let (owner, place, made) = (server.owner(), &server.place, uploaded(&server, 9.37));
@@ -554,6 +655,62 @@ fn an_invalid_hash_of_a_log_is_damage(kind: Kind) {
     assert_eq!(verified(place), []);
     spoil();
     assert_eq!(owner.delete(&path).status, 204);
+}
+
+fn the_log_of_another_run_is_not_served_or_scored(kind: Kind) {
+    let server = Server::at(&Place::new(kind));
+    let (owner, place) = (server.owner(), &server.place);
+    let [made, other] = [uploaded(&server, 9.37), uploaded(&server, 4.98)];
+    let path = format!("/runs/{}", made.run.id);
+    let swap = |sha256: &str| {
+        let update = format!("UPDATE runs SET log_sha256 = '{sha256}' WHERE id = '{}'", made.run.id);
+        services::change(&place.address(), &update);
+    };
+    let spoil = || {
+        swap(&other.run.source.sha256);
+        for refused in [
+            owner.get(&format!("{path}/log")),
+            owner.get(&format!("{path}/log/lines")),
+            owner.ask("POST", &format!("{path}/scores"), &[], Some(b"")),
+        ] {
+            let detail = refused.problem(500);
+            assert!(
+                detail.contains(&made.run.id.to_string()) && detail.contains("another run's log"),
+                "{detail}"
+            );
+            assert!(detail.contains("Upload its log or its result file again"), "{detail}");
+        }
+        let newest = owner.json(&format!("{path}/scores"))["items"][0]["report"].clone();
+        assert_eq!(newest["step_time_s"]["mean"], 9.37);
+        assert_eq!(owner.offset(made.run.id), Some(0));
+    };
+    let is_healed = || {
+        assert_eq!(owner.get(&format!("{path}/log")).body, made.log);
+        assert_eq!(owner.get(&format!("{path}/log/lines")).status, 200);
+        assert_eq!(owner.ask("POST", &format!("{path}/scores"), &[], Some(b"")).status, 200);
+        assert_eq!(owner.offset(made.run.id), None);
+    };
+    // The store still has the log of the run.
+    spoil();
+    let backup = tempfile::tempdir().unwrap();
+    let export = place.trainplan(&["export", backup.path().to_str().unwrap()]);
+    assert_eq!(export.code, Some(1), "{}", export.stderr);
+    assert!(!backup.path().join(format!("{}.log.zst", made.run.id)).exists());
+    assert_eq!(owner.put(&made.run).json()["log"]["complete"], true);
+    is_healed();
+    // The log alone heals it too, in pieces.
+    spoil();
+    let half = made.log.len() / 2;
+    assert_eq!(owner.put_log(made.run.id, 0, false, &made.log[..half]).json()["complete"], false);
+    assert_eq!(owner.put_log(made.run.id, half, true, &made.log[half..]).json()["complete"], true);
+    is_healed();
+    // The log of the run is gone.
+    spoil();
+    fs::remove_file(blob(place, &made)).unwrap();
+    assert_eq!(owner.put(&made.run).json()["log"]["complete"], false);
+    assert_eq!(owner.put_log(made.run.id, 0, true, &made.log).json()["complete"], true);
+    is_healed();
+    assert_eq!(owner.get(&format!("/runs/{}/log", other.run.id)).body, other.log);
 }
 
 fn lines_of_a_replaced_log_are_not_shown(kind: Kind) {

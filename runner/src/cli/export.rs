@@ -3,7 +3,7 @@
 use super::data_dir::StoreArgs;
 use super::import::SCORE_ENDING;
 use super::{Failure, note};
-use crate::store::{BlobError, Query, Store, StoreError};
+use crate::store::{BlobError, Store, StoreError, valid_id};
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -22,7 +22,8 @@ Examples:
   trainplan export backup/
   trainplan export backup/ --database-url postgres://trainplan@db/trainplan --store s3://results/logs
 
-Exit codes: 0 success; 1 a stored log or result is missing or damaged, a file can't be written, or the store failed.")]
+Exit codes: 0 success; 1 a stored log or result is missing or damaged, a run has an invalid id, a file can't be written, or the
+store failed.")]
 pub(super) struct Args {
     /// The folder for the files
     #[arg(value_name = "FOLDER")]
@@ -37,16 +38,14 @@ impl Args {
         fs::create_dir_all(folder).map_err(|error| unwritten(folder, error))?;
         let (runs, logs, scores, bad) = tokio::runtime::Runtime::new()?.block_on(async {
             let store = self.store.existing().await?;
-            let mut query = Query { limit: Some(1000), ..Query::default() };
             let (mut runs, mut logs, mut scores, mut bad) = (0, 0, 0, 0);
+            // By their ids, which name their files. A list by time would lack runs whose time is damaged.
+            let mut after = String::new();
             loop {
-                let page = store.list(&query).await?;
-                for run in &page.items {
-                    let Ok(id) = run.id.parse() else {
-                        bad += 1;
-                        note(&format!("run {}: The id is not a UUID.", run.id));
-                        continue;
-                    };
+                let page = store.runs_after(&after).await?;
+                let Some(last) = page.last() else { break };
+                after.clone_from(last);
+                for id in page.iter().filter_map(|text| valid_id(text)) {
                     let written = [
                         (&mut runs, result(&store, id, folder).await),
                         (&mut scores, score(&store, id, folder).await),
@@ -67,10 +66,22 @@ impl Args {
                         }
                     }
                 }
-                if !query.advance(&page) {
-                    return Ok::<_, Failure>((runs, logs, scores, bad));
-                }
             }
+            let invalid = store.invalid_rows().await?;
+            if invalid.ids > 0 {
+                bad += invalid.ids;
+                let left_out = counted(invalid.ids, "run");
+                note(&format!(
+                    "{left_out} left out: the ids in the store's table of runs are not valid UUIDs"
+                ));
+            }
+            if invalid.times > 0 {
+                let damaged = counted(invalid.times, "run");
+                note(&format!(
+                    "{damaged} with an unreadable time of receipt: the files are written without it"
+                ));
+            }
+            Ok::<_, Failure>((runs, logs, scores, bad))
         })?;
         let folder = folder.display();
         let results = counted(runs, "result");
@@ -110,7 +121,7 @@ async fn log(store: &Store, id: Uuid, folder: &Path) -> Result<bool, Failure> {
     if path.exists() {
         return Ok(false);
     }
-    let Some(sha256) = store.log(id).await? else { return Ok(false) };
+    let Some(sha256) = store.own_log(id).await? else { return Ok(false) };
     let draft = draft(&path);
     match store.copy_log(&sha256, &draft).await {
         Ok(()) => fs::rename(&draft, &path).map_err(|error| unwritten(&path, error))?,

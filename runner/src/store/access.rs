@@ -3,6 +3,7 @@
 //! Secrets are random and returned once. The database keeps only their SHA-256, so that reading it grants no
 //! access.
 
+use super::database::{Typed, warn_left_out};
 use super::{Store, StoreError, hex, now, time};
 use jiff::{SignedDuration, Timestamp};
 use sha2::{Digest, Sha256};
@@ -33,10 +34,33 @@ pub(crate) enum Access {
     },
 }
 
-type ShareRow = (String, String, String, String, String);
+#[derive(sqlx::FromRow)]
+struct ShareRow {
+    id: StoredText,
+    runs: StoredText,
+    created_by: StoredText,
+    created_at: StoredText,
+    expires_at: StoredText,
+}
 
-type TokenRow =
-    (String, String, String, String, Option<String>, Option<String>, Option<String>, Option<i64>, String);
+/// A text that is never absent.
+type StoredText = Typed<String>;
+
+/// A time that may be absent.
+type StoredTime = Typed<Option<String>>;
+
+#[derive(sqlx::FromRow)]
+struct TokenRow {
+    id: StoredText,
+    name: StoredText,
+    scope: StoredText,
+    created_at: StoredText,
+    expires_at: StoredTime,
+    revoked_at: StoredTime,
+    last_used_at: StoredTime,
+    quota_bytes: Typed<Option<i64>>,
+    sha256: StoredText,
+}
 
 const TOKEN_COLUMNS: &str =
     "id, name, scope, created_at, expires_at, revoked_at, last_used_at, quota_bytes, sha256";
@@ -90,7 +114,12 @@ impl Store {
     pub(crate) async fn tokens(&self) -> Result<Vec<AccessToken>, StoreError> {
         let select = format!("SELECT {TOKEN_COLUMNS} FROM tokens ORDER BY created_at DESC, id DESC");
         let rows: Result<Vec<TokenRow>, _> = sqlx::query_as(&select).fetch_all(&self.database.readers).await;
-        Ok(rows.map_err(|error| self.failed(error))?.into_iter().map(|row| token(row).0).collect())
+        Ok(rows
+            .map_err(|error| self.failed(error))?
+            .into_iter()
+            .filter_map(token)
+            .map(|(token, _)| token)
+            .collect())
     }
 
     /// Returns whether any token is valid.
@@ -125,20 +154,23 @@ impl Store {
         let hash = hash(secret);
         if secret.starts_with(SHARE) {
             // A share link is valid only as long as the token that created it.
-            let select = "SELECT sha256, runs, expires_at FROM shares WHERE sha256 = $1 AND NOT EXISTS \
-                (SELECT 1 FROM tokens WHERE tokens.id = created_by AND (revoked_at IS NOT NULL OR tokens.expires_at <= $2))";
-            let row: Option<(String, String, String)> = sqlx::query_as(select)
-                .bind(&hash)
-                .bind(now())
-                .fetch_optional(&self.database.readers)
-                .await
-                .map_err(|error| self.failed(error))?;
-            return Ok(row
-                .filter(|(known, _, expires_at)| is_same(known, &hash) && !is_past(Some(expires_at)))
-                .map(|(_, runs, expires_at)| {
-                    let runs = runs.split(',').filter_map(|id| id.parse().ok()).collect();
-                    Access::Share { runs, expires_at }
-                }));
+            let select = "SELECT shares.sha256, runs, shares.expires_at, tokens.expires_at, tokens.revoked_at \
+                FROM shares LEFT JOIN tokens ON tokens.id = created_by WHERE shares.sha256 = $1";
+            let row: Option<(StoredText, StoredText, StoredText, StoredTime, StoredTime)> =
+                sqlx::query_as(select)
+                    .bind(&hash)
+                    .fetch_optional(&self.database.readers)
+                    .await
+                    .map_err(|error| self.failed(error))?;
+            let Some((Typed(Some(known)), Typed(Some(runs)), Typed(Some(expires_at)), ends, revoked)) = row
+            else {
+                return Ok(None);
+            };
+            if !is_same(&known, &hash) || is_past(Some(&expires_at)) || !is_valid(&ends, &revoked) {
+                return Ok(None);
+            }
+            let runs = runs.split(',').filter_map(|id| id.parse().ok()).collect();
+            return Ok(Some(Access::Share { runs, expires_at }));
         }
         let select = format!("SELECT {TOKEN_COLUMNS} FROM tokens WHERE sha256 = $1");
         let row: Option<TokenRow> = sqlx::query_as(&select)
@@ -146,7 +178,7 @@ impl Store {
             .fetch_optional(&self.database.readers)
             .await
             .map_err(|error| self.failed(error))?;
-        let Some((token, known)) = row.map(token) else { return Ok(None) };
+        let Some((token, known)) = row.and_then(token) else { return Ok(None) };
         let is_good =
             is_same(&known, &hash) && token.revoked_at.is_none() && !is_past(token.expires_at.as_deref());
         if !is_good {
@@ -158,12 +190,10 @@ impl Store {
 
     /// Returns whether a token, by its id, is neither expired nor revoked.
     pub(crate) async fn is_usable(&self, id: &str) -> Result<bool, StoreError> {
-        let select = "SELECT count(*) FROM tokens WHERE id = $1 AND revoked_at IS NULL \
-            AND (expires_at IS NULL OR expires_at > $2)";
-        let select = sqlx::query_scalar(select).bind(id).bind(now());
-        let count: i64 =
-            select.fetch_one(&self.database.readers).await.map_err(|error| self.failed(error))?;
-        Ok(count > 0)
+        let select = sqlx::query_as("SELECT expires_at, revoked_at FROM tokens WHERE id = $1").bind(id);
+        let row: Option<(StoredTime, StoredTime)> =
+            select.fetch_optional(&self.database.readers).await.map_err(|error| self.failed(error))?;
+        Ok(row.is_some_and(|(expires_at, revoked_at)| is_valid(&expires_at, &revoked_at)))
     }
 
     /// Adds bytes to what a token uploaded today (UTC) and returns the sum.
@@ -245,15 +275,7 @@ impl Store {
             ORDER BY created_at DESC, id DESC";
         let rows: Result<Vec<ShareRow>, _> =
             sqlx::query_as(select).bind(now()).fetch_all(&self.database.readers).await;
-        let shares = rows.map_err(|error| self.failed(error))?.into_iter().map(
-            |(id, runs, created_by, created_at, expires_at)| ShareLink {
-                id,
-                runs: runs.split(',').map(str::to_owned).collect(),
-                created_by,
-                created_at,
-                expires_at,
-            },
-        );
+        let shares = rows.map_err(|error| self.failed(error))?.into_iter().filter_map(share);
         Ok(shares.filter(|share| created_by.is_none_or(|token| share.created_by == token)).collect())
     }
 
@@ -317,19 +339,68 @@ impl Store {
     }
 }
 
-/// Returns a row's token and the hash of its secret.
-fn token(row: TokenRow) -> (AccessToken, String) {
-    let (id, name, scope, created_at, expires_at, revoked_at, last_used_at, quota_bytes, sha256) = row;
-    // A scope that this program does not know grants no more than reading.
-    let scope = TokenScope::from_id(&scope).unwrap_or(TokenScope::Read);
-    let quota_bytes = quota_bytes.map(i64::unsigned_abs);
-    let token =
-        AccessToken { id, name, scope, created_at, expires_at, revoked_at, last_used_at, quota_bytes };
-    (token, sha256)
+/// Returns a row's token and the hash of its secret. A token whose row is damaged is left out, and grants nothing.
+fn token(row: TokenRow) -> Option<(AccessToken, String)> {
+    let id = row.id.0.clone();
+    let token = sound_token(row);
+    if token.is_none() {
+        warn_left_out("tokens", id.as_deref());
+    }
+    token
 }
 
+fn sound_token(row: TokenRow) -> Option<(AccessToken, String)> {
+    let token = AccessToken {
+        id: row.id.0?,
+        name: row.name.0?,
+        // A scope that this program does not know grants no more than reading.
+        scope: TokenScope::from_id(&row.scope.0?).unwrap_or(TokenScope::Read),
+        created_at: row.created_at.0?,
+        expires_at: row.expires_at.0?,
+        revoked_at: row.revoked_at.0?,
+        // The next use records it again.
+        last_used_at: row.last_used_at.0.flatten(),
+        quota_bytes: row.quota_bytes.0?.map(i64::unsigned_abs),
+    };
+    Some((token, row.sha256.0?))
+}
+
+/// Returns a row's share link. One whose row is damaged is left out.
+fn share(row: ShareRow) -> Option<ShareLink> {
+    let id = row.id.0.clone();
+    let share = sound_share(row);
+    if share.is_none() {
+        warn_left_out("shares", id.as_deref());
+    }
+    share
+}
+
+fn sound_share(row: ShareRow) -> Option<ShareLink> {
+    Some(ShareLink {
+        id: row.id.0?,
+        runs: row.runs.0?.split(',').map(str::to_owned).collect(),
+        created_by: row.created_by.0?,
+        created_at: row.created_at.0?,
+        expires_at: row.expires_at.0?,
+    })
+}
+
+/// Returns whether a token with these times works. A time of the wrong type ends it.
+fn is_valid(expires_at: &StoredTime, revoked_at: &StoredTime) -> bool {
+    matches!((expires_at, revoked_at), (Typed(Some(expires_at)), Typed(Some(None))) if !is_past(expires_at.as_deref()))
+}
+
+/// Returns whether a time is over, if there is one. An unreadable time is over: otherwise a secret would never expire.
 fn is_past(time: Option<&str>) -> bool {
-    time.is_some_and(|time| *time <= *now())
+    time.is_some_and(|time| match time.parse::<Timestamp>() {
+        Ok(time) => time <= Timestamp::now(),
+        Err(_) => {
+            tracing::warn!(
+                "a token or share link is expired, because the time of its expiry can't be read: {time:?}"
+            );
+            true
+        }
+    })
 }
 
 /// Compares two hashes in constant time, so that response times reveal nothing about a guess.

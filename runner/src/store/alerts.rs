@@ -1,6 +1,6 @@
 //! Alerts about slow runs, and their deliveries to webhooks.
 
-use super::database::Statement;
+use super::database::{Statement, Typed, warn_left_out};
 use super::{PAGE_BYTES, Store, StoreError, now, time};
 use crate::migrations::Engine;
 use futures_util::TryStreamExt;
@@ -26,6 +26,15 @@ pub(crate) struct Delivery {
     pub(crate) tries: i64,
     /// The message, as JSON.
     pub(crate) body: String,
+}
+
+/// What happens to the acknowledged alerts of a run that is judged again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Acknowledged {
+    /// They stay, because the run is still of the same log and recipe.
+    Kept,
+    /// They are deleted, because the run was compared with others.
+    Deleted,
 }
 
 impl Store {
@@ -99,37 +108,47 @@ impl Store {
     pub(crate) async fn alerts(&self, limit: u32) -> Result<Vec<AlertRecord>, StoreError> {
         #[derive(sqlx::FromRow)]
         struct AlertRow {
-            id: String,
-            at: String,
-            run: String,
-            kind: String,
-            body: String,
-            acknowledged_at: Option<String>,
-            acknowledged_by: Option<String>,
-            reason: Option<String>,
+            id: Typed<String>,
+            at: Typed<String>,
+            run: Typed<String>,
+            kind: Typed<String>,
+            body: Typed<String>,
+            acknowledged_at: Typed<Option<String>>,
+            acknowledged_by: Typed<Option<String>>,
+            reason: Typed<Option<String>>,
         }
         let select = "SELECT id, at, run, kind, body, acknowledged_at, acknowledged_by, reason FROM alerts ORDER BY at DESC, id DESC LIMIT $1";
         let mut rows = sqlx::query_as(select).bind(i64::from(limit)).fetch(&self.database.readers);
-        let record = |row: AlertRow| AlertRecord {
-            id: row.id,
-            at: row.at,
-            run: row.run,
-            kind: ThresholdKind::ALL.into_iter().find(|known| known.id() == row.kind),
-            alert: serde_json::from_str(&row.body).ok(),
-            acknowledged: row.acknowledged_at.map(|at| Acknowledgement {
-                at,
-                by: row.acknowledged_by.unwrap_or_default(),
-                reason: row.reason.unwrap_or_default(),
-            }),
+        let record = |row: AlertRow| {
+            let (kind, body) = (row.kind.0?, row.body.0?);
+            let (by, reason) = (row.acknowledged_by.0?, row.reason.0?);
+            let alert = AlertRecord {
+                id: row.id.0?,
+                at: row.at.0?,
+                run: row.run.0?,
+                kind: ThresholdKind::ALL.into_iter().find(|known| known.id() == kind),
+                alert: serde_json::from_str(&body).ok(),
+                acknowledged: row.acknowledged_at.0?.map(|at| Acknowledgement {
+                    at,
+                    by: by.unwrap_or_default(),
+                    reason: reason.unwrap_or_default(),
+                }),
+            };
+            Some((alert, body.len()))
         };
         let (mut alerts, mut bytes) = (Vec::new(), 0);
         while let Some(row) = rows.try_next().await.map_err(|error| self.failed(error))? {
             let row: AlertRow = row;
-            bytes += row.body.len();
+            let id = row.id.0.clone();
+            let Some((alert, size)) = record(row) else {
+                warn_left_out("alerts", id.as_deref());
+                continue;
+            };
+            bytes += size;
             if bytes > PAGE_BYTES {
                 break;
             }
-            alerts.push(record(row));
+            alerts.push(alert);
         }
         Ok(alerts)
     }

@@ -1,5 +1,6 @@
 //! The log of changes to the store, by any program or server, for the event stream and for answers that are kept.
 
+use super::database::Typed;
 use super::{Store, StoreError, now, time};
 use jiff::{SignedDuration, Timestamp};
 use sqlx::{Any, Transaction};
@@ -7,6 +8,9 @@ use trainplan_shared::api::EventKind;
 
 /// How long changes are kept. A watcher who was away for longer fetches the lists again.
 const KEPT: SignedDuration = SignedDuration::from_hours(24);
+
+/// The sequence number, the kind and the run of a change.
+type ChangeRow = (i64, Typed<String>, Typed<String>);
 
 /// A change to the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,11 +55,13 @@ impl Store {
         let select = "SELECT seq, kind FROM changes \
             WHERE seq > (SELECT coalesce(max(seq), 0) FROM changes) - $1 ORDER BY seq";
         let select = sqlx::query_as(select).bind(ChangeMark::COMPARED);
-        let rows: Result<Vec<(i64, String)>, _> = select.fetch_all(&self.database.readers).await;
+        let rows: Result<Vec<(i64, Typed<String>)>, _> = select.fetch_all(&self.database.readers).await;
         let rows = rows.map_err(|error| self.failed(error))?;
-        // Kinds of newer programs, which this one does not know, may be about runs.
-        let is_of_run =
-            |kind: &str| !matches!(EventKind::from_id(kind), Some(EventKind::Progress | EventKind::Alert));
+        // Kinds of newer programs, which this one does not know, may be about runs, and so may damaged ones.
+        let is_of_run = |kind: &Typed<String>| {
+            let kind = kind.0.as_deref().and_then(EventKind::from_id);
+            !matches!(kind, Some(EventKind::Progress | EventKind::Alert))
+        };
         Ok(ChangeMark {
             newest: rows.last().map_or(0, |(seq, _)| *seq),
             of_runs: rows.iter().filter(|(_, kind)| is_of_run(kind)).map(|(seq, _)| *seq).collect(),
@@ -69,16 +75,20 @@ impl Store {
     /// may show a later change before an earlier one whose transaction is not committed yet; reading some
     /// again finds those.
     pub(crate) async fn changes(&self, after: i64, overlap: i64) -> Result<Vec<Change>, StoreError> {
-        let rows: Result<Vec<(i64, String, String)>, _> =
+        let rows: Result<Vec<ChangeRow>, _> =
             sqlx::query_as("SELECT seq, kind, id FROM changes WHERE seq > $1 ORDER BY seq LIMIT $2")
                 .bind(after.saturating_sub(overlap))
                 .bind(Self::MOST_CHANGES as i64)
                 .fetch_all(&self.database.readers)
                 .await;
-        let change = |(seq, kind, id): (i64, String, String)| {
+        let change = |(seq, kind, id): ChangeRow| match (kind.0, id.0) {
             // A newer program may record kinds that this one does not know: watchers then fetch the lists
             // again.
-            Change { seq, kind: EventKind::from_id(&kind).unwrap_or(EventKind::Again), id }
+            (Some(kind), Some(id)) => {
+                Change { seq, kind: EventKind::from_id(&kind).unwrap_or(EventKind::Again), id }
+            }
+            // They also do for a damaged change.
+            _ => Change { seq, kind: EventKind::Again, id: String::new() },
         };
         Ok(rows.map_err(|error| self.failed(error))?.into_iter().map(change).collect())
     }

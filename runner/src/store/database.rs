@@ -197,6 +197,14 @@ impl<'r, T: Decode<'r, Any>> Decode<'r, Any> for Typed<T> {
     }
 }
 
+/// Warns that a row is left out, because one of its values has the wrong type.
+pub(super) fn warn_left_out(table: &str, id: Option<&str>) {
+    let id = id.unwrap_or("(invalid)");
+    tracing::warn!(
+        "the row with the id {id} of the table {table} is left out, because it has a value of the wrong type"
+    );
+}
+
 /// A statement that is assembled from parts. Values from outside are always bound, never part of the text.
 #[derive(Default)]
 pub(super) struct Statement<'a> {

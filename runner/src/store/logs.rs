@@ -36,6 +36,21 @@ impl Store {
         }
     }
 
+    /// Returns the hash of a result's raw log, like [`Store::log`], after comparing it with the log that the result names.
+    /// Reads the result's file.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`] if the stored hash is invalid, or is that of another log.
+    pub(crate) async fn own_log(&self, id: Uuid) -> Result<Option<LogHash>, StoreError> {
+        let Some(log) = self.log(id).await? else { return Ok(None) };
+        match self.named_log(id).await {
+            Ok(Some(named)) if named != log.as_str() => Err(of_other_log(id)),
+            // A damaged result names no log. The stored log itself is compared with its hash.
+            Ok(_) | Err(StoreError::Damaged { .. }) => Ok(Some(log)),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Returns the path or address of a result's raw log, if the store has it.
     pub(crate) async fn log_name(&self, id: Uuid) -> Result<Option<String>, StoreError> {
         Ok(self.log(id).await?.map(|sha256| self.blobs.name_of(&sha256)))
@@ -88,7 +103,7 @@ impl Store {
             }
         };
         self.heal(&mut writing, sha256).await?;
-        let update = sqlx::query("UPDATE runs SET log_sha256 = $2 WHERE id = $1");
+        let update = sqlx::query("UPDATE runs SET log_sha256 = $2, log_fault = NULL WHERE id = $1");
         let update = update.bind(id.to_string()).bind(sha256.as_str()).execute(&mut *writing).await;
         update.map_err(|error| self.failed(error))?;
         self.change(&mut writing, EventKind::Run, &id.to_string()).await?;
@@ -133,6 +148,16 @@ impl Store {
         match self.log(id).await {
             Ok(Some(sha256)) => Ok(self.fault(&sha256).await?.is_none()),
             Ok(None) | Err(StoreError::Damaged { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Returns the same of the log with this hash, which the run's result names.
+    pub(crate) async fn has_this_log(&self, id: Uuid, named: &str) -> Result<bool, StoreError> {
+        match self.log(id).await {
+            Ok(Some(sha256)) if sha256.as_str() != named => Ok(false),
+            Ok(_) => self.has_log(id).await,
+            Err(StoreError::Damaged { .. }) => Ok(false),
             Err(error) => Err(error),
         }
     }
@@ -198,17 +223,20 @@ impl Store {
         }
     }
 
-    /// Returns the next logs that have a fault or were not checked since a time, in the order of their hashes.
+    /// Returns the next logs that have a fault or were not checked since a time, in the order of their hashes. A check in the
+    /// future, or at an unreadable time, does not count.
     pub(crate) async fn logs_to_check(
         &self,
         after: Option<&LogHash>,
         since: &str,
     ) -> Result<Vec<LogHash>, StoreError> {
         let select = "SELECT DISTINCT log_sha256 FROM runs WHERE log_sha256 > $1 \
-            AND (log_fault IS NOT NULL OR log_checked_at IS NULL OR log_checked_at < $2) ORDER BY log_sha256 LIMIT $3";
+            AND (log_fault IS NOT NULL OR log_checked_at IS NULL OR log_checked_at < $2 OR log_checked_at > $3 \
+            OR log_checked_at NOT LIKE '____-__-__T__:__:__%') ORDER BY log_sha256 LIMIT $4";
         let found: Vec<Typed<LogHash>> = sqlx::query_scalar(select)
             .bind(after.map_or("", LogHash::as_str))
             .bind(since)
+            .bind(now())
             .bind(PAGE)
             .fetch_all(&self.database.readers)
             .await
@@ -313,4 +341,9 @@ impl Store {
         }
         Ok(())
     }
+}
+
+/// Returns the error for a run whose row has the hash of another log than its result.
+pub(super) fn of_other_log(id: Uuid) -> StoreError {
+    StoreError::Damaged { id, what: "its row has the hash of another run's log".into() }
 }

@@ -33,10 +33,11 @@ pub(crate) use files::{FileSize, ResultFile};
 pub(crate) use query::{Cursor, InvalidCursor, Query, Sort, time};
 pub(crate) use retention::Retention;
 pub(crate) use scores::read_again;
-pub(crate) use verification::ResultFault;
+pub(crate) use verification::{ResultFault, valid_id};
 
 use crate::data::DataDir;
 use crate::migrations::Engine;
+use alerts::Acknowledged;
 use blobs::Blobs;
 use columns::{RunRow, SUMMARY_VERSION};
 use database::Database;
@@ -361,28 +362,47 @@ impl Store {
         self.enter(self.database.write().await?, entry, None, origin).await
     }
 
-    /// Returns a page of the runs that match a query. It ends early when its texts have [`PAGE_BYTES`].
+    /// Returns a page of the runs that match a query. It ends early when its texts have [`PAGE_BYTES`]. Runs with invalid ids
+    /// are left out.
     pub(crate) async fn list(&self, query: &Query) -> Result<RunPage, StoreError> {
+        let mut beyond = 1;
+        loop {
+            if let Some(page) = self.page_of(query, beyond).await? {
+                return Ok(page);
+            }
+            beyond = beyond.saturating_mul(8);
+        }
+    }
+
+    /// Returns a page, of at most its size and `beyond` rows. None if so many of the rows are left out that the page would seem
+    /// to be the last one.
+    async fn page_of(&self, query: &Query, beyond: u32) -> Result<Option<RunPage>, StoreError> {
         let (mut runs, mut bytes) = (Vec::new(), 0);
-        for mut select in query.selects() {
-            if runs.len() > query.limit() as usize {
+        let limit = query.limit() as usize;
+        for mut select in query.selects(beyond) {
+            if runs.len() > limit {
                 break;
             }
+            let mut read = 0;
             let mut rows = select.rows::<RunRow>().fetch(&self.database.readers);
             while let Some(row) = rows.try_next().await.map_err(|error| self.failed(error))? {
                 if bytes > PAGE_BYTES {
-                    return Ok(query.page(runs, true));
+                    return Ok(Some(query.page(runs, true)));
                 }
+                read += 1;
                 let run = RunSummary::from(row);
-                if run.id.is_empty() {
-                    tracing::warn!("a run is not listed, because its stored id is not a text");
+                if valid_id(&run.id).is_none() {
+                    tracing::warn!("a run is not listed, because its stored id is not a UUID: {:?}", run.id);
                     continue;
                 }
                 bytes += json_size(&run.path) + run.line.as_deref().map_or(0, json_size);
                 runs.push(run);
             }
+            if runs.len() <= limit && read >= limit + beyond as usize {
+                return Ok(None);
+            }
         }
-        Ok(query.page(runs, false))
+        Ok(Some(query.page(runs, false)))
     }
 
     /// Returns a run's summary.
@@ -479,14 +499,17 @@ impl Store {
         if is_same || is_replaced {
             self.restore_file(&mut writing, &summary.id, &sha256, packed).await?;
         }
-        if is_replaced || !known.damaged.is_empty() {
+        // The log below takes the place of another one.
+        let has_other_log =
+            known.log_sha256.as_ref().is_some_and(|known| known.as_str() != run.source.sha256);
+        if is_replaced || has_other_log || !known.damaged.is_empty() {
             // Lists show what the newest result says.
             let score = self.sound_score(run.id).await?;
             let kept = if is_same || is_replaced { None } else { self.sound_upload(run.id).await? };
             let newest = score.as_ref().or(kept.as_ref()).unwrap_or(run);
             self.mend_row(&mut writing, &known, newest).await?;
             if is_replaced && score.is_none() && origin.is_judged() {
-                self.judge_again(&mut writing, &summary.id).await?;
+                self.judge_again(&mut writing, &summary.id, Acknowledged::Kept).await?;
             }
         }
         let update = sqlx::query("UPDATE runs SET log_sha256 = $2 WHERE id = $1 AND log_sha256 IS NULL");

@@ -1,5 +1,6 @@
 //! Unfinished runs, as their runners report them. A result takes their place.
 
+use super::database::{Typed, warn_left_out};
 use super::{PAGE_BYTES, Store, StoreError, now, time};
 use futures_util::TryStreamExt;
 use jiff::{SignedDuration, Timestamp};
@@ -38,7 +39,7 @@ impl Store {
     /// Returns the runs without a result, the most recently reported first; at most 1000, with at most
     /// [`PAGE_BYTES`].
     pub(crate) async fn unfinished(&self) -> Result<Vec<UnfinishedRun>, StoreError> {
-        let mut rows = sqlx::query_as::<_, (String, String, String)>(
+        let mut rows = sqlx::query_as::<_, (Typed<String>, Typed<String>, Typed<String>)>(
             "SELECT id, received_at, body FROM progress WHERE received_at > $1 \
              ORDER BY received_at DESC, id DESC LIMIT 1000",
         )
@@ -46,12 +47,21 @@ impl Store {
         .fetch(&self.database.readers);
         let (mut runs, mut bytes) = (Vec::new(), 0);
         while let Some((id, received_at, body)) = rows.try_next().await.map_err(|error| self.failed(error))? {
+            let (Some(id), Some(received_at), Some(body)) = (&id.0, received_at.0, body.0) else {
+                warn_left_out("progress", id.0.as_deref());
+                continue;
+            };
             bytes += body.len();
             if bytes > PAGE_BYTES {
                 break;
             }
             if let Ok(progress) = serde_json::from_str::<RunProgress>(&body) {
-                runs.push(UnfinishedRun { id, received_at, is_over: progress.state.is_over(), progress });
+                runs.push(UnfinishedRun {
+                    id: id.clone(),
+                    received_at,
+                    is_over: progress.state.is_over(),
+                    progress,
+                });
             }
         }
         Ok(runs)

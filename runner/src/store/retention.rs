@@ -43,7 +43,9 @@ impl Store {
         if let Some(waiting) = self.see_clock(now).await? {
             return Ok(waiting);
         }
-        let select = "SELECT max(received_at) FROM runs WHERE received_at <= $1";
+        // An unreadable time is not the newest one.
+        let select = "SELECT max(received_at) FROM runs \
+            WHERE received_at <= $1 AND received_at LIKE '____-__-__T__:__:__%'";
         let newest: Option<String> = sqlx::query_scalar(select)
             .bind(AFTER_TIMES)
             .fetch_one(&self.database.readers)
@@ -51,18 +53,31 @@ impl Store {
             .map_err(|error| self.failed(error))?;
         let newest = newest.and_then(|newest| newest.parse().ok()).map_or(now, |newest| now.min(newest));
         let before = newest - SignedDuration::from_hours(24 * i64::from(days));
-        let query = Query { until: Some(time(before)), ..Query::default() };
+        let mut query = Query { until: Some(time(before)), ..Query::default() };
         let mut runs = Vec::new();
         loop {
             let page = self.list(&query).await?;
+            let found = runs.len();
             for run in &page.items {
-                if let Ok(id) = run.id.parse()
+                // As a text, an unreadable time may sort before all others.
+                let Ok(received) = run.received_at.parse::<Timestamp>() else {
+                    tracing::warn!(
+                        "run {} is kept, because the time at which it was received can't be read: {:?}",
+                        run.id,
+                        run.received_at
+                    );
+                    continue;
+                };
+                if received < before
+                    && let Ok(id) = run.id.parse()
                     && self.delete(id).await?
                 {
                     runs.push(id);
                 }
             }
-            if page.next_cursor.is_none() {
+            let is_last = page.next_cursor.is_none();
+            // What stays must not be listed forever. A page without a deletion is followed by the next one.
+            if is_last || (runs.len() == found && !query.advance(&page)) {
                 return Ok(Retention::Deleted { before, runs });
             }
         }

@@ -1,8 +1,10 @@
 //! Later scores of raw logs, by a newer parser or for a corrected recipe. The uploaded result stays; the
 //! newest score counts.
 
+use super::alerts::Acknowledged;
 use super::database::Typed;
 use super::files::{ResultFile, read_score};
+use super::logs::of_other_log;
 use super::{Store, StoreError, now, pack, time, unpack};
 use jiff::Timestamp;
 use sqlx::{Any, Transaction};
@@ -77,6 +79,9 @@ impl Store {
             run => (run?, false),
         };
         let Some(run) = run else { return Ok(None) };
+        if run.source.sha256 != sha256.as_str() {
+            return Err(of_other_log(id));
+        }
         if let (Some(carried), Some(_)) = (&run.carried, &scenario) {
             return Err(StoreError::Carried { id, campaign: carried.campaign.clone() });
         }
@@ -121,7 +126,7 @@ impl Store {
         let insert = sqlx::query(insert).bind(&row.id).bind(i64::from(run.provenance.parser_version));
         insert.bind(scored_at).bind(packed).execute(&mut *writing).await.map_err(failed)?;
         if is_corrected {
-            self.judge_again(&mut writing, &row.id).await?;
+            self.judge_again(&mut writing, &row.id, Acknowledged::Deleted).await?;
         }
         let newest = self.stored_file(&mut *writing, run.id, ResultFile::Score).await?;
         let newest = newest.ok_or_else(|| failed(sqlx::Error::RowNotFound))?;
@@ -132,16 +137,18 @@ impl Store {
         self.commit(writing).await.map(|()| true)
     }
 
-    /// Deletes the alerts of a run and has it judged again.
+    /// Deletes the alerts of a run and has it judged again. Acknowledged ones can be kept.
     pub(super) async fn judge_again(
         &self,
         writing: &mut Transaction<'static, Any>,
         id: &str,
+        acknowledged: Acknowledged,
     ) -> Result<(), StoreError> {
-        for statement in [
-            "DELETE FROM alerts WHERE run = $1",
-            "INSERT INTO unjudged (id) VALUES ($1) ON CONFLICT DO NOTHING",
-        ] {
+        let delete = match acknowledged {
+            Acknowledged::Kept => "DELETE FROM alerts WHERE run = $1 AND acknowledged_at IS NULL",
+            Acknowledged::Deleted => "DELETE FROM alerts WHERE run = $1",
+        };
+        for statement in [delete, "INSERT INTO unjudged (id) VALUES ($1) ON CONFLICT DO NOTHING"] {
             let done = sqlx::query(statement).bind(id).execute(&mut **writing).await;
             done.map_err(|error| self.failed(error))?;
         }

@@ -8,11 +8,11 @@ use super::query::{Cursor, Query, Sort, SortValue};
 pub(super) const AFTER_TIMES: &str = "z";
 
 impl Query {
-    /// Returns the statements that read the page and one run more, which shows whether there is another page.
+    /// Returns the statements that read the page and `beyond` rows more: one row shows whether there is another page.
     /// Run them in order until there are enough runs. Runs without a value to sort by come last in either
     /// direction and have a statement of their own: no index serves both databases and directions with nulls. Runs whose
     /// value to sort by has the wrong type are left out, because no cursor could name their place.
-    pub(super) fn selects(&self) -> Vec<Statement<'_>> {
+    pub(super) fn selects(&self, beyond: u32) -> Vec<Statement<'_>> {
         let Sort { key, descending } = self.sort;
         let (column, direction, beyond) =
             if descending { (key.column(), "DESC", "<") } else { (key.column(), "ASC", ">") };
@@ -50,7 +50,7 @@ impl Query {
             selects.push(select);
         }
         for select in &mut selects {
-            select.bind(i64::from(self.limit()) + 1);
+            select.bind(i64::from(self.limit()) + i64::from(beyond));
         }
         selects
     }

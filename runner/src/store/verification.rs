@@ -5,6 +5,8 @@ use super::database::Typed;
 use super::files::{read_apart, read_score};
 use super::scores::scored_at;
 use super::{Store, StoreError};
+use futures_util::TryStreamExt;
+use jiff::Timestamp;
 use sqlx::{Any, Transaction};
 use trainplan_shared::api::EventKind;
 use trainplan_shared::result::RunResult;
@@ -22,7 +24,30 @@ pub(crate) enum ResultFault {
     Columns(Vec<&'static str>),
 }
 
+/// The numbers of rows of the table `runs` with invalid values.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct InvalidRows {
+    /// Rows whose id is not a UUID in lower case, so that no statement finds them.
+    pub(crate) ids: usize,
+    /// Rows with a valid id whose time of receipt can't be read.
+    pub(crate) times: usize,
+}
+
 impl Store {
+    /// Returns how many rows of runs have an invalid id or time.
+    pub(crate) async fn invalid_rows(&self) -> Result<InvalidRows, StoreError> {
+        let select = sqlx::query_as::<_, (Typed<String>, Typed<String>)>("SELECT id, received_at FROM runs");
+        let mut rows = select.fetch(&self.database.readers);
+        let mut invalid = InvalidRows::default();
+        while let Some((id, time)) = rows.try_next().await.map_err(|error| self.failed(error))? {
+            let has_id = id.0.is_some_and(|id| valid_id(&id).is_some());
+            let has_time = time.0.is_some_and(|time| time.parse::<Timestamp>().is_ok());
+            invalid.ids += usize::from(!has_id);
+            invalid.times += usize::from(has_id && !has_time);
+        }
+        Ok(invalid)
+    }
+
     /// Returns the ids of the next runs, in their order.
     pub(crate) async fn runs_after(&self, after: &str) -> Result<Vec<String>, StoreError> {
         let found: Vec<Typed<String>> =
@@ -39,8 +64,8 @@ impl Store {
     /// Reads all files of a run and compares them with their hash, with each other and with the run's row.
     /// Computes a row again that does not follow from its files.
     pub(crate) async fn verify_result(&self, text: &str) -> Result<Vec<ResultFault>, StoreError> {
-        let Ok(id) = text.parse::<Uuid>() else {
-            return Ok(vec![ResultFault::File(format!("The id {text} is not a UUID."))]);
+        let Some(id) = valid_id(text) else {
+            return Ok(vec![ResultFault::File(format!("The id {text} is not a UUID in lower case."))]);
         };
         let mut faults = Vec::new();
         if let Some(why) = self.upload_fault(id).await? {
@@ -140,6 +165,11 @@ impl Store {
         }
         Ok(wrong)
     }
+}
+
+/// Returns the UUID of a run's id in the store. Statements find only ids in lower case with hyphens.
+pub(crate) fn valid_id(text: &str) -> Option<Uuid> {
+    text.parse().ok().filter(|id: &Uuid| id.to_string() == text)
 }
 
 fn is_score(run: &RunResult, parser_version: i64, at: &str) -> bool {

@@ -4,12 +4,13 @@ use super::{CampaignRun, RunResult, SlurmJob};
 use crate::estimate::Interval;
 use crate::field::Field;
 use crate::log::{
-    FIGURES, LONGEST_HOST, MOST_CALL_KINDS, MOST_LISTED, MOST_LISTED_HOSTS, MOST_NETWORKS, MOST_SIZES,
-    MOST_UNFINISHED, Nccl, STEP_TIMES, UnfinishedCommunicator,
+    FIGURES, Failure, LONGEST_HOST, MOST_CALL_KINDS, MOST_LISTED, MOST_LISTED_HOSTS, MOST_NETWORKS,
+    MOST_SIZES, MOST_UNFINISHED, Nccl, STEP_TIMES, UnfinishedCommunicator,
 };
 use crate::units::group_digits;
 use std::borrow::Cow;
 use std::io;
+use std::ops::Range;
 use thiserror::Error;
 
 /// The most bytes of a name, such as a campaign's.
@@ -184,13 +185,40 @@ pub fn admit(run: &RunResult) -> Result<(), InvalidResult> {
     for (field, column) in [
         ("log.steps.tflops_per_gpu", &steps.tflops_per_gpu),
         ("log.steps.tokens_per_s_per_gpu", &steps.tokens_per_s_per_gpu),
+    ] {
+        if column.values(all.clone()).any(|figure| !FIGURES.contains(&figure)) {
+            return refuse(field, "must be at least 0 and less than 1e24");
+        }
+    }
+    for (field, column) in [
         ("log.steps.memory_peak_bytes", &steps.memory_peak_bytes),
         ("log.steps.memory_allocated_bytes", &steps.memory_allocated_bytes),
         ("log.steps.consumed_samples", &steps.consumed_samples),
         ("log.steps.global_batch_size", &steps.global_batch_size),
     ] {
-        if column.values(all.clone()).any(|figure| !FIGURES.contains(&figure)) {
-            return refuse(field, "must be at least 0 and less than 1e24");
+        if !column.values(all.clone()).all(is_amount) {
+            return refuse(field, AMOUNT);
+        }
+    }
+    let mut durations = run.log.checkpoints.iter().filter_map(|checkpoint| checkpoint.duration_s);
+    if !durations.all(|seconds| DURATIONS.contains(&seconds)) {
+        return refuse("log.checkpoints[].duration_s", DURATION);
+    }
+    let mut idle = run.job.parts.iter().filter_map(|part| part.idle_s);
+    if !idle.all(|seconds| DURATIONS.contains(&seconds)) {
+        return refuse("job.parts[].idle_s", DURATION);
+    }
+    for (field, count) in [
+        ("log.bytes", run.log.bytes),
+        ("log.lines", run.log.lines),
+        ("log.duplicates", run.log.duplicates),
+        ("log.restarts", run.log.restarts),
+        ("log.harmless", run.log.harmless),
+        ("log.failures[] (counts and offsets)", largest_count(&run.log.failures)),
+        ("job.failures[] (counts and offsets)", largest_count(&run.job.failures)),
+    ] {
+        if count > LARGEST_COUNT {
+            return refuse(field, "must be at most 9,007,199,254,740,992");
         }
     }
     let Some(carried) = &run.carried else { return Ok(()) };
@@ -217,11 +245,34 @@ pub fn admit(run: &RunResult) -> Result<(), InvalidResult> {
         ("carried.plan.memory_bytes", carried.plan.memory_bytes),
         ("carried.plan.capacity_bytes", carried.plan.capacity_bytes),
     ] {
-        if !FIGURES.contains(&bytes) {
-            return refuse(field, "must be at least 0 and less than 1e24");
+        if !is_amount(bytes) {
+            return refuse(field, AMOUNT);
         }
     }
     Ok(())
+}
+
+/// The largest accepted count or offset: JSON numbers are exact up to 2^53.
+const LARGEST_COUNT: u64 = 1 << 53;
+
+/// The seconds that saving a checkpoint, or a pause between two logs, can take.
+const DURATIONS: Range<f64> = 0.0..1e9;
+
+/// What a duration must be.
+const DURATION: &str = "must be at least 0 and less than 1,000,000,000 seconds";
+
+/// What a number of bytes or samples must be.
+const AMOUNT: &str = "must be 0, or at least 1 and less than 1e24";
+
+/// Returns whether a figure can be a number of bytes or samples.
+fn is_amount(figure: f64) -> bool {
+    FIGURES.contains(&figure) && (figure == 0.0 || figure >= 1.0)
+}
+
+/// Returns the largest number in a list of failures.
+fn largest_count(failures: &[Failure]) -> u64 {
+    let all = failures.iter().flat_map(|one| [one.count, one.line, one.offset, one.last_offset]);
+    all.max().unwrap_or_default()
 }
 
 /// What a time must be.

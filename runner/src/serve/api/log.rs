@@ -41,7 +41,12 @@ pub(super) async fn progress(
     if server.store.summary(id).await?.is_none() {
         return Err(absent(&server, id).await);
     }
-    let complete = server.store.has_log(id).await?;
+    // Without a sound result, only its row says which log it has.
+    let wanted = wanted_log(&server, id).await.ok().flatten();
+    let complete = match &wanted {
+        Some(wanted) => server.store.has_this_log(id, wanted).await?,
+        None => server.store.has_log(id).await?,
+    };
     let offset = if complete { 0 } else { server.store.arriving(id).await?.offset() };
     Ok((NEVER_KEPT, progress_headers(offset, complete)).into_response())
 }
@@ -73,7 +78,7 @@ pub(super) async fn put(
     caller.may(TokenScope::Upload)?;
     let id = id(&path)?;
     let Some(wanted) = wanted_log(&server, id).await? else { return Err(absent(&server, id).await) };
-    if is_complete(&server, id).await? {
+    if is_complete(&server, id, &wanted).await? {
         return Ok(log_progress(0, true));
     }
     let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
@@ -105,7 +110,7 @@ pub(super) async fn put(
         received => received,
     };
     // Another client may have completed the log meanwhile and removed the pieces.
-    if server.store.has_log(id).await? {
+    if server.store.has_this_log(id, &wanted).await? {
         arriving.clear().await.map_err(StoreError::from)?;
         return Ok(log_progress(arriving.offset(), true));
     }
@@ -129,9 +134,9 @@ async fn wanted_log(server: &Server, id: Uuid) -> Result<Option<String>, Problem
 }
 
 /// Returns whether the store has a run's log. Reads it whole, since an upload is what replaces a damaged log.
-async fn is_complete(server: &Server, id: Uuid) -> Result<bool, Problem> {
+async fn is_complete(server: &Server, id: Uuid, wanted: &str) -> Result<bool, Problem> {
     // A log with a known fault is not read again for every piece that replaces it.
-    if !server.store.has_log(id).await? {
+    if !server.store.has_this_log(id, wanted).await? {
         return Ok(false);
     }
     let Some(sha256) = server.store.log(id).await? else { return Ok(false) };
@@ -462,6 +467,9 @@ impl<'a> Finder<'a> {
 async fn find(server: &Server, caller: &Caller, path: &str) -> Result<(Uuid, LogHash), Problem> {
     let id = id(path)?;
     caller.may_read(&[id])?;
-    let log = server.store.log(id).await?;
+    let sizes = server.store.file_sizes(id).await?;
+    let held = server.room.take(sizes.last().map_or(0, |size| size.packed))?;
+    let log = server.store.own_log(id).await?;
+    drop(held);
     Ok((id, log.ok_or_else(|| not_found(&format!("The server does not have the log of run {id}.")))?))
 }

@@ -83,11 +83,10 @@ pub(super) async fn put(
     quota::count_more(&server, &caller, received, occupied).await?;
     server.watch.notify();
     server.meter.uploaded(outcome.id());
+    // A known run that replaces a damaged one is judged again.
+    server.received.notify_one();
     let status = match outcome {
-        UploadOutcome::New => {
-            server.received.notify_one();
-            StatusCode::CREATED
-        }
+        UploadOutcome::New => StatusCode::CREATED,
         UploadOutcome::Known => StatusCode::OK,
     };
     let log = expected_log(&server, &run).await?;
@@ -308,7 +307,7 @@ pub(super) async fn restore(
 }
 
 async fn expected_log(server: &Server, run: &RunResult) -> Result<ExpectedLog, Problem> {
-    let complete = server.store.has_log(run.id).await?;
+    let complete = server.store.has_this_log(run.id, &run.source.sha256).await?;
     let offset = if complete { 0 } else { server.store.arriving(run.id).await?.offset() };
     Ok(ExpectedLog { sha256: run.source.sha256.clone(), progress: LogProgress { offset, complete } })
 }
