@@ -14,7 +14,7 @@ impl Query {
     /// value to sort by has the wrong type are left out, because no cursor could name their place.
     pub(super) fn selects(&self, beyond: u32) -> Vec<Statement<'_>> {
         let Sort { key, descending } = self.sort;
-        let (column, direction, beyond) =
+        let (column, direction, comparison) =
             if descending { (key.column(), "DESC", "<") } else { (key.column(), "ASC", ">") };
         let mut selects = Vec::new();
         let is_among_empty = matches!(self.cursor, Some(Cursor { value: None, .. }));
@@ -30,7 +30,7 @@ impl Query {
                 };
             }
             if let Some(Cursor { value: Some(value), id, .. }) = &self.cursor {
-                select.push(format_args!(" AND ({column}, id) {beyond} ("));
+                select.push(format_args!(" AND ({column}, id) {comparison} ("));
                 match value {
                     SortValue::Text(text) => select.bind(text),
                     SortValue::Number(number) => select.bind(number),
@@ -44,7 +44,7 @@ impl Query {
             let mut select = self.filtered();
             select.push(format_args!(" AND {column} IS NULL"));
             if let Some(Cursor { value: None, id, .. }) = &self.cursor {
-                select.push(format_args!(" AND id {beyond} ")).bind(id.to_string());
+                select.push(format_args!(" AND id {comparison} ")).bind(id.to_string());
             }
             select.push(format_args!(" ORDER BY id {direction} LIMIT "));
             selects.push(select);
