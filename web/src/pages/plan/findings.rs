@@ -418,12 +418,11 @@ pub(super) fn effect_on(scripts: &[(String, ScriptEffect)], query: &str) -> Opti
     scripts.iter().find(|(plan, _)| plan == query).map(|(_, effect)| *effect)
 }
 
-/// Returns the layouts whose launch scripts may take the place of the best plan's: the first others of the list.
+/// Returns the layouts whose launch scripts may take the place of the best plan's, best first.
 fn others(answer: &FoundAnswer) -> Vec<&FoundPlan> {
-    const MOST: usize = 9; // Beside the best plan, as many as the command line tries.
     let best = answer.plan.as_ref().map(|plan| &plan.query);
     let plans = answer.layouts.iter().flat_map(FoundFamily::plans);
-    plans.filter(|plan| best != Some(&plan.query)).take(MOST).collect()
+    plans.filter(|plan| best != Some(&plan.query)).collect()
 }
 
 /// Whether a plan costs no more than the budget, if there is one: at the expensive end of its range, or in the middle.
