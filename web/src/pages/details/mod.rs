@@ -29,7 +29,7 @@ use calculator::Calculator;
 use leptos::html::{Details, Summary};
 use leptos::prelude::*;
 use leptos::wasm_bindgen::JsCast;
-use leptos::web_sys::{Element, HtmlElement};
+use leptos::web_sys::{Element, HtmlDetailsElement, HtmlElement};
 use std::time::Duration;
 use step_time::PlannedStep;
 use trainplan_shared::catalog::Recipe;
@@ -245,7 +245,7 @@ fn close_on_escape(drawer: NodeRef<Details>, heading: NodeRef<Summary>) {
         if event.key() != "Escape" || event.default_prevented() || event.is_composing() {
             return;
         }
-        let Some(drawer) = drawer.get_untracked().filter(|drawer| drawer.open()) else { return };
+        let Some(drawer) = drawer.get_untracked().filter(HtmlDetailsElement::open) else { return };
         let target = event.target().and_then(|target| target.dyn_into::<Element>().ok());
         let is_concerned = target.is_some_and(|target| {
             target.tag_name() == "BODY" || matches!(target.closest(".drawer"), Ok(Some(_)))
