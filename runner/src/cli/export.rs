@@ -22,8 +22,8 @@ Examples:
   trainplan export backup/
   trainplan export backup/ --database-url postgres://trainplan@db/trainplan --store s3://results/logs
 
-Exit codes: 0 success; 1 a stored log or result is missing or damaged, a run has an invalid id, a file can't be written, or the
-store failed.")]
+Exit codes: 0 success; 1 a stored log or result is missing or damaged, a run has an invalid id, a file can't be written, or \
+the store failed.")]
 pub(super) struct Args {
     /// The folder for the files
     #[arg(value_name = "FOLDER")]
