@@ -20,8 +20,8 @@ impl Query {
         let is_among_empty = matches!(self.cursor, Some(Cursor { value: None, .. }));
         if !is_among_empty {
             let mut select = self.filtered();
-            // SQLite sorts values of the wrong type after all others. Behind a cursor of a descending order, there are no such
-            // values, and a second limit could keep the database from beginning at the cursor.
+            // In SQLite, values of the wrong type sort after all others. A descending page that starts at a cursor is past them, and
+            // a second bound might stop the database from seeking to the cursor.
             if !descending || self.cursor.is_none() {
                 select.push(format_args!(" AND {column} <= "));
                 match key.is_time() {
