@@ -31,6 +31,10 @@ export const test = base.extend({
 
 export { expect };
 
+/** The rectangles of all elements that `locator` finds, measured at one time: whatever moves the page in between can't part them. */
+export const boxes = (locator) =>
+  locator.evaluateAll((elements) => elements.map((element) => element.getBoundingClientRect().toJSON()));
+
 /** Expects that axe finds no serious violations in the current state of the page. */
 export async function expectAccessible(page) {
   // Evaluated by Playwright, because the content security policy forbids it as a script element.

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 
-import { expect, expectAccessible, test } from "../fixtures.mjs";
+import { boxes, expect, expectAccessible, test } from "../fixtures.mjs";
 
 const verdict = (page) => page.locator("#verdict");
 const cards = (page) => page.locator(".gpu-card");
@@ -381,10 +381,10 @@ for (const width of [1280, 1440]) {
       await page.goto(`/?v=1&m=qwen3-235b-a22b&t=10T&gs=h100,b200&${goal}`);
       const slots = page.locator(".ask > .slot");
       await expect(slots).toHaveCount(5);
-      const boxes = await slots.evaluateAll((slots) => slots.map((slot) => slot.getBoundingClientRect().toJSON()));
-      expect(new Set(boxes.map(({ top }) => Math.round(top))).size, goal).toBe(1);
+      const asked = await boxes(slots);
+      expect(new Set(asked.map(({ top }) => Math.round(top))).size, goal).toBe(1);
       const bar = await page.locator(".ask").boundingBox();
-      expect(boxes.at(-1).right, goal).toBeLessThanOrEqual(bar.x + bar.width + 1);
+      expect(asked.at(-1).right, goal).toBeLessThanOrEqual(bar.x + bar.width + 1);
     }
   });
 }
@@ -431,14 +431,13 @@ test("numbers of the cards have three digits at most, and the layouts have a cos
   await expectAccessible(page);
   // Each row begins on a line of its own, in the first column of its list.
   for (const list of await cards(page).first().locator(".mini").all()) {
-    const boxes = await Promise.all((await list.locator("dt").all()).map((name) => name.boundingBox()));
-    expect(new Set(boxes.map(({ x }) => Math.round(x))).size).toBe(1);
-    expect(new Set(boxes.map(({ y }) => Math.round(y))).size).toBe(boxes.length);
+    const names = await boxes(list.locator("dt"));
+    expect(new Set(names.map(({ x }) => Math.round(x))).size).toBe(1);
+    expect(new Set(names.map(({ y }) => Math.round(y))).size).toBe(names.length);
   }
   // Ranges are in a column of their own.
-  const ranges = await cards(page).first().locator(".mini.main .note").all();
-  const lefts = await Promise.all(ranges.map(async (range) => (await range.boundingBox()).x));
-  expect(new Set(lefts.map(Math.round)).size).toBe(1);
+  const ranges = await boxes(cards(page).first().locator(".mini.main .note"));
+  expect(new Set(ranges.map(({ x }) => Math.round(x))).size).toBe(1);
   const texts = (await cards(page).first().locator(".mini").allInnerTexts()).join("\n");
   // GPUs are counted exactly.
   const numbers = texts.replace(/[\d,]+ GPUs|\+[\d,]+ spare|BF16/g, "").match(/\d[\d,.]*/g);

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 
-import { expect, expectAccessible, test } from "../fixtures.mjs";
+import { boxes, expect, expectAccessible, test } from "../fixtures.mjs";
 
 const verdict = (page) => page.locator("#verdict");
 const cards = (page) => page.locator(".gpu-card");
@@ -527,7 +527,7 @@ test("on a wide screen, the shown plan is beside the layouts, and its heading st
   await page.setViewportSize({ width: 1440, height: 900 });
   await page.goto("/");
   await expect(details(page)).toBeVisible();
-  const [chosen, shown] = await Promise.all([".pair", ".shown"].map((part) => page.locator(part).boundingBox()));
+  const [chosen, shown] = await boxes(page.locator(".pair, .shown"));
   expect(shown.x).toBeGreaterThan(chosen.x + chosen.width);
   expect(Math.abs(shown.y - chosen.y)).toBeLessThan(2);
   await page.locator(".row-button").nth(7).click();
@@ -568,7 +568,7 @@ test("two notes at once are drawn one above the other", async ({ page }) => {
   await page.getByRole("button", { name: "Show this plan" }).first().click();
   const notes = page.locator(".passing p");
   await expect(notes).toHaveCount(2);
-  const [saved, shown] = await Promise.all([notes.first().boundingBox(), notes.last().boundingBox()]);
+  const [saved, shown] = await boxes(notes);
   expect(shown.y + shown.height).toBeLessThanOrEqual(saved.y);
 });
 
