@@ -33,6 +33,7 @@ on_every_store! {
     a_damaged_result_is_replaced_as_a_whole
     a_late_reader_does_not_mark_a_replaced_result
     rows_with_values_of_the_wrong_type_are_shown_and_replaced
+    text_that_is_not_utf_8_damages_only_itself
     runs_with_invalid_ids_do_not_end_lists
     an_invalid_hash_of_a_log_is_damage
     the_log_of_another_run_is_not_served_or_scored
@@ -594,6 +595,44 @@ fn rows_with_values_of_the_wrong_type_are_shown_and_replaced(kind: Kind) {
         assert_eq!(owner.put(&bad.run).json()["outcome"], "known", "{damage}");
         assert_eq!(summary(), before, "{damage}");
     }
+}
+
+fn text_that_is_not_utf_8_damages_only_itself(kind: Kind) {
+    // PostgreSQL accepts no such text.
+    if kind == Kind::Shared {
+        return;
+    }
+    let server = Server::at(&Place::new(kind));
+    let (owner, place) = (server.owner(), &server.place);
+    let [bad, sound] = [10.0, 11.0].map(|step_time_s| uploaded(&server, step_time_s));
+    let [id, sound] = [&bad, &sound].map(|made| made.run.id.to_string());
+    for column in ["campaign", "received_at", "sha256", "id"] {
+        let spoil = || {
+            let sql = format!(
+                "PRAGMA foreign_keys = OFF; UPDATE runs SET {column} = CAST(X'32FF' AS TEXT) WHERE id = '{id}'"
+            );
+            services::execute(&place.address(), &sql).unwrap();
+        };
+        spoil();
+        // The first request may fail.
+        let listed = || owner.get("/runs?limit=10").status == 200;
+        wait_for("list", SOON, || listed().then_some(()));
+        assert!(owner.all("").contains(&sound), "{column}");
+        assert!(server.output().contains(&format!("{column} of row ")), "{column}");
+        if column == "id" {
+            break;
+        }
+        assert_eq!(owner.json(&format!("/runs/{id}/summary"))["result_fault"], "damaged", "{column}");
+        assert_eq!(owner.put(&bad.run).json()["outcome"], "known", "{column}");
+        assert_eq!(verified(place), [], "{column}");
+        spoil();
+        let restarted = Server::at(place);
+        assert_eq!(restarted.owner().all("sort=tokens_per_s").len(), 2, "{column}");
+        drop(restarted);
+        assert_eq!(verified(place).len(), 1, "{column}");
+    }
+    let last = Server::at(place);
+    assert_eq!(last.owner().all(""), [sound]);
 }
 
 fn runs_with_invalid_ids_do_not_end_lists(kind: Kind) {

@@ -1,7 +1,7 @@
 //! The database of a store: SQLite in a file, or PostgreSQL for several servers. Both run the same
 //! statements.
 
-use super::StoreError;
+use super::{StoreError, invalid_text};
 use crate::migrations::{Engine, MigrationError, migrate, retry_locked};
 use sqlx::any::{
     AnyArguments, AnyConnectOptions, AnyPoolOptions, AnyRow, AnyTypeInfo, AnyValueRef,
@@ -18,8 +18,10 @@ use std::fs::{self, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
-use std::str::FromStr;
+use std::str::{FromStr, Utf8Error};
+use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::Semaphore;
 use uuid::Uuid;
 
 /// The time to wait for a connection to an SQLite file while other programs write. Storing a result takes
@@ -54,6 +56,9 @@ pub(super) struct Database {
     /// With SQLite one connection, so that this program's writers queue here instead of at the file's lock.
     writer: AnyPool,
     pub(super) readers: AnyPool,
+    options: AnyConnectOptions,
+    /// The permit to look for invalid text: to do it twice at a time would gain nothing.
+    isolation: Arc<Semaphore>,
 }
 
 impl Database {
@@ -87,8 +92,10 @@ impl Database {
                 })
                 .connect_lazy_with(options.clone())
         };
-        let database = Database { engine: Engine::Sqlite, name, writer: pool(1), readers: pool(4) };
-        database.up_to_date(&options).await
+        let database =
+            Database::new(Engine::Sqlite, name, pool(1), pool(4), options.clone()).up_to_date().await?;
+        database.isolate_invalid_text().await.map_err(|error| database.failed(error))?;
+        Ok(database)
     }
 
     /// Connects to PostgreSQL.
@@ -107,13 +114,22 @@ impl Database {
             let pool = AnyPoolOptions::new().max_connections(8).acquire_timeout(ANSWER);
             pool.connect_lazy_with(options.clone())
         };
-        let database = Database { engine: Engine::Postgres, name, writer: pool(), readers: pool() };
-        database.up_to_date(&options).await
+        Database::new(Engine::Postgres, name, pool(), pool(), options.clone()).up_to_date().await
     }
 
-    async fn up_to_date(self, options: &AnyConnectOptions) -> Result<Database, StoreError> {
+    fn new(
+        engine: Engine,
+        name: String,
+        writer: AnyPool,
+        readers: AnyPool,
+        options: AnyConnectOptions,
+    ) -> Database {
+        Database { engine, name, writer, readers, options, isolation: Arc::new(Semaphore::new(1)) }
+    }
+
+    async fn up_to_date(self) -> Result<Database, StoreError> {
         let migrated = retry_locked(self.engine, || async {
-            self.check_connection(options).await?;
+            self.connect().await?.close().await?;
             migrate(&self.writer, self.engine, &STEPS).await
         });
         match migrated.await {
@@ -126,11 +142,19 @@ impl Database {
     }
 
     /// Connects once. A pool would try for a long time and then not report why it failed.
-    async fn check_connection(&self, options: &AnyConnectOptions) -> sqlx::Result<()> {
-        let mut connection = AnyConnection::connect_with(options).await?;
+    async fn connect(&self) -> sqlx::Result<AnyConnection> {
+        let mut connection = AnyConnection::connect_with(&self.options).await?;
         if self.engine == Engine::Sqlite {
             connection.execute(PRAGMAS).await?;
         }
+        Ok(connection)
+    }
+
+    /// Makes rows of SQLite readable whose text is not UTF-8 (see [`invalid_text`]), unless that is happening already.
+    async fn isolate_invalid_text(&self) -> sqlx::Result<()> {
+        let Ok(_permit) = self.isolation.try_acquire() else { return Ok(()) };
+        let mut connection = self.connect().await?;
+        invalid_text::isolate(&mut connection).await?;
         connection.close().await
     }
 
@@ -153,6 +177,9 @@ impl Database {
 
     /// Returns the store's error for an error of the database.
     pub(super) fn failed(&self, error: sqlx::Error) -> StoreError {
+        if matches!(&error, sqlx::Error::Decode(why) if why.is::<Utf8Error>()) {
+            self.isolate_later();
+        }
         let store = self.name.clone();
         let code = error.as_database_error().and_then(DatabaseError::code);
         match (&error, code.as_deref(), self.engine) {
@@ -173,6 +200,16 @@ impl Database {
             }
             _ => StoreError::Database { store, error },
         }
+    }
+
+    /// Looks for invalid text in the background, so that the next request finds none.
+    fn isolate_later(&self) {
+        let database = self.clone();
+        tokio::spawn(async move {
+            if let Err(error) = database.isolate_invalid_text().await {
+                tracing::error!("the database can't be searched for invalid text: {error}");
+            }
+        });
     }
 }
 

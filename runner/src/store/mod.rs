@@ -13,6 +13,7 @@ mod columns;
 mod database;
 mod deletion;
 mod files;
+mod invalid_text;
 mod logs;
 mod progress;
 mod query;
