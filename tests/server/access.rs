@@ -15,6 +15,7 @@ on_every_store! {
     callers_learn_their_name
     tokens_have_names_that_people_can_read
     an_unreadable_expiry_is_over
+    a_token_with_an_unknown_scope_grants_nothing
 }
 
 fn tokens_are_created_listed_and_revoked(kind: Kind) {
@@ -87,6 +88,16 @@ fn an_unreadable_expiry_is_over(kind: Kind) {
     shared.get(&path).problem(401);
     let said = "the time of its expiry can't be read";
     wait_for("note", SOON, || server.output().contains(said).then_some(()));
+}
+
+fn a_token_with_an_unknown_scope_grants_nothing(kind: Kind) {
+    let server = Server::at(&Place::new(kind));
+    let token = server.by(&server.place.token("upload", &[]));
+    assert_eq!(token.get("/me").status, 200);
+    change(&server.place.address(), "UPDATE tokens SET scope = 'Upload'");
+    token.get("/me").problem(401);
+    change(&server.place.address(), "UPDATE tokens SET scope = 'upload'");
+    assert_eq!(token.get("/me").status, 200);
 }
 
 /// PostgreSQL accepts no values of another type.

@@ -25,7 +25,7 @@ fn hold_scores(place: &Place, kind: Kind) {
         "INSERT INTO scores (id, parser_version, scored_at, file) \
            SELECT id, 1, '2026-01-01T00:00:00.000000Z', file FROM results; \
          ALTER TABLE scores RENAME TO stored_scores; \
-         CREATE VIEW scores AS SELECT id, parser_version, scored_at, \
+         CREATE VIEW scores AS SELECT id, parser_version, scored_at, sha256, \
            CASE WHEN ({endless}) IS NOT NULL THEN file END AS file FROM stored_scores"
     );
     execute(&place.address(), &hold).unwrap();

@@ -313,6 +313,14 @@ impl Server {
         let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
         line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 1024
     }
+
+    /// Returns the processor time that it used so far, in ticks of 10 ms.
+    pub(crate) fn processor_ticks(&self) -> u64 {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid())).unwrap();
+        // After the name of the program: its state, then 10 other values.
+        let (_, after) = stat.rsplit_once(')').unwrap();
+        after.split_whitespace().skip(11).take(2).map(|ticks| ticks.parse::<u64>().unwrap()).sum()
+    }
 }
 
 impl Drop for Server {

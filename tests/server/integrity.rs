@@ -38,6 +38,7 @@ on_every_store! {
     an_invalid_hash_of_a_log_is_damage
     the_log_of_another_run_is_not_served_or_scored
     lines_of_a_replaced_log_are_not_shown
+    a_log_is_not_read_on_for_a_client_that_left
     an_imported_run_gets_a_log_that_the_store_has
     rows_that_disagree_with_their_results_are_computed_again
     old_results_are_imported_as_far_as_they_are_sound
@@ -48,6 +49,11 @@ on_every_store! {
 fn blob(place: &Place, made: &Made) -> PathBuf {
     let name = place.blobs().into_iter().find(|name| name.contains(&made.run.source.sha256)).unwrap();
     place.blob_folder().join(name)
+}
+
+/// Writes a compressed log of some 250 GB of zeros, which no test waits for.
+fn write_endless(path: &Path) {
+    fs::write(path, zstd::encode_all(&vec![0; 64 << 20][..], 1).unwrap().repeat(4000)).unwrap();
 }
 
 /// Changes one bit in the middle of a log's file.
@@ -302,10 +308,10 @@ fn a_killed_check_continues_where_it_was(place: &Place) {
     let [_, damaged, _, held, _, missing, _] = &made[..] else { unreachable!() };
     flip(place, damaged);
     fs::remove_file(blob(place, missing)).unwrap();
-    // Some 250 GB of zeros, so the check stays at this log.
+    // So that the check stays at this log.
     let (log, aside) = (blob(place, held), place.dir().join("aside"));
     fs::rename(&log, &aside).unwrap();
-    fs::write(&log, zstd::encode_all(&vec![0; 64 << 20][..], 1).unwrap().repeat(4000)).unwrap();
+    write_endless(&log);
     let mut check =
         place.command(&["verify-store"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let count = |what: &str| place.number(&format!("SELECT count(*) FROM runs WHERE {what} IS NOT NULL"));
@@ -563,12 +569,14 @@ fn rows_with_values_of_the_wrong_type_are_shown_and_replaced(kind: Kind) {
             "step_time_s = 'abc'",
             "campaign = X'00'",
             "received_at = X'00'",
+            "received_at = 'soon'",
+            "ran_at = ''",
             "sha256 = X'00'",
             "log_fault = X'00'",
             "log_sha256 = 'abc'",
             "summary_version = 'abc'",
         ],
-        Kind::Shared => &["log_sha256 = 'abc'"],
+        Kind::Shared => &["log_sha256 = 'abc'", "received_at = 'soon'", "ran_at = ''"],
     };
     for damage in damages {
         let spoil =
@@ -764,6 +772,25 @@ fn lines_of_a_replaced_log_are_not_shown(kind: Kind) {
     assert_eq!(fault(&owner, &made), "damaged");
     assert_eq!(owner.put_log(made.run.id, 0, true, &made.log).json()["complete"], true);
     assert_eq!(owner.json(&path)["items"][0]["line"], 1);
+}
+
+fn a_log_is_not_read_on_for_a_client_that_left(kind: Kind) {
+    let server = Server::at(&Place::new(kind));
+    let made = uploaded(&server, 10.0);
+    write_endless(&blob(&server.place, &made));
+    for path in ["log/lines?q=x", "log/lines?from=999999", "log"] {
+        let mut wire = server.wire();
+        let request = format!("GET /api/v1/runs/{}/{path} HTTP/1.1\r\nHost: localhost\r\n\r\n", made.run.id);
+        wire.write_all(request.as_bytes()).unwrap();
+        let before = server.processor_ticks();
+        wait_for("reading", SOON, || (server.processor_ticks() > before + 20).then_some(()));
+        drop(wire);
+        wait_for("end of reading", SOON, || {
+            let before = server.processor_ticks();
+            thread::sleep(Duration::from_millis(300));
+            (server.processor_ticks() <= before + 2).then_some(())
+        });
+    }
 }
 
 fn an_imported_run_gets_a_log_that_the_store_has(kind: Kind) {

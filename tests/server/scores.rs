@@ -119,8 +119,8 @@ fn damaged_scores_are_marked_and_counted(kind: Kind) {
         (listed, metric_of(&owner, "bad_scores", "damaged"))
     };
     assert_eq!(marked(), (Value::Null, "0".into()));
-    // SQLite stores the second one as a text.
-    for file in ["substr(file, 1, 100)", "'not a file'"] {
+    // SQLite stores the second one as a text. The last one is a sound file, but not the stored one.
+    for file in ["substr(file, 1, 100)", "'not a file'", "(SELECT file FROM results)"] {
         for is_read in [true, false] {
             change(&server.place.address(), &format!("UPDATE scores SET file = {file}"));
             if is_read {
@@ -141,6 +141,15 @@ fn damaged_scores_are_marked_and_counted(kind: Kind) {
             assert_eq!(verified(&server.place), []);
         }
     }
+    // Older programs stored no hash.
+    change(&server.place.address(), "UPDATE scores SET sha256 = NULL");
+    assert_eq!((owner.get(&path).status, verified(&server.place)), (200, vec![]));
+    // A fault without a score is none.
+    change(&server.place.address(), "DELETE FROM scores");
+    change(&server.place.address(), "UPDATE runs SET score_fault = 'damaged'");
+    let found = verified(&server.place);
+    assert!(found[0].2.contains("score_fault"), "{found:?}");
+    assert_eq!((marked(), verified(&server.place)), ((Value::Null, "0".into()), vec![]));
 }
 
 fn a_damaged_score_is_named_and_replaced(kind: Kind) {

@@ -353,8 +353,7 @@ fn sound_token(row: TokenRow) -> Option<(AccessToken, String)> {
     let token = AccessToken {
         id: row.id.0?,
         name: row.name.0?,
-        // A scope that this program does not know grants no more than reading.
-        scope: TokenScope::from_id(&row.scope.0?).unwrap_or(TokenScope::Read),
+        scope: TokenScope::from_id(&row.scope.0?)?,
         created_at: row.created_at.0?,
         expires_at: row.expires_at.0?,
         revoked_at: row.revoked_at.0?,

@@ -24,7 +24,7 @@ use std::io::{self, Read};
 use std::iter;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, SystemTime};
 use tokio::io::AsyncReadExt;
 use tokio_util::io::{ReaderStream, StreamReader, SyncIoBridge};
@@ -372,11 +372,43 @@ pub(crate) struct Log {
 }
 
 impl Log {
+    /// Reads the uncompressed log on a thread that may block, with `work`. Reading fails at the log's end if the content does not have
+    /// its hash, and at once when nobody waits for the result any more: a log may take minutes, and clients leave.
+    ///
+    /// # Errors
+    /// Those of `work`.
+    pub(crate) async fn read<T: Send + 'static>(
+        self,
+        work: impl FnOnce(&mut dyn Read) -> io::Result<T> + Send + 'static,
+    ) -> io::Result<T> {
+        let waiting = Arc::new(());
+        let waited_for = Arc::downgrade(&waiting);
+        let read = tokio::task::spawn_blocking(move || work(&mut Awaited { raw: self.raw()?, waited_for }));
+        let read = read.await.map_err(io::Error::other).and_then(|read| read);
+        drop(waiting);
+        read
+    }
+
     /// Returns a reader of the uncompressed log, for a thread that may block. If the content does not have the
     /// log's hash, the reader fails at its end.
     pub(crate) fn raw(self) -> io::Result<impl Read + Send + 'static> {
         let raw = zstd::Decoder::new(SyncIoBridge::new(StreamReader::new(self.pieces)))?;
         Ok(Verified { raw, hash: Sha256::new(), sha256: self.sha256 })
+    }
+}
+
+/// A reader that fails when nobody waits any more for what is made of its content.
+struct Awaited<R> {
+    raw: R,
+    waited_for: Weak<()>,
+}
+
+impl<R: Read> Read for Awaited<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self.waited_for.strong_count() {
+            0 => Err(io::Error::new(io::ErrorKind::ConnectionAborted, "nobody waits for it")),
+            _ => self.raw.read(buffer),
+        }
     }
 }
 

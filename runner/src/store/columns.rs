@@ -3,6 +3,7 @@
 use super::blobs::LogHash;
 use super::database::Statement;
 use super::{now, summary};
+use jiff::Timestamp;
 use sqlx::any::AnyRow;
 use sqlx::{Any, Decode, FromRow, Row, Type};
 use trainplan_shared::api::{LogFault, RunSummary};
@@ -25,7 +26,9 @@ macro_rules! columns {
         impl<'r> FromRow<'r, AnyRow> for RunRow {
             fn from_row(row: &'r AnyRow) -> sqlx::Result<RunRow> {
                 let mut damaged = Vec::new();
-                Ok(RunRow { $($name: value(row, stringify!($name), &mut damaged)?,)+ damaged })
+                let mut row = RunRow { $($name: value(row, stringify!($name), &mut damaged)?,)+ damaged };
+                row.check_times();
+                Ok(row)
             }
         }
 
@@ -128,6 +131,16 @@ impl RunRow {
     /// The columns that keep their values when a run is scored again.
     const KEPT: [&str; 8] =
         ["id", "received_at", "sha256", "log_sha256", "log_fault", "result_fault", "score_fault", "token"];
+
+    /// Times that can't be read are invalid values.
+    fn check_times(&mut self) {
+        for (column, time) in [("received_at", &mut self.received_at), ("ran_at", &mut self.ran_at)] {
+            if time.parse::<Timestamp>().is_err() && !self.damaged.contains(&column) {
+                time.clear();
+                self.damaged.push(column);
+            }
+        }
+    }
 
     /// Returns the row of a run, with the hashes of its result file and of its stored log.
     pub(super) fn new(

@@ -1,11 +1,12 @@
-//! Result files: the uploaded one of each run, and its later scores. They are stored compressed with zstd. An uploaded one is
-//! returned only if its content has the hash that was stored with it.
+//! Result files: the uploaded one of each run, and its later scores. They are stored compressed with zstd, and returned only if
+//! they have the hash that was stored with them.
 
-use super::blobs::hash_content;
+use super::blobs::{hash_content, hex};
 use super::database::Typed;
 use super::{Store, StoreError, unpack};
 use crate::migrations::Engine;
 use serde::Deserialize;
+use sha2::{Digest as _, Sha256};
 use sqlx::{Any, Executor};
 use std::io;
 use trainplan_shared::api::{EventKind, LogFault};
@@ -43,8 +44,8 @@ impl ResultFile {
 /// A result file as it is stored, with what its run's row says about it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct StoredFile {
-    /// The hash of the uploaded result.
-    sha256: String,
+    /// The hash of an uploaded result's content, or of a score's file. None for scores that older programs stored.
+    sha256: Option<String>,
     /// The file, compressed with zstd and unchecked. Empty if it is missing.
     pub(super) packed: Vec<u8>,
     /// The fault that an earlier check recorded.
@@ -58,11 +59,32 @@ impl StoredFile {
             return Some(FileFault { fault: LogFault::Missing, what: "is missing".into() });
         }
         match hash_content(&self.packed[..]) {
-            Ok(is) if is == self.sha256 => None,
+            Ok(is) if self.sha256.as_ref() == Some(&is) => None,
             Ok(_) => Some(FileFault::damaged("is not the file that was uploaded: its SHA-256 differs")),
             Err(error) => Some(FileFault::damaged(format!("can't be decompressed: {error}"))),
         }
     }
+
+    /// Returns whether a score's file has its hash, if that is known.
+    fn is_stored_score(&self) -> bool {
+        self.sha256.as_ref().is_none_or(|known| *known == score_hash(&self.packed))
+    }
+}
+
+impl From<FileRow> for StoredFile {
+    fn from((Typed(sha256), packed, Typed(known)): FileRow) -> StoredFile {
+        StoredFile {
+            // A hash of the wrong type is that of no file.
+            sha256: sha256.unwrap_or_else(|| Some(String::new())),
+            packed: packed.unwrap_or_default(),
+            known: known.flatten().as_deref().and_then(LogFault::from_id),
+        }
+    }
+}
+
+/// Returns the hash of a score's file.
+pub(super) fn score_hash(packed: &[u8]) -> String {
+    hex(&Sha256::digest(packed))
 }
 
 /// An uploaded result's file after a check.
@@ -107,8 +129,8 @@ impl FileFault {
 /// The parser version, the size as stored and the beginning of a file. In SQLite, the beginning of an empty one is null.
 type SizeRow = (Typed<i64>, i64, Option<Vec<u8>>);
 
-/// The hash of an uploaded result, a result file and its known fault. In SQLite, a file without bytes is null.
-type FileRow = (Typed<String>, Option<Vec<u8>>, Typed<Option<String>>);
+/// The hash of a result file, the file and its known fault. In SQLite, a file without bytes is null.
+type FileRow = (Typed<Option<String>>, Option<Vec<u8>>, Typed<Option<String>>);
 
 /// The most bytes of a zstd frame's header, which states the size of the content.
 const FRAME_HEADER: i64 = 18;
@@ -153,7 +175,7 @@ impl Store {
     /// [`StoreError::Damaged`] or [`StoreError::DamagedScore`] if its file is not sound.
     pub(crate) async fn get(&self, id: Uuid) -> Result<Option<RunResult>, StoreError> {
         let Some(stored) = self.newest_score(id).await? else { return self.uploaded(id).await };
-        let (run, stored) = apart(id, move || (unpack_score(id, &stored.packed), stored)).await?;
+        let (run, stored) = apart(id, move || (unpack_score(id, &stored), stored)).await?;
         // Other errors say nothing about the file.
         if matches!(run, Ok(_) | Err(StoreError::DamagedScore { .. })) {
             let fault = run.is_err().then_some(LogFault::Damaged);
@@ -187,7 +209,7 @@ impl Store {
     /// Returns the result of the newest later score; none if that is damaged or there is none.
     pub(super) async fn sound_score(&self, id: Uuid) -> Result<Option<RunResult>, StoreError> {
         let Some(stored) = self.newest_score(id).await? else { return Ok(None) };
-        match read_score(id, stored.packed).await {
+        match read_score(id, stored).await {
             Err(StoreError::DamagedScore { .. }) => Ok(None),
             run => run.map(Some),
         }
@@ -211,23 +233,38 @@ impl Store {
         id: Uuid,
         which: ResultFile,
     ) -> Result<Option<StoredFile>, StoreError> {
-        let (table, beginning) = match which {
-            ResultFile::Upload => ("LEFT JOIN results", ""),
-            ResultFile::Score => ("JOIN scores", "ORDER BY scores.parser_version DESC LIMIT 1"),
+        let (hash, table, beginning) = match which {
+            ResultFile::Upload => ("runs.sha256", "LEFT JOIN results", ""),
+            ResultFile::Score => {
+                ("scores.sha256", "JOIN scores", "ORDER BY scores.parser_version DESC LIMIT 1")
+            }
         };
         let select = format!(
-            "SELECT sha256, {}, {} FROM runs {table} USING (id) WHERE id = $1 {beginning}",
+            "SELECT {hash}, {}, {} FROM runs {table} USING (id) WHERE id = $1 {beginning}",
             self.as_bytes("file"),
             which.fault_column()
         );
         let row: Result<Option<FileRow>, _> =
             sqlx::query_as(&select).bind(id.to_string()).fetch_optional(reader).await;
-        let stored = |(Typed(sha256), packed, Typed(known)): FileRow| StoredFile {
-            sha256: sha256.unwrap_or_default(),
-            packed: packed.unwrap_or_default(),
-            known: known.flatten().as_deref().and_then(LogFault::from_id),
-        };
-        Ok(row.map_err(|error| self.failed(error))?.map(stored))
+        Ok(row.map_err(|error| self.failed(error))?.map(StoredFile::from))
+    }
+
+    /// Returns the result file of the score by a parser version, unchecked.
+    pub(super) async fn stored_score(
+        &self,
+        id: Uuid,
+        parser_version: i64,
+    ) -> Result<Option<StoredFile>, StoreError> {
+        let select = format!(
+            "SELECT sha256, {}, CAST(NULL AS TEXT) FROM scores WHERE id = $1 AND parser_version = $2",
+            self.as_bytes("file")
+        );
+        let row: Result<Option<FileRow>, _> = sqlx::query_as(&select)
+            .bind(id.to_string())
+            .bind(parser_version)
+            .fetch_optional(&self.database.readers)
+            .await;
+        Ok(row.map_err(|error| self.failed(error))?.map(StoredFile::from))
     }
 
     /// Returns the result file of the newest later score, unchecked.
@@ -312,7 +349,7 @@ impl Store {
     /// recorded.
     pub(super) async fn newest(&self, id: Uuid) -> Result<Option<RunResult>, StoreError> {
         if let Some(stored) = self.newest_score(id).await? {
-            return read_score(id, stored.packed).await.map(Some);
+            return read_score(id, stored).await.map(Some);
         }
         match self.checked_upload(id).await?.map(CheckedFile::into_file) {
             Some(Ok(file)) => read_apart(id, file).await.map(Some),
@@ -334,6 +371,7 @@ impl Store {
         let Some(stored) = self.newest_score(id).await? else { return Ok(None) };
         let check = move || {
             let fault = match parsed::<OnlyId>(&stored.packed) {
+                _ if !stored.is_stored_score() => Some(OTHER_SCORE.to_owned()),
                 Ok(OnlyId { id: is }) if is == id => None,
                 Ok(OnlyId { id: is }) => Some(of_other_run(is)),
                 Err(error) => Some(error.to_string()),
@@ -385,12 +423,13 @@ pub(super) async fn read_apart(id: Uuid, file: Vec<u8>) -> Result<RunResult, Sto
 }
 
 /// Decompresses and reads a score's result.
-pub(super) async fn read_score(id: Uuid, file: Vec<u8>) -> Result<RunResult, StoreError> {
-    apart(id, move || unpack_score(id, &file)).await?
+pub(super) async fn read_score(id: Uuid, stored: StoredFile) -> Result<RunResult, StoreError> {
+    apart(id, move || unpack_score(id, &stored)).await?
 }
 
-fn unpack_score(id: Uuid, file: &[u8]) -> Result<RunResult, StoreError> {
-    let what = match unpack(id, file) {
+fn unpack_score(id: Uuid, stored: &StoredFile) -> Result<RunResult, StoreError> {
+    let what = match unpack(id, &stored.packed) {
+        _ if !stored.is_stored_score() => OTHER_SCORE.to_owned(),
         Ok(run) if run.id == id => return Ok(run),
         Ok(run) => of_other_run(run.id),
         Err(StoreError::Damaged { what, .. }) => what,
@@ -398,6 +437,9 @@ fn unpack_score(id: Uuid, file: &[u8]) -> Result<RunResult, StoreError> {
     };
     Err(StoreError::DamagedScore { id, what })
 }
+
+/// What is wrong with a score's file without its hash.
+const OTHER_SCORE: &str = "it is not the file that was stored: its SHA-256 differs";
 
 fn of_other_run(id: Uuid) -> String {
     format!("it belongs to another run, {id}")

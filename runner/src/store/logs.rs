@@ -181,9 +181,7 @@ impl Store {
             None => Some(LogFault::Missing),
             Some(log) => {
                 let mark = log.mark.clone();
-                let read = move || io::copy(&mut log.raw()?, &mut io::sink());
-                let read = tokio::task::spawn_blocking(read).await.map_err(io::Error::other);
-                let read = read.and_then(|read| read);
+                let read = log.read(|raw| io::copy(raw, &mut io::sink())).await;
                 if let (Ok(_), Some(mark)) = (&read, mark) {
                     self.blobs.remember(sha256, mark);
                 }

@@ -396,6 +396,9 @@ impl Store {
                     tracing::warn!("a run is not listed, because its stored id is not a UUID: {:?}", run.id);
                     continue;
                 }
+                if !query.sort.places(&run) {
+                    continue;
+                }
                 bytes += json_size(&run.path) + run.line.as_deref().map_or(0, json_size);
                 runs.push(run);
             }

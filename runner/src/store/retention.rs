@@ -4,6 +4,7 @@
 //! is earlier. A clock that is ahead therefore deletes nothing by itself. It could once a run was received with
 //! the wrong time, so deletions begin only after the clock ran without a jump for [`GRACE`].
 
+use super::database::Typed;
 use super::query::Query;
 use super::selection::AFTER_TIMES;
 use super::{Store, StoreError, time};
@@ -35,6 +36,9 @@ pub(crate) enum Retention {
     },
 }
 
+/// When the clock was seen last, and since when it runs steadily.
+type ClockRow = (Typed<String>, Typed<String>);
+
 impl Store {
     /// Deletes the runs that were received more than this many days before the newest one, or before now if
     /// that is earlier.
@@ -59,16 +63,8 @@ impl Store {
             let page = self.list(&query).await?;
             let found = runs.len();
             for run in &page.items {
-                // As a text, an unreadable time may sort before all others.
-                let Ok(received) = run.received_at.parse::<Timestamp>() else {
-                    tracing::warn!(
-                        "run {} is kept, because the time at which it was received can't be read: {:?}",
-                        run.id,
-                        run.received_at
-                    );
-                    continue;
-                };
-                if received < before
+                let is_old = run.received_at.parse().is_ok_and(|received: Timestamp| received < before);
+                if is_old
                     && let Ok(id) = run.id.parse()
                     && self.delete(id).await?
                 {
@@ -88,9 +84,10 @@ impl Store {
         let failed = |error| self.failed(error);
         let mut writing = self.database.write_exclusive("clock").await?;
         let row = sqlx::query_as("SELECT seen_at, steady_since FROM clock");
-        let row: Option<(String, String)> = row.fetch_optional(&mut *writing).await.map_err(failed)?;
-        let read = |(seen, since): (String, String)| Some((seen.parse().ok()?, since.parse().ok()?));
-        let known: Option<(Timestamp, Timestamp)> = row.and_then(read);
+        let row: Option<ClockRow> = row.fetch_optional(&mut *writing).await.map_err(failed)?;
+        let read = |(seen, since): ClockRow| Some((seen.0?.parse().ok()?, since.0?.parse().ok()?));
+        // It can't run steadily since a time that is still to come.
+        let known = row.and_then(read).filter(|&(_, since): &(Timestamp, Timestamp)| since <= now);
         let steady = known.filter(|(seen, _)| {
             // Several servers record their clocks, which differ a little.
             let step = now.duration_since(*seen);

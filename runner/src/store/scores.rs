@@ -3,7 +3,7 @@
 
 use super::alerts::Acknowledged;
 use super::database::Typed;
-use super::files::{ResultFile, read_score};
+use super::files::{ResultFile, read_score, score_hash};
 use super::logs::of_other_log;
 use super::{Store, StoreError, now, pack, time, unpack};
 use jiff::Timestamp;
@@ -21,8 +21,8 @@ impl Store {
         let mut scores = Vec::new();
         for (parser_version, scored_at) in self.scored_by(id).await? {
             // It may have been deleted meanwhile.
-            if let Some(file) = self.score_file(id, parser_version).await? {
-                scores.push(version(&read_score(id, file).await?, Some(scored_at)));
+            if let Some(stored) = self.stored_score(id, parser_version).await? {
+                scores.push(version(&read_score(id, stored).await?, Some(scored_at)));
             }
         }
         if let Some(run) = self.uploaded(id).await? {
@@ -49,23 +49,6 @@ impl Store {
         })
     }
 
-    /// Returns the result file of the score by a parser version, compressed with zstd.
-    pub(super) async fn score_file(
-        &self,
-        id: Uuid,
-        parser_version: i64,
-    ) -> Result<Option<Vec<u8>>, StoreError> {
-        let file = self.as_bytes("file");
-        let select = format!("SELECT {file} FROM scores WHERE id = $1 AND parser_version = $2");
-        let file: Result<Option<Option<Vec<u8>>>, _> = sqlx::query_scalar(&select)
-            .bind(id.to_string())
-            .bind(parser_version)
-            .fetch_optional(&self.database.readers)
-            .await;
-        // In SQLite, a file without bytes is null.
-        Ok(file.map_err(|error| self.failed(error))?.map(Option::unwrap_or_default))
-    }
-
     /// Scores a run's raw log again, as a run of `scenario` or of what it was before. Returns none if the
     /// store does not have the log, otherwise whether the score changed.
     ///
@@ -89,8 +72,7 @@ impl Store {
         let is_corrected = scenario.is_some();
         let scenario = scenario.unwrap_or_else(|| run.identity.scenario.clone());
         let known = run.clone();
-        let read = tokio::task::spawn_blocking(move || read_again(&known, &scenario, log.raw()?));
-        let mut new = match read.await.map_err(io::Error::other).and_then(|read| read) {
+        let mut new = match log.read(move |raw| read_again(&known, &scenario, raw)).await {
             Ok(new) => new,
             Err(error) => return Err(self.log_error(&sha256, error).await),
         };
@@ -120,11 +102,13 @@ impl Store {
         // The run may have been deleted meanwhile.
         let Some(row) = self.locked_row(&mut writing, run.id).await? else { return Ok(false) };
         self.discard_damaged_scores(&mut writing, run.id).await?;
-        let insert = "INSERT INTO scores (id, parser_version, scored_at, file) VALUES ($1, $2, $3, $4) \
-            ON CONFLICT (id, parser_version) DO UPDATE SET scored_at = excluded.scored_at, file = excluded.file \
+        let insert = "INSERT INTO scores (id, parser_version, scored_at, file, sha256) VALUES ($1, $2, $3, $4, $5) \
+            ON CONFLICT (id, parser_version) DO UPDATE \
+            SET scored_at = excluded.scored_at, file = excluded.file, sha256 = excluded.sha256 \
             WHERE excluded.scored_at >= scores.scored_at";
         let insert = sqlx::query(insert).bind(&row.id).bind(i64::from(run.provenance.parser_version));
-        insert.bind(scored_at).bind(packed).execute(&mut *writing).await.map_err(failed)?;
+        let hash = score_hash(&packed);
+        insert.bind(scored_at).bind(packed).bind(hash).execute(&mut *writing).await.map_err(failed)?;
         if is_corrected {
             self.judge_again(&mut writing, &row.id, Acknowledged::Deleted).await?;
         }
@@ -165,7 +149,7 @@ impl Store {
         loop {
             let newest = self.stored_file(&mut **writing, id, ResultFile::Score).await?;
             let Some(newest) = newest else { return Ok(()) };
-            match read_score(id, newest.packed).await {
+            match read_score(id, newest).await {
                 Err(StoreError::DamagedScore { what, .. }) => {
                     tracing::warn!("a damaged score of run {id} is replaced: {what}");
                 }

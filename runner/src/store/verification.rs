@@ -83,8 +83,8 @@ impl Store {
         }
         for (parser_version, at) in scores {
             // It may have been deleted meanwhile.
-            let Some(file) = self.score_file(id, parser_version).await? else { continue };
-            let why = match read_score(id, file).await {
+            let Some(stored) = self.stored_score(id, parser_version).await? else { continue };
+            let why = match read_score(id, stored).await {
                 Err(StoreError::DamagedScore { what, .. }) => what,
                 Err(error) => return Err(error),
                 Ok(run) if is_score(&run, parser_version, &at) => continue,
@@ -98,16 +98,35 @@ impl Store {
         if faults.is_empty() {
             let mut writing = self.database.write_exclusive(text).await?;
             let row = self.locked_row(&mut writing, id).await?;
-            let columns = match (row, self.newest(id).await?) {
+            let mut columns = match (row, self.newest(id).await?) {
                 (Some(row), Some(newest)) => self.mend_row(&mut writing, &row, &newest).await?,
                 _ => Vec::new(),
             };
+            if self.forget_score_fault(&mut writing, text).await? {
+                columns.push("score_fault");
+            }
             self.commit(writing).await?;
             if !columns.is_empty() {
                 faults.push(ResultFault::Columns(columns));
             }
         }
         Ok(faults)
+    }
+
+    /// Deletes the fault of a run's newest score if the run has no score; returns whether there was one.
+    async fn forget_score_fault(
+        &self,
+        writing: &mut Transaction<'static, Any>,
+        id: &str,
+    ) -> Result<bool, StoreError> {
+        let update = "UPDATE runs SET score_fault = NULL WHERE id = $1 AND score_fault IS NOT NULL \
+            AND NOT EXISTS (SELECT 1 FROM scores WHERE scores.id = runs.id)";
+        let updated = sqlx::query(update).bind(id).execute(&mut **writing).await;
+        let is_updated = updated.map_err(|error| self.failed(error))?.rows_affected() > 0;
+        if is_updated {
+            self.change(writing, EventKind::Run, id).await?;
+        }
+        Ok(is_updated)
     }
 
     /// Reads the newest score of a run, and records whether it is damaged.

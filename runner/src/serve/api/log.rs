@@ -342,8 +342,7 @@ pub(super) async fn lines(
     let wanted = query::lines(&text.unwrap_or_default())?;
     let turn = server.turns.logs.acquire().await;
     let log = server.store.sound_log(&sha256).await?;
-    let read = tokio::task::spawn_blocking(move || some_lines(log.raw()?, &wanted));
-    match read.await.map_err(Problem::broken)? {
+    match log.read(move |raw| some_lines(raw, &wanted)).await {
         Ok(lines) => {
             drop(turn);
             Ok((NEVER_KEPT, held_json(&lines, &server.room)?).into_response())
