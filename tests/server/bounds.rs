@@ -91,6 +91,9 @@ fn impossible_figures_are_refused(kind: Kind) {
         ("/source/written_at", json!("yesterday"), "source.written_at"),
         ("/source/written_at", json!("9999-12-31T23:59:59Z"), "source.written_at"),
         ("/carried/jobs/0/started", json!("9999-12-31T23:59:59Z"), "carried.jobs[].started"),
+        ("/comparable/yes", json!(false), "comparable.yes"),
+        ("/comparable/reasons", json!(["It was profiled."]), "comparable.yes"),
+        ("/carried/launch/comparable/yes", json!(false), "carried.launch.comparable.yes"),
     ] {
         let detail = put(&owner, pointer, value).problem(422);
         assert!(detail.contains(&format!("{field} must be ")), "{detail}");
@@ -101,6 +104,7 @@ fn impossible_figures_are_refused(kind: Kind) {
         ("/log/bytes", json!(1_u64 << 53)),
         ("/log/failures", failures(1 << 53)),
         ("/log/steps/global_batch_size/49", json!(0.0)),
+        ("/comparable", json!({ "yes": false, "reasons": ["It was profiled."] })),
     ] {
         assert_eq!(put(&owner, pointer, value).status, 201, "{pointer}");
     }

@@ -12,7 +12,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 use trainplan_shared::api::{RunState, TokenScope};
-use trainplan_shared::result::{Intake, RunResult, write};
+use trainplan_shared::result::{Comparability, Intake, RunResult, write};
 use trainplan_shared::spec::Spec;
 
 /// A server with a store of its own, and a token for it.
@@ -121,7 +121,7 @@ async fn sending_twice_has_no_effect() {
     assert_eq!(served.log(run.id).await.unwrap(), log);
     // Another under its id.
     let mut other = run.clone();
-    other.comparable.reasons.push("another".into());
+    other.comparable = Comparability { yes: false, reasons: vec!["another".into()] };
     let refused = remote.put_result(run.id, packed(&other)).await.unwrap_err();
     assert!(matches!(&refused, UploadError::Conflict(_)), "{refused}");
     assert!(refused.to_string().contains("results never change"), "{refused}");
@@ -410,7 +410,7 @@ async fn refused_results_are_not_sent_again() {
     let kept = Kept::make(&upload(&served), 1).await;
     // The server has another result under the id.
     let (mut other, _) = result(&text(1.0));
-    other.comparable.reasons.push("another".into());
+    other.comparable = Comparability { yes: false, reasons: vec!["another".into()] };
     served.remote().put_result(other.id, packed(&other)).await.unwrap();
     kept.finish().await;
     assert!(

@@ -1,6 +1,6 @@
 //! What a store accepts of a result: every text and list has a maximum, and every figure makes sense.
 
-use super::{CampaignRun, RunResult, SlurmJob};
+use super::{CampaignRun, Comparability, RunResult, SlurmJob};
 use crate::estimate::Interval;
 use crate::field::Field;
 use crate::log::{
@@ -152,7 +152,8 @@ pub const MAXIMA: &[Maximum] = maxima! {
 /// Checks a result before a store accepts it.
 ///
 /// # Errors
-/// A text or list exceeds its maximum, a figure is not finite or not possible, or a hash is not one.
+/// A text or list exceeds its maximum, a figure is not finite or not possible, a hash is not one, or a run is comparable despite
+/// reasons against it.
 pub fn admit(run: &RunResult) -> Result<(), InvalidResult> {
     for maximum in MAXIMA {
         let (size, Maximum { field, most, unit, .. }) = ((maximum.size)(run), maximum);
@@ -173,6 +174,9 @@ pub fn admit(run: &RunResult) -> Result<(), InvalidResult> {
     }
     if run.source.written_at.as_ref().is_some_and(|at| !is_time(at)) {
         return refuse("source.written_at", TIME);
+    }
+    if !is_consistent(&run.comparable) {
+        return refuse("comparable.yes", "must be true without comparable.reasons, and false with them");
     }
     let steps = &run.log.steps;
     let all = 0..steps.len();
@@ -225,6 +229,12 @@ pub fn admit(run: &RunResult) -> Result<(), InvalidResult> {
     if !is_hash(&carried.launch.script_sha256) {
         return refuse("carried.launch.script_sha256", "must be 64 hexadecimal digits in lower case");
     }
+    if !is_consistent(&carried.launch.comparable) {
+        return refuse(
+            "carried.launch.comparable.yes",
+            "must be true without carried.launch.comparable.reasons, and false with them",
+        );
+    }
     let Interval { low, mid, high } = carried.plan.step_time_s;
     if ![low, mid, high].iter().all(|seconds| STEP_TIMES.contains(seconds)) || low > mid || mid > high {
         return refuse("carried.plan.step_time_s", "must be positive seconds with low ≤ mid ≤ high");
@@ -267,6 +277,11 @@ const AMOUNT: &str = "must be 0, or at least 1 and less than 1e24";
 /// Returns whether a figure can be a number of bytes or samples.
 fn is_amount(figure: f64) -> bool {
     FIGURES.contains(&figure) && (figure == 0.0 || figure >= 1.0)
+}
+
+/// Returns whether exactly the runs that can't be compared have a reason: lists go by the reasons.
+fn is_consistent(comparable: &Comparability) -> bool {
+    comparable.yes == comparable.reasons.is_empty()
 }
 
 /// Returns the largest number in a list of failures.
