@@ -291,9 +291,9 @@ fn largest_count(failures: &[Failure]) -> u64 {
 }
 
 /// What a time must be.
-const TIME: &str = "must be a time (RFC 3339) from 1970 to 2199, such as 2026-11-21T12:00:00Z";
+const TIME: &str = "must be a time (RFC 3339) from 1970 to 2199 in UTC, such as 2026-11-21T12:00:00Z";
 
-/// Returns whether a text is a time in RFC 3339, of a year from 1970 to 2199.
+/// Returns whether a text is a time in RFC 3339, of a year from 1970 to 2199 in UTC.
 pub(super) fn is_time(text: &str) -> bool {
     let has_form = |text: &str, form: &str| {
         let is_like =
@@ -313,8 +313,8 @@ pub(super) fn is_time(text: &str) -> bool {
         1..=12 => 31,
         _ => 0,
     };
-    let is_clock =
-        number(time.get(11..13)) < 24 && number(time.get(14..16)) < 60 && number(time.get(17..)) <= 60;
+    let (hour, minute) = (number(time.get(11..13)), number(time.get(14..16)));
+    let is_clock = hour < 24 && minute < 60 && number(time.get(17..)) <= 60;
     let zone = match rest.strip_prefix('.') {
         Some(fraction) => {
             let zone = fraction.trim_start_matches(|c: char| c.is_ascii_digit());
@@ -322,8 +322,22 @@ pub(super) fn is_time(text: &str) -> bool {
         }
         None => rest,
     };
-    let is_zone = zone == "Z" || has_form(zone, "+00:00") || has_form(zone, "-00:00");
-    (1970..2200).contains(&year) && (1..=days).contains(&day) && is_clock && is_zone
+    let (hours, minutes) = match zone {
+        "Z" => (0, 0),
+        _ if has_form(zone, "+00:00") || has_form(zone, "-00:00") => {
+            (number(zone.get(1..3)), number(zone.get(4..)))
+        }
+        _ => return false,
+    };
+    let is_zone = hours < 24 && minutes < 60;
+    // A zone differs from UTC by less than a day, so only the first and the last day of a year can be in another one.
+    let (since_midnight, offset) = (60 * hour + minute, 60 * hours + minutes);
+    let utc_year = match (month, day) {
+        (1, 1) if zone.starts_with('+') && since_midnight < offset => year.saturating_sub(1),
+        (12, 31) if zone.starts_with('-') && since_midnight + offset >= 24 * 60 => year + 1,
+        _ => year,
+    };
+    (1970..2200).contains(&utc_year) && (1..=days).contains(&day) && is_clock && is_zone
 }
 
 /// The deepest nesting of arrays and objects in a result file.
@@ -649,6 +663,22 @@ mod tests {
             ("2024-02-29T23:59:59.123456Z", true),
             ("2026-11-21T12:00:00+01:00", true),
             ("1970-01-01T00:00:00Z", true),
+            ("2199-12-31T23:59:59Z", true),
+            ("2199-12-31T23:59:59-00:00", true),
+            ("2199-12-31T23:58:59-00:01", true),
+            ("2200-01-01T00:00:00+00:01", true),
+            ("1970-01-01T14:00:00+14:00", true),
+            ("1969-12-31T12:00:00-12:00", true),
+            ("2199-12-31T23:59:59-23:59", false),
+            ("2199-12-31T23:59:59-00:01", false),
+            ("2200-01-01T00:00:00Z", false),
+            ("2200-01-01T00:01:00+00:01", false),
+            ("1970-01-01T00:00:00+14:00", false),
+            ("1970-01-01T13:59:59+14:00", false),
+            ("1969-12-31T11:59:59-12:00", false),
+            ("0000-01-01T00:00:00+23:59", false),
+            ("2026-11-21T12:00:00+24:00", false),
+            ("2026-11-21T12:00:00+01:60", false),
             ("yesterday", false),
             ("", false),
             ("9999-12-31T23:59:59Z", false),
