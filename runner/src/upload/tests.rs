@@ -201,6 +201,10 @@ async fn temporary_failures_are_retried_and_others_are_not() {
     assert_eq!(put(vec![busy, slow, "", often, NEW]).await.unwrap(), UploadOutcome::New);
     assert!(begun.elapsed() >= Duration::from_secs(1), "it waits as long as the server asks");
     assert!(matches!(put(vec![busy; 5]).await, Err(UploadError::Unreachable { .. })));
+    let broken = "HTTP/1.1 500 Internal Server Error\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
+    assert_eq!(put(vec![broken, broken, NEW]).await.unwrap(), UploadOutcome::New);
+    let failed = put(vec![broken; 5]).await.unwrap_err();
+    assert!(matches!(&failed, UploadError::Failed { why, .. } if why.contains("500")), "{failed}");
     // A quota says nothing of how long.
     let quota = "HTTP/1.1 429 Too Many Requests\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
     assert!(matches!(put(vec![quota]).await, Err(UploadError::Denied { .. })));
