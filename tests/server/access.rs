@@ -12,6 +12,7 @@ on_every_store! {
     a_deleted_run_that_returns_is_not_shared
     a_token_has_its_quota
     a_quota_counts_what_is_stored
+    a_count_of_bytes_does_not_overflow
     callers_learn_their_name
     tokens_have_names_that_people_can_read
     an_unreadable_expiry_is_over
@@ -221,6 +222,17 @@ fn a_quota_counts_what_is_stored(kind: Kind) {
     let answer = token.ask("PUT", &format!("/runs/{}/log", run.id), &headers, Some(&packed));
     assert!(answer.problem(429).contains("per day"));
     assert!(server.place.number("SELECT max(bytes) FROM uploaded") > 6 << 20);
+}
+
+fn a_count_of_bytes_does_not_overflow(kind: Kind) {
+    const LARGEST: u64 = i64::MAX as u64;
+    for (quota, status) in [(1 << 20, 429), (LARGEST, 201)] {
+        let server = Server::at(&Place::new(kind));
+        let token = server.by(&server.place.token("upload", &["--quota-bytes", &quota.to_string()]));
+        assert_eq!(token.put(&made(12.0).run).status, 201);
+        change(&server.place.address(), &format!("UPDATE uploaded SET bytes = {LARGEST}"));
+        assert_eq!(token.put(&made(13.0).run).status, status, "{quota}");
+    }
 }
 
 fn callers_learn_their_name(kind: Kind) {

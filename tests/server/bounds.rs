@@ -90,7 +90,12 @@ fn impossible_figures_are_refused(kind: Kind) {
         ("/log/steps/step_time_s/49", json!(1e9), "log.steps.step_time_s"),
         ("/source/written_at", json!("yesterday"), "source.written_at"),
         ("/source/written_at", json!("9999-12-31T23:59:59Z"), "source.written_at"),
+        ("/source/written_at", json!("2199-12-31T23:59:59-23:59"), "source.written_at"),
+        ("/source/written_at", json!("1970-01-01T00:00:00+14:00"), "source.written_at"),
         ("/carried/jobs/0/started", json!("9999-12-31T23:59:59Z"), "carried.jobs[].started"),
+        ("/comparable/yes", json!(false), "comparable.yes"),
+        ("/comparable/reasons", json!(["It was profiled."]), "comparable.yes"),
+        ("/carried/launch/comparable/yes", json!(false), "carried.launch.comparable.yes"),
     ] {
         let detail = put(&owner, pointer, value).problem(422);
         assert!(detail.contains(&format!("{field} must be ")), "{detail}");
@@ -101,6 +106,7 @@ fn impossible_figures_are_refused(kind: Kind) {
         ("/log/bytes", json!(1_u64 << 53)),
         ("/log/failures", failures(1 << 53)),
         ("/log/steps/global_batch_size/49", json!(0.0)),
+        ("/comparable", json!({ "yes": false, "reasons": ["It was profiled."] })),
     ] {
         assert_eq!(put(&owner, pointer, value).status, 201, "{pointer}");
     }

@@ -315,6 +315,38 @@ fn two_servers_share_a_database_and_a_bucket() {
     owners[1].get(&format!("/runs/{}/log", made.run.id)).problem(404);
 }
 
+#[test]
+fn clients_that_complete_the_same_log_cause_no_errors() {
+    let place = Place::local();
+    let servers = [Server::at(&place), Server::at(&place)];
+    let owners = [servers[0].owner(), servers[1].owner()];
+    for _ in 0..4 {
+        let made = made_long(200_000);
+        assert_eq!(owners[0].put(&made.run).status, 201);
+        // To join many pieces takes a while.
+        let pieces: Vec<&[u8]> = made.log.chunks(4000).collect();
+        let (last, earlier) = pieces.split_last().unwrap();
+        let mut offset = 0;
+        for piece in earlier {
+            assert_eq!(owners[0].put_log(made.run.id, offset, false, piece).status, 200);
+            offset += piece.len();
+        }
+        let clients: Vec<_> = owners.iter().cycle().take(8).collect();
+        let answers = at_once(&clients, |client| client.put_log(made.run.id, offset, true, last).status);
+        // 409 and 503 ask to try again.
+        assert!(answers.contains(&200), "{answers:?}");
+        assert!(answers.iter().all(|status| [200, 409, 503].contains(status)), "{answers:?}");
+        for owner in &owners {
+            assert_eq!(owner.offset(made.run.id), None);
+            assert_eq!(owner.get(&format!("/runs/{}/log", made.run.id)).body, made.log);
+        }
+    }
+    for server in &servers {
+        let said = server.output();
+        assert!(!said.contains("ERROR"), "{said}");
+    }
+}
+
 /// Waits for an event; earlier events of other servers may arrive late.
 fn heard(events: &mut Events, wanted: &(String, String)) {
     while events.told() != *wanted {}

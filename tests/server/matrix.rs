@@ -270,10 +270,10 @@ fn odd_values_of_every_parameter_are_answered(kind: Kind) {
         for value in odd_values() {
             for name in query_parameters(&method, &template) {
                 let path = template.replace("{id}", &made.run.id.to_string());
-                // The last of several values counts.
-                for query in [format!("{name}={value}"), format!("{name}=1&{name}={value}")] {
-                    ask(&server, &method, &format!("{path}?{query}"), &headers);
-                }
+                ask(&server, &method, &format!("{path}?{name}={value}"), &headers);
+                let repeated = format!("{path}?{name}=1&{name}={value}");
+                let (_, status) = ask(&server, &method, &repeated, &headers);
+                assert_eq!(status, 400, "{method} {repeated}");
             }
             if template.contains("{id}") && !value.is_empty() {
                 let (_, status) = ask(&server, &method, &path(&template, &value), &headers);

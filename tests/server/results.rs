@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::{fs, thread};
-use trainplan_shared::result::RunResult;
+use trainplan_shared::result::{Comparability, RunResult};
 use uuid::Uuid;
 
 on_every_store! {
@@ -46,7 +46,7 @@ fn stored_results_never_change(kind: Kind) {
     let known = put(&run);
     assert_eq!((known.status, known.json()["outcome"].as_str()), (200, Some("known")));
     // With another recipe, it is another result.
-    run.comparable.reasons.push("it was profiled".into());
+    run.comparable = Comparability { yes: false, reasons: vec!["it was profiled".into()] };
     assert!(put(&run).problem(409).contains(&id.to_string()));
     assert_eq!(owner.get(&path).body, file);
     assert_eq!(owner.get(&format!("{path}?upload")).body, file);

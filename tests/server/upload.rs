@@ -3,6 +3,8 @@
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::fs;
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -234,6 +236,31 @@ fn each_failure_has_its_exit_code() {
     let away = place.upload(&["results"]);
     assert_eq!((away.0.code, &away.1[0]["outcome"]), (Some(5), &"unreachable".into()), "{}", away.0.stderr);
     assert!(!away.0.stderr.contains(&place.served.token) && !away.0.stdout.contains(&place.served.token));
+}
+
+#[test]
+fn a_server_that_fails_is_not_called_unreachable() {
+    let place = Place::make(0);
+    let failing = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", failing.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for wire in failing.incoming() {
+            let mut wire = wire.unwrap();
+            if wire.read(&mut [0; 1 << 16]).is_ok_and(|count| count > 0) {
+                let answer =
+                    "HTTP/1.1 500 Internal Server Error\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
+                let _ = wire.write_all(answer.as_bytes());
+                // Unread bytes would reset the connection before the answer is read.
+                let _ = wire.shutdown(Shutdown::Write);
+                let _ = io::copy(&mut wire, &mut io::sink());
+            }
+        }
+    });
+    let run = run_of(&place.command(&["results"]).env("TRAINPLAN_SERVER", url).output().unwrap());
+    let rows: Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!((run.code, &rows[0]["outcome"]), (Some(1), &"failed".into()), "{}", run.stderr);
+    let reason = rows[0]["reason"].as_str().unwrap();
+    assert!(reason.contains(" failed: it answers 500") && !reason.contains("reached"), "{reason}");
 }
 
 #[test]

@@ -79,7 +79,7 @@ pub(super) struct Args {
     format: FormatArg,
 }
 
-/// The attempts before a server counts as unreachable: about ten seconds.
+/// The attempts before a server is given up: about ten seconds.
 const ATTEMPTS: u32 = 5;
 
 const RESTORE: &str = "To let one be uploaded again, use `trainplan results restore ID` there.";
@@ -132,6 +132,8 @@ enum SendOutcome {
     Denied,
     /// The server can't be reached.
     Unreachable,
+    /// The server answered that it failed.
+    Failed,
     /// It was dropped from the queue.
     Forgotten,
 }
@@ -146,6 +148,7 @@ impl SendOutcome {
             SendOutcome::Refused => "refused",
             SendOutcome::Unreadable => "unreadable",
             SendOutcome::Unreachable => "unreachable",
+            SendOutcome::Failed => "failed",
             SendOutcome::NoRun => "no_run",
             SendOutcome::Running => "running",
             SendOutcome::Denied => "denied",
@@ -160,7 +163,7 @@ impl SendOutcome {
 
     /// Returns whether every result for this server would have the same outcome.
     fn is_of_server(self) -> bool {
-        matches!(self, SendOutcome::Unreachable | SendOutcome::Denied)
+        matches!(self, SendOutcome::Unreachable | SendOutcome::Failed | SendOutcome::Denied)
     }
 }
 
@@ -236,7 +239,7 @@ impl Args {
                 UploadItem::File { log, .. } => (log.path().display().to_string(), None),
                 UploadItem::Stored { name, id, .. } => (name.clone(), Some(*id)),
             };
-            // An unreachable server, or one that denies access, is not tried again for every result.
+            // An unreachable or failing server, or one that denies access, is not tried again for every result.
             let closed = rows.last().filter(|row| row.outcome.is_of_server());
             let row = match (closed, item) {
                 (Some(row), _) => (id.map(|id| id.to_string()), row.outcome, None, row.reason.clone()),
@@ -365,8 +368,8 @@ impl Args {
                 }
             }
         };
-        // An unreachable server is not tried again for every result.
-        let mut silent: BTreeMap<Server, String> = BTreeMap::new();
+        // An unreachable or failing server is not tried again for every result.
+        let mut silent: BTreeMap<Server, (SendOutcome, String)> = BTreeMap::new();
         let mut rows = Vec::new();
         for due in journal.due().await? {
             let to = &due.upload.to;
@@ -376,14 +379,17 @@ impl Args {
                     settle(&journal, &due, &sent).await?;
                     (Some(due.run.clone()), SendOutcome::Forgotten, None, None)
                 }
-                Some(why) => (Some(due.run.clone()), SendOutcome::Unreachable, None, Some(why.clone())),
+                Some((outcome, why)) => (Some(due.run.clone()), *outcome, None, Some(why.clone())),
                 None => {
                     let sent = send_one(&store, &due).await;
                     settle(&journal, &due, &sent).await?;
-                    if let Err(error @ UploadError::Unreachable { .. }) = &sent {
-                        silent.insert(to.clone(), error.to_string());
+                    let report = outcome(Uuid::parse_str(&due.run).ok(), sent);
+                    if let (_, outcome @ (SendOutcome::Unreachable | SendOutcome::Failed), _, Some(why)) =
+                        &report
+                    {
+                        silent.insert(to.clone(), (*outcome, why.clone()));
                     }
-                    outcome(Uuid::parse_str(&due.run).ok(), sent)
+                    report
                 }
             };
             let result = format!("{}/{}", due.campaign, due.title);
@@ -450,6 +456,7 @@ fn outcome(id: Option<Uuid>, sent: Result<Sent, UploadError>) -> SendReport {
         Err(error) => {
             let outcome = match &error {
                 UploadError::Unreachable { .. } => SendOutcome::Unreachable,
+                UploadError::Failed { .. } => SendOutcome::Failed,
                 UploadError::Conflict(_) => SendOutcome::Conflict,
                 UploadError::Deleted(_) => SendOutcome::Deleted,
                 UploadError::Denied { .. } => SendOutcome::Denied,

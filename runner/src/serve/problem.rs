@@ -78,6 +78,12 @@ impl From<StoreError> for Problem {
                 let detail = "The server's disk is full. Tell who runs it, and try again later.";
                 Problem::new(StatusCode::INSUFFICIENT_STORAGE, detail).with(header::RETRY_AFTER, 60)
             }
+            // Clients that send the same log at the same time get here, and find it complete when they ask again.
+            StoreError::Blob(BlobError::PiecesGone) => {
+                tracing::debug!("{error}");
+                let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string());
+                problem.with(header::RETRY_AFTER, 1)
+            }
             StoreError::Locked { .. } | StoreError::Gone { .. } | StoreError::Blob(_) => {
                 tracing::error!("{error}");
                 Problem::out_of_reach()

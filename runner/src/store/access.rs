@@ -196,13 +196,16 @@ impl Store {
         Ok(row.is_some_and(|(expires_at, revoked_at)| is_valid(&expires_at, &revoked_at)))
     }
 
-    /// Adds bytes to what a token uploaded today (UTC) and returns the sum.
+    /// Adds bytes to what a token uploaded today (UTC) and returns the sum, which is 2^63 − 1 at most.
     pub(crate) async fn count_upload(&self, token: &str, bytes: u64) -> Result<u64, StoreError> {
         let day = Timestamp::now().to_string()[..10].to_owned();
         let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
         let mut writing = self.database.write().await?;
+        // A larger sum would not fit into the column, and the statement would fail.
         let insert = "INSERT INTO uploaded (token, day, bytes) VALUES ($1, $2, $3) \
-            ON CONFLICT (token, day) DO UPDATE SET bytes = uploaded.bytes + excluded.bytes RETURNING bytes";
+            ON CONFLICT (token, day) DO UPDATE SET bytes = \
+            CASE WHEN uploaded.bytes > 9223372036854775807 - excluded.bytes THEN 9223372036854775807 \
+            ELSE uploaded.bytes + excluded.bytes END RETURNING bytes";
         let insert = sqlx::query_scalar(insert).bind(token).bind(&day).bind(bytes);
         let all: i64 = insert.fetch_one(&mut *writing).await.map_err(|error| self.failed(error))?;
         self.commit(writing).await?;

@@ -81,6 +81,10 @@ impl Arriving {
     }
 
     /// Joins the pieces into a blob if they have this hash; otherwise deletes them.
+    ///
+    /// # Errors
+    /// [`BlobError::PiecesGone`] if another client deletes the pieces meanwhile; others if they don't have the hash, or can't be
+    /// read or written.
     pub(super) async fn finish(&self, sha256: &LogHash) -> Result<(), BlobError> {
         let parts = self.parts().await?;
         let mut blob = self.blobs.begin(sha256);
@@ -91,7 +95,14 @@ impl Arriving {
                 Ok(found) => found.bytes().await,
                 Err(error) => Err(error),
             };
-            let packed = packed.map_err(|error| self.blobs.failed(error))?;
+            let packed = match packed {
+                Ok(packed) => packed,
+                Err(object_store::Error::NotFound { .. }) => {
+                    blob.drop().await;
+                    return Err(BlobError::PiecesGone);
+                }
+                Err(error) => return Err(self.blobs.failed(error)),
+            };
             hash = self.hashed(hash, packed.clone()).await?;
             blob.write(packed).await?;
         }

@@ -98,6 +98,11 @@ pub(crate) enum BlobError {
         /// Its error.
         error: object_store::Error,
     },
+    /// Another client completed or discarded the pieces of a log while they were joined.
+    #[error(
+        "Another client completed or discarded this log meanwhile. Ask how much of it the server has, and continue from there."
+    )]
+    PiecesGone,
     /// The disk of the logs is full.
     #[error("The disk of the logs in {name} is full. Free some space, and try again.")]
     Full {

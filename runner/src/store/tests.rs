@@ -200,7 +200,7 @@ async fn storing_twice_has_no_effect_and_other_results_under_the_id_are_refused(
     copied.source.written_at = Some("2026-11-21T12:00:00Z".into());
     assert_eq!(store.put(&copied, None).await.unwrap(), UploadOutcome::Known);
     let mut other = copied;
-    other.comparable.reasons.push("it was profiled".into());
+    other.comparable = Comparability { yes: false, reasons: vec!["it was profiled".into()] };
     let refused = store.put(&other, None).await.unwrap_err();
     assert!(matches!(refused, StoreError::Conflict { id, .. } if id == run.id), "{refused}");
     assert_eq!(store.get(run.id).await.unwrap(), Some(run));

@@ -67,6 +67,16 @@ pub(crate) enum UploadError {
         /// The pause that the server asks for.
         wait: Option<Duration>,
     },
+    /// The server answered that it failed: it may work later.
+    #[error("{to} failed: {why}")]
+    Failed {
+        /// The server.
+        to: String,
+        /// The server's reason.
+        why: String,
+        /// The pause that the server asks for.
+        wait: Option<Duration>,
+    },
     /// The server accepts nothing with this token at the moment.
     #[error("{to} refuses the upload: {why}")]
     Denied {
@@ -108,7 +118,7 @@ pub(crate) struct Remote {
     client: Client,
     to: String,
     token: String,
-    /// The number of attempts before a server counts as unreachable.
+    /// The number of attempts before a server is given up.
     attempts: u32,
     /// The first pause between two attempts.
     pause: Duration,
@@ -295,7 +305,11 @@ impl Remote {
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => self.denied(why),
             StatusCode::TOO_MANY_REQUESTS if wait.is_none() => self.denied(why),
             StatusCode::TOO_MANY_REQUESTS | StatusCode::REQUEST_TIMEOUT => self.unreachable(why, wait),
-            _ if status.is_server_error() => self.unreachable(why, wait),
+            // A proxy answers these while it can't reach the server, and the server 503 while it is busy.
+            StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT => {
+                self.unreachable(why, wait)
+            }
+            _ if status.is_server_error() => UploadError::Failed { to: self.to.clone(), why, wait },
             // The answer is not from a Trainplan server, but perhaps from a proxy in front of one.
             StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED if !is_known => {
                 self.denied(format!("{why}. Use the server's address, without the path of a page"))
@@ -395,7 +409,9 @@ impl Retries {
     /// # Errors
     /// The given error, if waiting does not help or all attempts are used up.
     async fn wait(&mut self, error: UploadError) -> Result<(), UploadError> {
-        let UploadError::Unreachable { wait, .. } = &error else { return Err(error) };
+        let (UploadError::Unreachable { wait, .. } | UploadError::Failed { wait, .. }) = &error else {
+            return Err(error);
+        };
         let pause = wait.unwrap_or(self.pause);
         self.left = self.left.saturating_sub(1);
         if self.left == 0 || pause > LONGEST_WAIT {

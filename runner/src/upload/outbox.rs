@@ -172,7 +172,9 @@ impl Sender {
 /// Returns the pause of a server after this many failed attempts.
 fn pause(error: &UploadError, tries: u32) -> Duration {
     let wanted = match error {
-        UploadError::Unreachable { wait: Some(wait), .. } => *wait,
+        UploadError::Unreachable { wait: Some(wait), .. } | UploadError::Failed { wait: Some(wait), .. } => {
+            *wait
+        }
         // Waiting alone does not help, but a person may change the token.
         UploadError::Denied { .. } | UploadError::Token(_) => LONGEST_PAUSE,
         _ => FIRST_PAUSE * 2_u32.saturating_pow(tries.min(10)),

@@ -12,7 +12,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 use trainplan_shared::api::{RunState, TokenScope};
-use trainplan_shared::result::{Intake, RunResult, write};
+use trainplan_shared::result::{Comparability, Intake, RunResult, write};
 use trainplan_shared::spec::Spec;
 
 /// A server with a store of its own, and a token for it.
@@ -121,7 +121,7 @@ async fn sending_twice_has_no_effect() {
     assert_eq!(served.log(run.id).await.unwrap(), log);
     // Another under its id.
     let mut other = run.clone();
-    other.comparable.reasons.push("another".into());
+    other.comparable = Comparability { yes: false, reasons: vec!["another".into()] };
     let refused = remote.put_result(run.id, packed(&other)).await.unwrap_err();
     assert!(matches!(&refused, UploadError::Conflict(_)), "{refused}");
     assert!(refused.to_string().contains("results never change"), "{refused}");
@@ -201,6 +201,10 @@ async fn temporary_failures_are_retried_and_others_are_not() {
     assert_eq!(put(vec![busy, slow, "", often, NEW]).await.unwrap(), UploadOutcome::New);
     assert!(begun.elapsed() >= Duration::from_secs(1), "it waits as long as the server asks");
     assert!(matches!(put(vec![busy; 5]).await, Err(UploadError::Unreachable { .. })));
+    let broken = "HTTP/1.1 500 Internal Server Error\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
+    assert_eq!(put(vec![broken, broken, NEW]).await.unwrap(), UploadOutcome::New);
+    let failed = put(vec![broken; 5]).await.unwrap_err();
+    assert!(matches!(&failed, UploadError::Failed { why, .. } if why.contains("500")), "{failed}");
     // A quota says nothing of how long.
     let quota = "HTTP/1.1 429 Too Many Requests\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
     assert!(matches!(put(vec![quota]).await, Err(UploadError::Denied { .. })));
@@ -410,7 +414,7 @@ async fn refused_results_are_not_sent_again() {
     let kept = Kept::make(&upload(&served), 1).await;
     // The server has another result under the id.
     let (mut other, _) = result(&text(1.0));
-    other.comparable.reasons.push("another".into());
+    other.comparable = Comparability { yes: false, reasons: vec!["another".into()] };
     served.remote().put_result(other.id, packed(&other)).await.unwrap();
     kept.finish().await;
     assert!(

@@ -1,6 +1,6 @@
 //! What a store accepts of a result: every text and list has a maximum, and every figure makes sense.
 
-use super::{CampaignRun, RunResult, SlurmJob};
+use super::{CampaignRun, Comparability, RunResult, SlurmJob};
 use crate::estimate::Interval;
 use crate::field::Field;
 use crate::log::{
@@ -152,7 +152,8 @@ pub const MAXIMA: &[Maximum] = maxima! {
 /// Checks a result before a store accepts it.
 ///
 /// # Errors
-/// A text or list exceeds its maximum, a figure is not finite or not possible, or a hash is not one.
+/// A text or list exceeds its maximum, a figure is not finite or not possible, a hash is not one, or a run is comparable despite
+/// reasons against it.
 pub fn admit(run: &RunResult) -> Result<(), InvalidResult> {
     for maximum in MAXIMA {
         let (size, Maximum { field, most, unit, .. }) = ((maximum.size)(run), maximum);
@@ -173,6 +174,9 @@ pub fn admit(run: &RunResult) -> Result<(), InvalidResult> {
     }
     if run.source.written_at.as_ref().is_some_and(|at| !is_time(at)) {
         return refuse("source.written_at", TIME);
+    }
+    if !is_consistent(&run.comparable) {
+        return refuse("comparable.yes", "must be true without comparable.reasons, and false with them");
     }
     let steps = &run.log.steps;
     let all = 0..steps.len();
@@ -225,6 +229,12 @@ pub fn admit(run: &RunResult) -> Result<(), InvalidResult> {
     if !is_hash(&carried.launch.script_sha256) {
         return refuse("carried.launch.script_sha256", "must be 64 hexadecimal digits in lower case");
     }
+    if !is_consistent(&carried.launch.comparable) {
+        return refuse(
+            "carried.launch.comparable.yes",
+            "must be true without carried.launch.comparable.reasons, and false with them",
+        );
+    }
     let Interval { low, mid, high } = carried.plan.step_time_s;
     if ![low, mid, high].iter().all(|seconds| STEP_TIMES.contains(seconds)) || low > mid || mid > high {
         return refuse("carried.plan.step_time_s", "must be positive seconds with low ≤ mid ≤ high");
@@ -269,6 +279,11 @@ fn is_amount(figure: f64) -> bool {
     FIGURES.contains(&figure) && (figure == 0.0 || figure >= 1.0)
 }
 
+/// Returns whether exactly the runs that can't be compared have a reason: lists go by the reasons.
+fn is_consistent(comparable: &Comparability) -> bool {
+    comparable.yes == comparable.reasons.is_empty()
+}
+
 /// Returns the largest number in a list of failures.
 fn largest_count(failures: &[Failure]) -> u64 {
     let all = failures.iter().flat_map(|one| [one.count, one.line, one.offset, one.last_offset]);
@@ -276,9 +291,9 @@ fn largest_count(failures: &[Failure]) -> u64 {
 }
 
 /// What a time must be.
-const TIME: &str = "must be a time (RFC 3339) from 1970 to 2199, such as 2026-11-21T12:00:00Z";
+const TIME: &str = "must be a time (RFC 3339) from 1970 to 2199 in UTC, such as 2026-11-21T12:00:00Z";
 
-/// Returns whether a text is a time in RFC 3339, of a year from 1970 to 2199.
+/// Returns whether a text is a time in RFC 3339, of a year from 1970 to 2199 in UTC.
 pub(super) fn is_time(text: &str) -> bool {
     let has_form = |text: &str, form: &str| {
         let is_like =
@@ -298,8 +313,8 @@ pub(super) fn is_time(text: &str) -> bool {
         1..=12 => 31,
         _ => 0,
     };
-    let is_clock =
-        number(time.get(11..13)) < 24 && number(time.get(14..16)) < 60 && number(time.get(17..)) <= 60;
+    let (hour, minute) = (number(time.get(11..13)), number(time.get(14..16)));
+    let is_clock = hour < 24 && minute < 60 && number(time.get(17..)) <= 60;
     let zone = match rest.strip_prefix('.') {
         Some(fraction) => {
             let zone = fraction.trim_start_matches(|c: char| c.is_ascii_digit());
@@ -307,8 +322,22 @@ pub(super) fn is_time(text: &str) -> bool {
         }
         None => rest,
     };
-    let is_zone = zone == "Z" || has_form(zone, "+00:00") || has_form(zone, "-00:00");
-    (1970..2200).contains(&year) && (1..=days).contains(&day) && is_clock && is_zone
+    let (hours, minutes) = match zone {
+        "Z" => (0, 0),
+        _ if has_form(zone, "+00:00") || has_form(zone, "-00:00") => {
+            (number(zone.get(1..3)), number(zone.get(4..)))
+        }
+        _ => return false,
+    };
+    let is_zone = hours < 24 && minutes < 60;
+    // A zone differs from UTC by less than a day, so only the first and the last day of a year can be in another one.
+    let (since_midnight, offset) = (60 * hour + minute, 60 * hours + minutes);
+    let utc_year = match (month, day) {
+        (1, 1) if zone.starts_with('+') && since_midnight < offset => year.saturating_sub(1),
+        (12, 31) if zone.starts_with('-') && since_midnight + offset >= 24 * 60 => year + 1,
+        _ => year,
+    };
+    (1970..2200).contains(&utc_year) && (1..=days).contains(&day) && is_clock && is_zone
 }
 
 /// The deepest nesting of arrays and objects in a result file.
@@ -634,6 +663,22 @@ mod tests {
             ("2024-02-29T23:59:59.123456Z", true),
             ("2026-11-21T12:00:00+01:00", true),
             ("1970-01-01T00:00:00Z", true),
+            ("2199-12-31T23:59:59Z", true),
+            ("2199-12-31T23:59:59-00:00", true),
+            ("2199-12-31T23:58:59-00:01", true),
+            ("2200-01-01T00:00:00+00:01", true),
+            ("1970-01-01T14:00:00+14:00", true),
+            ("1969-12-31T12:00:00-12:00", true),
+            ("2199-12-31T23:59:59-23:59", false),
+            ("2199-12-31T23:59:59-00:01", false),
+            ("2200-01-01T00:00:00Z", false),
+            ("2200-01-01T00:01:00+00:01", false),
+            ("1970-01-01T00:00:00+14:00", false),
+            ("1970-01-01T13:59:59+14:00", false),
+            ("1969-12-31T11:59:59-12:00", false),
+            ("0000-01-01T00:00:00+23:59", false),
+            ("2026-11-21T12:00:00+24:00", false),
+            ("2026-11-21T12:00:00+01:60", false),
             ("yesterday", false),
             ("", false),
             ("9999-12-31T23:59:59Z", false),

@@ -41,8 +41,11 @@ pub(super) async fn watch(
     let place = server.watch.enter(&counted)?;
     // Subscribe before reading earlier changes: no change is lost between the two.
     let (newest, receiver) = server.watch.subscribe();
-    // What is not a number, or too large for one, is beyond every event.
-    let number = |id: &HeaderValue| id.to_str().ok().and_then(|id| id.parse().ok()).unwrap_or(i64::MAX);
+    // What is not a number of digits, or too large for one, is beyond every event.
+    let number = |id: &HeaderValue| {
+        let digits = id.to_str().ok().filter(|id| id.bytes().all(|byte| byte.is_ascii_digit()));
+        digits.and_then(|digits| digits.parse().ok()).unwrap_or(i64::MAX)
+    };
     let last = headers.get("last-event-id").filter(|id| !id.is_empty()).map(number);
     let earlier = match last {
         Some(last) => {

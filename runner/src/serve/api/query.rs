@@ -3,6 +3,7 @@
 
 use crate::store::{InvalidCursor, Query, time};
 use jiff::Timestamp;
+use std::collections::BTreeSet;
 use trainplan_shared::catalog::Catalog;
 use trainplan_shared::compare::ComparisonOptions;
 use trainplan_shared::convention::Convention;
@@ -31,7 +32,7 @@ const LINES: usize = 500;
 /// Why a query is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum QueryProblem {
-    /// A parameter is unknown, or its value invalid.
+    /// A parameter is unknown or repeated, or its value invalid.
     #[error("{0}")]
     Invalid(String),
     /// A parameter is too long, or there are too many.
@@ -50,7 +51,7 @@ fn unknown(name: &str, allowed: &str) -> QueryProblem {
     invalid(format!("Unknown parameter \"{name}\". Allowed: {allowed}."))
 }
 
-/// Refuses queries that are too long, before anything else is done with them.
+/// Refuses queries that are too long or repeat a parameter, before anything else is done with them.
 pub(super) fn bound(query: &str) -> Result<(), QueryProblem> {
     let refuse = |detail| Err(QueryProblem::TooLong(detail));
     let count = form_urlencoded::parse(query.as_bytes()).count();
@@ -59,6 +60,7 @@ pub(super) fn bound(query: &str) -> Result<(), QueryProblem> {
             "The query has {count} parameters; at most {MOST_PARAMETERS} are accepted. Send each once."
         ));
     }
+    let mut names = BTreeSet::new();
     for (name, value) in form_urlencoded::parse(query.as_bytes()) {
         if name.len() > LONGEST_NAME {
             return refuse(format!(
@@ -70,6 +72,10 @@ pub(super) fn bound(query: &str) -> Result<(), QueryProblem> {
         if value.len() > most {
             return refuse(format!("{name} has {} bytes; at most {most} are accepted.", value.len()));
         }
+        if names.contains(&name) {
+            return Err(invalid(format!("The query repeats the parameter \"{name}\". Send it once.")));
+        }
+        names.insert(name);
     }
     Ok(())
 }
@@ -117,7 +123,7 @@ pub(super) fn history(
     Ok((thresholds, completed(query)?))
 }
 
-/// Sets a filter, the order or the page. The last of several values counts.
+/// Sets a filter, the order or the page.
 fn set_filter(query: &mut Query, name: &str, value: &str, most: u32) -> Result<(), QueryProblem> {
     let refuse = |why: String| invalid(format!("{name}={value}: {why}."));
     // No stored text has one, and PostgreSQL fails at it.
