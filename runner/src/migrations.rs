@@ -1,5 +1,6 @@
 //! Brings the tables of a database up to date: of the results store and of the journal.
 
+use sqlx::error::DatabaseError;
 use sqlx::{ColumnIndex, Database, Decode, Executor, IntoArguments, Pool, Transaction, Type};
 use std::time::{Duration, Instant};
 
@@ -32,11 +33,15 @@ impl Engine {
         sql.replace(" BLOB ", &format!(" {blob} ")).replace(" SEQUENCE,", &format!(" {sequence},"))
     }
 
-    /// Returns whether an error means that another program has the SQLite file locked.
+    /// Returns whether an error means that another program has the SQLite file locked, or a row or table of PostgreSQL.
     pub(crate) fn is_locked(self, error: &sqlx::Error) -> bool {
-        let code = error.as_database_error().and_then(|error| error.code()?.parse::<u32>().ok());
-        // SQLITE_BUSY and SQLITE_LOCKED. The upper bytes of an extended code give the reason.
-        self == Engine::Sqlite && code.is_some_and(|code| matches!(code & 0xff, 5 | 6))
+        let Some(code) = error.as_database_error().and_then(DatabaseError::code) else { return false };
+        match self {
+            // SQLITE_BUSY and SQLITE_LOCKED. The upper bytes of an extended code give the reason.
+            Engine::Sqlite => code.parse::<u32>().is_ok_and(|code| matches!(code & 0xff, 5 | 6)),
+            // lock_not_available.
+            Engine::Postgres => code == "55P03",
+        }
     }
 }
 

@@ -15,7 +15,7 @@ on_every_store! {
     impossible_figures_are_refused
     unknown_fields_of_results_are_bounded
     long_query_parameters_are_refused
-    long_texts_in_progress_are_refused
+    impossible_reports_of_progress_are_refused
     attacks_on_memory_stay_below_512_mb
     bursts_of_large_uploads_stay_below_512_mb
     downloads_that_nobody_reads_do_not_block_others
@@ -159,7 +159,7 @@ fn long_query_parameters_are_refused(kind: Kind) {
     assert_eq!(recipe["schema"]["maxLength"], 200);
 }
 
-fn long_texts_in_progress_are_refused(kind: Kind) {
+fn impossible_reports_of_progress_are_refused(kind: Kind) {
     let server = Server::at(&Place::new(kind));
     let owner = server.owner();
     let path = format!("/runs/{}/progress", carried(12.0, "eos").run.id);
@@ -168,6 +168,19 @@ fn long_texts_in_progress_are_refused(kind: Kind) {
         *report.pointer_mut(pointer).unwrap() = json!("x".repeat(201));
         let detail = owner.post(&path, &report).problem(422);
         assert!(detail.starts_with(&format!("{field} has 201 bytes; at most 200")), "{detail}");
+    }
+    for (field, value) in [
+        ("at", json!("yesterday")),
+        ("at", json!("9999-01-01T00:00:00Z")),
+        ("repeat", json!(0)),
+        ("planned_s", json!(-5)),
+        ("step_time_s", json!(1e308)),
+        ("jobs", json!(vec!["1"; 1001])),
+    ] {
+        let mut report = progress(1);
+        report[field] = value;
+        let detail = owner.post(&path, &report).problem(422);
+        assert!(detail.starts_with(field), "{detail}");
     }
     assert_eq!(owner.json("/progress")["items"], json!([]));
 }

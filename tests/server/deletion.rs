@@ -3,9 +3,12 @@
 use crate::harness::{Kind, Made, Options, Place, SOON, Server, carried, on_every_store, progress, wait_for};
 use crate::services::change;
 use serde_json::Value;
+use std::thread;
+use std::time::Duration;
 
 on_every_store! {
     deleted_runs_are_gone
+    a_log_that_arrives_during_the_deletion_is_gone_too
     a_deleted_run_comes_back_only_after_it_is_restored
     old_runs_are_deleted_if_configured
     a_clock_that_is_ahead_deletes_nothing
@@ -33,6 +36,27 @@ fn deleted_runs_are_gone(kind: Kind) {
         assert_eq!(server.place.number(&format!("SELECT count(*) FROM {table}")), 0, "{table}");
     }
     assert_eq!(server.place.blobs(), [""; 0]);
+}
+
+fn a_log_that_arrives_during_the_deletion_is_gone_too(kind: Kind) {
+    let server = Server::at(&Place::new(kind));
+    let owner = server.owner();
+    for round in 0..40_u8 {
+        let made = carried(10.0 + f64::from(round) / 100.0, "eos");
+        assert_eq!(owner.put(&made.run).status, 201);
+        let log = thread::scope(|scope| {
+            let log = scope.spawn(|| server.owner().put_log(made.run.id, 0, true, &made.log));
+            thread::sleep(Duration::from_millis(u64::from(round)));
+            assert_eq!(owner.delete(&format!("/runs/{}", made.run.id)).status, 204);
+            log.join().unwrap()
+        });
+        if log.status == 200 {
+            assert_eq!(log.json()["complete"], true, "round {round}");
+        } else {
+            log.problem(410);
+        }
+        assert_eq!(server.place.blobs(), [""; 0], "round {round}");
+    }
 }
 
 fn a_deleted_run_comes_back_only_after_it_is_restored(kind: Kind) {

@@ -4,7 +4,7 @@ use crate::harness::{
     Client, Events, Kind, Made, Options, Place, SOON, Server, carried, digest, file_of, made_long, progress,
     wait_for,
 };
-use crate::services::{Postgres, S3 as S3Server};
+use crate::services::{Postgres, S3 as S3Server, change_after};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -380,6 +380,19 @@ fn servers_start_at_once_on_a_new_database() {
     let all = servers[0].owner().all("");
     assert_eq!(all.len(), servers.len());
     assert!(servers.iter().all(|server| server.owner().all("") == all));
+}
+
+#[test]
+fn what_is_locked_in_postgres_is_waited_for_for_a_while() {
+    let server = Server::at(&Place::new(Kind::Shared));
+    let owner = server.owner();
+    let lock = ["BEGIN", "LOCK TABLE runs IN ACCESS EXCLUSIVE MODE"];
+    let asked = || {
+        is_out_of_reach(&owner.get("/runs"));
+        is_out_of_reach(&owner.put(&carried(12.0, "eos").run));
+    };
+    change_after(&server.place.address(), &lock, asked, "SELECT 1");
+    assert_eq!(owner.get("/runs").status, 200);
 }
 
 #[test]

@@ -32,7 +32,7 @@ on_every_store! {
     damaged_results_are_replaced_by_uploads_and_imports
     a_damaged_result_is_replaced_as_a_whole
     a_late_reader_does_not_mark_a_replaced_result
-    rows_with_values_of_the_wrong_type_are_shown_and_replaced
+    rows_with_invalid_values_are_shown_and_replaced
     text_that_is_not_utf_8_damages_only_itself
     runs_with_invalid_ids_do_not_end_lists
     an_invalid_hash_of_a_log_is_damage
@@ -549,7 +549,7 @@ fn a_late_reader_does_not_mark_a_replaced_result(kind: Kind) {
     assert_eq!(owner.get(&path).body, file_of(&made.run));
 }
 
-fn rows_with_values_of_the_wrong_type_are_shown_and_replaced(kind: Kind) {
+fn rows_with_invalid_values_are_shown_and_replaced(kind: Kind) {
     let server = Server::at(&Place::new(kind));
     let (owner, place) = (server.owner(), &server.place);
     let [bad, sound] = [10.0, 11.0].map(|step_time_s| uploaded(&server, step_time_s));
@@ -571,12 +571,27 @@ fn rows_with_values_of_the_wrong_type_are_shown_and_replaced(kind: Kind) {
             "received_at = X'00'",
             "received_at = 'soon'",
             "ran_at = ''",
+            "step_time_s = -5",
+            "step_time_s = 1e308",
+            "mfu = 1e308",
+            "gpus = 0",
+            "is_comparable = 5",
             "sha256 = X'00'",
             "log_fault = X'00'",
             "log_sha256 = 'abc'",
             "summary_version = 'abc'",
         ],
-        Kind::Shared => &["log_sha256 = 'abc'", "received_at = 'soon'", "ran_at = ''"],
+        Kind::Shared => &[
+            "log_sha256 = 'abc'",
+            "received_at = 'soon'",
+            "ran_at = ''",
+            "step_time_s = -5",
+            "step_time_s = 1e308",
+            "step_time_s = 'NaN'",
+            "mfu = 'Infinity'",
+            "gpus = 0",
+            "is_comparable = 5",
+        ],
     };
     for damage in damages {
         let spoil =

@@ -9,7 +9,7 @@ use sqlx::{Any, Decode, FromRow, Row, Type};
 use trainplan_shared::api::{LogFault, RunSummary};
 use trainplan_shared::convention::Convention;
 use trainplan_shared::estimate::Interval;
-use trainplan_shared::log::{Stat, Status, StdKind};
+use trainplan_shared::log::{STEP_TIMES, Stat, Status, StdKind};
 use trainplan_shared::result::{BaselineComparison, PlanComparison, RunResult};
 
 /// Declares a row and its columns. The field's name is the column's name.
@@ -27,7 +27,7 @@ macro_rules! columns {
             fn from_row(row: &'r AnyRow) -> sqlx::Result<RunRow> {
                 let mut damaged = Vec::new();
                 let mut row = RunRow { $($name: value(row, stringify!($name), &mut damaged)?,)+ damaged };
-                row.check_times();
+                row.drop_invalid();
                 Ok(row)
             }
         }
@@ -123,6 +123,9 @@ where
     }
 }
 
+/// More than any figure that follows from an accepted result.
+const LARGEST_FIGURE: f64 = 1e100;
+
 /// The version of the columns' meaning. Increase it when a column is added or changes its meaning: rows of
 /// older versions are then computed again.
 pub(super) const SUMMARY_VERSION: i64 = 4;
@@ -132,14 +135,51 @@ impl RunRow {
     const KEPT: [&str; 8] =
         ["id", "received_at", "sha256", "log_sha256", "log_fault", "result_fault", "score_fault", "token"];
 
-    /// Times that can't be read are invalid values.
-    fn check_times(&mut self) {
+    /// Replaces values that no run can have by the default of their type, and records them.
+    fn drop_invalid(&mut self) {
+        let mut invalid = Vec::new();
         for (column, time) in [("received_at", &mut self.received_at), ("ran_at", &mut self.ran_at)] {
-            if time.parse::<Timestamp>().is_err() && !self.damaged.contains(&column) {
+            if time.parse::<Timestamp>().is_err() {
                 time.clear();
-                self.damaged.push(column);
+                invalid.push(column);
             }
         }
+        for (column, figure, possible) in [
+            ("step_time_s", &mut self.step_time_s, STEP_TIMES),
+            ("step_time_std_s", &mut self.step_time_std_s, 0.0..STEP_TIMES.end),
+            ("baseline_step_time_s", &mut self.baseline_step_time_s, STEP_TIMES),
+            ("plan_low_s", &mut self.plan_low_s, STEP_TIMES),
+            ("plan_mid_s", &mut self.plan_mid_s, STEP_TIMES),
+            ("plan_high_s", &mut self.plan_high_s, STEP_TIMES),
+            ("plan_error", &mut self.plan_error, -LARGEST_FIGURE..LARGEST_FIGURE),
+            ("tokens_per_s", &mut self.tokens_per_s, 0.0..LARGEST_FIGURE),
+            ("mfu", &mut self.mfu, 0.0..LARGEST_FIGURE),
+            ("speed_percent", &mut self.speed_percent, 0.0..LARGEST_FIGURE),
+        ] {
+            if figure.take_if(|figure| !possible.contains(figure)).is_some() {
+                invalid.push(column);
+            }
+        }
+        for (column, count) in [
+            ("repeat", &mut self.repeat),
+            ("attempt", &mut self.attempt),
+            ("attempts", &mut self.attempts),
+            ("gpus", &mut self.gpus),
+            ("step_time_n", &mut self.step_time_n),
+        ] {
+            if count.take_if(|count| *count < 1).is_some() {
+                invalid.push(column);
+            }
+        }
+        if !matches!(self.is_comparable, 0 | 1) {
+            invalid.push("is_comparable");
+        }
+        if u32::try_from(self.parser_version).is_err() {
+            invalid.push("parser_version");
+        }
+        // Some are known already.
+        invalid.retain(|column| !self.damaged.contains(column));
+        self.damaged.extend(invalid);
     }
 
     /// Returns the row of a run, with the hashes of its result file and of its stored log.

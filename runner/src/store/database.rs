@@ -31,6 +31,9 @@ const BUSY: Duration = Duration::from_secs(60);
 /// The time to wait for PostgreSQL. It is short, so that clients get an answer and try again.
 const ANSWER: Duration = Duration::from_secs(5);
 
+/// The time to wait for what somebody else has locked in PostgreSQL, like [`ANSWER`].
+const LOCK_TIMEOUT: &str = "SET lock_timeout = '5s'";
+
 /// Commits survive a loss of power, and readers don't wait for writers.
 const PRAGMAS: &str = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA busy_timeout = 30000; \
     PRAGMA foreign_keys = ON; PRAGMA cache_size = -65536";
@@ -113,6 +116,9 @@ impl Database {
         // each other.
         let pool = || {
             let pool = AnyPoolOptions::new().max_connections(8).acquire_timeout(ANSWER);
+            let pool = pool.after_connect(|connection, _| {
+                Box::pin(async { connection.execute(LOCK_TIMEOUT).await.map(|_| ()) })
+            });
             pool.connect_lazy_with(options.clone())
         };
         Database::new(Engine::Postgres, name, pool(), pool(), options.clone()).up_to_date().await

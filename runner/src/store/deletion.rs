@@ -16,11 +16,9 @@ impl Store {
         let failed = |error| self.failed(error);
         let text = id.to_string();
         let mut writing = self.database.write().await?;
-        let log: Option<Typed<LogHash>> = sqlx::query_scalar("SELECT log_sha256 FROM runs WHERE id = $1")
-            .bind(&text)
-            .fetch_optional(&mut *writing)
-            .await
-            .map_err(failed)?;
+        // The log may arrive in this moment. The database also deletes the rows that refer to the run's.
+        let delete = sqlx::query_scalar("DELETE FROM runs WHERE id = $1 RETURNING log_sha256").bind(&text);
+        let log: Option<Typed<LogHash>> = delete.fetch_optional(&mut *writing).await.map_err(failed)?;
         let Some(Typed(log)) = log else {
             // It may be unfinished, or have ended without a result. Its result is accepted all the same.
             let deleted =
@@ -35,9 +33,6 @@ impl Store {
         let insert = "INSERT INTO deletions (id, deleted_at) VALUES ($1, $2) \
             ON CONFLICT (id) DO UPDATE SET deleted_at = excluded.deleted_at";
         sqlx::query(insert).bind(&text).bind(now()).execute(&mut *writing).await.map_err(failed)?;
-        // The database also deletes the rows that refer to it.
-        let deleted = sqlx::query("DELETE FROM runs WHERE id = $1").bind(&text).execute(&mut *writing).await;
-        deleted.map_err(failed)?;
         self.unshare(&mut writing, &text).await?;
         self.change(&mut writing, EventKind::Deleted, &text).await?;
         self.commit(writing).await?;

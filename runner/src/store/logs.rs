@@ -105,7 +105,11 @@ impl Store {
         self.heal(&mut writing, sha256).await?;
         let update = sqlx::query("UPDATE runs SET log_sha256 = $2, log_fault = NULL WHERE id = $1");
         let update = update.bind(id.to_string()).bind(sha256.as_str()).execute(&mut *writing).await;
-        update.map_err(|error| self.failed(error))?;
+        if update.map_err(|error| self.failed(error))?.rows_affected() == 0 {
+            self.commit(writing).await?;
+            self.drop_log(sha256).await?;
+            return self.refuse_deleted(id).await;
+        }
         self.change(&mut writing, EventKind::Run, &id.to_string()).await?;
         self.commit(writing).await
     }

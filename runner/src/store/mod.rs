@@ -391,12 +391,14 @@ impl Store {
                     return Ok(Some(query.page(runs, true)));
                 }
                 read += 1;
+                let has_no_place = row.damaged.contains(&query.sort.key.column());
                 let run = RunSummary::from(row);
                 if valid_id(&run.id).is_none() {
                     tracing::warn!("a run is not listed, because its stored id is not a UUID: {:?}", run.id);
                     continue;
                 }
-                if !query.sort.places(&run) {
+                // No cursor could name it.
+                if has_no_place {
                     continue;
                 }
                 bytes += json_size(&run.path) + run.line.as_deref().map_or(0, json_size);
@@ -497,7 +499,11 @@ impl Store {
             return Ok(UploadOutcome::New);
         }
         let known = self.locked_row(&mut writing, run.id).await?;
-        let known = known.ok_or_else(|| failed(sqlx::Error::RowNotFound))?;
+        let Some(known) = known else {
+            // It was deleted meanwhile, and may have been restored.
+            self.check_deletion(&mut writing, run.id).await?;
+            return Err(StoreError::Locked { store: self.database.name.clone() });
+        };
         let is_same = known.sha256 == sha256;
         let is_replaced = !is_same && self.is_replaced(run).await?;
         if is_same || is_replaced {

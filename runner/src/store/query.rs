@@ -81,13 +81,6 @@ impl Sort {
     pub(crate) const NEWEST_RUN: Sort = Sort { key: SortKey::RanAt, descending: true };
 }
 
-impl Sort {
-    /// Returns whether the order has a place for the run. It has none if the time to sort by can't be read.
-    pub(super) fn places(self, run: &RunSummary) -> bool {
-        !matches!(self.key.value(run), Some(SortValue::Text(time)) if time.is_empty())
-    }
-}
-
 impl Default for Sort {
     fn default() -> Sort {
         Sort { key: SortKey::ReceivedAt, descending: true }

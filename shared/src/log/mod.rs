@@ -54,8 +54,9 @@ pub use nccl_calls::{NcclCallKind, NcclCalls, NcclOperation};
 pub use parser::{Parser, parse};
 pub use score::{Score, Stat, Status, StdKind, score};
 pub use series::{Figure, NotFinite};
+pub(crate) use steps::FIGURES;
+pub use steps::STEP_TIMES;
 pub use steps::{Column, Steps};
-pub(crate) use steps::{FIGURES, STEP_TIMES};
 pub use window::{Window, WindowError};
 
 /// The version of the parser and the score. It increases with every change of their results, so that stored scores can

@@ -248,7 +248,7 @@ impl Step {
 }
 
 /// The seconds that a step can take.
-pub(crate) const STEP_TIMES: Range<f64> = 1e-6..1e9;
+pub const STEP_TIMES: Range<f64> = 1e-6..1e9;
 
 /// Rates, memory and batch sizes beyond this are not measurements.
 pub(crate) const FIGURES: Range<f64> = 0.0..1e24;

@@ -1,6 +1,7 @@
 //! What a store accepts of a result: every text and list has a maximum, and every figure makes sense.
 
 use super::{CampaignRun, Comparability, RunResult, SlurmJob};
+use crate::api::RunProgress;
 use crate::estimate::Interval;
 use crate::field::Field;
 use crate::log::{
@@ -129,7 +130,7 @@ pub const MAXIMA: &[Maximum] = maxima! {
     "carried.campaign": LONGEST_NAME, "bytes", |run| longest(carried(run).map(|carried| &carried.campaign));
     "carried.run": LONGEST_NAME, "bytes", |run| longest(carried(run).map(|carried| &carried.run));
     "carried.cluster": LONGEST_NAME, "bytes", |run| longest(carried(run).map(|carried| &carried.cluster));
-    "carried.jobs": 1000, "items", |run| jobs(run).count();
+    "carried.jobs": MOST_JOBS, "items", |run| jobs(run).count();
     "carried.jobs[].id": LONGEST_NAME, "bytes", |run| longest(jobs(run).map(|job| &job.id));
     "carried.jobs[].name": LONGEST_NAME, "bytes", |run| longest(jobs(run).map(|job| &job.name));
     "carried.jobs[].state": LONGEST_NAME, "bytes", |run| longest(jobs(run).map(|job| &job.state));
@@ -181,10 +182,7 @@ pub fn admit(run: &RunResult) -> Result<(), InvalidResult> {
     let steps = &run.log.steps;
     let all = 0..steps.len();
     if steps.step_time_s.values(all.clone()).any(|seconds| !STEP_TIMES.contains(&seconds)) {
-        return refuse(
-            "log.steps.step_time_s",
-            "must be at least 0.000001 and less than 1,000,000,000 seconds",
-        );
+        return refuse("log.steps.step_time_s", STEP_TIME);
     }
     for (field, column) in [
         ("log.steps.tflops_per_gpu", &steps.tflops_per_gpu),
@@ -261,6 +259,44 @@ pub fn admit(run: &RunResult) -> Result<(), InvalidResult> {
     }
     Ok(())
 }
+
+/// Checks a report of an unfinished run before a store accepts it.
+///
+/// # Errors
+/// A text or list exceeds the maximum that it has in a result, or a figure or time is not possible.
+pub fn admit_progress(progress: &RunProgress) -> Result<(), InvalidResult> {
+    let refuse = |field: &'static str, what: String| Err(InvalidResult { field: field.into(), what });
+    let RunProgress { campaign, run, cluster, recipe, jobs, at, repeat, step_time_s, planned_s, .. } =
+        progress;
+    let texts = [("campaign", campaign), ("run", run), ("cluster", cluster), ("at", at)].into_iter();
+    let texts = texts.chain(recipe.as_ref().map(|recipe| ("recipe", recipe)));
+    for (field, text) in texts.chain(jobs.iter().map(|job| ("jobs[]", job))) {
+        if text.len() > LONGEST_NAME {
+            return refuse(field, format!("has {} bytes; at most {LONGEST_NAME} are accepted", text.len()));
+        }
+    }
+    if jobs.len() > MOST_JOBS {
+        return refuse("jobs", format!("has {} items; at most {MOST_JOBS} are accepted", jobs.len()));
+    }
+    if !is_time(at) {
+        return refuse("at", TIME.to_owned());
+    }
+    if *repeat == 0 {
+        return refuse("repeat", "must be at least 1".to_owned());
+    }
+    for (field, seconds) in [("step_time_s", step_time_s), ("planned_s", planned_s)] {
+        if seconds.is_some_and(|seconds| !STEP_TIMES.contains(&seconds)) {
+            return refuse(field, STEP_TIME.to_owned());
+        }
+    }
+    Ok(())
+}
+
+/// What a step time must be.
+const STEP_TIME: &str = "must be at least 0.000001 and less than 1,000,000,000 seconds";
+
+/// The most jobs of a run.
+const MOST_JOBS: usize = 1000;
 
 /// The largest accepted count or offset: JSON numbers are exact up to 2^53.
 const LARGEST_COUNT: u64 = 1 << 53;

@@ -38,7 +38,7 @@ mod warnings;
 
 pub use admission::{
     DEEPEST, InvalidResult, LONGEST_NAME, LONGEST_PATH, LONGEST_SCENARIO, LONGEST_TEXT, MAXIMA, Maximum,
-    UNKNOWN_BYTES, admit, admit_file,
+    UNKNOWN_BYTES, admit, admit_file, admit_progress,
 };
 pub use carried::{CampaignRun, LaunchRecord, PredictionRecord, SlurmJob};
 pub use file::{FileError, VERSION, read, write};

@@ -114,6 +114,11 @@ pub(super) async fn put(
         arriving.clear().await.map_err(StoreError::from)?;
         return Ok(log_progress(arriving.offset(), true));
     }
+    // Or the run was deleted, and the pieces with it.
+    if let Err(deleted) = server.store.refuse_deleted(id).await {
+        arriving.clear().await.map_err(StoreError::from)?;
+        return Err(deleted.into());
+    }
     ended?;
     Ok(log_progress(arriving.offset(), false))
 }

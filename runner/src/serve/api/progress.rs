@@ -12,7 +12,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use jiff::{SignedDuration, Timestamp};
 use trainplan_shared::api::{RunProgress, TokenScope, UnfinishedRuns};
-use trainplan_shared::result::LONGEST_NAME;
+use trainplan_shared::result::admit_progress;
 
 /// A run that ended without a result is listed for this long.
 const LISTED_AFTER_END: SignedDuration = SignedDuration::from_hours(1);
@@ -35,31 +35,12 @@ pub(super) async fn post(
     caller.may(TokenScope::Upload)?;
     let id = id(&path)?;
     let progress: RunProgress = json(&server, &headers, body).await?;
-    bound(&progress)?;
+    admit_progress(&progress).map_err(|error| unprocessable(&error.to_string()))?;
     let bytes = serde_json::to_vec(&progress).map_err(Problem::broken)?.len();
     quota::count(&server, &caller, bytes as u64).await?;
     server.store.put_progress(id, &progress).await?;
     server.watch.notify();
     Ok(StatusCode::NO_CONTENT.into_response())
-}
-
-/// Refuses texts that are longer than those of a result.
-fn bound(progress: &RunProgress) -> Result<(), Problem> {
-    let RunProgress { campaign, run, cluster, recipe, jobs, at, .. } = progress;
-    let texts =
-        [("campaign", Some(campaign)), ("run", Some(run)), ("cluster", Some(cluster)), ("at", Some(at))];
-    let texts = texts
-        .into_iter()
-        .chain([("recipe", recipe.as_ref())])
-        .chain(jobs.iter().map(|job| ("jobs[]", Some(job))));
-    for (field, text) in texts {
-        let bytes = text.map_or(0, String::len);
-        if bytes > LONGEST_NAME {
-            let detail = format!("{field} has {bytes} bytes; at most {LONGEST_NAME} are accepted.");
-            return Err(unprocessable(&detail));
-        }
-    }
-    Ok(())
 }
 
 /// List unfinished runs
