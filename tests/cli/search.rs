@@ -183,7 +183,10 @@ fn a_change_that_is_named_where_no_layout_works_reaches_the_deadline_or_says_tha
     );
     let unmet = on_seven("0.05d");
     assert_eq!(unmet["changes"][0]["reaches_goal"], false, "{unmet}");
-    assert!(unmet["text"].as_str().unwrap().ends_with(" GPUs, which misses the goal)."), "{unmet}");
+    assert!(
+        unmet["text"].as_str().unwrap().ends_with(" GPUs), but no single change reaches the goal."),
+        "{unmet}"
+    );
 }
 
 #[test]
@@ -247,6 +250,10 @@ fn a_budget_is_kept_with_its_chance_and_tokens_that_are_named_work() {
     let tokens = number(&most["question"]["tokens"]).to_string();
     let again = search(&["--budget", "200K", "--tokens", &tokens]);
     assert!(!again["answers"][0]["best"].is_null(), "{again}");
+    // With fewer tokens, it says so.
+    let fewer = search(&["--budget", "200K", "--objective", "most-tokens", "--tokens", "10B"]);
+    let (verdict, most) = (fewer["verdict"].as_str().unwrap(), number(&most["question"]["tokens"]) / 1e12);
+    assert!(verdict.contains(&format!("The limits allow {most}T tokens on ")), "{verdict}");
 }
 
 #[test]

@@ -140,10 +140,15 @@ impl GpuAnswer {
         self.chosen.map(|index| &self.points[index])
     }
 
-    /// Returns the most tokens that the budget, the deadline or both allow on the GPUs of the best plan, rounded down, and the plan
-    /// with them; none without a plan, or if nothing limits the tokens.
+    /// Returns the most tokens that the budget, the deadline or both allow, rounded down, and the plan with them: on any number of
+    /// GPUs if the most tokens are asked for, otherwise on the GPUs of the best plan. None without a plan, or if nothing limits the
+    /// tokens.
     pub fn most_tokens(&self, question: &Question, offer: &GpuOffer) -> Option<TrainableTokens> {
-        question.within_limits(offer, self.best()?)
+        let best = self.best()?;
+        match question.objective {
+            Objective::MostTokens if question.limits_tokens() => question.most_tokens_of(offer),
+            _ => question.within_limits(offer, best),
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! The most tokens that a budget, a deadline or both train, on any number of GPUs.
 
 use super::limits::Reach;
-use super::{Goal, GpuOffer, Objective, PlannedRun, Question, Survey};
+use super::{Goal, GpuOffer, Objective, PlannedRun, Question, Survey, TrainableTokens};
 use crate::field::Field;
 use crate::message;
 use crate::problem::Problem;
@@ -19,10 +19,8 @@ impl Question {
     /// # Errors
     /// Nothing limits the tokens, no price is known, or no layout works.
     pub fn with_most_tokens(&self) -> Result<Question, Problem> {
-        let is_limited = self.budget().is_some()
-            || (matches!(self.goal, Goal::Deadline(_)) && !self.goal_is_assumed && !self.counts.is_coarse());
         let refuse = |message| Problem::new(Field::Objective, self.objective, message);
-        if !is_limited {
+        if !self.limits_tokens() {
             return Err(refuse(message![
                 "The most tokens need a limit: set ",
                 Field::Budget,
@@ -33,7 +31,8 @@ impl Question {
                 "."
             ]));
         }
-        let tokens = self.offers.iter().filter_map(|offer| self.most_tokens_of(offer)).fold(0.0, f64::max);
+        let most = self.offers.iter().filter_map(|offer| self.most_tokens_of(offer));
+        let tokens = most.map(|most| most.tokens).fold(0.0, f64::max);
         // No plan is within the limits.
         if tokens < 1.0 {
             return Err(refuse(message![
@@ -46,8 +45,14 @@ impl Question {
         Ok(Question { spec, tokens, tokens_are_assumed: false, ..self.clone() })
     }
 
-    /// Returns the most tokens that a GPU type can train, rounded down; none without a layout or a price.
-    fn most_tokens_of(&self, offer: &GpuOffer) -> Option<f64> {
+    /// Whether the question limits the tokens: by a budget, or by a deadline and the numbers of GPUs.
+    pub(super) fn limits_tokens(&self) -> bool {
+        self.budget().is_some()
+            || (matches!(self.goal, Goal::Deadline(_)) && !self.goal_is_assumed && !self.counts.is_coarse())
+    }
+
+    /// Returns the most tokens that a GPU type can train, rounded down, and the plan with them; none without a layout or a price.
+    pub(super) fn most_tokens_of(&self, offer: &GpuOffer) -> Option<TrainableTokens> {
         let mut survey = Survey::new(self, offer);
         let node = offer.gpu.gpus_per_node.max(1);
         let counts = self.counts.of_nodes(node);
@@ -71,7 +76,7 @@ impl Question {
             }
         }
         let best = reached.iter().max_by(|one, other| one.1.tokens().total_cmp(&other.1.tokens()))?;
-        Some(self.within_limits(offer, &best.0)?.tokens)
+        self.within_limits(offer, &best.0)
     }
 
     fn with_reach(&self, run: PlannedRun) -> Option<(PlannedRun, Reach)> {

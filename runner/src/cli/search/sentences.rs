@@ -223,7 +223,7 @@ fn late(question: &Question, reaching: &[(&SearchedGpu<'_>, &PlannedRun)]) -> Ve
         let reach = match (question.goal, question.max_cost) {
             (Goal::Deadline(_), None) => "be in time",
             (Goal::Deadline(_), Some(_)) => "be in time and within the budget",
-            (Goal::Budget(_) | Goal::Open, _) => "be within the budget",
+            (Goal::Budget(_) | Goal::Open, _) => "stay within the limits",
         };
         let often = question.chance.other().title();
         sentences.push(format!("{} would {reach} {often}.", one_of(&others)));
@@ -231,7 +231,7 @@ fn late(question: &Question, reaching: &[(&SearchedGpu<'_>, &PlannedRun)]) -> Ve
     sentences
 }
 
-/// Returns the most tokens that the limits allow on the GPUs of the best plans, if they are what is wanted and fewer were given.
+/// Returns the most tokens that the limits allow on each GPU type, if they are what is wanted and fewer were given.
 fn more_tokens(question: &Question, reaching: &[(&SearchedGpu<'_>, &PlannedRun)]) -> Option<String> {
     let wanted = reaching.iter().filter(|_| question.objective == Objective::MostTokens);
     let texts = wanted.filter_map(|(found, _)| {
@@ -245,9 +245,9 @@ fn more_tokens(question: &Question, reaching: &[(&SearchedGpu<'_>, &PlannedRun)]
     let texts: Vec<String> = texts.collect();
     (!texts.is_empty()).then(|| {
         message![
-            format!("The limits allow {}. Leave out ", one_of(&texts)),
+            format!("The limits allow {}. To plan the most, leave out ", one_of(&texts)),
             Field::Tokens,
-            " to find the most."
+            "."
         ]
         .text(Front::Search)
     })
@@ -395,10 +395,14 @@ fn overlap(one: ValueRange, other: ValueRange) -> bool {
 pub(super) fn unmet_sentence(unmet: Unmet, found: &SearchedGpu<'_>) -> String {
     let SearchedGpu { question, offer, answer, .. } = *found;
     let name = &offer.gpu.name;
-    let changes: Vec<String> = answer.relaxations.iter().map(change_text).collect();
+    let reaches = answer.relaxations.iter().any(|change| change.reaches_goal);
+    let changes: Vec<String> = answer.relaxations.iter().map(|change| change_text(change, reaches)).collect();
     let changed = || match &*changes {
         [] => String::new(),
-        changes => format!(" It works {}.", one_of(changes)),
+        changes if reaches => format!(" It works {}.", one_of(changes)),
+        changes => {
+            format!(" A layout works {}, but no single change reaches the goal.", one_of(changes))
+        }
     };
     match unmet {
         Unmet::NoLayout if changes.is_empty() => {
@@ -415,14 +419,16 @@ pub(super) fn unmet_sentence(unmet: Unmet, found: &SearchedGpu<'_>) -> String {
                 Goal::Deadline(limit) => format!(", not {}", significant(limit, 4)),
                 Goal::Budget(_) | Goal::Open => String::new(),
             };
-            let within = match question.chance {
-                Chance::NineInTen => "may take up to",
-                Chance::Even => "takes",
+            let range_end = answer.layouts.first().map_or(f64::INFINITY, |run| run.time.high.days);
+            let (within, by) = match question.chance {
+                Chance::NineInTen if days > range_end => ("takes", " with software that was measured"),
+                Chance::NineInTen => ("may take up to", ""),
+                Chance::Even => ("takes", ""),
             };
             let is_last = answer.points.last().is_some_and(|run| run.gpus == gpus);
             let most = if is_last { ", the most that were searched" } else { "" };
             format!(
-                "The best plan on {name} {within} {} days{limit}, on {} GPUs{most}.{}",
+                "The best plan on {name} {within} {} days{by}{limit}, on {} GPUs{most}.{}",
                 readable_days(days),
                 group_digits(gpus.into()),
                 changed()
@@ -453,16 +459,16 @@ pub(super) fn unmet_sentence(unmet: Unmet, found: &SearchedGpu<'_>) -> String {
     }
 }
 
-/// Returns a change with the plan that works with it, and whether the plan misses the goal even so: "with --gpus 512 (61 days on 512
-/// GPUs)".
-fn change_text(change: &Relaxation) -> String {
+/// Returns a change with the plan that works with it: "with --gpus 512 (61 days on 512 GPUs)". If other changes reach the goal, says
+/// that the plan misses it.
+fn change_text(change: &Relaxation, others_reach: bool) -> String {
     let setting = &change.setting;
     let text = match setting.value.is_empty() {
         true => message!["without ", setting.field],
         false => message!["with ", setting.clone()],
     };
     let (gpus, days) = (group_digits(change.run.gpus.into()), readable_days(change.run.days));
-    let misses = if change.reaches_goal { "" } else { ", which misses the goal" };
+    let misses = if others_reach && !change.reaches_goal { ", which misses the goal" } else { "" };
     format!("{} ({days} days on {gpus} GPUs{misses})", text.text(Front::Search))
 }
 

@@ -504,7 +504,11 @@ fn Evidence(offer: OfferFindings, found: FoundPlan) -> impl IntoView {
     });
     let safe = plan.search.findings.with_untracked(|findings| findings.in_time_as_measured(&offer).cloned());
     let safe = safe.map(|safe| {
-        view! { " " {count_button(plan, &safe)} " would still be in time." }
+        let cost = plan.search.findings.with_untracked(|findings| {
+            let currency = &findings.asked.as_ref()?.currency;
+            Some(format!(", for {},", cost_text(safe.cost?.mid, currency)))
+        });
+        view! { " " {count_button(plan, &safe)} {cost} " would still be in time." }
     });
     let measured = offer.answer.and_then(|answer| answer.with_measured_software);
     // One warning is enough: the speed of a measured run counts its software.
@@ -543,8 +547,8 @@ fn faster_for_little<'a>(
     offer.points.iter().filter(is_little).min_by(|one, other| one.days.mid.total_cmp(&other.days.mid))
 }
 
-/// Returns how many tokens the budget and the deadline would train on the GPUs of the best plan, as a sentence; none if that is
-/// hardly more.
+/// Returns how many tokens the budget and the deadline would train, on the GPUs of the best plan unless the most tokens are asked
+/// for, as a sentence; none if that is hardly more.
 fn more_tokens(findings: &Findings, answer: &FoundAnswer, currency: &str) -> Option<String> {
     let (tokens, plan) = answer.most_tokens.as_ref()?;
     let asked = findings.asked.as_ref().map_or(f64::INFINITY, |asked| asked.tokens);
@@ -555,8 +559,12 @@ fn more_tokens(findings: &Findings, answer: &FoundAnswer, currency: &str) -> Opt
             (AskedGoal::Deadline(_), None) => "By the deadline",
             _ => "Within the budget",
         };
+        let gpus = match answer.plan.as_ref().is_some_and(|best| best.gpus == plan.gpus) {
+            true => "these GPUs".to_string(),
+            false => format!("{} GPUs", group_three_digits(plan.gpus.into())),
+        };
         format!(
-            "{limit}, these GPUs can train {} tokens, in {} days{cost}",
+            "{limit}, {gpus} can train {} tokens, in {} days{cost}",
             count_text(*tokens),
             readable_days(plan.days.mid)
         )
@@ -636,15 +644,25 @@ fn NoLayout(
     discarded: Vec<(String, u64)>,
     changes: Vec<FoundChange>,
 ) -> impl IntoView {
+    let all: u64 = discarded.iter().map(|(_, count)| count).sum();
     let main = discarded.into_iter().max_by_key(|(_, count)| *count);
     view! {
         <p class="hero"><strong>"No layout"</strong></p>
         {by_locks.map(|text| view! { <p class="missed">{text}</p> })}
         {main.map(|(reason, count)| view! {
-            <p>{format!("{} layouts were discarded, most because {reason}.", group_digits(count as f64))}</p>
+            <p>{discarded_text(all, count, &reason)}</p>
         })}
         <Changes changes />
     }
+}
+
+/// Returns how many layouts were discarded, and how many of them for the most frequent reason.
+fn discarded_text(all: u64, count: u64, reason: &str) -> String {
+    let of_them = match count == all {
+        true => String::new(),
+        false => format!(", {} of them", group_digits(count as f64)),
+    };
+    format!("{} layouts were discarded{of_them} because {reason}.", group_digits(all as f64))
 }
 
 /// Changes of the question with which a plan works, to choose from.

@@ -192,7 +192,10 @@ fn as_measured(findings: &Findings, offer: &OfferFindings) -> String {
         return on_measured_software(offer, findings.goal());
     };
     let safe = findings.in_time_as_measured(offer).map_or(String::new(), |plan| {
-        format!("{} GPUs would still be in time.", group_digits(plan.gpus.into()))
+        let currency = findings.asked.as_ref().map_or("", |asked| &asked.currency);
+        let cost =
+            plan.cost.map_or(String::new(), |cost| format!(", for {},", cost_text(cost.mid, currency)));
+        format!("{} GPUs{cost} would still be in time.", group_digits(plan.gpus.into()))
     });
     sentences([at_measured_speed(&offer.gpu.name, days), safe])
 }
