@@ -150,7 +150,7 @@ fn runs_with_unreadable_times_are_not_deleted(kind: Kind) {
     change(&place.address(), &format!("UPDATE clock SET steady_since = '{}'", days_ago(4)));
     let mut server = retaining(&place, &format!("run {} was deleted: received before ", old.run.id));
     assert_eq!(place.number("SELECT count(*) FROM runs"), 6);
-    // A time of the clock that can't be read, or is still to come, is none.
+    // A time that can't be read, or that is still to come, starts the grace period again.
     let damages: &[&str] = match kind {
         Kind::Local => &["seen_at = X'00'", "steady_since = 'soon'", "steady_since = '9999-01-01T00:00:00Z'"],
         Kind::Shared => &["steady_since = 'soon'", "steady_since = '9999-01-01T00:00:00Z'"],

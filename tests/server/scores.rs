@@ -144,7 +144,7 @@ fn damaged_scores_are_marked_and_counted(kind: Kind) {
     // Older programs stored no hash.
     change(&server.place.address(), "UPDATE scores SET sha256 = NULL");
     assert_eq!((owner.get(&path).status, verified(&server.place)), (200, vec![]));
-    // A fault without a score is none.
+    // Without a score there is nothing that could be damaged.
     change(&server.place.address(), "DELETE FROM scores");
     change(&server.place.address(), "UPDATE runs SET score_fault = 'damaged'");
     let found = verified(&server.place);

@@ -60,7 +60,7 @@ pub(super) struct Database {
     /// With SQLite one connection, so that this program's writers queue here instead of at the file's lock.
     writer: AnyPool,
     pub(super) readers: AnyPool,
-    options: AnyConnectOptions,
+    options: Arc<AnyConnectOptions>,
     /// The permit to look for invalid text: to do it twice at a time would gain nothing.
     isolation: Arc<Semaphore>,
 }
@@ -131,6 +131,7 @@ impl Database {
         readers: AnyPool,
         options: AnyConnectOptions,
     ) -> Database {
+        let options = Arc::new(options);
         Database { engine, name, writer, readers, options, isolation: Arc::new(Semaphore::new(1)) }
     }
 

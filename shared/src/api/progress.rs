@@ -1,5 +1,7 @@
 //! Runs that have no result yet.
 
+use crate::log::STEP_TIMES;
+use crate::result::{InvalidResult, LONGEST_NAME, MOST_JOBS, STEP_TIME, TIME, is_time};
 use serde::{Deserialize, Serialize};
 
 super::ids! {
@@ -96,6 +98,43 @@ pub struct RunProgress {
     pub jobs: Vec<String>,
     /// When the runner saw this state.
     pub at: String,
+}
+
+impl RunProgress {
+    /// Checks the report before a store accepts it.
+    ///
+    /// # Errors
+    /// A text or list exceeds the maximum that it has in a result, or a figure or time is not possible.
+    pub fn admit(&self) -> Result<(), InvalidResult> {
+        let refuse = |field: &'static str, what: String| Err(InvalidResult { field: field.into(), what });
+        let RunProgress { campaign, run, cluster, recipe, jobs, at, repeat, step_time_s, planned_s, .. } =
+            self;
+        let texts = [("campaign", campaign), ("run", run), ("cluster", cluster), ("at", at)].into_iter();
+        let texts = texts.chain(recipe.as_ref().map(|recipe| ("recipe", recipe)));
+        for (field, text) in texts.chain(jobs.iter().map(|job| ("jobs[]", job))) {
+            if text.len() > LONGEST_NAME {
+                return refuse(
+                    field,
+                    format!("has {} bytes; at most {LONGEST_NAME} are accepted", text.len()),
+                );
+            }
+        }
+        if jobs.len() > MOST_JOBS {
+            return refuse("jobs", format!("has {} items; at most {MOST_JOBS} are accepted", jobs.len()));
+        }
+        if !is_time(at) {
+            return refuse("at", TIME.to_owned());
+        }
+        if *repeat == 0 {
+            return refuse("repeat", "must be at least 1".to_owned());
+        }
+        for (field, seconds) in [("step_time_s", step_time_s), ("planned_s", planned_s)] {
+            if seconds.is_some_and(|seconds| !STEP_TIMES.contains(&seconds)) {
+                return refuse(field, STEP_TIME.to_owned());
+            }
+        }
+        Ok(())
+    }
 }
 
 /// A run without a result, as the server lists it.

@@ -1,7 +1,6 @@
 //! What a store accepts of a result: every text and list has a maximum, and every figure makes sense.
 
 use super::{CampaignRun, Comparability, RunResult, SlurmJob};
-use crate::api::RunProgress;
 use crate::estimate::Interval;
 use crate::field::Field;
 use crate::log::{
@@ -260,43 +259,11 @@ pub fn admit(run: &RunResult) -> Result<(), InvalidResult> {
     Ok(())
 }
 
-/// Checks a report of an unfinished run before a store accepts it.
-///
-/// # Errors
-/// A text or list exceeds the maximum that it has in a result, or a figure or time is not possible.
-pub fn admit_progress(progress: &RunProgress) -> Result<(), InvalidResult> {
-    let refuse = |field: &'static str, what: String| Err(InvalidResult { field: field.into(), what });
-    let RunProgress { campaign, run, cluster, recipe, jobs, at, repeat, step_time_s, planned_s, .. } =
-        progress;
-    let texts = [("campaign", campaign), ("run", run), ("cluster", cluster), ("at", at)].into_iter();
-    let texts = texts.chain(recipe.as_ref().map(|recipe| ("recipe", recipe)));
-    for (field, text) in texts.chain(jobs.iter().map(|job| ("jobs[]", job))) {
-        if text.len() > LONGEST_NAME {
-            return refuse(field, format!("has {} bytes; at most {LONGEST_NAME} are accepted", text.len()));
-        }
-    }
-    if jobs.len() > MOST_JOBS {
-        return refuse("jobs", format!("has {} items; at most {MOST_JOBS} are accepted", jobs.len()));
-    }
-    if !is_time(at) {
-        return refuse("at", TIME.to_owned());
-    }
-    if *repeat == 0 {
-        return refuse("repeat", "must be at least 1".to_owned());
-    }
-    for (field, seconds) in [("step_time_s", step_time_s), ("planned_s", planned_s)] {
-        if seconds.is_some_and(|seconds| !STEP_TIMES.contains(&seconds)) {
-            return refuse(field, STEP_TIME.to_owned());
-        }
-    }
-    Ok(())
-}
-
 /// What a step time must be.
-const STEP_TIME: &str = "must be at least 0.000001 and less than 1,000,000,000 seconds";
+pub(crate) const STEP_TIME: &str = "must be at least 0.000001 and less than 1,000,000,000 seconds";
 
 /// The most jobs of a run.
-const MOST_JOBS: usize = 1000;
+pub(crate) const MOST_JOBS: usize = 1000;
 
 /// The largest accepted count or offset: JSON numbers are exact up to 2^53.
 const LARGEST_COUNT: u64 = 1 << 53;
@@ -327,10 +294,11 @@ fn largest_count(failures: &[Failure]) -> u64 {
 }
 
 /// What a time must be.
-const TIME: &str = "must be a time (RFC 3339) from 1970 to 2199 in UTC, such as 2026-11-21T12:00:00Z";
+pub(crate) const TIME: &str =
+    "must be a time (RFC 3339) from 1970 to 2199 in UTC, such as 2026-11-21T12:00:00Z";
 
 /// Returns whether a text is a time in RFC 3339, of a year from 1970 to 2199 in UTC.
-pub(super) fn is_time(text: &str) -> bool {
+pub(crate) fn is_time(text: &str) -> bool {
     let has_form = |text: &str, form: &str| {
         let is_like =
             |(byte, form): (u8, u8)| if form == b'0' { byte.is_ascii_digit() } else { byte == form };

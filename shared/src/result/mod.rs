@@ -38,8 +38,9 @@ mod warnings;
 
 pub use admission::{
     DEEPEST, InvalidResult, LONGEST_NAME, LONGEST_PATH, LONGEST_SCENARIO, LONGEST_TEXT, MAXIMA, Maximum,
-    UNKNOWN_BYTES, admit, admit_file, admit_progress,
+    UNKNOWN_BYTES, admit, admit_file,
 };
+pub(crate) use admission::{MOST_JOBS, STEP_TIME, TIME, is_time};
 pub use carried::{CampaignRun, LaunchRecord, PredictionRecord, SlurmJob};
 pub use file::{FileError, VERSION, read, write};
 pub use identity::Identity;

@@ -12,7 +12,6 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use jiff::{SignedDuration, Timestamp};
 use trainplan_shared::api::{RunProgress, TokenScope, UnfinishedRuns};
-use trainplan_shared::result::admit_progress;
 
 /// A run that ended without a result is listed for this long.
 const LISTED_AFTER_END: SignedDuration = SignedDuration::from_hours(1);
@@ -35,7 +34,7 @@ pub(super) async fn post(
     caller.may(TokenScope::Upload)?;
     let id = id(&path)?;
     let progress: RunProgress = json(&server, &headers, body).await?;
-    admit_progress(&progress).map_err(|error| unprocessable(&error.to_string()))?;
+    progress.admit().map_err(|error| unprocessable(&error.to_string()))?;
     let bytes = serde_json::to_vec(&progress).map_err(Problem::broken)?.len();
     quota::count(&server, &caller, bytes as u64).await?;
     server.store.put_progress(id, &progress).await?;
