@@ -1,8 +1,9 @@
 //! Curves of step times and losses, thinned without losing peaks.
 
 use super::{ComparisonOptions, RunFigures};
+use crate::estimate::Interval;
 use crate::log::{Column, Steps};
-use crate::result::{RunResult, ViewedRun};
+use crate::result::{PlanComparison, RunResult, ViewedRun};
 use serde::{Deserialize, Serialize};
 
 /// The curves of all runs, and the levels to draw beside them.
@@ -15,7 +16,7 @@ pub struct Curves {
     pub loss: Vec<Curve>,
     /// TFLOPS per GPU in the log.
     pub tflops_per_gpu: Vec<Curve>,
-    /// The predicted and published step times, drawn as horizontal lines.
+    /// The planned, predicted and published step times, drawn as horizontal lines.
     pub levels: Vec<ReferenceLevel>,
 }
 
@@ -54,6 +55,8 @@ pub struct ReferenceLevel {
 pub enum ReferenceLevelKind {
     /// Predicted before the run started.
     Plan,
+    /// Predicted for its scenario.
+    Prediction,
     /// Published for the recipe.
     Published,
 }
@@ -76,14 +79,13 @@ impl Curves {
             }
         }
         for (place, item) in items.iter().enumerate() {
-            let plan = item.plan.map(|plan| plan.step_time_s);
-            curves.levels.extend(plan.map(|plan| ReferenceLevel {
-                item: place,
-                kind: ReferenceLevelKind::Plan,
-                step_time_s: plan.mid,
-                low_s: Some(plan.low),
-                high_s: Some(plan.high),
-            }));
+            let predicted = |kind, compared: Option<PlanComparison>| {
+                let Interval { low, mid, high } = compared?.step_time_s;
+                let (low_s, high_s) = (Some(low), Some(high));
+                Some(ReferenceLevel { item: place, kind, step_time_s: mid, low_s, high_s })
+            };
+            curves.levels.extend(predicted(ReferenceLevelKind::Plan, item.plan));
+            curves.levels.extend(predicted(ReferenceLevelKind::Prediction, item.prediction));
             curves.levels.extend(item.baseline.map(|baseline| ReferenceLevel {
                 item: place,
                 kind: ReferenceLevelKind::Published,

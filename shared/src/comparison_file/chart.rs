@@ -135,6 +135,7 @@ impl CurveChart<'_> {
         let levels = levels.iter().map(|level| {
             let kind = match level.kind {
                 ReferenceLevelKind::Plan => "Planned",
+                ReferenceLevelKind::Prediction => "Predicted",
                 ReferenceLevelKind::Published => "Published",
             };
             let of = match level.items.as_slice() {

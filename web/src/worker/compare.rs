@@ -228,11 +228,14 @@ fn window(items: &[RunFigures]) -> Option<(f64, f64)> {
     same.then_some((first.parse().ok()?, last.parse().ok()?))
 }
 
-/// Returns the levels of plans and published numbers. Runs with the same level share one.
+/// Returns the levels of plans, predictions and published numbers. Runs with the same level share one.
 fn levels(comparison: &Comparison) -> Vec<PlotLevel> {
     let mut levels: Vec<PlotLevel> = Vec::new();
-    for (kind, what) in [(ReferenceLevelKind::Plan, "Planned"), (ReferenceLevelKind::Published, "Published")]
-    {
+    for (kind, what) in [
+        (ReferenceLevelKind::Plan, "Planned"),
+        (ReferenceLevelKind::Prediction, "Predicted"),
+        (ReferenceLevelKind::Published, "Published"),
+    ] {
         let mut of_kind: Vec<(PlotLevel, Vec<&str>)> = Vec::new();
         for level in comparison.curves.levels.iter().filter(|level| level.kind == kind) {
             let (of, value) = (label(comparison, level.item), level.step_time_s);
