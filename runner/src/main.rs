@@ -10,6 +10,7 @@ mod interruptions;
 mod journal;
 mod log_file;
 mod migrations;
+mod probe;
 mod secrets;
 mod serve;
 mod slurm;

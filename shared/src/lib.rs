@@ -38,6 +38,7 @@ pub mod options;
 mod pairs;
 pub mod planning;
 pub mod precision;
+pub mod probe;
 pub mod problem;
 pub mod question;
 pub mod range;

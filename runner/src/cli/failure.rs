@@ -6,6 +6,7 @@ use crate::conduct::ConductError;
 use crate::data::DataDirError;
 use crate::fetch::FetchError;
 use crate::journal::JournalError;
+use crate::probe::ProbeError;
 use crate::secrets::SecretError;
 use crate::serve::ServeError;
 use crate::ssh::{KeptError, LinkError};
@@ -147,6 +148,8 @@ pub(super) enum Failure {
     #[error(transparent)]
     Conduct(ConductError),
     #[error(transparent)]
+    Probe(#[from] ProbeError),
+    #[error(transparent)]
     Fetch(#[from] FetchError),
     #[error(transparent)]
     Secret(#[from] SecretError),
@@ -176,6 +179,7 @@ impl Failure {
             | Failure::OutOfReach(_)
             | Failure::Unconnected(_)
             | Failure::Fetch(FetchError::Link(_))
+            | Failure::Probe(ProbeError::Link(_))
             | Failure::Store(StoreError::Gone { .. }) => Exit::Unreachable,
             Failure::Regression(..) | Failure::Slow { .. } => Exit::Regression,
             Failure::Serve(_)
@@ -194,6 +198,7 @@ impl Failure {
             | Failure::Abandoned { .. }
             | Failure::Journal(_)
             | Failure::Conduct(_)
+            | Failure::Probe(_)
             | Failure::Fetch(_) => Exit::Failed,
         }
     }

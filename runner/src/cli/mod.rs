@@ -24,6 +24,8 @@ mod metrics;
 mod model_file;
 mod output;
 mod parse;
+mod probe;
+mod probe_file;
 mod profiles;
 mod recipes;
 mod reparse;
@@ -111,6 +113,7 @@ enum Command {
     Jobs(jobs::Args),
     Connect(connect::Args),
     Doctor(doctor::Args),
+    Probe(probe::Args),
     Parse(parse::Args),
     Compare(compare::Args),
     Import(import::Args),
@@ -176,6 +179,7 @@ fn execute(command: Command) -> Result<(), Failure> {
         Command::Jobs(args) => args.run(),
         Command::Connect(args) => args.run(),
         Command::Doctor(args) => args.run(),
+        Command::Probe(args) => args.run(),
         Command::Parse(args) => args.run(),
         Command::Compare(args) => args.run(),
         Command::Import(args) => args.run(),

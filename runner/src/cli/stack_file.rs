@@ -1,6 +1,6 @@
 //! `--stack` with a file that describes the user's own software.
 
-use super::{model_file, note};
+use super::{model_file, note, probe_file};
 use std::path::Path;
 use trainplan_shared::field::Field;
 use trainplan_shared::message;
@@ -42,14 +42,19 @@ pub(super) fn software(text: &str) -> Result<Software, Problem> {
     file.as_deref().unwrap_or(text).parse()
 }
 
-/// Returns the fields with the files of an own model and an own stack as texts. Relative paths are below `folder`.
+/// Returns the fields with the files of an own model, an own stack and a probe as texts. Relative paths are below `folder`.
 ///
 /// # Errors
-/// Those of [`model_file::read`] and [`read`].
+/// Those of [`model_file::read`], [`read`] and [`probe_file::read`].
 pub(super) fn with_files(mut spec: Spec, folder: &Path) -> Result<Spec, Problem> {
-    type Read = fn(&Path, &str) -> Result<Option<String>, Problem>;
-    for (field, read) in [(Field::Model, model_file::read as Read), (Field::Stack, read)] {
-        if let Some(text) = spec.get(field).map(|text| read(folder, text)).transpose()?.flatten() {
+    type Read = fn(&Path, &str, &Spec) -> Result<Option<String>, Problem>;
+    let readers: [(Field, Read); 3] = [
+        (Field::Model, |folder, text, _| model_file::read(folder, text)),
+        (Field::Stack, |folder, text, _| read(folder, text)),
+        (Field::ClusterFactor, probe_file::read),
+    ];
+    for (field, read) in readers {
+        if let Some(text) = spec.get(field).map(|text| read(folder, text, &spec)).transpose()?.flatten() {
             spec.set(field, text);
         }
     }

@@ -77,6 +77,7 @@ fn spread(factor: ClusterFactor) -> f64 {
         ClusterFactor::Network => 0.5,
         ClusterFactor::Matmul => 0.15,
         ClusterFactor::Fixed => 1.5,
+        ClusterFactor::Memory | ClusterFactor::Nvlink => FIXED,
     }
 }
 
@@ -103,7 +104,7 @@ impl ClusterFit {
         // have not seen better, and all of them only if there are more runs than factors.
         let possible: &[FactorChoice] = match runs.len() {
             1 => &[FactorChoice::Step],
-            n if n <= ClusterFactor::ALL.len() => &[FactorChoice::None, FactorChoice::Step],
+            n if n <= FITTED => &[FactorChoice::None, FactorChoice::Step],
             _ => &[FactorChoice::None, FactorChoice::Step, FactorChoice::All],
         };
         let tried = possible.iter().map(|choice| (*choice, left_out(&runs, constants, *choice)));
@@ -187,10 +188,14 @@ impl FactorChoice {
         match self {
             FactorChoice::None => false,
             FactorChoice::Step => factor == ClusterFactor::Step,
-            FactorChoice::All => true,
+            FactorChoice::All => !matches!(factor, ClusterFactor::Memory | ClusterFactor::Nvlink),
         }
     }
 }
+
+/// Number of factors that runs can tell. Step times don't tell memory and NVLink from kernels and network, but `trainplan
+/// probe` measures them.
+const FITTED: usize = ClusterFactor::ALL.len() - 2;
 
 /// Most groups of runs that are left out.
 const GROUPS: usize = 20;

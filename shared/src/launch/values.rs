@@ -99,7 +99,7 @@ impl Gres {
     }
 
     /// Returns `8` or `h100:8`, for nodes of that many GPUs.
-    pub(super) fn per_node(&self, gpus_per_node: u32) -> String {
+    pub(crate) fn per_node(&self, gpus_per_node: u32) -> String {
         let count = self.count.unwrap_or(gpus_per_node);
         self.kind.as_ref().map_or(count.to_string(), |kind| format!("{kind}:{count}"))
     }

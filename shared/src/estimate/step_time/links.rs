@@ -31,8 +31,11 @@ impl<'a> Links<'a> {
         Links {
             constants,
             domain: gpu.nvlink_domain,
-            nvlink: gpu.nvlink_gbps * 1e9 * share,
-            exchange_nvlink: gpu.nvlink_gbps * 1e9 * constants.exchange_nvlink,
+            nvlink: gpu.nvlink_gbps * 1e9 * share * cluster.of(ClusterFactor::Nvlink),
+            exchange_nvlink: gpu.nvlink_gbps
+                * 1e9
+                * constants.exchange_nvlink
+                * cluster.of(ClusterFactor::Nvlink),
             network_step_s: constants.network_step_s * cluster.of(ClusterFactor::Latency),
             network: gpu.nic_gbit * 1e9 / 8.0 * cluster.of(ClusterFactor::Network),
         }

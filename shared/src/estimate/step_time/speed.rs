@@ -80,7 +80,7 @@ impl Speed {
             attention: attention * peak * of_type,
             attention_head: constants.attention_head,
             operand_bytes,
-            hbm: gpu.hbm_tbps * 1e12,
+            hbm: gpu.hbm_tbps * 1e12 * inputs.options.cluster.of(ClusterFactor::Memory),
             cast_passes,
             gemm_traffic: constants.gemm_traffic,
             gemm_start_s: constants.gemm_start_s,

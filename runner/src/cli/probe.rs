@@ -1,0 +1,254 @@
+//! `trainplan probe`: measures what a cluster reaches.
+
+use super::output::{self, Format, FormatArg, printable};
+use super::{Failure, note, profiles};
+use crate::probe::{self, PROGRAM, ProbeProgress};
+use serde::Serialize;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use trainplan_shared::campaign::{Cluster, Name};
+use trainplan_shared::catalog::Catalog;
+use trainplan_shared::field::Field;
+use trainplan_shared::probe::{Probe, ProbeFigure, ProbeJob, ProbeReport, SlowGpu};
+use trainplan_shared::units::{percent, readable};
+
+/// GPUs per node where neither the profile nor its GPU type says how many.
+const GPUS_PER_NODE: u32 = 8;
+
+/// Measure what a cluster's GPUs and links reach, without a training run
+///
+/// Submits one job of at most ten minutes that measures matrix multiplications, attention, memory bandwidth, kernel launches and
+/// collectives in and between nodes. It needs a Python with PyTorch, or a container with one. Each figure is shown beside what a
+/// machine in good order reaches, and GPUs that are slower than the others are named. The file that it writes adapts
+/// estimates to the cluster.
+///
+/// To show the figures of a file again, give the file instead of a cluster.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  trainplan probe --cluster alpha --nodes 2
+  trainplan probe --cluster alpha --container-image /images/nemo-26.06.sqsh
+  trainplan probe alpha.probe.json
+  trainplan search --model llama3.1-70b --gpu h100 --tokens 10T --cluster-factor alpha.probe.json
+
+Without Slurm, run the measuring program yourself:
+  trainplan probe --print-program > probe.py
+  torchrun --nproc-per-node 8 probe.py --output alpha.probe.json
+
+Exit codes:
+  0  Success
+  1  The job failed, or Slurm did not accept it
+  2  Invalid arguments, profiles or file
+  5  The cluster can't be reached")]
+pub(super) struct Args {
+    /// File of an earlier probe
+    #[arg(value_name = "FILE", required_unless_present_any = ["cluster", "print_program"], conflicts_with_all = ["cluster", "print_program"])]
+    file: Option<PathBuf>,
+    /// Name of the cluster's profile
+    #[arg(long, value_name = "NAME", conflicts_with = "print_program")]
+    cluster: Option<Name>,
+    /// File with your cluster profiles [default: ~/.config/trainplan/clusters.toml]
+    #[arg(long, value_name = "FILE", requires = "cluster")]
+    clusters: Option<PathBuf>,
+    /// Number of nodes; the network between nodes is measured with two or more
+    #[arg(long, value_name = "N", default_value_t = 2, requires = "cluster", value_parser = clap::value_parser!(u32).range(1..=1_024))]
+    nodes: u32,
+    /// GPUs per node [default: those of the profile or its GPU type]
+    #[arg(long, value_name = "N", requires = "cluster", value_parser = clap::value_parser!(u32).range(1..=64))]
+    gpus_per_node: Option<u32>,
+    /// The Python that has PyTorch, on the cluster's nodes or in the container
+    #[arg(long, value_name = "COMMAND", default_value = "python3", requires = "cluster")]
+    python: String,
+    /// Container image with PyTorch, for Slurm with pyxis
+    #[arg(long, value_name = "IMAGE", requires = "cluster")]
+    container_image: Option<String>,
+    /// File to write [default: NAME.probe.json]
+    #[arg(short, long, value_name = "FILE", requires = "cluster")]
+    output: Option<PathBuf>,
+    /// Print the measuring program, to run it without Slurm
+    #[arg(long)]
+    print_program: bool,
+    #[command(flatten)]
+    format: FormatArg,
+}
+
+/// A probe with what it says, as JSON.
+#[derive(Serialize)]
+struct ProbeAnswer<'a> {
+    file: &'a Path,
+    probe: &'a Probe,
+    report: &'a ProbeReport,
+}
+
+impl Args {
+    pub(super) fn run(self) -> Result<(), Failure> {
+        if self.print_program {
+            return output::text(PROGRAM);
+        }
+        let format = self.format.choose();
+        if let Some(file) = &self.file {
+            let text = profiles::read(file)?;
+            let probe = Probe::parse(&text)
+                .map_err(|problem| Failure::Contents { path: file.clone(), what: problem.to_string() })?;
+            return show(file, &probe, format);
+        }
+        let Some(name) = &self.cluster else {
+            return Err(Failure::Refused("Give the cluster with --cluster, or the file of an earlier probe"));
+        };
+        let cluster = profiles::cluster(name, self.clusters.clone())?;
+        let file = self.output.clone().unwrap_or_else(|| PathBuf::from(format!("{name}.probe.json")));
+        let probe = self.measure(&cluster)?;
+        let mut text =
+            serde_json::to_string_pretty(&probe).map_err(|error| Failure::Format(error.to_string()))?;
+        text.push('\n');
+        fs::write(&file, text).map_err(|error| Failure::File { path: file.clone(), error })?;
+        show(&file, &probe, format)
+    }
+
+    /// Submits the job and waits for its result.
+    fn measure(&self, cluster: &Cluster) -> Result<Probe, Failure> {
+        let gpu = cluster.spec.get(Field::Gpu).and_then(|id| Catalog::embedded().gpu(id).ok());
+        let of_profile = cluster.spec.get(Field::GpusPerNode).and_then(|count| count.parse().ok());
+        let gpus_per_node =
+            self.gpus_per_node.or(of_profile).or(gpu.map(|gpu| gpu.gpus_per_node)).unwrap_or(GPUS_PER_NODE);
+        let spec = cluster.spec.clone();
+        let spec = match &self.container_image {
+            Some(image) => spec.with(Field::ContainerImage, image),
+            None => spec,
+        };
+        let job = ProbeJob::new(&spec, self.nodes, gpus_per_node, self.python.clone())?;
+        let id = uuid::Uuid::now_v7().simple().to_string();
+        let mut probe = tokio::runtime::Runtime::new()?.block_on(async {
+            let submitted = probe::submit(cluster, &job, id).await?;
+            note(&format!(
+                "Job {} measures {} nodes with {gpus_per_node} GPUs each.",
+                submitted.job(),
+                self.nodes
+            ));
+            let mut last = String::new();
+            let result = submitted.result(|ProbeProgress { state, line, .. }| {
+                let now = if line.is_empty() { state } else { format!("{state}: {line}") };
+                if now != last {
+                    note(&now);
+                    last = now;
+                }
+            });
+            tokio::select! {
+                result = result => Ok(result?),
+                _ = tokio::signal::ctrl_c() => {
+                    let _ = tokio::time::timeout(Duration::from_secs(30), submitted.cancel()).await;
+                    Err(Failure::Refused("The probe was interrupted, and its job canceled"))
+                }
+            }
+        })?;
+        probe.cluster = Some(cluster.name.to_string());
+        probe.gpu = gpu.map(|gpu| gpu.id.clone()).filter(|_| probe.accelerator != "cpu");
+        Ok(probe)
+    }
+}
+
+/// Prints a probe.
+fn show(file: &Path, probe: &Probe, format: Format) -> Result<(), Failure> {
+    let report = &ProbeReport::of(probe, Catalog::embedded());
+    match format {
+        Format::Json => output::json(&ProbeAnswer { file, probe, report }),
+        Format::Csv => {
+            let rows = report.figures.iter().map(|figure| {
+                let number = |number: Option<f64>| number.map_or(String::new(), |number| number.to_string());
+                let (factor, value) = figure.factor.unzip();
+                [
+                    figure.figure.id().to_string(),
+                    figure.measured.to_string(),
+                    number(figure.limit),
+                    figure.unit.to_string(),
+                    number(figure.score),
+                    factor.map_or(String::new(), |factor| factor.id().to_string()),
+                    number(value),
+                ]
+            });
+            output::csv(["figure", "measured", "limit", "unit", "score", "factor", "value"], rows)
+        }
+        Format::Table => table(file, probe, report),
+    }
+}
+
+fn table(file: &Path, probe: &Probe, report: &ProbeReport) -> Result<(), Failure> {
+    let Probe { nodes, ranks_per_node, device, torch, .. } = probe;
+    let device = printable(device);
+    output::prose(&format!(
+        "{}{nodes} nodes with {ranks_per_node} devices each ({device}), PyTorch {}, measured {} in {} s.\n",
+        probe.cluster.as_ref().map_or(String::new(), |name| format!("Cluster {}: ", printable(name))),
+        printable(torch),
+        printable(&probe.measured_at),
+        readable(probe.seconds),
+    ))?;
+    let rows = report.figures.iter().map(|figure| {
+        [
+            figure.figure.title().to_string(),
+            format!("{} {}", readable(figure.measured), figure.unit),
+            figure.limit.map_or("–".into(), |limit| format!("{} {}", readable(limit), figure.unit)),
+            verdict(figure),
+            effect(figure),
+        ]
+    });
+    output::table(["measurement", "measured", "in good order", "verdict", "estimate"], &[1, 2], rows)?;
+    if let Some(memory) = probe.memory {
+        let gib = |bytes: u64| readable(bytes as f64 / f64::from(1 << 30));
+        output::text_line(&format!(
+            "\n{} of {} GiB of memory are free after the start.",
+            gib(memory.free_bytes),
+            gib(memory.total_bytes)
+        ))?;
+    }
+    for skipped in &probe.skipped {
+        output::prose(&format!(
+            "Not measured: {}: {}",
+            printable(&skipped.measurement),
+            printable(&skipped.reason)
+        ))?;
+    }
+    for SlowGpu { host, local_rank, figure, share } in &report.slow_gpus {
+        output::prose(&format!(
+            "SLOW: GPU {local_rank} of {} reaches {} of the median in {}.",
+            printable(host),
+            percent(*share),
+            figure.title()
+        ))?;
+    }
+    let path = file.display().to_string();
+    let next = match (&report.gpu, report.is_sound()) {
+        (None, _) => format!(
+            "\nThe catalog has no GPU type for {device}, so nothing is compared and the file can't adapt estimates."
+        ),
+        (Some(gpu), true) => {
+            format!("\nThe cluster reaches what {gpu} in good order reaches. Estimates need no change.")
+        }
+        (Some(_), false) if report.cluster_factor == "1" => {
+            "\nEstimates need no change, but see the slow figures above.".to_string()
+        }
+        (Some(_), false) => format!(
+            "\nTo adapt estimates to this cluster, give `--cluster-factor {path}`, or write `cluster-factor = \"{}\"` in \
+             its profile.",
+            report.cluster_factor
+        ),
+    };
+    output::prose_around(&next, &[&path])
+}
+
+fn verdict(figure: &ProbeFigure) -> String {
+    match figure.score {
+        None => "not compared".into(),
+        Some(score) if figure.is_slow() => format!("SLOW: {}", percent(score)),
+        Some(_) => "ok".into(),
+    }
+}
+
+/// Returns what the figure changes in estimates.
+fn effect(figure: &ProbeFigure) -> String {
+    match figure.factor {
+        Some((_, 1.0)) => "unchanged".into(),
+        Some((factor, value)) => format!("{factor}={value}"),
+        None => "not used".into(),
+    }
+}

@@ -1,0 +1,64 @@
+//! `--cluster-factor` with the file of a probe.
+
+use super::{model_file, note};
+use std::path::Path;
+use trainplan_shared::catalog::Catalog;
+use trainplan_shared::field::Field;
+use trainplan_shared::message;
+use trainplan_shared::probe::{Probe, ProbeReport};
+use trainplan_shared::problem::Problem;
+use trainplan_shared::spec::Spec;
+
+/// How the name of such a file ends.
+const ENDING: &str = ".json";
+
+/// Returns the factors of a probe's file as text, or none if `text` is not a path. A relative path is below `folder`. A note
+/// says which factors these are.
+///
+/// # Errors
+/// The file can't be read, is not that of a probe, or measured another GPU type than that of `spec`.
+pub(super) fn read(folder: &Path, text: &str, spec: &Spec) -> Result<Option<String>, Problem> {
+    if !text.ends_with(ENDING) {
+        return Ok(None);
+    }
+    let path = folder.join(text);
+    let refuse = |why: String| {
+        Problem::new(
+            Field::ClusterFactor,
+            text,
+            message![Field::ClusterFactor, format!(" {}: {why}", path.display())],
+        )
+    };
+    let content =
+        model_file::content(&path).map_err(|error| refuse(format!("The file can't be read: {error}.")))?;
+    let content =
+        String::from_utf8(content).map_err(|_| refuse("The file is not UTF-8 text.".to_string()))?;
+    let probe = Probe::parse(&content).map_err(|problem| refuse(problem.to_string()))?;
+    let report = ProbeReport::of(&probe, Catalog::embedded());
+    let Some(measured) = &report.gpu else {
+        return Err(refuse(format!("It measured {}, which is not a GPU type of the catalog.", probe.device)));
+    };
+    let other = wanted(spec).into_iter().find(|gpu| gpu != measured);
+    if let Some(other) = other {
+        return Err(refuse(format!("It measured {measured}, not {other}.")));
+    }
+    note(&format!(
+        "{text}: measured on {measured}. Without the file, give --cluster-factor {}",
+        report.cluster_factor
+    ));
+    Ok(Some(report.cluster_factor))
+}
+
+/// Returns the ids of the GPU types that the fields name, alone or by a recipe.
+fn wanted(spec: &Spec) -> Vec<String> {
+    let catalog = Catalog::embedded();
+    let named = spec.get(Field::Gpu).unwrap_or_default();
+    let mut wanted: Vec<String> =
+        named.split(',').filter_map(|name| catalog.gpu(name.trim()).ok()).map(|gpu| gpu.id.clone()).collect();
+    if wanted.is_empty()
+        && let Some(recipe) = spec.get(Field::Recipe).and_then(|id| catalog.recipe(id).ok())
+    {
+        wanted.push(recipe.id.gpu.to_string());
+    }
+    wanted
+}

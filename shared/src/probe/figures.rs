@@ -1,0 +1,416 @@
+//! The figures of a probe beside those of a machine in good order, and the factors that follow.
+
+use super::{CollectiveRate, Probe, ProbePrecision, ProbeScope};
+use crate::catalog::{Catalog, Generation, Gpu};
+use crate::choices::choices;
+use crate::cluster_factors::{ClusterFactor, ClusterFactors};
+use crate::data_file::{DataError, FromRow, Row, embedded};
+use crate::statistics::quantile;
+use serde::Serialize;
+use std::sync::LazyLock;
+
+choices! {
+    /// What a probe measures.
+    ProbeFigureKind {
+        /// BF16 matrix multiplication, TFLOPS; the median of the GPUs.
+        Bf16Matmul "bf16-matmul" "BF16 matrix multiplication",
+        /// FP8 matrix multiplication, TFLOPS.
+        Fp8Matmul "fp8-matmul" "FP8 matrix multiplication",
+        /// Fused attention, forward and backward, TFLOPS.
+        Attention "attention" "Attention, forward and backward",
+        /// Memory bandwidth, GB/s.
+        Memory "memory" "Memory bandwidth",
+        /// Host time for a launch, µs.
+        Launch "launch" "Kernel launch",
+        /// All-reduce of the GPUs of a node, GB/s.
+        Nvlink "nvlink" "All-reduce in a node",
+        /// All-to-all of the GPUs of a node, GB/s.
+        NvlinkExchange "nvlink-exchange" "All-to-all in a node",
+        /// All-reduce between nodes, GB/s per GPU.
+        Network "network" "All-reduce between nodes",
+        /// All-to-all between nodes, GB/s per GPU.
+        NetworkExchange "network-exchange" "All-to-all between nodes",
+        /// Latency of a step between nodes, µs.
+        Latency "latency" "Latency between nodes",
+    }
+}
+
+impl ProbeFigureKind {
+    /// Returns the unit.
+    pub const fn unit(self) -> &'static str {
+        match self {
+            ProbeFigureKind::Bf16Matmul | ProbeFigureKind::Fp8Matmul | ProbeFigureKind::Attention => "TFLOPS",
+            ProbeFigureKind::Launch | ProbeFigureKind::Latency => "µs",
+            _ => "GB/s",
+        }
+    }
+
+    /// Whether a small figure is good.
+    const fn is_time(self) -> bool {
+        matches!(self, ProbeFigureKind::Launch | ProbeFigureKind::Latency)
+    }
+
+    /// Returns the factor that the figure decides; none if it is only compared.
+    pub const fn factor(self) -> Option<ClusterFactor> {
+        match self {
+            ProbeFigureKind::Bf16Matmul => Some(ClusterFactor::Matmul),
+            ProbeFigureKind::Memory => Some(ClusterFactor::Memory),
+            ProbeFigureKind::Launch => Some(ClusterFactor::Host),
+            ProbeFigureKind::Nvlink => Some(ClusterFactor::Nvlink),
+            ProbeFigureKind::Network => Some(ClusterFactor::Network),
+            ProbeFigureKind::Latency => Some(ClusterFactor::Latency),
+            ProbeFigureKind::Fp8Matmul
+            | ProbeFigureKind::Attention
+            | ProbeFigureKind::NvlinkExchange
+            | ProbeFigureKind::NetworkExchange => None,
+        }
+    }
+
+    /// Returns the datasheet's figure that the limit is a share of; 1 for times.
+    fn datasheet(self, gpu: &Gpu) -> Option<f64> {
+        match self {
+            ProbeFigureKind::Bf16Matmul | ProbeFigureKind::Attention => Some(gpu.bf16_tflops),
+            ProbeFigureKind::Fp8Matmul => gpu.fp8_tflops,
+            ProbeFigureKind::Memory => Some(gpu.hbm_tbps * 1e3),
+            ProbeFigureKind::Nvlink | ProbeFigureKind::NvlinkExchange => Some(gpu.nvlink_gbps),
+            ProbeFigureKind::Network | ProbeFigureKind::NetworkExchange => Some(gpu.nic_gbit / 8.0),
+            ProbeFigureKind::Launch | ProbeFigureKind::Latency => Some(1.0),
+        }
+    }
+
+    /// Returns what a machine of this GPU type in good order reaches; none if that is unknown.
+    fn limit(self, gpu: &Gpu) -> Option<f64> {
+        static LIMITS: LazyLock<Vec<Limit>> = LazyLock::new(|| embedded!("probe.csv"));
+        let generation = gpu.generation;
+        let found =
+            LIMITS.iter().find(|limit| limit.figure == self.id() && limit.generation == generation.id())?;
+        Some(found.limit * self.datasheet(gpu)?)
+    }
+}
+
+/// A row of `data/probe.csv`.
+struct Limit {
+    figure: String,
+    generation: String,
+    limit: f64,
+}
+
+impl FromRow for Limit {
+    fn from_row(row: &Row<'_>) -> Result<Limit, DataError> {
+        let known = |text: &str| ProbeFigureKind::ALL.iter().any(|kind| kind.id() == text);
+        let figure = row.string("figure")?;
+        let generation = row.string("generation")?;
+        if !known(&figure) || !Generation::ALL.iter().any(|known| known.id() == generation) {
+            return Err(row.error(format!("unknown figure \"{figure}\" or generation \"{generation}\"")));
+        }
+        Ok(Limit { figure, generation, limit: row.number("limit")? })
+    }
+}
+
+/// A figure of a probe beside what a machine in good order reaches.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct ProbeFigure {
+    /// What it is.
+    pub figure: ProbeFigureKind,
+    /// What was measured.
+    pub measured: f64,
+    /// What a machine in good order reaches at least, or for times at most; none if that is unknown.
+    pub limit: Option<f64>,
+    /// Its unit.
+    pub unit: &'static str,
+    /// How many times as good as the limit it is: below 1 is slow.
+    pub score: Option<f64>,
+    /// The factor that follows and its value; none if the figure is only compared.
+    pub factor: Option<(ClusterFactor, f64)>,
+}
+
+impl ProbeFigure {
+    fn new(figure: ProbeFigureKind, measured: f64, gpu: Option<&Gpu>) -> ProbeFigure {
+        let limit = gpu.and_then(|gpu| figure.limit(gpu));
+        let score = limit
+            .filter(|_| measured > 0.0)
+            .map(|limit| if figure.is_time() { limit / measured } else { measured / limit });
+        // A factor on a time is the inverse of one on a rate.
+        let value = score
+            .map(|score| rounded(if figure.is_time() { (1.0 / score).max(1.0) } else { score.min(1.0) }));
+        ProbeFigure {
+            figure,
+            measured,
+            limit,
+            unit: figure.unit(),
+            score,
+            factor: figure.factor().zip(value),
+        }
+    }
+
+    /// Whether a machine in good order does better.
+    pub fn is_slow(&self) -> bool {
+        self.score.is_some_and(|score| score < 1.0)
+    }
+}
+
+/// Returns a factor to three digits, within what [`ClusterFactors`] read.
+fn rounded(factor: f64) -> f64 {
+    ((factor * 1e3).round() / 1e3).clamp(0.1, 10.0)
+}
+
+/// A GPU that is slower than the others.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SlowGpu {
+    /// Its node.
+    pub host: String,
+    /// Its number on the node.
+    pub local_rank: u32,
+    /// The figure in which it is slow.
+    pub figure: ProbeFigureKind,
+    /// Its figure over the median of all GPUs; for times the inverse.
+    pub share: f64,
+}
+
+/// What a probe says of a cluster.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ProbeReport {
+    /// The GPU type; none if the catalog does not know it, and then nothing is compared.
+    pub gpu: Option<String>,
+    /// The figures that were measured.
+    pub figures: Vec<ProbeFigure>,
+    /// GPUs that are slower than the others.
+    pub slow_gpus: Vec<SlowGpu>,
+    /// The factors as a value of `--cluster-factor`.
+    pub cluster_factor: String,
+}
+
+/// A GPU that reaches less than this share of the median is slow. One slow GPU slows every step of a run.
+const SLOW: f64 = 0.93;
+
+impl ProbeReport {
+    /// Compares a probe with machines in good order.
+    pub fn of(probe: &Probe, catalog: &Catalog) -> ProbeReport {
+        let gpu = probe.gpu_type(catalog);
+        let figures: Vec<ProbeFigure> = ProbeFigureKind::ALL
+            .into_iter()
+            .filter_map(|kind| Some(ProbeFigure::new(kind, measured(probe, kind, gpu)?, gpu)))
+            .collect();
+        let mut factors = [1.0; ClusterFactor::ALL.len()];
+        for (factor, value) in figures.iter().filter_map(|figure| figure.factor) {
+            factors[factor as usize] = value;
+        }
+        ProbeReport {
+            gpu: gpu.map(|gpu| gpu.id.clone()),
+            slow_gpus: slow_gpus(probe),
+            cluster_factor: ClusterFactors::new(factors).to_string(),
+            figures,
+        }
+    }
+
+    /// Returns whether every figure and every GPU is as good as those of a machine in good order; false if none was compared.
+    pub fn is_sound(&self) -> bool {
+        self.slow_gpus.is_empty()
+            && self.figures.iter().any(|figure| figure.score.is_some())
+            && !self.figures.iter().any(ProbeFigure::is_slow)
+    }
+}
+
+/// Returns the measured figure of a kind; none if it was not measured.
+fn measured(probe: &Probe, kind: ProbeFigureKind, gpu: Option<&Gpu>) -> Option<f64> {
+    let best = |precision: ProbePrecision| {
+        let rates = probe.matmuls.iter().filter(|rate| rate.precision == precision);
+        rates.map(|rate| rate.tflops).reduce(f64::max)
+    };
+    // Where NVLink joins several nodes, groups of one GPU per node use it too.
+    let joined = gpu.is_some_and(|gpu| gpu.nvlink_domain >= probe.nodes.saturating_mul(probe.ranks_per_node));
+    let scope = |kind: &'static str, scope: ProbeScope| {
+        move |rate: &&CollectiveRate| rate.kind == kind && rate.scope == scope
+    };
+    let fastest = |kind: &'static str, of: ProbeScope| {
+        probe.collectives.iter().filter(scope(kind, of)).map(|rate| rate.bus_gbps).reduce(f64::max)
+    };
+    match kind {
+        ProbeFigureKind::Bf16Matmul => {
+            let ranks: Vec<f64> = probe.ranks.iter().filter_map(|rank| rank.bf16_tflops).collect();
+            median(ranks).or_else(|| best(ProbePrecision::Bf16))
+        }
+        ProbeFigureKind::Fp8Matmul => best(ProbePrecision::Fp8),
+        ProbeFigureKind::Attention => {
+            let both = probe.attention.iter().filter(|rate| rate.pass != "forward");
+            both.map(|rate| rate.tflops).reduce(f64::max)
+        }
+        ProbeFigureKind::Memory => probe.memory_gbps,
+        ProbeFigureKind::Launch => probe.launch_us,
+        ProbeFigureKind::Nvlink => fastest("all-reduce", ProbeScope::Node),
+        ProbeFigureKind::NvlinkExchange => fastest("all-to-all", ProbeScope::Node),
+        _ if joined => None,
+        ProbeFigureKind::Network => fastest("all-reduce", ProbeScope::Network),
+        ProbeFigureKind::NetworkExchange => fastest("all-to-all", ProbeScope::Network),
+        ProbeFigureKind::Latency => {
+            let small = probe.collectives.iter().filter(scope("all-reduce", ProbeScope::Network));
+            let smallest = small.min_by_key(|rate| rate.bytes)?;
+            // A small all-reduce goes up and down a tree.
+            let steps = 2.0 * libm::log2(f64::from(smallest.ranks.max(2))).ceil();
+            Some(smallest.time_s * 1e6 / steps)
+        }
+    }
+}
+
+fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    (!values.is_empty()).then(|| quantile(&values, 0.5))
+}
+
+/// Returns the GPUs that are slower than the others, the slowest first.
+fn slow_gpus(probe: &Probe) -> Vec<SlowGpu> {
+    type Figure = fn(&super::RankRate) -> Option<f64>;
+    let kinds: [(ProbeFigureKind, Figure); 2] = [
+        (ProbeFigureKind::Bf16Matmul, |rank| rank.bf16_tflops),
+        (ProbeFigureKind::Memory, |rank| rank.memory_gbps),
+    ];
+    let mut slow: Vec<SlowGpu> = Vec::new();
+    for (figure, of) in kinds {
+        let Some(usual) = median(probe.ranks.iter().filter_map(of).collect()) else { continue };
+        slow.extend(probe.ranks.iter().filter_map(|rank| {
+            let share = of(rank)? / usual;
+            (share < SLOW).then(|| SlowGpu {
+                host: rank.host.clone(),
+                local_rank: rank.local_rank,
+                figure,
+                share,
+            })
+        }));
+    }
+    slow.sort_by(|one, other| one.share.total_cmp(&other.share));
+    slow
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::probe::{FreeMemory, MatmulRate, RankRate};
+
+    fn probe(tflops: f64, memory_gbps: f64, launch_us: f64, network_gbps: f64) -> Probe {
+        let collective = |scope, ranks, bytes, time_s, bus_gbps| CollectiveRate {
+            kind: "all-reduce".into(),
+            scope,
+            ranks,
+            bytes,
+            time_s,
+            bus_gbps,
+        };
+        let rank = |local_rank| RankRate {
+            host: "n1".into(),
+            local_rank,
+            bf16_tflops: Some(tflops),
+            memory_gbps: Some(memory_gbps),
+            launch_us: Some(launch_us),
+        };
+        Probe {
+            schema_version: 1,
+            kind: "trainplan-probe".into(),
+            cluster: None,
+            gpu: None,
+            measured_at: "2026-11-27T14:00:00Z".into(),
+            device: "NVIDIA H100 80GB HBM3".into(),
+            accelerator: "cuda".into(),
+            torch: "2.6.0".into(),
+            cuda: Some("12.6".into()),
+            nccl: Some("2.21.5".into()),
+            backend: Some("nccl".into()),
+            nodes: 2,
+            ranks_per_node: 8,
+            memory: Some(FreeMemory { total_bytes: 85_024_112_640, free_bytes: 84_000_000_000 }),
+            matmuls: vec![MatmulRate { precision: ProbePrecision::Bf16, m: 8192, n: 8192, k: 8192, tflops }],
+            attention: Vec::new(),
+            memory_gbps: Some(memory_gbps),
+            launch_us: Some(launch_us),
+            collectives: vec![
+                collective(ProbeScope::Node, 8, 268_435_456, 1.3e-3, 360.0),
+                collective(ProbeScope::Network, 2, 1024, 4e-5, 0.02),
+                collective(ProbeScope::Network, 2, 268_435_456, 6e-3, network_gbps),
+            ],
+            ranks: (0..8).map(rank).collect(),
+            skipped: Vec::new(),
+            seconds: 120.0,
+        }
+    }
+
+    fn report(probe: &Probe) -> ProbeReport {
+        ProbeReport::of(probe, Catalog::embedded())
+    }
+
+    #[test]
+    fn a_machine_in_good_order_changes_nothing() {
+        let sound = report(&probe(750.0, 2_950.0, 5.0, 46.0));
+        assert_eq!((sound.gpu.as_deref(), sound.cluster_factor.as_str()), (Some("h100"), "1"));
+        assert!(sound.is_sound(), "{:?}", sound.figures);
+    }
+
+    #[test]
+    fn a_slower_figure_becomes_the_factor_of_its_constant() {
+        // 0.72 of 989 TFLOPS, 0.8 of 3,350 GB/s, 10 µs and 0.72 of 50 GB/s are what a machine in good order reaches.
+        let slow = report(&probe(356.04, 1_340.0, 20.0, 18.0));
+        assert_eq!(slow.cluster_factor, "1,host=2,network=0.5,matmul=0.5,memory=0.5");
+        assert!(!slow.is_sound());
+        let factors: ClusterFactors = slow.cluster_factor.parse().unwrap();
+        assert_eq!(factors.of(ClusterFactor::Nvlink), 1.0);
+    }
+
+    #[test]
+    fn one_slow_gpu_is_named_and_does_not_change_the_factors() {
+        let mut one = probe(750.0, 2_950.0, 5.0, 46.0);
+        one.ranks[3].bf16_tflops = Some(600.0);
+        let report = report(&one);
+        assert_eq!(report.cluster_factor, "1");
+        assert_eq!((report.slow_gpus.len(), report.slow_gpus[0].local_rank), (1, 3));
+        assert_eq!(report.slow_gpus[0].share, 0.8);
+        assert!(!report.is_sound());
+    }
+
+    #[test]
+    fn a_device_that_the_catalog_does_not_know_is_measured_but_not_compared() {
+        let cpu = Probe { device: "cpu".into(), ..probe(0.3, 20.0, 3.0, 1.0) };
+        let report = report(&cpu);
+        assert_eq!((report.gpu.as_ref(), report.cluster_factor.as_str()), (None, "1"));
+        assert!(report.figures.iter().all(|figure| figure.score.is_none()) && !report.is_sound());
+    }
+
+    #[test]
+    fn the_type_is_found_by_name_and_memory() {
+        let of = |device: &str, gb: u64| {
+            let memory = Some(FreeMemory { total_bytes: gb * 1_000_000_000, free_bytes: 1 });
+            let probe = Probe { device: device.into(), memory, ..probe(1.0, 1.0, 1.0, 1.0) };
+            probe.gpu_type(Catalog::embedded()).map(|gpu| gpu.id.clone())
+        };
+        assert_eq!(of("NVIDIA A100-SXM4-80GB", 85).as_deref(), Some("a100"));
+        assert_eq!(of("NVIDIA A100-SXM4-40GB", 42).as_deref(), Some("a100-40gb"));
+        assert_eq!(of("NVIDIA GB200", 192).as_deref(), Some("gb200"));
+        assert_eq!(of("NVIDIA H100 PCIe", 80), None);
+        assert_eq!(of("AMD Instinct MI300X", 192), None);
+    }
+
+    #[test]
+    fn one_domain_of_nvlink_over_nodes_has_no_network() {
+        let domain = Probe {
+            device: "NVIDIA GB200".into(),
+            nodes: 2,
+            ranks_per_node: 4,
+            ..probe(1_700.0, 7_000.0, 5.0, 600.0)
+        };
+        let report = report(&domain);
+        assert!(!report.figures.iter().any(|figure| figure.figure == ProbeFigureKind::Network));
+    }
+
+    #[test]
+    fn what_is_not_a_probe_is_refused() {
+        let text = serde_json::to_string(&probe(750.0, 2_950.0, 5.0, 46.0)).unwrap();
+        assert_eq!(Probe::parse(&text).unwrap(), probe(750.0, 2_950.0, 5.0, 46.0));
+        let refusal = |text: &str| Probe::parse(text).unwrap_err().to_string();
+        assert!(refusal("{}").contains("was not written by trainplan probe"));
+        assert!(refusal(&text.replace("trainplan-probe", "x")).contains("kind is \"x\""));
+        assert!(
+            refusal(&text.replace("\"schema_version\":1", "\"schema_version\":2"))
+                .contains("newer Trainplan")
+        );
+        assert!(
+            refusal(&text.replace("\"launch_us\":5.0", "\"launch_us\":-5.0")).contains("launch_us is -5")
+        );
+    }
+}

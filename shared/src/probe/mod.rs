@@ -1,0 +1,15 @@
+//! What a cluster reaches, as `trainplan probe` measures it, and how the estimate is adjusted to that.
+//!
+//! The constants of the estimate come from machines in good order. A probe that reaches what such a machine reaches leaves them
+//! as they are, since the benchmark can't show more. A lower figure becomes a factor of `--cluster-factor`.
+
+mod figures;
+mod file;
+mod job;
+
+pub use figures::{ProbeFigure, ProbeFigureKind, ProbeReport, SlowGpu};
+pub use file::{
+    AttentionRate, CollectiveRate, FreeMemory, MatmulRate, Probe, ProbePrecision, ProbeScope, RankRate,
+    SkippedMeasurement,
+};
+pub use job::ProbeJob;
