@@ -46,13 +46,13 @@ on_every_store! {
 }
 
 /// Returns the file of a run's log.
-fn blob(place: &Place, made: &Made) -> PathBuf {
+pub(crate) fn blob(place: &Place, made: &Made) -> PathBuf {
     let name = place.blobs().into_iter().find(|name| name.contains(&made.run.source.sha256)).unwrap();
     place.blob_folder().join(name)
 }
 
 /// Writes a compressed log of some 250 GB of zeros, which no test waits for.
-fn write_endless(path: &Path) {
+pub(crate) fn write_endless(path: &Path) {
     fs::write(path, zstd::encode_all(&vec![0; 64 << 20][..], 1).unwrap().repeat(4000)).unwrap();
 }
 
