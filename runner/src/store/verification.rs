@@ -3,7 +3,6 @@
 use super::columns::{RunRow, SUMMARY_VERSION};
 use super::database::Typed;
 use super::files::{read_apart, read_score};
-use super::scores::scored_at;
 use super::{Store, StoreError};
 use futures_util::TryStreamExt;
 use jiff::Timestamp;
@@ -81,14 +80,14 @@ impl Store {
         if !scores.is_empty() {
             self.record_newest(id).await?;
         }
-        for (parser_version, at) in scores {
+        for (parser_version, _) in scores {
             // It may have been deleted meanwhile.
-            let Some(stored) = self.stored_score(id, parser_version).await? else { continue };
+            let stored = self.stored_score(&self.database.readers, id, parser_version).await?;
+            let Some(stored) = stored else { continue };
             let why = match read_score(id, stored).await {
                 Err(StoreError::DamagedScore { what, .. }) => what,
                 Err(error) => return Err(error),
-                Ok(run) if is_score(&run, parser_version, &at) => continue,
-                Ok(_) => "it belongs to another parser or time".to_owned(),
+                Ok(_) => continue,
             };
             faults.push(ResultFault::File(format!(
                 "The file of the score by parser {parser_version} is damaged: {why}."
@@ -189,10 +188,4 @@ impl Store {
 /// Returns the UUID of a run's id in the store. Statements find only ids in lower case with hyphens.
 pub(crate) fn valid_id(text: &str) -> Option<Uuid> {
     text.parse().ok().filter(|id: &Uuid| id.to_string() == text)
-}
-
-fn is_score(run: &RunResult, parser_version: i64, at: &str) -> bool {
-    // Older programs stored the time as the result has it.
-    let is_at = scored_at(run) == at || run.provenance.scored_at.as_deref().unwrap_or_default() == at;
-    is_at && i64::from(run.provenance.parser_version) == parser_version
 }
