@@ -35,6 +35,7 @@ on_every_store! {
     rows_with_invalid_values_are_shown_and_replaced
     text_that_is_not_utf_8_damages_only_itself
     runs_with_invalid_ids_do_not_end_lists
+    runs_without_an_id_or_of_a_newer_version_are_named
     an_invalid_hash_of_a_log_is_damage
     the_log_of_another_run_is_not_served_or_scored
     lines_of_a_replaced_log_are_not_shown
@@ -699,6 +700,40 @@ fn runs_with_invalid_ids_do_not_end_lists(kind: Kind) {
         let mut found: Vec<&String> = all.iter().collect();
         found.sort();
         assert_eq!(found, sound, "{query}");
+    }
+}
+
+fn runs_without_an_id_or_of_a_newer_version_are_named(kind: Kind) {
+    let server = Server::at(&Place::new(kind));
+    let (owner, place) = (server.owner(), &server.place);
+    let made: Vec<Made> = (0..4).map(|run| uploaded(&server, 10.0 + f64::from(run))).collect();
+    wait_for("judgement", SOON, || (place.number("SELECT count(*) FROM unjudged") == 0).then_some(()));
+    let id = made[0].run.id.to_string();
+    let summary = owner.json(&format!("/runs/{id}/summary"));
+    let newer = "UPDATE runs SET summary_version = 1000000, gpus = 7 WHERE id =";
+    services::change(&place.address(), &format!("{newer} '{id}'"));
+    let found = verified(place);
+    assert_eq!((found.len(), found[0].0.as_str(), &found[0].1), (1, "wrong_row", &id), "{found:?}");
+    assert!(found[0].2.contains("gpus") && found[0].2.contains("summary_version"), "{found:?}");
+    assert_eq!(owner.json(&format!("/runs/{id}/summary")), summary);
+    assert_eq!(verified(place), []);
+    // PostgreSQL accepts no values of another type.
+    let damages: &[&str] = match kind {
+        Kind::Local => &["''", "NULL", "X'00'"],
+        Kind::Shared => &["''"],
+    };
+    for (count, (damage, made)) in (1..).zip(damages.iter().zip(&made[1..])) {
+        let id = made.run.id;
+        // The files refer to the id.
+        services::change(&place.address(), &format!("DELETE FROM results WHERE id = '{id}'"));
+        services::execute(&place.address(), &format!("DELETE FROM alerts WHERE run = '{id}'")).unwrap();
+        services::change(&place.address(), &format!("UPDATE runs SET id = {damage} WHERE id = '{id}'"));
+        let found = verified(place);
+        assert_eq!(found.len(), count, "{damage}: {found:?}");
+        for (fault, run, detail) in found {
+            assert_eq!((fault.as_str(), run.as_str()), ("damaged_result", ""), "{damage}");
+            assert!(detail.contains("no valid id") && detail.contains("Its path is "), "{detail}");
+        }
     }
 }
 

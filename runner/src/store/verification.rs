@@ -1,6 +1,6 @@
 //! Checks stored results: their files against their hashes, and their rows in lists against their files.
 
-use super::columns::{RunRow, SUMMARY_VERSION};
+use super::columns::RunRow;
 use super::database::Typed;
 use super::files::{read_apart, read_score};
 use super::{Store, StoreError};
@@ -58,6 +58,30 @@ impl Store {
                 .map_err(|error| self.failed(error))?;
         // Ids of the wrong type come last. No other statement finds their rows.
         Ok(found.into_iter().filter_map(|Typed(id)| id).collect())
+    }
+
+    /// Returns what is wrong with the rows of runs that [`Store::runs_after`] does not return: they have no id, or one of the wrong
+    /// type. Each is a sentence.
+    pub(crate) async fn rows_without_id(&self) -> Result<Vec<String>, StoreError> {
+        let select = sqlx::query_as::<_, (Typed<String>, Typed<String>, Typed<String>)>(
+            "SELECT id, received_at, path FROM runs",
+        );
+        let mut rows = select.fetch(&self.database.readers);
+        let mut found = Vec::new();
+        while let Some((Typed(id), Typed(time), Typed(path))) =
+            rows.try_next().await.map_err(|error| self.failed(error))?
+        {
+            if id.is_some_and(|id| !id.is_empty()) {
+                continue;
+            }
+            let unknown = || "unknown".to_owned();
+            found.push(format!(
+                "A run has no valid id, so it can't be found. Its path is {}, and its time of receipt {}. Upload or import it again.",
+                path.unwrap_or_else(unknown),
+                time.unwrap_or_else(unknown)
+            ));
+        }
+        Ok(found)
     }
 
     /// Reads all files of a run and compares them with their hash, with each other and with the run's row.
@@ -162,9 +186,8 @@ impl Store {
     ) -> Result<Vec<&'static str>, StoreError> {
         let wanted = row.computed_again(newest);
         let mut wrong = row.damaged.clone();
-        if row.summary_version <= SUMMARY_VERSION {
-            wrong.extend(row.differing(&wanted).into_iter().filter(|column| !row.damaged.contains(column)));
-        }
+        // Also if its version is newer. A damaged one would stay forever; a newer program computes its own rows again.
+        wrong.extend(row.differing(&wanted).into_iter().filter(|column| !row.damaged.contains(column)));
         if !wrong.is_empty() {
             let updated = wanted.update(&row.damaged).query().execute(&mut **writing).await;
             updated.map_err(|error| self.failed(error))?;
