@@ -37,6 +37,7 @@ on_every_store! {
     runs_with_invalid_ids_do_not_end_lists
     runs_without_an_id_or_of_a_newer_version_are_named
     an_invalid_hash_of_a_log_is_damage
+    a_run_whose_row_lost_its_log_gets_it_again
     the_log_of_another_run_is_not_served_or_scored
     lines_of_a_replaced_log_are_not_shown
     a_log_is_not_read_on_for_a_client_that_left
@@ -756,6 +757,27 @@ fn an_invalid_hash_of_a_log_is_damage(kind: Kind) {
     assert_eq!(verified(place), []);
     spoil();
     assert_eq!(owner.delete(&path).status, 204);
+}
+
+fn a_run_whose_row_lost_its_log_gets_it_again(kind: Kind) {
+    let server = Server::at(&Place::new(kind));
+    let (owner, place, made) = (server.owner(), &server.place, uploaded(&server, 9.37));
+    let path = format!("/runs/{}/log", made.run.id);
+    services::change(&place.address(), "UPDATE runs SET log_sha256 = NULL");
+    owner.get(&path).problem(404);
+    let found = verified(place);
+    assert_eq!((found.len(), found[0].0.as_str()), (1, "wrong_row"), "{found:?}");
+    assert!(found[0].2.ends_with("computed again: log_sha256."), "{found:?}");
+    assert_eq!(owner.get(&path).body, made.log);
+    assert_eq!(verified(place), []);
+    // A run that never had its log has no fault.
+    assert_eq!(owner.put(&carried(4.98, "eos").run).status, 201);
+    assert_eq!(verified(place), []);
+    // The log of another run is replaced by the run's own.
+    let other = format!("UPDATE runs SET log_sha256 = '{}' WHERE id = '{}'", "a".repeat(64), made.run.id);
+    services::change(&place.address(), &other);
+    assert_eq!(verified(place).len(), 1);
+    assert_eq!(owner.get(&path).body, made.log);
 }
 
 fn the_log_of_another_run_is_not_served_or_scored(kind: Kind) {

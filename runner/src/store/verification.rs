@@ -121,14 +121,24 @@ impl Store {
         if faults.is_empty() {
             let mut writing = self.database.write_exclusive(text).await?;
             let row = self.locked_row(&mut writing, id).await?;
-            let mut columns = match (row, self.newest(id).await?) {
-                (Some(row), Some(newest)) => self.mend_row(&mut writing, &row, &newest).await?,
+            let newest = self.newest(id).await?;
+            let mut columns = match (&row, &newest) {
+                (Some(row), Some(newest)) => self.mend_row(&mut writing, row, newest).await?,
                 _ => Vec::new(),
             };
             if self.forget_score_fault(&mut writing, text).await? {
                 columns.push("score_fault");
             }
             self.commit(writing).await?;
+            // In a transaction of its own: like uploads of a log, it excludes others from the log before it locks the row.
+            let lost_log = columns.contains(&"log_sha256");
+            if (lost_log || row.is_some_and(|row| row.log_sha256.is_none()))
+                && let Some(newest) = &newest
+                && self.restore_log(id, &newest.source.sha256).await?
+                && !lost_log
+            {
+                columns.push("log_sha256");
+            }
             if !columns.is_empty() {
                 faults.push(ResultFault::Columns(columns));
             }
