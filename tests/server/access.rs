@@ -1,6 +1,8 @@
 //! Tokens, share links and quotas.
 
-use crate::harness::{Kind, Place, SOON, Server, carried, file_of, made, on_every_store, progress, wait_for};
+use crate::harness::{
+    Kind, Place, SOON, Server, carried, digest, file_of, made, on_every_store, progress, wait_for,
+};
 use crate::services::change;
 use serde_json::{Value, json};
 use std::io::Write;
@@ -12,6 +14,7 @@ on_every_store! {
     a_deleted_run_that_returns_is_not_shared
     a_token_has_its_quota
     a_quota_counts_what_is_stored
+    a_quota_counts_uploads_that_are_refused
     a_count_of_bytes_does_not_overflow
     callers_learn_their_name
     tokens_have_names_that_people_can_read
@@ -222,6 +225,24 @@ fn a_quota_counts_what_is_stored(kind: Kind) {
     let answer = token.ask("PUT", &format!("/runs/{}/log", run.id), &headers, Some(&packed));
     assert!(answer.problem(429).contains("per day"));
     assert!(server.place.number("SELECT max(bytes) FROM uploaded") > 6 << 20);
+}
+
+fn a_quota_counts_uploads_that_are_refused(kind: Kind) {
+    let server = Server::at(&Place::new(kind));
+    let run = made(12.0).run;
+    let file = file_of(&run);
+    let twice = (2 * file.len()).to_string();
+    let token = server.by(&server.place.token("upload", &["--quota-bytes", &twice]));
+    let digest = digest(&file);
+    let put = |id: Uuid, digest: &str| {
+        token.ask("PUT", &format!("/runs/{id}"), &[("content-digest", digest)], Some(&file))
+    };
+    // The result of another run, a body that did not arrive as it was sent, and one that is sound.
+    assert!(put(Uuid::now_v7(), &digest).problem(422).contains(&run.id.to_string()));
+    assert_eq!(server.place.number("SELECT max(bytes) FROM uploaded"), file.len() as i64);
+    put(run.id, "sha-256=:AAAA:").problem(400);
+    assert!(put(run.id, &digest).problem(429).contains("per day"));
+    assert_eq!(server.owner().all(""), [""; 0]);
 }
 
 fn a_count_of_bytes_does_not_overflow(kind: Kind) {

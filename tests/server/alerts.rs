@@ -3,7 +3,7 @@
 use crate::harness::{
     Client, Kind, Options, Place, SOON, Server, carried, encoded, made, on_every_store, read_head, wait_for,
 };
-use crate::services::change;
+use crate::services::{POSTGRES, change, change_after, execute};
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use ring::hmac;
 use serde_json::Value;
@@ -173,6 +173,42 @@ fn a_killed_server_judges_after_its_restart(kind: Kind) {
     for run in slow {
         wait_for_alert(&server.owner(), &run);
     }
+}
+
+/// In SQLite, writers wait for each other, so a run is deleted before or after its alert is stored.
+#[test]
+fn a_run_that_is_deleted_while_it_is_judged_delays_no_other() {
+    let place = Place::local().with_database(POSTGRES.database());
+    let server = Server::at(&place);
+    let [gone, kept] = ["alpha", "beta"].map(|cluster| {
+        put(&server.owner(), cluster, &[9.4; 6]);
+        put(&server.owner(), cluster, &[10.5])
+    });
+    let unjudged = || place.number("SELECT count(*) FROM unjudged");
+    wait_for("judgement", SOON, || (unjudged() == 0).then_some(()));
+    drop(server);
+    let again = format!(
+        "DELETE FROM alerts; INSERT INTO unjudged (id) SELECT id FROM runs WHERE id IN ('{gone}', '{kept}')"
+    );
+    execute(&place.address(), &again).unwrap();
+    let mut server = None;
+    let judge = || {
+        server = Some(Server::at(&place));
+        let waiting = "SELECT count(*) FROM pg_stat_activity \
+            WHERE datname = current_database() AND wait_event_type = 'Lock'";
+        // The judge waits for the end of the deletion. This thread is one of another runtime.
+        thread::scope(|scope| {
+            let wait = || wait_for("judge", SOON, || (place.number(waiting) > 0).then_some(()));
+            scope.spawn(wait).join().unwrap();
+        });
+    };
+    let delete = format!("DELETE FROM runs WHERE id = '{gone}'");
+    change_after(&place.address(), &["BEGIN", delete.as_str()], judge, "SELECT 1");
+    let server = server.unwrap();
+    wait_for_alert(&server.owner(), &kept);
+    assert!(!server.output().contains("could not be judged"), "{}", server.output());
+    assert_eq!(place.number(&format!("SELECT count(*) FROM alerts WHERE run = '{gone}'")), 0);
+    wait_for("judgement", SOON, || (unjudged() == 0).then_some(()));
 }
 
 fn corrected_runs_are_judged_again(kind: Kind) {

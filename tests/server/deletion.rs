@@ -1,14 +1,17 @@
 //! Runs that are deleted: by a person, or because they are old.
 
 use crate::harness::{Kind, Made, Options, Place, SOON, Server, carried, on_every_store, progress, wait_for};
+use crate::integrity::{blob, write_endless};
 use crate::services::change;
 use serde_json::Value;
+use std::io::Write;
 use std::thread;
 use std::time::Duration;
 
 on_every_store! {
     deleted_runs_are_gone
     a_log_that_arrives_during_the_deletion_is_gone_too
+    a_log_whose_run_is_deleted_before_it_is_read_is_not_found
     a_deleted_run_comes_back_only_after_it_is_restored
     old_runs_are_deleted_if_configured
     a_clock_that_is_ahead_deletes_nothing
@@ -57,6 +60,45 @@ fn a_log_that_arrives_during_the_deletion_is_gone_too(kind: Kind) {
         }
         assert_eq!(server.place.blobs(), [""; 0], "round {round}");
     }
+}
+
+/// The number of logs that are read whole at a time: a constant of the server.
+const READS: usize = 8;
+
+fn a_log_whose_run_is_deleted_before_it_is_read_is_not_found(kind: Kind) {
+    let server = Server::at(&Place::new(kind));
+    let owner = &server.owner();
+    let [held, deleted] = [carried(10.0, "eos"), carried(11.0, "eos")];
+    for made in [&held, &deleted] {
+        owner.put_all(made);
+    }
+    write_endless(&blob(&server.place, &held));
+    let request =
+        format!("GET /api/v1/runs/{}/log/lines?q=x HTTP/1.1\r\nHost: localhost\r\n\r\n", held.run.id);
+    // While these are connected, other readers wait.
+    let wires: Vec<_> = (0..READS)
+        .map(|_| {
+            let mut wire = server.wire();
+            wire.write_all(request.as_bytes()).unwrap();
+            wire
+        })
+        .collect();
+    let run = &format!("/runs/{}", deleted.run.id);
+    thread::scope(|scope| {
+        let readers = ["log", "log/lines"].map(|page| {
+            wait_for("reader that waits", SOON, || {
+                let reader = scope.spawn(move || owner.get(&format!("{run}/{page}")));
+                thread::sleep(Duration::from_millis(500));
+                (!reader.is_finished()).then_some(reader)
+            })
+        });
+        assert_eq!(owner.delete(run).status, 204);
+        drop(wires);
+        for reader in readers {
+            let detail = reader.join().unwrap().problem(404);
+            assert!(detail.contains("does not have the log"), "{detail}");
+        }
+    });
 }
 
 fn a_deleted_run_comes_back_only_after_it_is_restored(kind: Kind) {

@@ -1,7 +1,7 @@
 //! Progress of unfinished runs, and the event stream.
 
 use crate::harness::{Kind, Place, SOON, Server, carried, made, on_every_store, progress, wait_for};
-use crate::services::change;
+use crate::services::{POSTGRES, change, change_after};
 use serde_json::json;
 use std::time::{Duration, Instant};
 use uuid::Uuid;
@@ -85,6 +85,28 @@ fn watchers_receive_events_and_can_resume(kind: Kind) {
         while events.next().is_some() {}
     }
     assert!(server.wait());
+}
+
+/// In SQLite, changes are committed in the order of their numbers.
+#[test]
+fn a_resumed_stream_has_changes_that_are_committed_late() {
+    let server = Server::at(&Place::local().with_database(POSTGRES.database()));
+    let (owner, [first, second]) = (server.owner(), [0; 2].map(|_| carried(12.0, "eos").run));
+    let mut events = owner.watch(None);
+    assert_eq!(owner.put(&first).status, 201);
+    let (seq, ..) = events.next().unwrap();
+    let late = "INSERT INTO changes (at, kind, id) VALUES ('2199-01-01T00:00:00.000000Z', 'run', 'late')";
+    let mut resumed = None;
+    let resume = || {
+        assert_eq!(owner.put(&second).status, 201);
+        let mut events = owner.watch(Some(seq));
+        assert_eq!(events.told(), ("run".to_owned(), second.id.to_string()));
+        resumed = Some(events);
+    };
+    change_after(&server.place.address(), &["BEGIN", late], resume, "SELECT 1");
+    for events in [&mut events, &mut resumed.unwrap()] {
+        wait_for("the late change", SOON, || (events.told().1 == "late").then_some(()));
+    }
 }
 
 fn watchers_who_missed_too_much_are_told_to_reload(kind: Kind) {

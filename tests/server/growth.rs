@@ -76,23 +76,28 @@ fn has_blob(place: &Place, text: &str) -> bool {
 
 fn abandoned_uploads_and_logs_without_runs_are_deleted(kind: Kind) {
     let server = Server::at(&Place::new(kind));
-    let [abandoned, recent, stored, lost] = [10.0, 11.0, 12.0, 13.0].map(|seconds| carried(seconds, "eos"));
+    let [abandoned, recent, stored, lost, unnamed] =
+        [10.0, 11.0, 12.0, 13.0, 14.0].map(|seconds| carried(seconds, "eos"));
     let owner = server.owner();
     for made in [&abandoned, &recent] {
         assert_eq!(owner.put(&made.run).status, 201);
         assert_eq!(owner.put_log(made.run.id, 0, false, &made.log[..500]).status, 200);
     }
-    for made in [&stored, &lost] {
+    for made in [&stored, &lost, &unnamed] {
         owner.put_all(made);
     }
     wait_for_judgement(&server.place);
     // As after an interrupted deletion.
     change(&server.place.address(), &format!("DELETE FROM runs WHERE id = '{}'", lost.run.id));
+    // The result of this run still names its log.
+    let update = format!("UPDATE runs SET log_sha256 = NULL WHERE id = '{}'", unnamed.run.id);
+    change(&server.place.address(), &update);
     for (text, days) in [
         (abandoned.run.id.to_string(), 8),
         (recent.run.id.to_string(), 6),
         (stored.run.source.sha256.clone(), 100),
         (lost.run.source.sha256.clone(), 2),
+        (unnamed.run.source.sha256.clone(), 2),
     ] {
         age(&server.place, &text, days);
     }
@@ -101,12 +106,14 @@ fn abandoned_uploads_and_logs_without_runs_are_deleted(kind: Kind) {
     wait_for("end of the pieces", SOON, || (owner.offset(abandoned.run.id) == Some(0)).then_some(()));
     wait_for("end of the log", SOON, || (!has_blob(place, &lost.run.source.sha256)).then_some(()));
     assert!(!has_blob(place, &abandoned.run.id.to_string()), "{:?}", place.blobs());
-    assert_eq!(owner.get(&format!("/runs/{}/log", stored.run.id)).body, stored.log);
+    for kept in [&stored, &unnamed] {
+        assert_eq!(owner.get(&format!("/runs/{}/log", kept.run.id)).body, kept.log);
+    }
     // The other upload goes on, and the abandoned one begins again.
     assert_eq!(owner.offset(recent.run.id), Some(500));
     assert_eq!(owner.put_log(recent.run.id, 500, true, &recent.log[500..]).status, 200);
     assert_eq!(owner.put_log(abandoned.run.id, 0, true, &abandoned.log).status, 200);
-    assert_eq!(place.blobs().len(), 3);
+    assert_eq!(place.blobs().len(), 4);
 }
 
 fn old_reports_changes_and_links_are_deleted(kind: Kind) {

@@ -35,7 +35,9 @@ on_every_store! {
     rows_with_invalid_values_are_shown_and_replaced
     text_that_is_not_utf_8_damages_only_itself
     runs_with_invalid_ids_do_not_end_lists
+    runs_without_an_id_or_of_a_newer_version_are_named
     an_invalid_hash_of_a_log_is_damage
+    a_run_whose_row_lost_its_log_gets_it_again
     the_log_of_another_run_is_not_served_or_scored
     lines_of_a_replaced_log_are_not_shown
     a_log_is_not_read_on_for_a_client_that_left
@@ -46,13 +48,13 @@ on_every_store! {
 }
 
 /// Returns the file of a run's log.
-fn blob(place: &Place, made: &Made) -> PathBuf {
+pub(crate) fn blob(place: &Place, made: &Made) -> PathBuf {
     let name = place.blobs().into_iter().find(|name| name.contains(&made.run.source.sha256)).unwrap();
     place.blob_folder().join(name)
 }
 
 /// Writes a compressed log of some 250 GB of zeros, which no test waits for.
-fn write_endless(path: &Path) {
+pub(crate) fn write_endless(path: &Path) {
     fs::write(path, zstd::encode_all(&vec![0; 64 << 20][..], 1).unwrap().repeat(4000)).unwrap();
 }
 
@@ -642,6 +644,8 @@ fn text_that_is_not_utf_8_damages_only_itself(kind: Kind) {
         wait_for("list", SOON, || listed().then_some(()));
         assert!(owner.all("").contains(&sound), "{column}");
         assert!(server.output().contains(&format!("{column} of row ")), "{column}");
+        let sums_up = |server: &Server| server.output().contains("1 text of the store ");
+        wait_for("number of texts", SOON, || sums_up(&server).then_some(()));
         if column == "id" {
             break;
         }
@@ -650,6 +654,8 @@ fn text_that_is_not_utf_8_damages_only_itself(kind: Kind) {
         assert_eq!(verified(place), [], "{column}");
         spoil();
         let restarted = Server::at(place);
+        // The first server may have met other texts before.
+        assert!(column != "campaign" || sums_up(&restarted), "{}", restarted.output());
         assert_eq!(restarted.owner().all("sort=tokens_per_s").len(), 2, "{column}");
         drop(restarted);
         assert_eq!(verified(place).len(), 1, "{column}");
@@ -698,6 +704,40 @@ fn runs_with_invalid_ids_do_not_end_lists(kind: Kind) {
     }
 }
 
+fn runs_without_an_id_or_of_a_newer_version_are_named(kind: Kind) {
+    let server = Server::at(&Place::new(kind));
+    let (owner, place) = (server.owner(), &server.place);
+    let made: Vec<Made> = (0..4).map(|run| uploaded(&server, 10.0 + f64::from(run))).collect();
+    wait_for("judgement", SOON, || (place.number("SELECT count(*) FROM unjudged") == 0).then_some(()));
+    let id = made[0].run.id.to_string();
+    let summary = owner.json(&format!("/runs/{id}/summary"));
+    let newer = "UPDATE runs SET summary_version = 1000000, gpus = 7 WHERE id =";
+    services::change(&place.address(), &format!("{newer} '{id}'"));
+    let found = verified(place);
+    assert_eq!((found.len(), found[0].0.as_str(), &found[0].1), (1, "wrong_row", &id), "{found:?}");
+    assert!(found[0].2.contains("gpus") && found[0].2.contains("summary_version"), "{found:?}");
+    assert_eq!(owner.json(&format!("/runs/{id}/summary")), summary);
+    assert_eq!(verified(place), []);
+    // PostgreSQL accepts no values of another type.
+    let damages: &[&str] = match kind {
+        Kind::Local => &["''", "NULL", "X'00'"],
+        Kind::Shared => &["''"],
+    };
+    for (count, (damage, made)) in (1..).zip(damages.iter().zip(&made[1..])) {
+        let id = made.run.id;
+        // The files refer to the id.
+        services::change(&place.address(), &format!("DELETE FROM results WHERE id = '{id}'"));
+        services::execute(&place.address(), &format!("DELETE FROM alerts WHERE run = '{id}'")).unwrap();
+        services::change(&place.address(), &format!("UPDATE runs SET id = {damage} WHERE id = '{id}'"));
+        let found = verified(place);
+        assert_eq!(found.len(), count, "{damage}: {found:?}");
+        for (fault, run, detail) in found {
+            assert_eq!((fault.as_str(), run.as_str()), ("damaged_result", ""), "{damage}");
+            assert!(detail.contains("no valid id") && detail.contains("Its path is "), "{detail}");
+        }
+    }
+}
+
 fn an_invalid_hash_of_a_log_is_damage(kind: Kind) {
     let server = Server::at(&Place::new(kind));
     let (owner, place, made) = (server.owner(), &server.place, uploaded(&server, 9.37));
@@ -717,6 +757,27 @@ fn an_invalid_hash_of_a_log_is_damage(kind: Kind) {
     assert_eq!(verified(place), []);
     spoil();
     assert_eq!(owner.delete(&path).status, 204);
+}
+
+fn a_run_whose_row_lost_its_log_gets_it_again(kind: Kind) {
+    let server = Server::at(&Place::new(kind));
+    let (owner, place, made) = (server.owner(), &server.place, uploaded(&server, 9.37));
+    let path = format!("/runs/{}/log", made.run.id);
+    services::change(&place.address(), "UPDATE runs SET log_sha256 = NULL");
+    owner.get(&path).problem(404);
+    let found = verified(place);
+    assert_eq!((found.len(), found[0].0.as_str()), (1, "wrong_row"), "{found:?}");
+    assert!(found[0].2.ends_with("computed again: log_sha256."), "{found:?}");
+    assert_eq!(owner.get(&path).body, made.log);
+    assert_eq!(verified(place), []);
+    // A run that never had its log has no fault.
+    assert_eq!(owner.put(&carried(4.98, "eos").run).status, 201);
+    assert_eq!(verified(place), []);
+    // The log of another run is replaced by the run's own.
+    let other = format!("UPDATE runs SET log_sha256 = '{}' WHERE id = '{}'", "a".repeat(64), made.run.id);
+    services::change(&place.address(), &other);
+    assert_eq!(verified(place).len(), 1);
+    assert_eq!(owner.get(&path).body, made.log);
 }
 
 fn the_log_of_another_run_is_not_served_or_scored(kind: Kind) {

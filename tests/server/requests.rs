@@ -197,3 +197,29 @@ fn repeated_query_parameters_are_refused() {
     }
     assert_eq!(owner.get("/runs?limit=1&cluster=eos").status, 200);
 }
+
+#[test]
+fn query_parameters_that_are_not_utf_8_are_refused() {
+    let server = Server::start();
+    let (owner, made) = (server.owner(), carried(12.0, "eos"));
+    owner.put_all(&made);
+    let run = format!("/runs/{}", made.run.id);
+    for (method, path, query, name) in [
+        ("GET", "/runs".to_owned(), "recipe=%FF", "recipe"),
+        ("GET", "/runs".to_owned(), "limit=1&cluster=a%c3", "cluster"),
+        ("GET", "/runs".to_owned(), "campaign=%C3%28", "campaign"),
+        ("GET", "/history".to_owned(), "line=%ED%A0%80", "line"),
+        ("GET", "/compare".to_owned(), "window=%80", "window"),
+        ("GET", format!("{run}/log/lines"), "q=x%FE", "q"),
+        ("POST", format!("{run}/scores"), "recipe=%FF", "recipe"),
+        ("GET", "/runs".to_owned(), "a%FF=1", "a\u{fffd}"),
+    ] {
+        let detail = owner.ask(method, &format!("{path}?{query}"), &[], None).problem(400);
+        assert!(detail.starts_with(&format!("The parameter \"{name}\" is not UTF-8.")), "{detail}");
+    }
+    // Valid UTF-8, also the character that stands for invalid bytes, and signs that are not escapes.
+    for query in ["cluster=%C3%BC", "campaign=%EF%BF%BD", "cluster=%25FF", "q=100%", "q=%zz&from=1"] {
+        let path = if query.starts_with("q=") { format!("{run}/log/lines") } else { "/runs".to_owned() };
+        assert_eq!(owner.get(&format!("{path}?{query}")).status, 200, "{query}");
+    }
+}

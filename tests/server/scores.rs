@@ -14,6 +14,7 @@ on_every_store! {
     recipes_can_be_corrected_later
     a_damaged_score_is_named_and_replaced
     damaged_scores_are_marked_and_counted
+    a_score_in_the_place_of_another_is_named_and_replaced
 }
 
 fn scores_name_their_parser_version(kind: Kind) {
@@ -185,4 +186,44 @@ fn a_damaged_score_is_named_and_replaced(kind: Kind) {
         let versions = owner.json(&format!("{path}/scores"));
         assert_eq!(versions["items"].as_array().unwrap().len(), 2, "the upload and one score");
     }
+}
+
+/// Its file is sound and has its hash, but its row has another parser version or time.
+fn a_score_in_the_place_of_another_is_named_and_replaced(kind: Kind) {
+    let server = Server::at(&Place::new(kind));
+    let (owner, place) = (server.owner(), &server.place);
+    let (run, scores) = scored_again(&owner);
+    let path = format!("/runs/{}", run.id);
+    let scored = owner.json(&path)["identity"].clone();
+    let versions = || owner.json(&format!("{path}/scores"))["items"].as_array().unwrap().len();
+    let mut damages = vec![
+        "parser_version = 1000000",
+        "parser_version = 0",
+        "scored_at = '2199-01-01T00:00:00.000000Z'",
+        "scored_at = ''",
+    ];
+    // PostgreSQL accepts no values of another type.
+    if kind == Kind::Local {
+        damages.extend(["parser_version = 'abc'", "scored_at = X'00'"]);
+    }
+    for damage in damages {
+        change(&place.address(), &format!("UPDATE scores SET {damage}"));
+        let detail = owner.get(&path).problem(500);
+        assert!(detail.contains("another parser or time"), "{damage}: {detail}");
+        assert!(detail.contains("Score its log again"), "{damage}: {detail}");
+        let found = verified(place);
+        assert_eq!((found.len(), found[0].0.as_str()), (1, "damaged_result"), "{damage}: {found:?}");
+        assert_eq!(owner.post(&scores, &json!({})).status, 200, "{damage}");
+        assert_eq!((owner.json(&path)["identity"].clone(), versions()), (scored.clone(), 2), "{damage}");
+        assert_eq!(verified(place), [], "{damage}");
+    }
+    // One that is not the newest is deleted, also if the newest one stays the same.
+    let older = "INSERT INTO scores (id, parser_version, scored_at, file, sha256) \
+        SELECT id, 1, scored_at, file, sha256 FROM scores";
+    change(&place.address(), older);
+    assert_eq!(owner.json(&path)["identity"], scored);
+    owner.get(&format!("{path}/scores")).problem(500);
+    assert_eq!(verified(place).len(), 1);
+    assert_eq!(owner.post(&scores, &json!({})).status, 200);
+    assert_eq!((versions(), verified(place)), (2, vec![]));
 }

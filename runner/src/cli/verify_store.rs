@@ -37,7 +37,7 @@ struct Row {
     fault: StoreFault,
     /// The log's SHA-256; none for a result.
     sha256: Option<String>,
-    /// The id of the run, or the ids of the runs that have this log.
+    /// The id of the run, or the ids of the runs that have this log. Empty if a run has no valid id.
     runs: Vec<String>,
     /// What is wrong with a result.
     detail: Option<String>,
@@ -107,13 +107,23 @@ async fn check_results(store: &Store) -> Result<(usize, Vec<Row>), Failure> {
     let mut after = String::new();
     loop {
         let runs = store.runs_after(&after).await?;
-        let Some(last) = runs.last() else { return Ok((checked, rows)) };
+        let Some(last) = runs.last() else { break };
         for run in &runs {
             checked += 1;
             rows.extend(store.verify_result(run).await?.into_iter().map(|fault| of_result(run, fault)));
         }
         after = last.clone();
     }
+    for detail in store.rows_without_id().await? {
+        checked += 1;
+        rows.push(Row {
+            fault: StoreFault::DamagedResult,
+            sha256: None,
+            runs: Vec::new(),
+            detail: Some(detail),
+        });
+    }
+    Ok((checked, rows))
 }
 
 fn of_result(run: &str, fault: ResultFault) -> Row {

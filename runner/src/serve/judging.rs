@@ -38,7 +38,12 @@ pub(super) async fn judge(server: Server) {
 async fn judge_some(server: &Server) -> Result<usize, StoreError> {
     let runs = server.store.unjudged().await?;
     for run in &runs {
-        judge_one(server, *run).await?;
+        // A run that is deleted while it is judged does not keep the others from it.
+        if let Err(error) = judge_one(server, *run).await
+            && server.store.summary(*run).await?.is_some()
+        {
+            return Err(error);
+        }
     }
     server.store.judged(&runs).await?;
     Ok(runs.len())

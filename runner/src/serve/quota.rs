@@ -1,5 +1,7 @@
 //! Upload quotas per token and day. An upload counts with the bytes that were received or those that it
-//! occupies in the store, whichever are more: a small body may decompress to a large log.
+//! occupies in the store, whichever are more: a small body may decompress to a large log. An upload that is refused after its body
+//! arrived counts too, deliberately: it is received, decompressed and read like any other, and a token that sends nothing valid
+//! would have no limit but the rate of requests.
 
 use super::Server;
 use super::guard::Caller;

@@ -162,7 +162,14 @@ impl Database {
     async fn isolate_invalid_text(&self) -> sqlx::Result<()> {
         let Ok(_permit) = self.isolation.try_acquire() else { return Ok(()) };
         let mut connection = self.connect().await?;
-        invalid_text::isolate(&mut connection).await?;
+        let count = invalid_text::isolate(&mut connection).await?;
+        if count > 0 {
+            let (texts, are) = if count == 1 { ("text", "is") } else { ("texts", "are") };
+            tracing::warn!(
+                "{count} {texts} of the store {} {are} not UTF-8. `trainplan verify-store` names the runs that are damaged by that.",
+                self.name
+            );
+        }
         connection.close().await
     }
 

@@ -3,14 +3,15 @@
 
 use super::blobs::{hash_content, hex};
 use super::database::Typed;
-use super::{Store, StoreError, unpack};
+use super::{Store, StoreError, time, unpack};
 use crate::migrations::Engine;
+use jiff::Timestamp;
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
 use sqlx::{Any, Executor};
 use std::io;
 use trainplan_shared::api::{EventKind, LogFault};
-use trainplan_shared::result::RunResult;
+use trainplan_shared::result::{Provenance, RunResult};
 use uuid::Uuid;
 
 /// The size of a stored result file, in bytes.
@@ -50,6 +51,9 @@ pub(super) struct StoredFile {
     pub(super) packed: Vec<u8>,
     /// The fault that an earlier check recorded.
     known: Option<LogFault>,
+    /// The parser version and the time of a score, as the score's row has them.
+    scored_by: Typed<Option<i64>>,
+    scored_at: Typed<Option<String>>,
 }
 
 impl StoredFile {
@@ -69,17 +73,34 @@ impl StoredFile {
     fn is_stored_score(&self) -> bool {
         self.sha256.as_ref().is_none_or(|known| *known == score_hash(&self.packed))
     }
+
+    /// Returns whether a score's row has the parser version and the time that its file states. Otherwise the row is damaged, and a
+    /// score with a version or a time to come would never be replaced.
+    fn is_at_its_place(&self, parser_version: u32, at: Option<&str>) -> bool {
+        let Typed(Some(Some(scored_at))) = &self.scored_at else { return false };
+        // Older programs stored the time as the result has it.
+        let is_at = *scored_at == stored_time(at) || scored_at == at.unwrap_or_default();
+        is_at && self.scored_by == Typed(Some(Some(i64::from(parser_version))))
+    }
 }
 
 impl From<FileRow> for StoredFile {
-    fn from((Typed(sha256), packed, Typed(known)): FileRow) -> StoredFile {
+    fn from((Typed(sha256), packed, Typed(known), scored_by, scored_at): FileRow) -> StoredFile {
         StoredFile {
             // A hash of the wrong type is that of no file.
             sha256: sha256.unwrap_or_else(|| Some(String::new())),
             packed: packed.unwrap_or_default(),
             known: known.flatten().as_deref().and_then(LogFault::from_id),
+            scored_by,
+            scored_at,
         }
     }
+}
+
+/// Returns the time of a score as the store writes it: as text, times are ordered only in one zone.
+pub(super) fn stored_time(scored_at: Option<&str>) -> String {
+    let text = scored_at.unwrap_or_default();
+    text.parse::<Timestamp>().map_or_else(|_| text.to_owned(), time)
 }
 
 /// Returns the hash of a score's file.
@@ -129,8 +150,15 @@ impl FileFault {
 /// The parser version, the size as stored and the beginning of a file. In SQLite, the beginning of an empty one is null.
 type SizeRow = (Typed<i64>, i64, Option<Vec<u8>>);
 
-/// The hash of a result file, the file and its known fault. In SQLite, a file without bytes is null.
-type FileRow = (Typed<Option<String>>, Option<Vec<u8>>, Typed<Option<String>>);
+/// The hash of a result file, the file and its known fault; the parser version and the time of a score. In SQLite, a file without
+/// bytes is null.
+type FileRow = (
+    Typed<Option<String>>,
+    Option<Vec<u8>>,
+    Typed<Option<String>>,
+    Typed<Option<i64>>,
+    Typed<Option<String>>,
+);
 
 /// The most bytes of a zstd frame's header, which states the size of the content.
 const FRAME_HEADER: i64 = 18;
@@ -233,14 +261,19 @@ impl Store {
         id: Uuid,
         which: ResultFile,
     ) -> Result<Option<StoredFile>, StoreError> {
-        let (hash, table, beginning) = match which {
-            ResultFile::Upload => ("runs.sha256", "LEFT JOIN results", ""),
-            ResultFile::Score => {
-                ("scores.sha256", "JOIN scores", "ORDER BY scores.parser_version DESC LIMIT 1")
+        let (hash, score, table, beginning) = match which {
+            ResultFile::Upload => {
+                ("runs.sha256", "CAST(NULL AS BIGINT), CAST(NULL AS TEXT)", "LEFT JOIN results", "")
             }
+            ResultFile::Score => (
+                "scores.sha256",
+                "scores.parser_version, scores.scored_at",
+                "JOIN scores",
+                "ORDER BY scores.parser_version DESC LIMIT 1",
+            ),
         };
         let select = format!(
-            "SELECT {hash}, {}, {} FROM runs {table} USING (id) WHERE id = $1 {beginning}",
+            "SELECT {hash}, {}, {}, {score} FROM runs {table} USING (id) WHERE id = $1 {beginning}",
             self.as_bytes("file"),
             which.fault_column()
         );
@@ -252,18 +285,17 @@ impl Store {
     /// Returns the result file of the score by a parser version, unchecked.
     pub(super) async fn stored_score(
         &self,
+        reader: impl Executor<'_, Database = Any>,
         id: Uuid,
         parser_version: i64,
     ) -> Result<Option<StoredFile>, StoreError> {
         let select = format!(
-            "SELECT sha256, {}, CAST(NULL AS TEXT) FROM scores WHERE id = $1 AND parser_version = $2",
+            "SELECT sha256, {}, CAST(NULL AS TEXT), parser_version, scored_at FROM scores \
+            WHERE id = $1 AND parser_version = $2",
             self.as_bytes("file")
         );
-        let row: Result<Option<FileRow>, _> = sqlx::query_as(&select)
-            .bind(id.to_string())
-            .bind(parser_version)
-            .fetch_optional(&self.database.readers)
-            .await;
+        let row: Result<Option<FileRow>, _> =
+            sqlx::query_as(&select).bind(id.to_string()).bind(parser_version).fetch_optional(reader).await;
         Ok(row.map_err(|error| self.failed(error))?.map(StoredFile::from))
     }
 
@@ -358,22 +390,22 @@ impl Store {
         }
     }
 
-    /// Returns the result file of the newest later score, compressed with zstd, after decompressing it and comparing its id.
-    /// Records if it is damaged. That it is sound is not known before it is read whole.
+    /// Returns the result file of the newest later score, compressed with zstd, after decompressing it and comparing its id, its
+    /// parser version and its time. Records if it is damaged. That it is sound is not known before it is read whole.
     ///
     /// # Errors
     /// [`StoreError::DamagedScore`] if it is not sound.
     pub(crate) async fn checked_score(&self, id: Uuid) -> Result<Option<Vec<u8>>, StoreError> {
         #[derive(Deserialize)]
-        struct OnlyId {
+        struct OnlyOrigin {
             id: Uuid,
+            provenance: Provenance,
         }
         let Some(stored) = self.newest_score(id).await? else { return Ok(None) };
         let check = move || {
-            let fault = match parsed::<OnlyId>(&stored.packed) {
+            let fault = match parsed::<OnlyOrigin>(&stored.packed) {
                 _ if !stored.is_stored_score() => Some(OTHER_SCORE.to_owned()),
-                Ok(OnlyId { id: is }) if is == id => None,
-                Ok(OnlyId { id: is }) => Some(of_other_run(is)),
+                Ok(OnlyOrigin { id: is, provenance }) => misplaced(&stored, id, is, &provenance),
                 Err(error) => Some(error.to_string()),
             };
             (fault, stored)
@@ -430,17 +462,24 @@ pub(super) async fn read_score(id: Uuid, stored: StoredFile) -> Result<RunResult
 fn unpack_score(id: Uuid, stored: &StoredFile) -> Result<RunResult, StoreError> {
     let what = match unpack(id, &stored.packed) {
         _ if !stored.is_stored_score() => OTHER_SCORE.to_owned(),
-        Ok(run) if run.id == id => return Ok(run),
-        Ok(run) => of_other_run(run.id),
+        Ok(run) => match misplaced(stored, id, run.id, &run.provenance) {
+            None => return Ok(run),
+            Some(what) => what,
+        },
         Err(StoreError::Damaged { what, .. }) => what,
         Err(error) => return Err(error),
     };
     Err(StoreError::DamagedScore { id, what })
 }
 
+/// Returns what is wrong with a score of the run `id` whose file is about the run `is`.
+fn misplaced(stored: &StoredFile, id: Uuid, is: Uuid, provenance: &Provenance) -> Option<String> {
+    if is != id {
+        return Some(format!("it belongs to another run, {is}"));
+    }
+    let is_at_its_place = stored.is_at_its_place(provenance.parser_version, provenance.scored_at.as_deref());
+    (!is_at_its_place).then(|| "it belongs to another parser or time".to_owned())
+}
+
 /// What is wrong with a score's file without its hash.
 const OTHER_SCORE: &str = "it is not the file that was stored: its SHA-256 differs";
-
-fn of_other_run(id: Uuid) -> String {
-    format!("it belongs to another run, {id}")
-}

@@ -6,7 +6,7 @@ use sqlx::{AnyConnection, Executor, Row};
 use std::str;
 
 /// Turns each text that is not UTF-8 into a BLOB of the same bytes. That is a value of the wrong type, which readers notice and
-/// name. Returns the number of such texts.
+/// name. Returns the number of texts that were turned.
 pub(super) async fn isolate(connection: &mut AnyConnection) -> sqlx::Result<usize> {
     // The text may be the id to which rows of other tables refer.
     connection.execute("PRAGMA foreign_keys = OFF").await?;

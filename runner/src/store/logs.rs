@@ -5,7 +5,7 @@ use super::blobs::{BlobError, Log, LogHash, hash};
 use super::database::Typed;
 use super::{Store, StoreError, now};
 use futures_util::TryStreamExt;
-use sqlx::{Any, Transaction};
+use sqlx::{Any, Executor, Transaction};
 use std::io;
 use std::path::{Path, PathBuf};
 use tokio::io::AsyncWriteExt;
@@ -118,13 +118,21 @@ impl Store {
     /// does so later.
     pub(super) async fn drop_log(&self, sha256: &LogHash) -> Result<(), StoreError> {
         let mut writing = self.database.write_exclusive(sha256.as_str()).await?;
-        let named =
-            sqlx::query_scalar("SELECT count(*) FROM runs WHERE log_sha256 = $1").bind(sha256.as_str());
-        let named: i64 = named.fetch_one(&mut *writing).await.map_err(|error| self.failed(error))?;
-        if named == 0 {
+        if self.runs_with(sha256, &mut *writing).await? == 0 {
             self.blobs.remove(sha256).await?;
         }
         self.commit(writing).await
+    }
+
+    /// Returns the number of runs that refer to a log.
+    async fn runs_with(
+        &self,
+        sha256: &LogHash,
+        reader: impl Executor<'_, Database = Any>,
+    ) -> Result<i64, StoreError> {
+        let count =
+            sqlx::query_scalar("SELECT count(*) FROM runs WHERE log_sha256 = $1").bind(sha256.as_str());
+        count.fetch_one(reader).await.map_err(|error| self.failed(error))
     }
 
     /// Begins a transaction that makes a run refer to this log; the log can't be deleted until it ends.
@@ -137,13 +145,66 @@ impl Store {
         Ok(self.blobs.has(sha256).await?.then_some(writing))
     }
 
-    /// Deletes the logs that no run refers to, such as those of runs whose deletion was interrupted.
+    /// Deletes the logs that no run refers to, such as those of runs whose deletion was interrupted. First gives runs their logs
+    /// again whose rows lost them.
     pub(crate) async fn sweep(&self) -> Result<(), StoreError> {
+        let mut is_restored = false;
         let mut logs = self.blobs.settled();
         while let Some(sha256) = logs.try_next().await? {
+            if !is_restored && self.runs_with(&sha256, &self.database.readers).await? == 0 {
+                self.restore_logs().await?;
+                is_restored = true;
+            }
             self.drop_log(&sha256).await?;
         }
         Ok(())
+    }
+
+    /// Gives all runs whose rows name no log the logs that their results name, as far as the store has them.
+    async fn restore_logs(&self) -> Result<(), StoreError> {
+        let mut after = String::new();
+        loop {
+            let select = "SELECT id FROM runs WHERE log_sha256 IS NULL AND id > $1 ORDER BY id LIMIT $2";
+            let select = sqlx::query_scalar(select).bind(after.as_str()).bind(PAGE);
+            let ids: Result<Vec<Typed<String>>, _> = select.fetch_all(&self.database.readers).await;
+            let ids = ids.map_err(|error| self.failed(error))?.into_iter();
+            // Ids of the wrong type come last.
+            let ids: Vec<String> = ids.filter_map(|Typed(id)| id).collect();
+            let Some(last) = ids.last() else { return Ok(()) };
+            for id in ids.iter().filter_map(|id| id.parse::<Uuid>().ok()) {
+                let named = match self.named_log(id).await {
+                    // A damaged result names no log.
+                    Err(StoreError::Damaged { .. }) => None,
+                    named => named?,
+                };
+                if let Some(named) = named
+                    && self.restore_log(id, &named).await?
+                {
+                    tracing::warn!("the row of run {id} named no log, and names {named} again");
+                }
+            }
+            after = last.clone();
+        }
+    }
+
+    /// Gives a run the log that its result names, if the run's row names none and the store has that log. Returns whether it did.
+    pub(super) async fn restore_log(&self, id: Uuid, named: &str) -> Result<bool, StoreError> {
+        // Without a valid hash there can be no log.
+        let Ok(sha256) = LogHash::parse(named) else { return Ok(false) };
+        // Most runs without a log never had one. No transaction is begun for those.
+        if !self.blobs.has(&sha256).await? {
+            return Ok(false);
+        }
+        let Some(mut writing) = self.write_with_log(&sha256).await? else { return Ok(false) };
+        let update = "UPDATE runs SET log_sha256 = $2, log_fault = NULL WHERE id = $1 AND log_sha256 IS NULL";
+        let update = sqlx::query(update).bind(id.to_string()).bind(sha256.as_str());
+        let updated = update.execute(&mut *writing).await.map_err(|error| self.failed(error))?;
+        let is_restored = updated.rows_affected() > 0;
+        if is_restored {
+            self.change(&mut writing, EventKind::Run, &id.to_string()).await?;
+        }
+        self.commit(writing).await?;
+        Ok(is_restored)
     }
 
     /// Returns whether the store has a run's log, as far as is known: the log was received and is not missing,

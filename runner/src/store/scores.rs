@@ -3,10 +3,9 @@
 
 use super::alerts::Acknowledged;
 use super::database::Typed;
-use super::files::{ResultFile, read_score, score_hash};
+use super::files::{ResultFile, StoredFile, read_score, score_hash, stored_time};
 use super::logs::of_other_log;
-use super::{Store, StoreError, now, pack, time, unpack};
-use jiff::Timestamp;
+use super::{Store, StoreError, now, pack, unpack};
 use sqlx::{Any, Transaction};
 use std::io::{self, Read};
 use trainplan_shared::api::{EventKind, ScoreVersion};
@@ -21,7 +20,8 @@ impl Store {
         let mut scores = Vec::new();
         for (parser_version, scored_at) in self.scored_by(id).await? {
             // It may have been deleted meanwhile.
-            if let Some(stored) = self.stored_score(id, parser_version).await? {
+            let stored = self.stored_score(&self.database.readers, id, parser_version).await?;
+            if let Some(stored) = stored {
                 scores.push(version(&read_score(id, stored).await?, Some(scored_at)));
             }
         }
@@ -78,7 +78,11 @@ impl Store {
         };
         new.provenance.scored_at = run.provenance.scored_at.clone();
         if new == run && !is_lost {
-            return Ok(Some(false));
+            let mut writing = self.database.write().await?;
+            if self.locked_row(&mut writing, id).await?.is_some() {
+                self.discard_damaged_scores(&mut writing, id).await?;
+            }
+            return self.commit(writing).await.map(|()| Some(false));
         }
         // The clock may have been set back since the last score.
         new.provenance.scored_at = run.provenance.scored_at.clone().max(Some(now()));
@@ -94,7 +98,7 @@ impl Store {
     /// Stores a score. If the recipe was corrected, deletes the run's alerts and has it judged again.
     async fn store_score(&self, run: &RunResult, is_corrected: bool) -> Result<bool, StoreError> {
         result::admit(run)?;
-        let scored_at = scored_at(run);
+        let scored_at = stored_time(run.provenance.scored_at.as_deref());
         let failed = |error| self.failed(error);
         let packed = pack(result::write(run)?.as_bytes());
         let packed = packed.map_err(|error| failed(sqlx::Error::Io(error)))?;
@@ -139,27 +143,38 @@ impl Store {
         Ok(())
     }
 
-    /// Deletes the newest scores that are damaged, whatever the parser version and the time that are stored with them:
-    /// otherwise they would count.
+    /// Deletes the scores of a run that are damaged. The newest one would count otherwise, and the list of all scores could not be
+    /// read.
     async fn discard_damaged_scores(
         &self,
         writing: &mut Transaction<'static, Any>,
         id: Uuid,
     ) -> Result<(), StoreError> {
-        loop {
-            let newest = self.stored_file(&mut **writing, id, ResultFile::Score).await?;
-            let Some(newest) = newest else { return Ok(()) };
-            match read_score(id, newest).await {
-                Err(StoreError::DamagedScore { what, .. }) => {
-                    tracing::warn!("a damaged score of run {id} is replaced: {what}");
-                }
-                score => return score.map(|_| ()),
+        // The newest ones first: their parser versions may have the wrong type.
+        while let Some(newest) = self.stored_file(&mut **writing, id, ResultFile::Score).await? {
+            if !is_damaged(id, newest).await? {
+                break;
             }
             let delete = "DELETE FROM scores WHERE id = $1 \
                 AND parser_version = (SELECT max(parser_version) FROM scores WHERE id = $1)";
             let delete = sqlx::query(delete).bind(id.to_string()).execute(&mut **writing).await;
             delete.map_err(|error| self.failed(error))?;
         }
+        let select = "SELECT parser_version FROM scores WHERE id = $1 ORDER BY parser_version DESC";
+        let select = sqlx::query_scalar(select).bind(id.to_string());
+        let versions: Result<Vec<Typed<i64>>, _> = select.fetch_all(&mut **writing).await;
+        let versions = versions.map_err(|error| self.failed(error))?.into_iter();
+        for version in versions.filter_map(|Typed(version)| version).skip(1) {
+            let stored = self.stored_score(&mut **writing, id, version).await?;
+            if let Some(stored) = stored
+                && is_damaged(id, stored).await?
+            {
+                let delete = sqlx::query("DELETE FROM scores WHERE id = $1 AND parser_version = $2");
+                let delete = delete.bind(id.to_string()).bind(version).execute(&mut **writing).await;
+                delete.map_err(|error| self.failed(error))?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -175,10 +190,15 @@ pub(crate) fn read_again(run: &RunResult, scenario: &Spec, mut raw: impl Read) -
     }
 }
 
-/// Returns the time of a score as the store writes it: as text, times are ordered only in one zone.
-pub(super) fn scored_at(run: &RunResult) -> String {
-    let text = run.provenance.scored_at.as_deref().unwrap_or_default();
-    text.parse::<Timestamp>().map_or_else(|_| text.to_owned(), time)
+/// Returns whether a stored score is damaged, and says so in the program's output.
+async fn is_damaged(id: Uuid, stored: StoredFile) -> Result<bool, StoreError> {
+    match read_score(id, stored).await {
+        Err(StoreError::DamagedScore { what, .. }) => {
+            tracing::warn!("a damaged score of run {id} is deleted: {what}");
+            Ok(true)
+        }
+        score => score.map(|_| false),
+    }
 }
 
 fn version(run: &RunResult, scored_at: Option<String>) -> ScoreVersion {

@@ -1,9 +1,8 @@
 //! Checks stored results: their files against their hashes, and their rows in lists against their files.
 
-use super::columns::{RunRow, SUMMARY_VERSION};
+use super::columns::RunRow;
 use super::database::Typed;
 use super::files::{read_apart, read_score};
-use super::scores::scored_at;
 use super::{Store, StoreError};
 use futures_util::TryStreamExt;
 use jiff::Timestamp;
@@ -61,6 +60,30 @@ impl Store {
         Ok(found.into_iter().filter_map(|Typed(id)| id).collect())
     }
 
+    /// Returns what is wrong with the rows of runs that [`Store::runs_after`] does not return: they have no id, or one of the wrong
+    /// type. Each is a sentence.
+    pub(crate) async fn rows_without_id(&self) -> Result<Vec<String>, StoreError> {
+        let select = sqlx::query_as::<_, (Typed<String>, Typed<String>, Typed<String>)>(
+            "SELECT id, received_at, path FROM runs",
+        );
+        let mut rows = select.fetch(&self.database.readers);
+        let mut found = Vec::new();
+        while let Some((Typed(id), Typed(time), Typed(path))) =
+            rows.try_next().await.map_err(|error| self.failed(error))?
+        {
+            if id.is_some_and(|id| !id.is_empty()) {
+                continue;
+            }
+            let unknown = || "unknown".to_owned();
+            found.push(format!(
+                "A run has no valid id, so it can't be found. Its path is {}, and its time of receipt {}. Upload or import it again.",
+                path.unwrap_or_else(unknown),
+                time.unwrap_or_else(unknown)
+            ));
+        }
+        Ok(found)
+    }
+
     /// Reads all files of a run and compares them with their hash, with each other and with the run's row.
     /// Computes a row again that does not follow from its files.
     pub(crate) async fn verify_result(&self, text: &str) -> Result<Vec<ResultFault>, StoreError> {
@@ -81,14 +104,14 @@ impl Store {
         if !scores.is_empty() {
             self.record_newest(id).await?;
         }
-        for (parser_version, at) in scores {
+        for (parser_version, _) in scores {
             // It may have been deleted meanwhile.
-            let Some(stored) = self.stored_score(id, parser_version).await? else { continue };
+            let stored = self.stored_score(&self.database.readers, id, parser_version).await?;
+            let Some(stored) = stored else { continue };
             let why = match read_score(id, stored).await {
                 Err(StoreError::DamagedScore { what, .. }) => what,
                 Err(error) => return Err(error),
-                Ok(run) if is_score(&run, parser_version, &at) => continue,
-                Ok(_) => "it belongs to another parser or time".to_owned(),
+                Ok(_) => continue,
             };
             faults.push(ResultFault::File(format!(
                 "The file of the score by parser {parser_version} is damaged: {why}."
@@ -98,14 +121,24 @@ impl Store {
         if faults.is_empty() {
             let mut writing = self.database.write_exclusive(text).await?;
             let row = self.locked_row(&mut writing, id).await?;
-            let mut columns = match (row, self.newest(id).await?) {
-                (Some(row), Some(newest)) => self.mend_row(&mut writing, &row, &newest).await?,
+            let newest = self.newest(id).await?;
+            let mut columns = match (&row, &newest) {
+                (Some(row), Some(newest)) => self.mend_row(&mut writing, row, newest).await?,
                 _ => Vec::new(),
             };
             if self.forget_score_fault(&mut writing, text).await? {
                 columns.push("score_fault");
             }
             self.commit(writing).await?;
+            // In a transaction of its own: like uploads of a log, it excludes others from the log before it locks the row.
+            let lost_log = columns.contains(&"log_sha256");
+            if (lost_log || row.is_some_and(|row| row.log_sha256.is_none()))
+                && let Some(newest) = &newest
+                && self.restore_log(id, &newest.source.sha256).await?
+                && !lost_log
+            {
+                columns.push("log_sha256");
+            }
             if !columns.is_empty() {
                 faults.push(ResultFault::Columns(columns));
             }
@@ -163,9 +196,8 @@ impl Store {
     ) -> Result<Vec<&'static str>, StoreError> {
         let wanted = row.computed_again(newest);
         let mut wrong = row.damaged.clone();
-        if row.summary_version <= SUMMARY_VERSION {
-            wrong.extend(row.differing(&wanted).into_iter().filter(|column| !row.damaged.contains(column)));
-        }
+        // Also if its version is newer. A damaged one would stay forever; a newer program computes its own rows again.
+        wrong.extend(row.differing(&wanted).into_iter().filter(|column| !row.damaged.contains(column)));
         if !wrong.is_empty() {
             let updated = wanted.update(&row.damaged).query().execute(&mut **writing).await;
             updated.map_err(|error| self.failed(error))?;
@@ -189,10 +221,4 @@ impl Store {
 /// Returns the UUID of a run's id in the store. Statements find only ids in lower case with hyphens.
 pub(crate) fn valid_id(text: &str) -> Option<Uuid> {
     text.parse().ok().filter(|id: &Uuid| id.to_string() == text)
-}
-
-fn is_score(run: &RunResult, parser_version: i64, at: &str) -> bool {
-    // Older programs stored the time as the result has it.
-    let is_at = scored_at(run) == at || run.provenance.scored_at.as_deref().unwrap_or_default() == at;
-    is_at && i64::from(run.provenance.parser_version) == parser_version
 }

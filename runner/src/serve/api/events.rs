@@ -10,6 +10,7 @@ use axum::extract::{Extension, State};
 use axum::http::{HeaderMap, HeaderValue};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
+use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio_stream::StreamExt;
 use tokio_stream::wrappers::BroadcastStream;
@@ -58,9 +59,10 @@ pub(super) async fn watch(
     };
     // A full reading may lack the changes behind it.
     let earlier = if earlier.len() < Store::MOST_CHANGES { earlier } else { vec![missed(newest)] };
-    let newest_earlier = earlier.last().map_or(0, |change| change.seq);
+    let sent: BTreeSet<i64> = earlier.iter().map(|change| change.seq).collect();
     let later = BroadcastStream::new(receiver).filter_map(move |change| match change {
-        Ok(change) => Some(change).filter(|change| change.seq > newest_earlier),
+        // One that was committed late may have a lower number than those that were sent.
+        Ok(change) => Some(change).filter(|change| !sent.contains(&change.seq)),
         Err(_) => Some(missed(newest)),
     });
     let events = tokio_stream::iter(earlier).chain(later).map(|Change { seq, kind, id }| {

@@ -294,9 +294,14 @@ pub(super) async fn download(
 ) -> Result<Response, Problem> {
     let (id, sha256) = find(&server, &caller, &path).await?;
     let turn = server.turns.logs.acquire().await;
-    server.store.check_log(&sha256).await?;
+    if let Err(error) = server.store.check_log(&sha256).await {
+        return Err(unread(&server, id, error).await);
+    }
     drop(turn);
-    let log = server.store.read_log(&sha256).await?;
+    let log = match server.store.read_log(&sha256).await {
+        Ok(log) => log,
+        Err(error) => return Err(unread(&server, id, error).await),
+    };
     // As an attachment: no browser should interpret what a cluster wrote.
     let kind = [
         (header::CONTENT_TYPE, "text/plain; charset=utf-8".to_owned()),
@@ -343,16 +348,22 @@ pub(super) async fn lines(
     Path(path): Path<String>,
     RawQuery(text): RawQuery,
 ) -> Result<Response, Problem> {
-    let (_, sha256) = find(&server, &caller, &path).await?;
+    let (id, sha256) = find(&server, &caller, &path).await?;
     let wanted = query::lines(&text.unwrap_or_default())?;
     let turn = server.turns.logs.acquire().await;
-    let log = server.store.sound_log(&sha256).await?;
+    let log = match server.store.sound_log(&sha256).await {
+        Ok(log) => log,
+        Err(error) => return Err(unread(&server, id, error).await),
+    };
     match log.read(move |raw| some_lines(raw, &wanted)).await {
         Ok(lines) => {
             drop(turn);
             Ok((NEVER_KEPT, held_json(&lines, &server.room)?).into_response())
         }
-        Err(error) => Err(server.store.log_error(&sha256, error).await.into()),
+        Err(error) => {
+            let error = server.store.log_error(&sha256, error).await;
+            Err(unread(&server, id, error).await)
+        }
     }
 }
 
@@ -475,5 +486,19 @@ async fn find(server: &Server, caller: &Caller, path: &str) -> Result<(Uuid, Log
     let held = server.room.take(sizes.last().map_or(0, |size| size.packed))?;
     let log = server.store.own_log(id).await?;
     drop(held);
-    Ok((id, log.ok_or_else(|| not_found(&format!("The server does not have the log of run {id}.")))?))
+    Ok((id, log.ok_or_else(|| no_log(id))?))
+}
+
+fn no_log(id: Uuid) -> Problem {
+    not_found(&format!("The server does not have the log of run {id}."))
+}
+
+/// Returns the problem for a log that could not be read. A log whose run was deleted meanwhile has no fault.
+async fn unread(server: &Server, id: Uuid, error: StoreError) -> Problem {
+    let is_bad = matches!(error, StoreError::BadLog { .. });
+    // A run's row is deleted before its log.
+    if is_bad && matches!(server.store.log(id).await, Ok(None)) {
+        return no_log(id);
+    }
+    error.into()
 }

@@ -40,7 +40,7 @@ use uuid::Uuid;
         description = "Upload, store, watch and compare the results of training runs. Each operation names the scope that \
             a token needs for it: `read`, `upload`, which includes `read`, or `admin`, which includes both. Where an \
             operation also lists no token, the server may let everyone read. `GET /limits` and `GET /me` never need one. \
-            A query has each parameter at most once; a repeated one is refused with 400."
+            A query has each parameter at most once; a repeated one, and one that is not UTF-8, is refused with 400."
     ),
     components(schemas(ProblemDetails))
 )]
@@ -137,7 +137,7 @@ fn document_maxima(operation: &mut Operation) {
     }
 }
 
-/// Refuses requests with a query that is too long or repeats a parameter, before anything is done with it.
+/// Refuses requests with a query that is too long, repeats a parameter or is not UTF-8, before anything is done with it.
 async fn bound_query(request: Request, next: Next) -> Result<Response, Problem> {
     query::bound(request.uri().query().unwrap_or_default())?;
     Ok(next.run(request).await)

@@ -32,7 +32,7 @@ const LINES: usize = 500;
 /// Why a query is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum QueryProblem {
-    /// A parameter is unknown or repeated, or its value invalid.
+    /// A parameter is unknown, repeated or not UTF-8, or its value invalid.
     #[error("{0}")]
     Invalid(String),
     /// A parameter is too long, or there are too many.
@@ -51,7 +51,7 @@ fn unknown(name: &str, allowed: &str) -> QueryProblem {
     invalid(format!("Unknown parameter \"{name}\". Allowed: {allowed}."))
 }
 
-/// Refuses queries that are too long or repeat a parameter, before anything else is done with them.
+/// Refuses queries that are too long, repeat a parameter or are not UTF-8, before anything else is done with them.
 pub(super) fn bound(query: &str) -> Result<(), QueryProblem> {
     let refuse = |detail| Err(QueryProblem::TooLong(detail));
     let count = form_urlencoded::parse(query.as_bytes()).count();
@@ -61,7 +61,9 @@ pub(super) fn bound(query: &str) -> Result<(), QueryProblem> {
         ));
     }
     let mut names = BTreeSet::new();
-    for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+    // The parser skips empty parts too.
+    let parts = query.split('&').filter(|part| !part.is_empty());
+    for (part, (name, value)) in parts.zip(form_urlencoded::parse(query.as_bytes())) {
         if name.len() > LONGEST_NAME {
             return refuse(format!(
                 "The query has a parameter name of {} bytes; at most {LONGEST_NAME} are accepted.",
@@ -72,12 +74,37 @@ pub(super) fn bound(query: &str) -> Result<(), QueryProblem> {
         if value.len() > most {
             return refuse(format!("{name} has {} bytes; at most {most} are accepted.", value.len()));
         }
+        // The parser replaces invalid bytes, so the value would be another one than the client sent.
+        if !is_utf8(part) {
+            return Err(invalid(format!("The parameter \"{name}\" is not UTF-8. Encode its text as UTF-8.")));
+        }
         if names.contains(&name) {
             return Err(invalid(format!("The query repeats the parameter \"{name}\". Send it once.")));
         }
         names.insert(name);
     }
     Ok(())
+}
+
+/// Returns whether a part of a query is UTF-8 once its `%` escapes are decoded. `%` without two hexadecimal digits stands for
+/// itself.
+fn is_utf8(part: &str) -> bool {
+    let digit = |byte: Option<&u8>| byte.and_then(|byte| char::from(*byte).to_digit(16));
+    let mut decoded = Vec::with_capacity(part.len());
+    let mut rest = part.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        match (digit(after.first()), digit(after.get(1))) {
+            (Some(high), Some(low)) if *first == b'%' => {
+                decoded.push((high * 16 + low) as u8);
+                rest = &after[2..];
+            }
+            _ => {
+                decoded.push(*first);
+                rest = after;
+            }
+        }
+    }
+    std::str::from_utf8(&decoded).is_ok()
 }
 
 /// Returns the most bytes of a parameter's value.
