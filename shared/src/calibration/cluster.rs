@@ -325,7 +325,7 @@ mod tests {
         assert!((1.05..1.15).contains(&one.factors().of(ClusterFactor::Step)), "{one:?}");
         assert_eq!(
             one.factors.map(|factor| factor.interval.is_some()),
-            [true, false, false, false, false, false]
+            [true, false, false, false, false, false, false, false]
         );
         let left_out = |fit: &ClusterFit| fit.error_left_out.unwrap();
         assert!(left_out(&three) < one.error_before / 2.0 && left_out(&twenty) < left_out(&three) / 2.0);
