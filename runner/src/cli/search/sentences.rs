@@ -284,7 +284,7 @@ fn in_bf16(reaching: &[(&SearchedGpu<'_>, &PlannedRun)]) -> Option<String> {
         ))
     });
     let plans: Vec<String> = plans.collect();
-    (!plans.is_empty()).then(|| format!("In BF16, it would take {}.", one_of(&plans)))
+    (!plans.is_empty()).then(|| format!("In BF16, the run would take {}.", one_of(&plans)))
 }
 
 /// Returns what the plans cost without the reservation that their prices assume.
@@ -529,7 +529,7 @@ pub(super) fn in_time_as_measured(found: &SearchedGpu<'_>) -> Option<String> {
     let best = found.answer.best().filter(|run| !is_in_time(run))?;
     let points = &found.answer.points;
     let run = points.iter().find(|run| run.gpus > best.gpus && is_in_time(run))?;
-    Some(format!("On {} GPUs, it would be in time even so.", group_digits(run.gpus.into())))
+    Some(format!("On {} GPUs, the run would be in time even so.", group_digits(run.gpus.into())))
 }
 
 /// Returns what trusting the order of layouts costs, for a model with experts: their exchange is the hardest part to predict.
@@ -636,7 +636,7 @@ pub(super) fn faster_layout(found: &SearchedGpu<'_>) -> Option<String> {
     let faster = found.answer.layouts.iter().filter(|run| run.days <= limit);
     let run = faster.min_by(|one, other| one.days.total_cmp(&other.days))?;
     Some(format!(
-        "With the layout {} it may take only {} days ({}), but that prediction is less certain.",
+        "With the layout {}, the run may take only {} days ({}), but that prediction is less certain.",
         run.layout.candidate,
         readable_days(run.days),
         run.time.days().readable(readable_days)

@@ -234,7 +234,7 @@ fn faster_layout(goal: AskedGoal, offer: &OfferFindings) -> String {
     let faster = faster.min_by(|one, other| one.days.mid.total_cmp(&other.days.mid));
     faster.map_or(String::new(), |plan| {
         format!(
-            "With the layout {} it may take only {} days ({}), but that prediction is less certain.",
+            "With the layout {}, the run may take only {} days ({}), but that prediction is less certain.",
             plan.layout,
             readable_days(plan.days.mid),
             readable_range((plan.days.low, plan.days.high), readable_days)
