@@ -16,7 +16,7 @@ choices! {
     /// How GPUs are paid for. It changes the price by a factor of up to five.
     #[derive(Default)]
     PurchaseForm of Field::Purchase {
-        /// Bought: the total cost of ownership, with power, cooling and staff.
+        /// Bought: the total cost of ownership, with power, cooling and network, from that of a hyperscaler to that of a neocloud.
         Owned "owned" "Owned",
         /// Rented for one to three years.
         #[default]

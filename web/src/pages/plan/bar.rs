@@ -205,7 +205,7 @@ fn PurchaseBox() -> impl IntoView {
             id="ask-purchase"
             class="goal"
             aria-label="Purchase"
-            title="How GPUs are paid for that have no price of yours"
+            title="How GPUs are paid for that have no price of yours. Owned: their total cost of ownership"
             on:change=choose
         >
             {[PurchaseForm::Reserved, PurchaseForm::OnDemand, PurchaseForm::Owned].map(|each| view! {
