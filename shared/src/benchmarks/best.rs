@@ -2,7 +2,7 @@
 
 use crate::data_file::{DataError, FromRow, Row, embedded};
 use crate::precision::Dtype;
-use crate::units::{group_digits, parse_decimal, readable_days, significant};
+use crate::units::{duration, group_digits, parse_decimal, significant};
 use std::sync::LazyLock;
 
 /// The fastest measured run of a model on a GPU type, by tokens per second of each GPU.
@@ -74,12 +74,7 @@ impl BestMeasured {
         let share = ((ratio - 1.0) * 100.0).round();
         // Less than that is noise.
         let slower = match share >= 5.0 {
-            true => {
-                format!(
-                    " At the measured throughput, the plan would take {} days.",
-                    readable_days(days * ratio)
-                )
-            }
+            true => format!(" At the measured throughput, the plan would take {}.", duration(days * ratio)),
             false => String::new(),
         };
         let than = match share {

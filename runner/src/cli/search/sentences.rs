@@ -15,7 +15,9 @@ use trainplan_shared::question::{
 use trainplan_shared::range::ValueRange;
 use trainplan_shared::search::{ORDER, Rule, SearchCounts, SearchRegret};
 use trainplan_shared::tables::cells;
-use trainplan_shared::units::{difference, group_digits, percent, readable_days, rounded_count, significant};
+use trainplan_shared::units::{
+    difference, duration, group_digits, percent, readable_days, rounded_count, significant, time_unit,
+};
 
 /// Returns the question in a sentence.
 pub(super) fn restated(question: &Question) -> String {
@@ -237,9 +239,9 @@ fn more_tokens(question: &Question, reaching: &[(&SearchedGpu<'_>, &PlannedRun)]
     let texts = wanted.filter_map(|(found, _)| {
         let most = found.answer.most_tokens(question, found.offer)?;
         (most.tokens > question.tokens).then(|| {
-            let (gpus, days) = (group_digits(most.run.gpus.into()), readable_days(most.run.days));
+            let (gpus, time) = (group_digits(most.run.gpus.into()), duration(most.run.days));
             let tokens = rounded_count(most.tokens);
-            format!("{tokens} tokens on {gpus} × {} ({days} days)", found.offer.gpu.name)
+            format!("{tokens} tokens on {gpus} × {} ({time})", found.offer.gpu.name)
         })
     });
     let texts: Vec<String> = texts.collect();
@@ -276,10 +278,10 @@ fn in_bf16(reaching: &[(&SearchedGpu<'_>, &PlannedRun)]) -> Option<String> {
         let run = found.in_bf16?;
         let cost = run.expected_cost.map(|cost| cells::money(cost, currency(found.question)));
         Some(format!(
-            "{} × {} ({} days{})",
+            "{} × {} ({}{})",
             group_digits(run.gpus.into()),
             found.offer.gpu.name,
-            readable_days(run.days),
+            duration(run.days),
             cost.map_or(String::new(), |cost| format!(", {cost}"))
         ))
     });
@@ -342,10 +344,10 @@ fn alone(found: &SearchedGpu<'_>, run: &PlannedRun) -> String {
         format!(" and cost {}", cells::money_range(expected, cost.total, currency(found.question)))
     });
     format!(
-        "{} × {} take {} days{cost}.",
+        "{} × {} take {}{cost}.",
         group_digits(run.gpus.into()),
         found.offer.gpu.name,
-        cells::days(run.days, run.time.days())
+        cells::time(run.days, run.time.days())
     )
 }
 
@@ -411,12 +413,14 @@ pub(super) fn unmet_sentence(unmet: Unmet, found: &SearchedGpu<'_>) -> String {
         Unmet::NoLayout => format!("No layout works on {name}.{}", changed()),
         Unmet::TooSlow { days } => {
             let gpus = answer.layouts.first().map_or(0, |run| run.gpus);
+            let (unit, of_day) = time_unit(days);
+            let time = readable_days(days * of_day);
             let limit = match question.goal {
                 // A plan that is late by hours is not "60 days, not 60".
-                Goal::Deadline(limit) if readable_days(days) == readable_days(limit) => {
-                    format!(", slightly more than {}", significant(limit, 4))
+                Goal::Deadline(limit) if time == readable_days(limit * of_day) => {
+                    format!(", slightly more than {}", significant(limit * of_day, 4))
                 }
-                Goal::Deadline(limit) => format!(", not {}", significant(limit, 4)),
+                Goal::Deadline(limit) => format!(", not {}", significant(limit * of_day, 4)),
                 Goal::Budget(_) | Goal::Open => String::new(),
             };
             let range_end = answer.layouts.first().map_or(f64::INFINITY, |run| run.time.high.days);
@@ -428,8 +432,7 @@ pub(super) fn unmet_sentence(unmet: Unmet, found: &SearchedGpu<'_>) -> String {
             let is_last = answer.points.last().is_some_and(|run| run.gpus == gpus);
             let most = if is_last { ", the most that were searched" } else { "" };
             format!(
-                "The best plan on {name} {within} {} days{by}{limit}, on {} GPUs{most}.{}",
-                readable_days(days),
+                "The best plan on {name} {within} {time} {unit}{by}{limit}, on {} GPUs{most}.{}",
                 group_digits(gpus.into()),
                 changed()
             )
@@ -467,9 +470,9 @@ fn change_text(change: &Relaxation, others_reach: bool) -> String {
         true => message!["without ", setting.field],
         false => message!["with ", setting.clone()],
     };
-    let (gpus, days) = (group_digits(change.run.gpus.into()), readable_days(change.run.days));
+    let (gpus, time) = (group_digits(change.run.gpus.into()), duration(change.run.days));
     let misses = if others_reach && !change.reaches_goal { ", which misses the goal" } else { "" };
-    format!("{} ({days} days on {gpus} GPUs{misses})", text.text(Front::Search))
+    format!("{} ({time} on {gpus} GPUs{misses})", text.text(Front::Search))
 }
 
 /// Returns how the best layout compares with the published one.
@@ -512,11 +515,11 @@ pub(super) fn beside_measured(found: &SearchedGpu<'_>) -> Option<String> {
 pub(super) fn beside_measured_software(found: &SearchedGpu<'_>) -> Option<String> {
     let (software, run) = found.answer.with_measured_software.as_ref()?;
     Some(format!(
-        "No published run of this model on {} used {}. With {}, as in the nearest run, the plan would take {} days.",
+        "No published run of this model on {} used {}. With {}, as in the nearest run, the plan would take {}.",
         found.offer.gpu.name,
         found.offer.options.software.title(),
         software.title(),
-        cells::days(run.days, run.time.days())
+        cells::time(run.days, run.time.days())
     ))
 }
 
@@ -587,8 +590,8 @@ pub(super) fn by_script(found: &SearchedGpu<'_>) -> Option<String> {
             match *slowdown == 1.0 {
                 true => format!("The launch script {runs}. It is about as fast{}.", joined("but")),
                 false => {
-                    let (days, effects) = (cells::days(days.mid, range), joined("which"));
-                    format!("The launch script {runs}: about {days} days{effects}.")
+                    let (time, effects) = (cells::time(days.mid, range), joined("which"));
+                    format!("The launch script {runs}: about {time}{effects}.")
                 }
             }
         }
@@ -636,10 +639,9 @@ pub(super) fn faster_layout(found: &SearchedGpu<'_>) -> Option<String> {
     let faster = found.answer.layouts.iter().filter(|run| run.days <= limit);
     let run = faster.min_by(|one, other| one.days.total_cmp(&other.days))?;
     Some(format!(
-        "With the layout {}, the run may take only {} days ({}), but that prediction is less certain.",
+        "With the layout {}, the run may take only {}, but that prediction is less certain.",
         run.layout.candidate,
-        readable_days(run.days),
-        run.time.days().readable(readable_days)
+        cells::time(run.days, run.time.days())
     ))
 }
 

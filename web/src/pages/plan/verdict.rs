@@ -1,6 +1,6 @@
 //! The answer in a sentence: which GPU type needs fewer GPUs, and which costs less.
 
-use super::amounts::{cost_range, cost_text, cost_texts, count_text, limit_text, money, outlasts};
+use super::amounts::{cost_range, cost_text, cost_texts, count_text, limit_text, money, outlasts, time_text};
 use super::findings::{Findings, OfferFindings, is_within};
 use crate::message::plan::ScriptEffect;
 use crate::message::search::{
@@ -10,7 +10,7 @@ use trainplan_shared::cost::PurchaseForm;
 use trainplan_shared::estimate::Interval;
 use trainplan_shared::problem::one_of;
 use trainplan_shared::question::{CLEARLY_FASTER, Chance, Objective, chance_text, in_time_of_ten};
-use trainplan_shared::units::{difference, group_digits, is_same, readable_days, readable_range};
+use trainplan_shared::units::{difference, duration, group_digits, is_same};
 
 /// The answer in words.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -115,11 +115,10 @@ pub(super) fn with_script(
     if slowdown == 1.0 {
         return format!("{subject}may not fit in memory");
     }
-    let days = plan.days.times(slowdown);
-    let range = readable_range((days.low, days.high), readable_days);
+    let time = time_text(plan.days.times(slowdown));
     let lacks = if may_lack_memory { ", and may not fit in memory" } else { "" };
     let effect = script_effect(findings, plan, slowdown);
-    format!("{takes} about {} days ({range}){effect}{lacks}", readable_days(days.mid))
+    format!("{takes} about {time}{effect}{lacks}")
 }
 
 /// Returns what becomes of a limit that a plan holds if its steps take longer: `, which misses the deadline`; empty if it holds it
@@ -202,8 +201,7 @@ fn as_measured(findings: &Findings, offer: &OfferFindings) -> String {
 
 /// Returns how long a plan on a GPU type takes at the throughput of the fastest measured run there, as a sentence.
 pub(super) fn at_measured_speed(gpu: &str, days: f64) -> String {
-    let days = readable_days(days);
-    format!("At the speed of the fastest measured run on {gpu}, the plan takes {days} days.")
+    format!("At the speed of the fastest measured run on {gpu}, the plan takes {}.", duration(days))
 }
 
 /// Returns what the plan of a GPU type bets on, if nobody published a run of the model with its software, as a sentence: the chance
@@ -218,9 +216,8 @@ fn on_measured_software(offer: &OfferFindings, goal: AskedGoal) -> String {
         }
         _ => String::new(),
     };
-    let (days, range) = (readable_days(mid), readable_range((low, high), readable_days));
-    let gpu = &offer.gpu.name;
-    format!("With {software}, which was measured on {gpu}, the plan takes {days} days ({range}){chance}.")
+    let (gpu, time) = (&offer.gpu.name, time_text(*days));
+    format!("With {software}, which was measured on {gpu}, the plan takes {time}{chance}.")
 }
 
 /// Returns which layout is expected to be clearly faster than the best one, which is best because its range ends earlier, as a
@@ -234,10 +231,9 @@ fn faster_layout(goal: AskedGoal, offer: &OfferFindings) -> String {
     let faster = faster.min_by(|one, other| one.days.mid.total_cmp(&other.days.mid));
     faster.map_or(String::new(), |plan| {
         format!(
-            "With the layout {}, the run may take only {} days ({}), but that prediction is less certain.",
+            "With the layout {}, the run may take only {}, but that prediction is less certain.",
             plan.layout,
-            readable_days(plan.days.mid),
-            readable_range((plan.days.low, plan.days.high), readable_days)
+            time_text(plan.days)
         )
     })
 }
@@ -372,7 +368,7 @@ fn all_of(names: &[&str]) -> String {
 /// Returns what a plan takes, as a sentence.
 pub(super) fn alone(gpu: &AskedGpu, plan: &FoundPlan, goal: AskedGoal, currency: &str) -> String {
     let gpus = group_digits(plan.gpus.into());
-    let days = readable_days(plan.days.mid);
+    let time = duration(plan.days.mid);
     let prices = match gpu.form {
         None => "",
         Some(PurchaseForm::Owned) => " on GPUs of your own",
@@ -381,7 +377,7 @@ pub(super) fn alone(gpu: &AskedGpu, plan: &FoundPlan, goal: AskedGoal, currency:
     };
     let cost = plan.cost.map(|cost| format!(", for {}{prices}", cost_text(cost.mid, currency)));
     let about = if matches!(goal, AskedGoal::Deadline(_)) { "about " } else { "" };
-    format!("{gpus} × {} finish in {about}{days} days{}.", gpu.name, cost.unwrap_or_default())
+    format!("{gpus} × {} finish in {about}{time}{}.", gpu.name, cost.unwrap_or_default())
 }
 
 /// Returns the comparison of the best GPU type with the second one.
@@ -444,7 +440,7 @@ fn others(others: &[(&OfferFindings, &FoundPlan)], currency: &str) -> String {
     let each = others.iter().map(|(offer, plan)| {
         let cost = plan.cost.map_or(String::new(), |cost| format!(" and {}", cost_text(cost.mid, currency)));
         let gpus = group_digits(plan.gpus.into());
-        format!("{} would take {gpus} GPUs, {} days{cost}.", offer.gpu.name, readable_days(plan.days.mid))
+        format!("{} would take {gpus} GPUs, {}{cost}.", offer.gpu.name, duration(plan.days.mid))
     });
     each.collect::<Vec<_>>().join(" ")
 }
@@ -504,12 +500,11 @@ fn unreached(findings: &Findings, currency: &str) -> Verdict {
             offer.gpu.name
         ),
         (AskedGoal::Deadline(limit), Some((offer, _, plan)), None) => format!(
-            "No plan finishes within {}{often}. The best takes about {} days{}, on {} × {}{}.",
+            "No plan finishes within {}{often}. The best takes about {}, on {} × {}{}.",
             limit_text(limit),
-            readable_days(plan.days.mid),
             match is_by_slow_end {
-                true => format!(" ({})", readable_range((plan.days.low, plan.days.high), readable_days)),
-                false => String::new(),
+                true => time_text(plan.days),
+                false => duration(plan.days.mid),
             },
             group_digits(plan.gpus.into()),
             offer.gpu.name,
@@ -531,10 +526,10 @@ fn unreached(findings: &Findings, currency: &str) -> Verdict {
             }
         ),
         (AskedGoal::Budget(_), Some((offer, days, plan)), None) => format!(
-            "No plan finishes within {}{often}. The best takes {} {} days, on {} × {}.",
+            "No plan finishes within {}{often}. The best takes {} {}, on {} × {}.",
             limit_text(longest.unwrap_or_default()),
             if is_by_slow_end { "up to" } else { "about" },
-            readable_days(days),
+            duration(days),
             group_digits(plan.gpus.into()),
             offer.gpu.name
         ),
@@ -599,6 +594,12 @@ mod tests {
             "At the slow end of their ranges, B200 and H100 miss the deadline. B200 needs 50\u{a0}% fewer GPUs than H100 and \
              probably costs 10\u{a0}% less, though the ranges overlap."
         );
+    }
+
+    #[test]
+    fn a_short_run_takes_hours() {
+        let findings = answered(&[("B200", Some(plan(64, 0.5, 1e4)))]);
+        assert_eq!(lead(&findings).0, "64 × B200 finish in about 12 hours, for $10.0k.");
     }
 
     /// Returns the findings of a question with a budget of 4 million for a single plan with reserved GPUs.
