@@ -149,6 +149,14 @@ impl Price {
         Some(ValueRange::between(hours(term.shortest_years) * high, hours(term.longest_years) * low))
     }
 
+    /// Returns the middle of its range, as a price without one.
+    #[must_use]
+    pub fn middle(self) -> Price {
+        let ValueRange { low, high } = self.per_gpu_hour;
+        // Prices span a factor, so the geometric mean is their middle.
+        Price { per_gpu_hour: ValueRange::of((low * high).sqrt()), ..self }
+    }
+
     /// Whether it is an assumed price that rests on a single quote, so that its range says nothing about other sellers.
     pub fn is_single_quote(&self) -> bool {
         self.source != PriceSource::Yours && self.per_gpu_hour.low == self.per_gpu_hour.high

@@ -110,7 +110,7 @@ impl GpuOffer {
     pub fn on_demand_factor(&self) -> Option<[f64; 3]> {
         let points = |price: Price| {
             let ValueRange { low, high } = price.per_gpu_hour;
-            [low, (low * high).sqrt(), high]
+            [low, price.middle().per_gpu_hour.high, high]
         };
         let (on_demand, reserved) = (points(self.on_demand?), points(self.price?));
         Some([0, 1, 2].map(|point| on_demand[point] / reserved[point]))

@@ -374,8 +374,7 @@ fn whole_days(run: &WholeRun) -> Spread {
 
 /// Returns the cost of the whole run; none without a price.
 fn whole_cost(run: &WholeRun) -> Option<Spread> {
-    // The geometric mean is the middle of a range that spans a factor, as in the search.
-    run.cost.map(|(low, high)| Spread { low, mid: (low * high).sqrt(), high })
+    run.cost.map(|[low, mid, high]| Spread { low, mid, high })
 }
 
 /// How many times a limit a figure may be without a warning: the steps are counted otherwise than by the search.
