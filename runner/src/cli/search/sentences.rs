@@ -9,8 +9,8 @@ use trainplan_shared::message;
 use trainplan_shared::message::Front;
 use trainplan_shared::problem::one_of;
 use trainplan_shared::question::{
-    AnswerScript, CLEARLY_FASTER, Chance, Contender, DeadlineEffect, Goal, GpuAnswer, GpuOffer, Objective,
-    PlanScript, PlannedRun, Question, Relaxation, ScriptRun, ScriptedPlan, Unmet, chance_text,
+    AnswerScript, CLEARLY_FASTER, Chance, Contender, DeadlineEffect, Goal, GpuAnswer, GpuOffer, LITTLE_WASTE,
+    Objective, PlanScript, PlannedRun, Question, Relaxation, ScriptRun, ScriptedPlan, Unmet, chance_text,
 };
 use trainplan_shared::range::ValueRange;
 use trainplan_shared::search::{ORDER, Rule, SearchCounts, SearchRegret};
@@ -163,6 +163,7 @@ pub(super) fn verdict(found: &[SearchedGpu<'_>]) -> String {
         [first, others @ ..] => others.iter().map(|other| compared(*first, *other)).collect(),
     };
     sentences.extend(late(question, &reaching));
+    sentences.extend(unspent(question, &reaching));
     sentences.extend(more_tokens(question, &reaching));
     sentences.extend(in_bf16(&reaching));
     sentences.extend(on_demand(&reaching));
@@ -231,6 +232,21 @@ fn late(question: &Question, reaching: &[(&SearchedGpu<'_>, &PlannedRun)]) -> Ve
         sentences.push(format!("{} would {reach} {often}.", one_of(&others)));
     }
     sentences
+}
+
+/// Returns why the best plan spends only a part of the budget, if faster plans within the limits are left out because of their cost.
+fn unspent(question: &Question, reaching: &[(&SearchedGpu<'_>, &PlannedRun)]) -> Option<String> {
+    let (found, best) = *reaching.first().filter(|_| question.objective == Objective::Worthwhile)?;
+    question.budget()?;
+    let faster = found.answer.points.iter().filter(|run| run.days < best.days && question.reaches(run));
+    let fastest = faster.min_by(|one, other| one.days.total_cmp(&other.days))?;
+    Some(format!(
+        "Faster plans on {} cost more than {LITTLE_WASTE} times as much as the cheapest: {} GPUs would take {}, for {}.",
+        found.offer.gpu.name,
+        group_digits(fastest.gpus.into()),
+        duration(fastest.days),
+        cells::money(fastest.expected_cost?, currency(question))
+    ))
 }
 
 /// Returns the most tokens that the limits allow on each GPU type, if they are what is wanted and fewer were given.

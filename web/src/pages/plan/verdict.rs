@@ -52,11 +52,11 @@ pub(super) fn verdict(findings: &Findings) -> Option<Verdict> {
                     as_measured(findings, offer),
                     faster_layout(goal, offer),
                     overspent(findings),
+                    unspent(findings, offer, plan, currency),
                     compared,
                 ]),
                 more: sentences([
                     others(reaching.collect::<Vec<_>>().as_slice(), currency),
-                    waste(findings),
                     terms(&offer.gpu, plan.cost, days, paid_gpus, budget, currency),
                     shared_price(findings),
                 ]),
@@ -445,15 +445,26 @@ fn others(others: &[(&OfferFindings, &FoundPlan)], currency: &str) -> String {
     each.collect::<Vec<_>>().join(" ")
 }
 
-/// Returns why a plan for a budget does not spend it all, as a sentence.
-fn waste(findings: &Findings) -> String {
+/// Returns why a plan spends only a part of a budget, as a sentence, if faster plans are left out because of their cost.
+fn unspent(findings: &Findings, offer: &OfferFindings, plan: &FoundPlan, currency: &str) -> String {
     let objective = findings.asked.as_ref().and_then(|asked| asked.objective);
-    match (findings.goal(), objective) {
-        (AskedGoal::Budget(_), Some(Objective::Worthwhile)) => {
-            "It is the fastest plan that costs at most 1.25 times as much as the cheapest.".to_string()
-        }
-        _ => String::new(),
-    }
+    let (AskedGoal::Budget(_), Some(Objective::Worthwhile)) = (findings.goal(), objective) else {
+        return String::new();
+    };
+    let is_faster = |point: &&FoundPlan| {
+        point.days.mid < plan.days.mid && is_within(point, findings.budget(), findings.is_by_slow_end())
+    };
+    let faster = offer.points.iter().filter(is_faster);
+    let fastest = faster.min_by(|one, other| one.days.mid.total_cmp(&other.days.mid));
+    let named = fastest.and_then(|point| Some((point, point.cost?)));
+    named.map_or(String::new(), |(point, cost)| {
+        format!(
+            "Faster plans cost more than 1.25 times as much as the cheapest: {} GPUs would take {}, for {}.",
+            group_digits(point.gpus.into()),
+            duration(point.days.mid),
+            cost_text(cost.mid, currency)
+        )
+    })
 }
 
 /// Returns how the costs on demand compare, as a sentence, if the assumed reservations say the opposite; otherwise nothing.
@@ -629,6 +640,20 @@ mod tests {
         );
         let rest = verdict(&for_budget(paid(40))).expect("a verdict").rest;
         assert!(!rest.contains("in all"), "{rest}");
+    }
+
+    #[test]
+    fn a_plan_that_spends_a_part_of_the_budget_says_what_the_rest_would_buy() {
+        let mut findings = for_budget(plan(512, 60.0, 1.2e6));
+        findings.asked.as_mut().expect("a question").objective = Some(Objective::Worthwhile);
+        let is_said = |findings: &Findings| lead(findings).1.contains("Faster plans");
+        assert!(!is_said(&findings));
+        // The last one may exceed the budget.
+        findings.offers[0].points =
+            vec![plan(512, 60.0, 1.2e6), plan(2048, 20.0, 2e6), plan(8192, 10.0, 9e6)];
+        let (_, rest) = lead(&findings);
+        let expected = "Faster plans cost more than 1.25 times as much as the cheapest: 2,048 GPUs would take 20 days, for $2.00M.";
+        assert!(rest.contains(expected), "{rest}");
     }
 
     #[test]
