@@ -162,6 +162,11 @@ pub(super) fn verdict(found: &[SearchedGpu<'_>]) -> String {
         [(found, run)] => vec![alone(found, run)],
         [first, others @ ..] => others.iter().map(|other| compared(*first, *other)).collect(),
     };
+    if let [(best, run), (_, other), ..] = reaching[..]
+        && let Some(why) = question.objective.why_first(&contender(run), &contender(other))
+    {
+        sentences.push(format!("{} comes first because {why}.", best.offer.gpu.name));
+    }
     sentences.extend(late(question, &reaching));
     sentences.extend(unspent(question, &reaching));
     sentences.extend(more_tokens(question, &reaching));

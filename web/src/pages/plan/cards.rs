@@ -73,7 +73,7 @@ pub(super) fn Card(
             has_effect.then(|| CardScript { effect, stand_in: findings.stand_in(offer).map(named) })
         })
     });
-    let is_best = move || findings.with(|findings| findings.best() == Some(index));
+    let is_best = move || findings.with(|findings| findings.is_answered() && findings.best() == Some(index));
     let is_selected = move || {
         let best = offer.with(|offer| offer.answer.as_ref()?.plan.clone());
         best.is_some_and(|best| plan.is_shown(&best))

@@ -1,7 +1,7 @@
 //! The answer in a sentence: which GPU type needs fewer GPUs, and which costs less.
 
 use super::amounts::{cost_range, cost_text, cost_texts, count_text, limit_text, money, outlasts, time_text};
-use super::findings::{Findings, OfferFindings, is_within};
+use super::findings::{Findings, OfferFindings, contender, is_within};
 use crate::message::plan::ScriptEffect;
 use crate::message::search::{
     AskedGoal, AskedGpu, FoundAnswer, FoundFamily, FoundPlan, FoundUnmet, Spread, Trust,
@@ -40,7 +40,9 @@ pub(super) fn verdict(findings: &Findings) -> Option<Verdict> {
         (None, _) => unreached(findings, currency),
         (Some((offer, plan)), second) => {
             let (budget, days, paid_gpus) = (findings.budget(), plan.days.mid, Some(plan.paid_gpus));
-            let compared = second.map_or(String::new(), |second| compared((offer, plan), second, goal));
+            let objective = findings.asked.as_ref().and_then(|asked| asked.objective);
+            let compared =
+                second.map_or(String::new(), |second| compared((offer, plan), second, goal, objective));
             Verdict {
                 lead: alone(&offer.gpu, plan, goal, currency),
                 // The risk first.
@@ -385,6 +387,7 @@ fn compared(
     (best, plan): (&OfferFindings, &FoundPlan),
     (second, other): (&OfferFindings, &FoundPlan),
     goal: AskedGoal,
+    objective: Option<Objective>,
 ) -> String {
     let (name, against) = (&best.gpu.name, &second.gpu.name);
     // GPUs needed are proportional to the days that a plan takes, and so is their uncertainty.
@@ -419,11 +422,8 @@ fn compared(
         (false, Some(false)) => " Both differences are within the uncertainty.".to_string(),
         (false, None) => " The difference is within the uncertainty.".to_string(),
     };
-    let is_dearer = plan.cost.zip(other.cost).is_some_and(|(cost, than)| cost.mid > than.mid);
-    let why = match is_dearer && plan.trust > other.trust {
-        true => format!(" {name} comes first because its speed is better known."),
-        false => String::new(),
-    };
+    let why = objective.and_then(|objective| objective.why_first(&contender(plan), &contender(other)));
+    let why = why.map_or(String::new(), |why| format!(" {name} comes first because {why}."));
     let on_demand = on_demand(best, plan, second, other);
     // No line breaks between a number and its unit.
     format!("{first}{}.{rest}{why}{on_demand}", cost.unwrap_or_default()).replace(" %", "\u{a0}%")
@@ -603,7 +603,7 @@ mod tests {
         assert_eq!(
             rest,
             "At the slow end of their ranges, B200 and H100 miss the deadline. B200 needs 50\u{a0}% fewer GPUs than H100 and \
-             probably costs 10\u{a0}% less, though the ranges overlap."
+             probably costs 10\u{a0}% less, though the ranges overlap. B200 comes first because it costs less."
         );
     }
 
