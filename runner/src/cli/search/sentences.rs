@@ -5,6 +5,7 @@ use trainplan_shared::benchmarks::BestMeasured;
 use trainplan_shared::estimate::Interval;
 use trainplan_shared::field::Field;
 use trainplan_shared::gpu_counts::GpuCounts;
+use trainplan_shared::layout::PipelineSplit;
 use trainplan_shared::message;
 use trainplan_shared::message::Front;
 use trainplan_shared::problem::one_of;
@@ -13,8 +14,8 @@ use trainplan_shared::question::{
     Objective, PlanScript, PlannedRun, Question, Relaxation, ScriptRun, ScriptedPlan, Unmet, chance_text,
 };
 use trainplan_shared::range::ValueRange;
-use trainplan_shared::search::{ORDER, Rule, SearchCounts, SearchRegret};
-use trainplan_shared::tables::cells;
+use trainplan_shared::search::{COUNTED_SPLIT, ORDER, Rule, SearchCounts, SearchRegret};
+use trainplan_shared::tables::{PlanRow, cells};
 use trainplan_shared::units::{
     difference, duration, group_digits, percent, readable_days, rounded_count, significant, time_unit,
 };
@@ -583,6 +584,12 @@ pub(super) fn order(answer: &GpuAnswer) -> Option<String> {
         )),
         false => (!seconds.is_sorted()).then(|| ORDER.to_owned()),
     }
+}
+
+/// Returns what a counted split is, if a listed layout has one.
+pub(super) fn counted_split(rows: &[PlanRow<'_>]) -> Option<String> {
+    let is_counted = |row: &PlanRow<'_>| *row.run.layout.candidate.split == PipelineSplit::Counted;
+    rows.iter().any(is_counted).then(|| COUNTED_SPLIT.to_string())
 }
 
 /// Returns what becomes of the best plan with the software that its launch script runs, if that differs from the planned one.

@@ -339,7 +339,7 @@ fn card(
                 {in_all}
             </div>
             <div>
-                <p class="layout-line"><small title=LAYOUT_TERMS>"Layout"</small> <strong>{layout_title(found)}</strong>{other_batch.map(|text| view! { " " <small>{text}</small> })}</p>
+                <p class="layout-line" title=LAYOUT_TERMS><small>"Layout"</small> <strong>{layout_title(found)}</strong>{other_batch.map(|text| view! { " " <small>{text}</small> })}</p>
                 <Gauge spare=found.spare_gib capacity=offer.gpu.memory_gib verdict=found.memory />
                 // One switch for all cards, so that they can be read across. The report shows the figures anyway.
                 <button

@@ -13,7 +13,7 @@ use std::cmp::Ordering;
 use trainplan_shared::estimate::{Interval, MemoryVerdict};
 use trainplan_shared::field::Field;
 use trainplan_shared::question::in_time_of_ten;
-use trainplan_shared::search::ORDER;
+use trainplan_shared::search::{COUNTED_SPLIT, ORDER};
 use trainplan_shared::sorting::order;
 use trainplan_shared::units::{below_days, group_digits, group_three_digits, percent};
 
@@ -287,6 +287,10 @@ pub(super) fn Layouts() -> impl IntoView {
             offer.with(|offer| offer.as_ref()?.answer.as_ref().map(|answer| answer.best_is_moved_up));
         (is_moved == Some(true) && column.get().is_none()).then_some(MOVED_UP)
     };
+    let counted = move || {
+        let is_counted = |row: &LayoutRow| row.plan.layout.contains("counted split");
+        rows.with(|rows| rows.iter().flat_map(LayoutRow::all).any(is_counted)).then_some(COUNTED_SPLIT)
+    };
     let sort = move |column: LayoutColumn| plan.address.set_own(ORDER_KEY, column.id());
     view! {
         <section
@@ -335,7 +339,7 @@ pub(super) fn Layouts() -> impl IntoView {
                     </tbody>
                 </table>
             </div>
-            <p><small>{shared_trust} {ORDER.replace(" %", "\u{a0}%")} {moved_up}</small></p>
+            <p><small>{shared_trust} {ORDER.replace(" %", "\u{a0}%")} {moved_up} " " {counted}</small></p>
             {move || counts().map(|(text, reasons)| view! {
                 <details>
                     <summary>{text}</summary>
