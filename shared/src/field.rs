@@ -175,8 +175,8 @@ fields! {
         "Price of a GPU-hour: 2.95, a range such as 1.99..3.50, or one for each GPU type as h100=2.95,b200=4.50 \
          [default: published prices]",
     Purchase "purchase" "buy" "Purchase" Goal Text "FORM"
-        "How the GPUs are paid for: owned, reserved or on-demand"
-        "How the GPUs are paid for: owned, reserved or on-demand [default: all three are shown]",
+        "How the GPUs are paid for: owned (total cost of ownership), reserved or on-demand"
+        "How the GPUs are paid for: owned (total cost of ownership), reserved or on-demand [default: all three are shown]",
     Power "power" "kw" "Power" Goal Text "KW"
         "kW per GPU with cooling and network, or tdp*1.3 for the GPU's TDP times a PUE"
         "kW per GPU with cooling and network, or tdp*1.3 for the GPU's TDP times a PUE \

@@ -179,9 +179,39 @@ fn with_unit(number: &str, unit: &str) -> String {
     format!("{number}\u{a0}{unit}")
 }
 
-/// Returns days with their unit: `60 days`.
+/// Returns the unit in which people read so many days, and how many of it a day has: hours below 2 days, minutes below 2 hours.
+pub fn time_unit(days: f64) -> (&'static str, f64) {
+    match days * 24.0 {
+        ..2.0 => ("minutes", 1440.0),
+        ..48.0 => ("hours", 24.0),
+        _ => ("days", 1.0),
+    }
+}
+
+/// Returns a number of days in the unit that suits it: `60 days`, `6.50 hours`, `28 minutes`.
+pub fn duration(days: f64) -> String {
+    let (unit, of_day) = time_unit(days);
+    format!("{} {unit}", readable_days(days * of_day))
+}
+
+/// Returns a range of days in the unit of [`duration`] for `days`: `131–147`.
+pub fn duration_range(days: f64, ends: (f64, f64)) -> String {
+    let (_, of_day) = time_unit(days);
+    readable_range((ends.0 * of_day, ends.1 * of_day), readable_days)
+}
+
+/// Returns a number of days below a heading that says so: `60`; with its unit if it is another one: `28 minutes`.
+pub fn below_days(days: f64) -> String {
+    let text = duration(days);
+    match text.strip_suffix(" days") {
+        Some(number) => number.to_string(),
+        None => text,
+    }
+}
+
+/// Returns [`duration`] with a space where no line breaks.
 pub fn days(days: f64) -> String {
-    with_unit(&readable_days(days), "days")
+    duration(days).replace(' ', "\u{a0}")
 }
 
 /// Returns seconds with three significant digits and their unit: `5.90 s`.
@@ -389,6 +419,16 @@ mod tests {
         {
             assert_eq!(readable_days(days), text);
         }
+    }
+
+    #[test]
+    fn short_times_are_hours_or_minutes() {
+        let times = [60.0, 2.0, 1.99, 0.0834, 0.0197].map(duration);
+        assert_eq!(times, ["60 days", "2.00 days", "48 hours", "2.00 hours", "28 minutes"]);
+        assert_eq!([60.0, 0.5].map(below_days), ["60", "12 hours"]);
+        // The ends have the unit of the middle.
+        assert_eq!(duration_range(0.0197, (0.0163, 0.0231)), "23–33");
+        assert_eq!(duration_range(1.9, (1.8, 2.1)), "43–50");
     }
 
     #[test]

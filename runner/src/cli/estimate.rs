@@ -23,7 +23,8 @@ use trainplan_shared::range::ValueRange;
 use trainplan_shared::scenario::Scenario;
 use trainplan_shared::tables::cells;
 use trainplan_shared::units::{
-    group_digits, percent, readable, readable_days, readable_range, short_count, signed_percent, significant,
+    duration_range, group_digits, percent, readable, readable_days, readable_range, short_count,
+    signed_percent, significant, time_unit,
 };
 
 /// Predict step time and memory of any model, GPU and layout
@@ -303,16 +304,18 @@ fn whole_run(plan: &RunPlan, gpu: &str) -> Vec<[String; 3]> {
     let whole = |range: ValueRange| range.readable(readable);
     let minutes = ValueRange::between(time.low.save_interval_s, time.high.save_interval_s).times(1.0 / 60.0);
     let terabytes = significant(time.checkpoint_bytes / 1e12, 3);
+    let (without, of_day) = time_unit(undisturbed.mid);
+    let (with, time_with, range) = expected_time(plan);
     let mut lines = vec![
         line(
-            "days without failures",
-            readable_days(undisturbed.mid),
-            readable_range((undisturbed.low, undisturbed.high), readable_days),
+            &format!("{without} without failures"),
+            readable_days(undisturbed.mid * of_day),
+            duration_range(undisturbed.mid, (undisturbed.low, undisturbed.high)),
         ),
         line(
-            "days with failures",
-            expected_days(plan),
-            format!("{}; goodput {} %", plan.days.readable(readable_days), whole(plan.goodput.times(100.0))),
+            &format!("{with} with failures"),
+            time_with,
+            format!("{range}; goodput {} %", whole(plan.goodput.times(100.0))),
         ),
         line("failures", plan.failures.readable(rough), plan.failure_rate_source.clone()),
         line(
@@ -331,9 +334,11 @@ fn whole_run(plan: &RunPlan, gpu: &str) -> Vec<[String; 3]> {
     lines
 }
 
-/// The expected days with failures; infinite if a failure comes before every save.
-fn expected_days(plan: &RunPlan) -> String {
-    ValueRange::of(plan.expected_days).readable(readable_days)
+/// The unit that suits the expected time with failures, the time in it, and its range; infinite if a failure comes before every save.
+fn expected_time(plan: &RunPlan) -> (&'static str, String, String) {
+    let (unit, of_day) = time_unit(plan.expected_days);
+    let text = |range: ValueRange| range.times(of_day).readable(readable_days);
+    (unit, text(ValueRange::of(plan.expected_days)), text(plan.days))
 }
 
 /// An expected count or a coarse time: two significant digits below 10, whole numbers above.
@@ -412,15 +417,17 @@ fn headline(predicted: &Predicted, plan: Option<&RunPlan>) -> Vec<[String; 3]> {
         let comment = format!("convention {convention}, peak {peak} TFLOPS");
         lines.push(line("MFU", percent(mfu), comment));
     }
-    let name = format!("days for {} tokens", short_count(metrics.tokens));
+    let name = |unit: &str| format!("{unit} for {} tokens", short_count(metrics.tokens));
     match (plan, predicted.time_to_train_days) {
         (Some(plan), _) => {
-            let interval = format!("{}, with failures", plan.days.readable(readable_days));
-            lines.push(line(&name, expected_days(plan), interval));
+            let (unit, time, range) = expected_time(plan);
+            lines.push(line(&name(unit), time, format!("{range}, with failures")));
         }
         (None, Some(days)) => {
-            let interval = readable_range((days.low, days.high), readable_days);
-            lines.push(line(&name, readable_days(days.mid), format!("{interval}, without failures")));
+            let (unit, of_day) = time_unit(days.mid);
+            let range = duration_range(days.mid, (days.low, days.high));
+            let time = readable_days(days.mid * of_day);
+            lines.push(line(&name(unit), time, format!("{range}, without failures")));
         }
         (None, None) => {}
     }

@@ -25,7 +25,7 @@ except (ImportError, OSError) as error:  # OSError: a library of CUDA's is missi
     TORCH_ERROR = error
 
 GROUP_TIMEOUT = datetime.timedelta(seconds=120)
-STORE_TIMEOUT = datetime.timedelta(seconds=240)  # longer: who waits here outlasts a stuck group
+STORE_TIMEOUT = datetime.timedelta(seconds=180)  # longer: who waits here outlasts a stuck group
 MIB = 1 << 20
 GPU_SHAPES = [  # (m, n, k): an (m, k) times a (k, n) matrix, as large as in transformer layers
     (2048, 2048, 13312), (4096, 4096, 4096), (4096, 4096, 8192), (8192, 8192, 8192),
@@ -59,9 +59,7 @@ def connect(job):
     os.environ.setdefault("MASTER_PORT", "29500")
     if job.node == 0:
         os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
-    store = next(iter(rendezvous("env://", timeout=GROUP_TIMEOUT)))[0]
-    store.set_timeout(STORE_TIMEOUT)
-    return store
+    return next(iter(rendezvous("env://", timeout=GROUP_TIMEOUT)))[0]
 
 
 def make_gather(store, rank: int, world: int):
@@ -104,6 +102,11 @@ def agree(job, function, *arguments):
         reason = short(error)
     values, reasons = zip(*job.gather([value, reason]))
     return list(values), list(reasons)
+
+
+def cause(reasons: list) -> str:
+    """The reason that explains most: a rank that timed out only waited for one that failed."""
+    return min(filter(None, reasons), key=lambda reason: "timed out" in reason.lower())
 
 
 def attempt(job, name: str, function, *arguments) -> list:
@@ -339,7 +342,7 @@ def prepare_collective(job, kind: str, group, ranks: list, size: int):
     """
     dtype, width = (torch.bfloat16, 2) if job.gpu else (torch.float32, 4)
     n, partner = len(ranks), ranks.index(job.rank) ^ 1
-    count = max(1, size // width // n) * n
+    count = max(1, size // width // (8 * n)) * 8 * n  # whole 16 bytes per rank
     big = torch.zeros(count, device=job.device, dtype=dtype)
     part, other = torch.zeros_like(big[:count // n]), torch.zeros_like(big)
     if kind == "all-gather" and not job.gpu:  # gloo has only the form with a list
@@ -370,7 +373,7 @@ def time_collective(job, kind: str, scope: str, size: int, share: float):
     made = []
     _, reasons = agree(job, lambda job: made.extend(prepare_collective(job, kind, group, ranks, size)))
     if any(reasons):
-        return None, max(reasons)
+        return None, cause(reasons)
     call, size = made
 
     def first(job):
@@ -381,7 +384,7 @@ def time_collective(job, kind: str, scope: str, size: int, share: float):
 
     values, reasons = agree(job, first)
     if any(reasons):
-        return None, max(reasons)
+        return None, cause(reasons)
     once = max(1e-6, max(values))
     calls = max(1, min(100, int(min(0.05, share / 4) / once)))
     rounds = max(1, min(15, int(share / (once * (calls + 1)))))
@@ -395,7 +398,7 @@ def time_collective(job, kind: str, scope: str, size: int, share: float):
 
     values, reasons = agree(job, median)
     if any(reasons):
-        return None, max(reasons)
+        return None, cause(reasons)
     n, seconds = len(ranks), max(values)
     factor = {"all-reduce": 2 * (n - 1) / n, "point-to-point": 1.0}.get(kind, (n - 1) / n)
     return {"kind": kind, "scope": scope, "ranks": n, "bytes": size, "time_s": number(seconds),
@@ -413,7 +416,7 @@ def collectives(job) -> None:
         return skip(job, "collectives", "the nodes have different numbers of processes")
     _, reasons = agree(job, make_groups)
     if any(reasons):
-        return skip(job, "collectives", max(reasons))
+        return skip(job, "collectives", cause(reasons))
     sizes = [1024, 4 * MIB, 64 * MIB, 256 * MIB] if job.gpu else [1024, 64 * 1024, MIB]
     cases = len(job.groups) * len(KINDS) * len(sizes)
     for scope, kind in [(scope, kind) for scope in job.groups for kind in KINDS]:
@@ -421,7 +424,8 @@ def collectives(job) -> None:
             left = job.gather(job.deadline - time.perf_counter())[0]  # rank 0's clock counts for all
             record, reason = None, "the time was over"
             if left > 0:
-                record, reason = time_collective(job, kind, scope, size, min(5.0, left / cases))
+                share = min(5.0 if job.gpu else 0.2, left / cases)
+                record, reason = time_collective(job, kind, scope, size, share)
             free_cache(job)
             if reason:
                 skip(job, "%s, %s, from %d bytes" % (kind, scope, size), reason)
@@ -445,18 +449,21 @@ def start_job(options, place) -> SimpleNamespace:
         job.device = torch.device("cuda", job.local % torch.cuda.device_count())
         torch.cuda.set_device(job.device)
     skipped, backend, nccl = [], None, None
-    if job.world > 1:
-        try:
-            job.store = connect(job)
-        except Exception as error:
-            if job.rank != 0:
-                sys.exit("trainplan probe: rank %d cannot reach rank 0: %s" % (job.rank, short(error)))
-            skipped.append({"measurement": "other ranks", "reason": short(error)})
-            job.world, job.node, job.local = 1, 0, 0  # rank 0 measures its own GPU at least
-    job.gather = make_gather(job.store, job.rank, job.world)
-    job.places = job.gather([job.node, job.local, socket.gethostname(), job.gpu])
+    me = [job.node, job.local, socket.gethostname(), job.gpu]
+    try:
+        job.store = connect(job) if job.world > 1 else None
+        job.gather = make_gather(job.store, job.rank, job.world)
+        job.places = job.gather(me)
+    except Exception as error:
+        if job.rank != 0:
+            sys.exit("trainplan probe: rank %d cannot reach rank 0: %s" % (job.rank, short(error)))
+        skipped.append({"measurement": "other ranks", "reason": "rank 0 did not meet them: " + short(error)})
+        job.world, job.store, job.places = 1, None, [me]  # rank 0 measures its own GPU at least
+        job.gather = make_gather(None, 0, 1)
+    if job.store is not None:
+        job.store.set_timeout(STORE_TIMEOUT)
     nodes = len({place[0] for place in job.places})
-    job.seconds = options.seconds if job.gpu else min(options.seconds, 12)
+    job.seconds = options.seconds if job.gpu else min(options.seconds, 10)
     job.deadline = time.perf_counter() + job.seconds
     if not job.gpu:
         torch.set_num_threads(max(1, (os.cpu_count() or 1) * nodes // job.world))
@@ -465,7 +472,7 @@ def start_job(options, place) -> SimpleNamespace:
         backend = "nccl" if job.world > 1 else None
         version = torch.cuda.nccl.version()
         nccl = ".".join(map(str, version)) if isinstance(version, tuple) else str(version)
-        if torch.__version__.startswith(("1.", "2.0", "2.1")):  # newer ones do so by themselves
+        if torch.__version__.startswith(("1.", "2.0.", "2.1.")):  # newer ones do so by themselves
             os.environ.setdefault("NCCL_ASYNC_ERROR_HANDLING", "1")
     job.result = {
         "schema_version": 1, "kind": "trainplan-probe",
@@ -475,9 +482,10 @@ def start_job(options, place) -> SimpleNamespace:
         "torch": str(torch.__version__).split("+")[0], "cuda": torch.version.cuda, "nccl": nccl,
         "backend": backend, "nodes": nodes, "ranks_per_node": max(1, job.world // nodes),
         "memory": None, "matmuls": [], "attention": [], "memory_gbps": None, "launch_us": None,
-        "collectives": [], "skipped": skipped, "seconds": 0.0,
+        "collectives": [],
         "ranks": [{"host": place[2], "local_rank": place[1], "bf16_tflops": None, "memory_gbps": None,
-                   "launch_us": None} for place in job.places]}
+                   "launch_us": None} for place in job.places],
+        "skipped": skipped, "seconds": 0.0}
     return job
 
 

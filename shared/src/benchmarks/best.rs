@@ -2,7 +2,7 @@
 
 use crate::data_file::{DataError, FromRow, Row, embedded};
 use crate::precision::Dtype;
-use crate::units::{group_digits, parse_decimal, readable_days, significant};
+use crate::units::{duration, group_digits, parse_decimal, significant};
 use std::sync::LazyLock;
 
 /// The fastest measured run of a model on a GPU type, by tokens per second of each GPU.
@@ -74,9 +74,7 @@ impl BestMeasured {
         let share = ((ratio - 1.0) * 100.0).round();
         // Less than that is noise.
         let slower = match share >= 5.0 {
-            true => {
-                format!(" At the measured throughput, it would take {} days.", readable_days(days * ratio))
-            }
+            true => format!(" At the measured throughput, the plan would take {}.", duration(days * ratio)),
             false => String::new(),
         };
         let than = match share {
@@ -102,7 +100,11 @@ mod tests {
         let best = BestMeasured::of("llama3.1-405b", "b200").unwrap();
         let said = |ratio: f64| best.compared("B200", best.tokens_per_s_per_gpu * ratio, 50.0);
         assert!(said(1.4).contains("on B200 reached") && said(1.4).contains("40 % more."), "{}", said(1.4));
-        assert!(said(1.4).ends_with("At the measured throughput, it would take 70 days."), "{}", said(1.4));
+        assert!(
+            said(1.4).ends_with("At the measured throughput, the plan would take 70 days."),
+            "{}",
+            said(1.4)
+        );
         assert!(said(0.8).ends_with("20 % less.") && said(1.0).contains("as much as"));
         assert_eq!(BestMeasured::of("llama3.1-405b", "gh200"), None);
     }

@@ -16,7 +16,7 @@ choices! {
     /// How GPUs are paid for. It changes the price by a factor of up to five.
     #[derive(Default)]
     PurchaseForm of Field::Purchase {
-        /// Bought: the total cost of ownership, with power, cooling and staff.
+        /// Bought: the total cost of ownership, with power, cooling and network, from that of a hyperscaler to that of a neocloud.
         Owned "owned" "Owned",
         /// Rented for one to three years.
         #[default]
@@ -147,6 +147,14 @@ impl Price {
         let ValueRange { low, high } = self.per_gpu_hour;
         let hours = |years: u32| f64::from(years) * YEAR_H;
         Some(ValueRange::between(hours(term.shortest_years) * high, hours(term.longest_years) * low))
+    }
+
+    /// Returns the middle of its range, as a price without one.
+    #[must_use]
+    pub fn middle(self) -> Price {
+        let ValueRange { low, high } = self.per_gpu_hour;
+        // Prices span a factor, so the geometric mean is their middle.
+        Price { per_gpu_hour: ValueRange::of((low * high).sqrt()), ..self }
     }
 
     /// Whether it is an assumed price that rests on a single quote, so that its range says nothing about other sellers.

@@ -29,14 +29,14 @@ pub struct RunLoad {
 }
 
 impl RunLoad {
-    /// Returns the days with failures at the predicted step time and the middle of the failure rates.
-    pub fn expected_days(&self, disruptions: &Disruptions) -> f64 {
+    /// Returns the time with failures at the predicted step time and the middle of the failure rates: both of its ends are the same.
+    pub fn expected(&self, disruptions: &Disruptions) -> RunTime {
         let ValueRange { low, high } = disruptions.failure_rate.per_gpu_hour();
         // Rates span a factor, so the geometric mean is their middle.
         let failure_rate = FailureRate::Own(ValueRange::of((low * high).sqrt()));
         let mid = self.step_time_s.mid;
         let load = RunLoad { step_time_s: Interval { low: mid, mid, high: mid }, ..*self };
-        RunTime::of(&load, &Disruptions { failure_rate, ..*disruptions }).high.days
+        RunTime::of(&load, &Disruptions { failure_rate, ..*disruptions })
     }
 }
 

@@ -28,6 +28,9 @@ pub struct RunPlan {
     pub failure_rate_source: String,
     /// Its time in detail.
     pub time: RunTime,
+    /// Its time at the predicted step time and the middle of the failure rates.
+    #[serde(skip)]
+    pub expected: RunTime,
     /// The currency of the costs.
     pub currency: String,
     /// Its cost at the user's price, or at each published price of the GPU; empty if no price is known.
@@ -49,6 +52,7 @@ impl RunPlan {
             checkpoint_bytes: checkpoint_bytes(scenario.architecture.parameters()),
         };
         let time = RunTime::of(&load, &settings.disruptions);
+        let expected = load.expected(&settings.disruptions);
         let prices = settings.prices(&scenario.gpu.id).into_iter();
         let costs: Vec<RunCost> =
             prices.map(|price| RunCost::of(&time, tokens, price, settings.storage(&price))).collect();
@@ -61,11 +65,12 @@ impl RunPlan {
         RunPlan {
             tokens,
             days: time.days(),
-            expected_days: load.expected_days(&settings.disruptions),
+            expected_days: expected.high.days,
             goodput: time.goodput(),
             failures: time.failures(),
             failure_rate_source: settings.disruptions.failure_rate.source(),
             time,
+            expected,
             currency,
             costs,
             energy,

@@ -65,7 +65,7 @@ impl ProbeJob {
 
     /// Returns the job's script. It runs `probe.py` of the folder in which it is submitted, which gets `result.json`.
     pub fn script(&self) -> String {
-        let mut command = vec!["srun".to_string(), "--kill-on-bad-exit=1".to_string()];
+        let mut command = vec!["srun".to_string(), "--kill-on-bad-exit=0".to_string()];
         let folder = match &self.options.container_image {
             Some(image) => {
                 command.push(format!("--container-image={}", image.shell()));
@@ -109,7 +109,7 @@ mod tests {
             "{arguments}"
         );
         assert!(arguments.ends_with("--account=dgx"), "{arguments}");
-        assert!(job.script().contains("srun --kill-on-bad-exit=1 'python3' \"$PWD\"/probe.py --output"));
+        assert!(job.script().contains("srun --kill-on-bad-exit=0 'python3' \"$PWD\"/probe.py --output"));
     }
 
     #[test]

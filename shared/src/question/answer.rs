@@ -13,8 +13,8 @@ use std::borrow::Cow;
 /// The share of the days of the best plan below which a less certain layout is worth a look.
 pub const CLEARLY_FASTER: f64 = 0.9;
 
-/// How many times the lowest cost is worth fewer days.
-const LITTLE_WASTE: f64 = 1.25;
+/// How many times the lowest cost is worth fewer days, if the objective is [`Objective::Worthwhile`].
+pub const LITTLE_WASTE: f64 = 1.25;
 
 /// How many times the GPUs and the cost of the plan on the fewest GPUs a plan on a rounder number may have.
 pub(super) const LITTLE_MORE: f64 = 1.02;

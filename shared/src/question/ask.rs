@@ -15,6 +15,7 @@ use crate::range::ValueRange;
 use crate::search::{Locks, StackRules};
 use crate::sorting::sorted;
 use crate::spec::Spec;
+use crate::units::is_same;
 use std::borrow::Cow;
 use std::str::FromStr;
 
@@ -110,7 +111,7 @@ impl GpuOffer {
     pub fn on_demand_factor(&self) -> Option<[f64; 3]> {
         let points = |price: Price| {
             let ValueRange { low, high } = price.per_gpu_hour;
-            [low, (low * high).sqrt(), high]
+            [low, price.middle().per_gpu_hour.high, high]
         };
         let (on_demand, reserved) = (points(self.on_demand?), points(self.price?));
         Some([0, 1, 2].map(|point| on_demand[point] / reserved[point]))
@@ -186,6 +187,25 @@ impl Objective {
             }
         })
     }
+
+    /// Returns why a plan comes before that of another GPU type in [`Objective::across_gpu_types`], about the first GPU type: "it costs
+    /// less"; none if they are as good.
+    pub fn why_first<C: Ord>(self, first: &Contender<C>, other: &Contender<C>) -> Option<&'static str> {
+        let is_less = |one: f64, than: f64| one < than && !is_same(one, than);
+        let is_faster = is_less(first.days, other.days);
+        let has_fewer = first.gpus < other.gpus;
+        let (is_better, why) = match (self, first.cost.zip(other.cost)) {
+            (Objective::Fastest, _) => (is_faster, "it is faster"),
+            (_, Some((one, than))) => (is_less(one, than), "it costs less"),
+            (_, None) => (has_fewer, "it needs fewer GPUs"),
+        };
+        match self {
+            _ if is_better => Some(why),
+            _ if first.confidence > other.confidence => Some("its speed is better known"),
+            Objective::FewestGpus => has_fewer.then_some("it needs fewer GPUs"),
+            _ => is_faster.then_some("it is faster"),
+        }
+    }
 }
 
 choices! {
@@ -243,7 +263,30 @@ pub(super) const USUAL_DAYS: f64 = 60.0;
 
 #[cfg(test)]
 mod tests {
-    use super::Chance;
+    use super::{Chance, Contender, Objective};
+
+    #[test]
+    fn the_reason_for_the_first_gpu_type_is_what_orders_them() {
+        let plan = |gpus: u32, days: f64, cost: f64, confidence: u32| Contender {
+            gpus,
+            days,
+            cost: Some(cost),
+            confidence,
+        };
+        let why = |objective: Objective, plans: [Contender<u32>; 2]| {
+            let order = objective.across_gpu_types(&plans);
+            (order[0], objective.why_first(&plans[order[0]], &plans[order[1]]))
+        };
+        let [h100, b200] = [plan(1000, 58.0, 4e6, 1), plan(500, 59.0, 3e6, 1)];
+        assert_eq!(why(Objective::FewestGpus, [h100, b200]), (1, Some("it costs less")));
+        // Within 5 %, confidence decides, and then the number of GPUs.
+        let known = plan(600, 59.0, 3.1e6, 2);
+        assert_eq!(why(Objective::FewestGpus, [b200, known]), (1, Some("its speed is better known")));
+        let fewer = plan(400, 59.0, 3.1e6, 1);
+        assert_eq!(why(Objective::FewestGpus, [b200, fewer]), (1, Some("it needs fewer GPUs")));
+        assert_eq!(why(Objective::Fastest, [b200, plan(500, 50.0, 4e6, 1)]), (1, Some("it is faster")));
+        assert_eq!(why(Objective::Cheapest, [b200, b200]), (0, None));
+    }
 
     #[test]
     fn a_chance_is_also_a_fraction_or_a_percentage() {

@@ -16,7 +16,7 @@ mod relax;
 mod survey;
 mod unmet;
 
-pub use answer::{CLEARLY_FASTER, GpuAnswer};
+pub use answer::{CLEARLY_FASTER, GpuAnswer, LITTLE_WASTE};
 pub use ask::{Chance, Contender, Goal, GpuOffer, Objective, PrecisionChoice, Question};
 pub use batches::GlobalBatches;
 pub use by_script::{AnswerScript, DeadlineEffect, PlanScript, ScriptRun, ScriptedPlan};

@@ -1,7 +1,7 @@
 //! A layout on a number of GPUs, with what the whole run takes.
 
 use super::{Chance, GpuOffer, Question};
-use crate::cost::{Power, RunCost, RunEnergy};
+use crate::cost::{Power, Price, RunCost, RunEnergy};
 use crate::estimate::{Interval, MUCH_BY_SOFTWARE};
 use crate::field::Field;
 use crate::flops::ModelFlops;
@@ -34,7 +34,7 @@ pub struct PlannedRun {
     pub days_as_measured: Option<f64>,
     /// Cost as a range; none without a price.
     pub cost: Option<RunCost>,
-    /// Cost at the expected days and the middle of the prices.
+    /// Cost at the expected days and the middle of the prices: what a reader gets who multiplies them.
     pub expected_cost: Option<f64>,
     /// Energy.
     pub energy: RunEnergy,
@@ -54,8 +54,10 @@ impl PlannedRun {
         };
         let settings = &question.settings;
         let time = RunTime::of(&load, &settings.disruptions);
-        let cost =
-            offer.price.map(|price| RunCost::of(&time, question.tokens, price, settings.storage(&price)));
+        let expected = load.expected(&settings.disruptions);
+        let cost = |time: &RunTime, price: Price| {
+            RunCost::of(time, question.tokens, price, settings.storage(&price))
+        };
         let dtype = layout.candidate.dtype;
         let gpu = &offer.gpu;
         let peak = gpu.recipe_tflops(dtype).or(gpu.datasheet_tflops(dtype)).unwrap_or(gpu.bf16_tflops);
@@ -66,12 +68,11 @@ impl PlannedRun {
             layout,
             mfu: flops * per_gpu / (peak * TERA),
             tokens_per_s_per_gpu: per_gpu * f64::from(question.seq_len),
-            days: load.expected_days(&settings.disruptions),
+            days: expected.high.days,
             days_as_measured: None,
             time,
-            // The geometric mean is the middle of a range that spans a factor.
-            expected_cost: cost.map(|cost| (cost.total.low * cost.total.high).sqrt()),
-            cost,
+            cost: offer.price.map(|price| cost(&time, price)),
+            expected_cost: offer.price.map(|price| cost(&expected, price.middle()).total.high),
             energy: RunEnergy::of(&time, Power::of(gpu, settings.power), settings.electricity()),
         }
     }

@@ -810,3 +810,19 @@ fn an_interleaved_pipeline_is_filled() {
         assert!(vp == 1 || ga >= pp, "{}", run.layout.candidate);
     }
 }
+
+#[test]
+fn the_expected_cost_is_the_product_of_the_figures_beside_it() {
+    // Prices on demand are a range, whose middle is the geometric mean.
+    for (purchase, price) in [("reserved", 1.30), ("on-demand", (1.99_f64 * 6.16).sqrt())] {
+        let question = small(&[(Field::GpuRange, "64"), (Field::Purchase, purchase)]);
+        let answer = Survey::new(&question, &question.offers[0]).finish();
+        let run = answer.best().unwrap();
+        let product = run.days * 24.0 * f64::from(run.time.paid_gpus) * price;
+        // Kept checkpoints cost little.
+        let ratio = run.expected_cost.unwrap() / product;
+        assert!((1.0..1.01).contains(&ratio), "{purchase}: {ratio}");
+        let total = run.cost.unwrap().total;
+        assert!(total.low < run.expected_cost.unwrap() && run.expected_cost.unwrap() < total.high);
+    }
+}

@@ -10,6 +10,10 @@ use crate::spec::Spec;
 use serde::Serialize;
 use std::fmt;
 
+/// What "counted split" means in the text of a layout, for people.
+pub const COUNTED_SPLIT: &str = "Counted split: the embedding and the loss count as a layer each, so that the first and the last stage \
+                                 have one layer fewer.";
+
 /// What a search chooses for a number of GPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct Candidate {

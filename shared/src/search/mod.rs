@@ -11,7 +11,7 @@ mod regret;
 mod rules;
 mod space;
 
-pub use candidate::Candidate;
+pub use candidate::{COUNTED_SPLIT, Candidate};
 pub use locks::{CHOSEN_FIELDS, Lock, Locks};
 pub use rank::{LayoutSearch, ORDER, RankedLayout, Ranking};
 pub use regret::SearchRegret;

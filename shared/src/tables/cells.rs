@@ -8,7 +8,7 @@ use crate::launch::container_image;
 use crate::log::Stat;
 use crate::range::ValueRange;
 use crate::result::{BaselineComparison, PlanComparison};
-use crate::units::{group_digits, one_decimal, readable, readable_days, significant};
+use crate::units::{group_digits, one_decimal, readable, readable_days, significant, time_unit};
 
 /// Returns the mean step time in seconds with its standard deviation, and below it which deviation that is.
 #[must_use]
@@ -107,12 +107,24 @@ impl MoneyUnit {
     }
 }
 
-/// Returns an expected number of days with its range: `41 (36–47)`.
+/// Returns an expected number of days with its range and the unit that suits it: `41 (36–47) days`, `28 (23–33) minutes`.
+#[must_use]
+pub fn time(expected: f64, range: ValueRange) -> String {
+    let (unit, of_day) = time_unit(expected);
+    let expected = readable_days(expected * of_day);
+    match range.times(of_day).readable(readable_days) {
+        same if same == expected => format!("{same} {unit}"),
+        range => format!("{expected} ({range}) {unit}"),
+    }
+}
+
+/// Returns [`time`] below a heading that says days: `41 (36–47)`, `28 (23–33) minutes`.
 #[must_use]
 pub fn days(expected: f64, range: ValueRange) -> String {
-    match range.readable(readable_days) {
-        same if same == readable_days(expected) => same,
-        range => format!("{} ({range})", readable_days(expected)),
+    let text = time(expected, range);
+    match text.strip_suffix(" days") {
+        Some(days) => days.to_owned(),
+        None => text,
     }
 }
 
@@ -140,4 +152,21 @@ pub(super) fn interval(Interval { low, mid, high }: Interval) -> String {
 /// Returns how an MFU is counted, on a terminal.
 pub(super) fn counting(convention: Option<Convention>, peak_tflops: Option<f64>) -> Option<String> {
     convention.zip(peak_tflops).map(|(convention, peak)| format!("{convention}, peak {peak}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_times_have_a_unit_of_their_own() {
+        let short = (0.0197, ValueRange { low: 0.0163, high: 0.0231 });
+        let long = (41.0, ValueRange { low: 36.0, high: 47.0 });
+        assert_eq!(
+            [short, long].map(|(days, range)| time(days, range)),
+            ["28 (23–33) minutes", "41 (36–47) days"]
+        );
+        assert_eq!([short, long].map(|(of, range)| days(of, range)), ["28 (23–33) minutes", "41 (36–47)"]);
+        assert_eq!(time(12.0, ValueRange { low: 12.0, high: 12.0 }), "12 days");
+    }
 }

@@ -32,6 +32,13 @@ for (const [model, title] of [
   });
 }
 
+test("the card of the headline's GPU type is marked, and why it comes first is said", async ({ page }) => {
+  await page.goto("/?v=1&m=llama3.1-70b&t=10T&gs=h100,b200&by=60d");
+  await expect(page.locator(".verdict-line > p").first()).toContainText(/B200 comes first because it (costs less|needs fewer GPUs)\./);
+  const marks = await cards(page).evaluateAll((all) => all.map((card) => getComputedStyle(card, "::before").content));
+  expect(marks).toEqual(["none", '"Best"']);
+});
+
 test("the headline says how long the launch script takes, if it doesn't run the plan as planned", async ({ page }) => {
   const rest = page.locator(".verdict-line > p").first();
   await page.goto("/?v=1&m=mixtral-8x7b&t=10T&gs=b200&by=60d");

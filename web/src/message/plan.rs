@@ -130,8 +130,8 @@ pub(crate) struct EvidenceRun {
 pub(crate) struct WholeRun {
     pub(crate) expected_days: f64,
     pub(crate) days: (f64, f64),
-    /// From lowest to highest; none without a price.
-    pub(crate) cost: Option<(f64, f64)>,
+    /// Lowest, expected and highest; none without a price.
+    pub(crate) cost: Option<[f64; 3]>,
     pub(crate) currency: String,
     /// How the GPUs are paid for, if the price is assumed.
     pub(crate) purchase: Option<String>,

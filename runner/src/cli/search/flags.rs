@@ -63,7 +63,7 @@ impl clap::Args for SearchFlags {
                 "Training software, such as nemo-2, megatron-bridge-26.06 or torchtitan [default: the newest \
                  Megatron-Bridge]",
             ),
-            (Field::Purchase, "How the GPUs are paid for: owned, reserved or on-demand [default: reserved, or the cheapest form with a known price]"),
+            (Field::Purchase, "How the GPUs are paid for: owned (total cost of ownership), reserved or on-demand [default: reserved, or the cheapest form with a known price]"),
         ]
         .into_iter()
         .fold(command, |command, (field, help)| command.mut_arg(field.search_flag(), |flag| flag.help(help)))

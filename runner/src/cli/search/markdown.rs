@@ -4,7 +4,7 @@ use super::TOP_OF_TABLE;
 use super::found::{SearchedGpu, command_of_flags};
 use super::sentences::{
     assumptions, beside_measured, beside_measured_software, beside_published, by_script, considered, counted,
-    faster_layout, in_time_as_measured, order, regret, restated, verdict,
+    counted_split, faster_layout, in_time_as_measured, order, regret, restated, verdict,
 };
 use crate::cli::Failure;
 use crate::cli::output::text;
@@ -68,7 +68,7 @@ fn layouts(page: &mut String, found: &SearchedGpu<'_>) {
         .chain(beside_measured(found))
         .chain(in_time_as_measured(found))
         .chain(beside_measured_software(found));
-    let sentences = order(answer).into_iter().chain(beside).chain([counts]);
+    let sentences = order(answer).into_iter().chain(counted_split(&rows)).chain(beside).chain([counts]);
     let _ = writeln!(page, "{}", markdown(&sentences.collect::<Vec<_>>().join(" ")));
     let Some(run) = answer.best() else { return };
     for caution in run.cautions(question) {

@@ -5,17 +5,20 @@ use trainplan_shared::benchmarks::BestMeasured;
 use trainplan_shared::estimate::Interval;
 use trainplan_shared::field::Field;
 use trainplan_shared::gpu_counts::GpuCounts;
+use trainplan_shared::layout::PipelineSplit;
 use trainplan_shared::message;
 use trainplan_shared::message::Front;
 use trainplan_shared::problem::one_of;
 use trainplan_shared::question::{
-    AnswerScript, CLEARLY_FASTER, Chance, Contender, DeadlineEffect, Goal, GpuAnswer, GpuOffer, Objective,
-    PlanScript, PlannedRun, Question, Relaxation, ScriptRun, ScriptedPlan, Unmet, chance_text,
+    AnswerScript, CLEARLY_FASTER, Chance, Contender, DeadlineEffect, Goal, GpuAnswer, GpuOffer, LITTLE_WASTE,
+    Objective, PlanScript, PlannedRun, Question, Relaxation, ScriptRun, ScriptedPlan, Unmet, chance_text,
 };
 use trainplan_shared::range::ValueRange;
-use trainplan_shared::search::{ORDER, Rule, SearchCounts, SearchRegret};
-use trainplan_shared::tables::cells;
-use trainplan_shared::units::{difference, group_digits, percent, readable_days, rounded_count, significant};
+use trainplan_shared::search::{COUNTED_SPLIT, ORDER, Rule, SearchCounts, SearchRegret};
+use trainplan_shared::tables::{PlanRow, cells};
+use trainplan_shared::units::{
+    difference, duration, group_digits, percent, readable_days, rounded_count, significant, time_unit,
+};
 
 /// Returns the question in a sentence.
 pub(super) fn restated(question: &Question) -> String {
@@ -160,7 +163,13 @@ pub(super) fn verdict(found: &[SearchedGpu<'_>]) -> String {
         [(found, run)] => vec![alone(found, run)],
         [first, others @ ..] => others.iter().map(|other| compared(*first, *other)).collect(),
     };
+    if let [(best, run), (_, other), ..] = reaching[..]
+        && let Some(why) = question.objective.why_first(&contender(run), &contender(other))
+    {
+        sentences.push(format!("{} comes first because {why}.", best.offer.gpu.name));
+    }
     sentences.extend(late(question, &reaching));
+    sentences.extend(unspent(question, &reaching));
     sentences.extend(more_tokens(question, &reaching));
     sentences.extend(in_bf16(&reaching));
     sentences.extend(on_demand(&reaching));
@@ -231,15 +240,30 @@ fn late(question: &Question, reaching: &[(&SearchedGpu<'_>, &PlannedRun)]) -> Ve
     sentences
 }
 
+/// Returns why the best plan spends only a part of the budget, if faster plans within the limits are left out because of their cost.
+fn unspent(question: &Question, reaching: &[(&SearchedGpu<'_>, &PlannedRun)]) -> Option<String> {
+    let (found, best) = *reaching.first().filter(|_| question.objective == Objective::Worthwhile)?;
+    question.budget()?;
+    let faster = found.answer.points.iter().filter(|run| run.days < best.days && question.reaches(run));
+    let fastest = faster.min_by(|one, other| one.days.total_cmp(&other.days))?;
+    Some(format!(
+        "Faster plans on {} cost more than {LITTLE_WASTE} times as much as the cheapest: {} GPUs would take {}, for {}.",
+        found.offer.gpu.name,
+        group_digits(fastest.gpus.into()),
+        duration(fastest.days),
+        cells::money(fastest.expected_cost?, currency(question))
+    ))
+}
+
 /// Returns the most tokens that the limits allow on each GPU type, if they are what is wanted and fewer were given.
 fn more_tokens(question: &Question, reaching: &[(&SearchedGpu<'_>, &PlannedRun)]) -> Option<String> {
     let wanted = reaching.iter().filter(|_| question.objective == Objective::MostTokens);
     let texts = wanted.filter_map(|(found, _)| {
         let most = found.answer.most_tokens(question, found.offer)?;
         (most.tokens > question.tokens).then(|| {
-            let (gpus, days) = (group_digits(most.run.gpus.into()), readable_days(most.run.days));
+            let (gpus, time) = (group_digits(most.run.gpus.into()), duration(most.run.days));
             let tokens = rounded_count(most.tokens);
-            format!("{tokens} tokens on {gpus} × {} ({days} days)", found.offer.gpu.name)
+            format!("{tokens} tokens on {gpus} × {} ({time})", found.offer.gpu.name)
         })
     });
     let texts: Vec<String> = texts.collect();
@@ -276,15 +300,15 @@ fn in_bf16(reaching: &[(&SearchedGpu<'_>, &PlannedRun)]) -> Option<String> {
         let run = found.in_bf16?;
         let cost = run.expected_cost.map(|cost| cells::money(cost, currency(found.question)));
         Some(format!(
-            "{} × {} ({} days{})",
+            "{} × {} ({}{})",
             group_digits(run.gpus.into()),
             found.offer.gpu.name,
-            readable_days(run.days),
+            duration(run.days),
             cost.map_or(String::new(), |cost| format!(", {cost}"))
         ))
     });
     let plans: Vec<String> = plans.collect();
-    (!plans.is_empty()).then(|| format!("In BF16, it would take {}.", one_of(&plans)))
+    (!plans.is_empty()).then(|| format!("In BF16, the run would take {}.", one_of(&plans)))
 }
 
 /// Returns what the plans cost without the reservation that their prices assume.
@@ -342,10 +366,10 @@ fn alone(found: &SearchedGpu<'_>, run: &PlannedRun) -> String {
         format!(" and cost {}", cells::money_range(expected, cost.total, currency(found.question)))
     });
     format!(
-        "{} × {} take {} days{cost}.",
+        "{} × {} take {}{cost}.",
         group_digits(run.gpus.into()),
         found.offer.gpu.name,
-        cells::days(run.days, run.time.days())
+        cells::time(run.days, run.time.days())
     )
 }
 
@@ -411,12 +435,14 @@ pub(super) fn unmet_sentence(unmet: Unmet, found: &SearchedGpu<'_>) -> String {
         Unmet::NoLayout => format!("No layout works on {name}.{}", changed()),
         Unmet::TooSlow { days } => {
             let gpus = answer.layouts.first().map_or(0, |run| run.gpus);
+            let (unit, of_day) = time_unit(days);
+            let time = readable_days(days * of_day);
             let limit = match question.goal {
                 // A plan that is late by hours is not "60 days, not 60".
-                Goal::Deadline(limit) if readable_days(days) == readable_days(limit) => {
-                    format!(", slightly more than {}", significant(limit, 4))
+                Goal::Deadline(limit) if time == readable_days(limit * of_day) => {
+                    format!(", slightly more than {}", significant(limit * of_day, 4))
                 }
-                Goal::Deadline(limit) => format!(", not {}", significant(limit, 4)),
+                Goal::Deadline(limit) => format!(", not {}", significant(limit * of_day, 4)),
                 Goal::Budget(_) | Goal::Open => String::new(),
             };
             let range_end = answer.layouts.first().map_or(f64::INFINITY, |run| run.time.high.days);
@@ -428,8 +454,7 @@ pub(super) fn unmet_sentence(unmet: Unmet, found: &SearchedGpu<'_>) -> String {
             let is_last = answer.points.last().is_some_and(|run| run.gpus == gpus);
             let most = if is_last { ", the most that were searched" } else { "" };
             format!(
-                "The best plan on {name} {within} {} days{by}{limit}, on {} GPUs{most}.{}",
-                readable_days(days),
+                "The best plan on {name} {within} {time} {unit}{by}{limit}, on {} GPUs{most}.{}",
                 group_digits(gpus.into()),
                 changed()
             )
@@ -467,9 +492,9 @@ fn change_text(change: &Relaxation, others_reach: bool) -> String {
         true => message!["without ", setting.field],
         false => message!["with ", setting.clone()],
     };
-    let (gpus, days) = (group_digits(change.run.gpus.into()), readable_days(change.run.days));
+    let (gpus, time) = (group_digits(change.run.gpus.into()), duration(change.run.days));
     let misses = if others_reach && !change.reaches_goal { ", which misses the goal" } else { "" };
-    format!("{} ({days} days on {gpus} GPUs{misses})", text.text(Front::Search))
+    format!("{} ({time} on {gpus} GPUs{misses})", text.text(Front::Search))
 }
 
 /// Returns how the best layout compares with the published one.
@@ -512,11 +537,11 @@ pub(super) fn beside_measured(found: &SearchedGpu<'_>) -> Option<String> {
 pub(super) fn beside_measured_software(found: &SearchedGpu<'_>) -> Option<String> {
     let (software, run) = found.answer.with_measured_software.as_ref()?;
     Some(format!(
-        "No published run of this model on {} used {}. With {}, as in the nearest run, the plan would take {} days.",
+        "No published run of this model on {} used {}. With {}, as in the nearest run, the plan would take {}.",
         found.offer.gpu.name,
         found.offer.options.software.title(),
         software.title(),
-        cells::days(run.days, run.time.days())
+        cells::time(run.days, run.time.days())
     ))
 }
 
@@ -529,7 +554,7 @@ pub(super) fn in_time_as_measured(found: &SearchedGpu<'_>) -> Option<String> {
     let best = found.answer.best().filter(|run| !is_in_time(run))?;
     let points = &found.answer.points;
     let run = points.iter().find(|run| run.gpus > best.gpus && is_in_time(run))?;
-    Some(format!("On {} GPUs, it would be in time even so.", group_digits(run.gpus.into())))
+    Some(format!("On {} GPUs, the run would be in time even so.", group_digits(run.gpus.into())))
 }
 
 /// Returns what trusting the order of layouts costs, for a model with experts: their exchange is the hardest part to predict.
@@ -561,6 +586,12 @@ pub(super) fn order(answer: &GpuAnswer) -> Option<String> {
     }
 }
 
+/// Returns what a counted split is, if a listed layout has one.
+pub(super) fn counted_split(rows: &[PlanRow<'_>]) -> Option<String> {
+    let is_counted = |row: &PlanRow<'_>| *row.run.layout.candidate.split == PipelineSplit::Counted;
+    rows.iter().any(is_counted).then(|| COUNTED_SPLIT.to_string())
+}
+
 /// Returns what becomes of the best plan with the software that its launch script runs, if that differs from the planned one.
 pub(super) fn by_script(found: &SearchedGpu<'_>) -> Option<String> {
     let AnswerScript { script, instead } = found.script?;
@@ -587,8 +618,8 @@ pub(super) fn by_script(found: &SearchedGpu<'_>) -> Option<String> {
             match *slowdown == 1.0 {
                 true => format!("The launch script {runs}. It is about as fast{}.", joined("but")),
                 false => {
-                    let (days, effects) = (cells::days(days.mid, range), joined("which"));
-                    format!("The launch script {runs}: about {days} days{effects}.")
+                    let (time, effects) = (cells::time(days.mid, range), joined("which"));
+                    format!("The launch script {runs}: about {time}{effects}.")
                 }
             }
         }
@@ -636,10 +667,9 @@ pub(super) fn faster_layout(found: &SearchedGpu<'_>) -> Option<String> {
     let faster = found.answer.layouts.iter().filter(|run| run.days <= limit);
     let run = faster.min_by(|one, other| one.days.total_cmp(&other.days))?;
     Some(format!(
-        "With the layout {} it may take only {} days ({}), but that prediction is less certain.",
+        "With the layout {}, the run may take only {}, but that prediction is less certain.",
         run.layout.candidate,
-        readable_days(run.days),
-        run.time.days().readable(readable_days)
+        cells::time(run.days, run.time.days())
     ))
 }
 

@@ -3,7 +3,7 @@
 use super::found::SearchedGpu;
 use super::sentences::{
     assumptions, beside_measured, beside_measured_software, beside_published, by_script, considered,
-    faster_layout, in_time_as_measured, order, regret, restated, verdict,
+    counted_split, faster_layout, in_time_as_measured, order, regret, restated, verdict,
 };
 use crate::cli::Failure;
 use crate::cli::output::{prose, text_line, text_table};
@@ -44,6 +44,7 @@ fn layouts(found: &SearchedGpu<'_>) -> Result<(), Failure> {
     }
     let sentences = order(answer)
         .into_iter()
+        .chain(counted_split(&rows))
         .chain(by_script(found))
         .chain(faster_layout(found))
         .chain(beside_published(found))

@@ -26,7 +26,7 @@ use trainplan_shared::metrics::Metrics;
 use trainplan_shared::question::Chance;
 use trainplan_shared::scenario::Scenario;
 use trainplan_shared::units::{
-    days, format_count, group_digits, group_three_digits, parse_days, percent, readable, readable_days,
+    days, duration_range, format_count, group_digits, group_three_digits, parse_days, percent, readable,
     readable_range, seconds, significant,
 };
 
@@ -255,7 +255,8 @@ fn Figures() -> impl IntoView {
     };
     let main_days = move || match run.get() {
         Some(run) => {
-            (days(run.expected_days), Some(format!("({})", readable_range(run.days, readable_days))))
+            let range = duration_range(run.expected_days, run.days);
+            (days(run.expected_days), Some(format!("({range})")))
         }
         None => plan.step.with(|step| match step {
             Some(step) => (days_without_failures(step), days_interval(step)),
@@ -373,8 +374,7 @@ fn whole_days(run: &WholeRun) -> Spread {
 
 /// Returns the cost of the whole run; none without a price.
 fn whole_cost(run: &WholeRun) -> Option<Spread> {
-    // The geometric mean is the middle of a range that spans a factor, as in the search.
-    run.cost.map(|(low, high)| Spread { low, mid: (low * high).sqrt(), high })
+    run.cost.map(|[low, mid, high]| Spread { low, mid, high })
 }
 
 /// How many times a limit a figure may be without a warning: the steps are counted otherwise than by the search.
@@ -419,8 +419,9 @@ fn days_without_failures(step: &PlannedStep) -> String {
 
 /// Returns the interval of predicted days without failures in parentheses.
 fn days_interval(step: &PlannedStep) -> Option<String> {
-    step.metrics.time_to_train_days?;
-    interval(step, |metrics, factor| metrics.time_to_train_days.unwrap_or(0.0) * factor, readable_days)
+    let Spread { low, mid, high } = days_of_steps(step)?;
+    let is_predicted = matches!(step.source, StepTimeSource::Predicted { .. });
+    is_predicted.then(|| format!("({})", duration_range(mid, (low, high))))
 }
 
 /// Returns the interval of a predicted figure in parentheses. `value` computes the figure if the step took so many times as long.

@@ -3,13 +3,26 @@
 use super::question::value_title;
 use crate::message::search::{AskedGpu, Spread};
 use trainplan_shared::field::Field;
-use trainplan_shared::units::{group_digits, group_three_digits, readable, readable_range, significant};
+use trainplan_shared::units::{
+    duration, duration_range, group_digits, group_three_digits, readable, readable_range, significant,
+};
 
 /// Returns the days of a deadline with their unit: `60 days`.
 pub(super) fn limit_text(days: f64) -> String {
     let unit = if days == 1.0 { "day" } else { "days" };
     let days = if days >= 1000.0 { group_digits(days) } else { significant(days, 3) };
     format!("{days} {unit}")
+}
+
+/// Returns the time of a run and its range: `60 days` and `54–66`, `28 minutes` and `23–33`.
+pub(crate) fn time_texts(days: Spread) -> (String, String) {
+    (duration(days.mid), duration_range(days.mid, (days.low, days.high)))
+}
+
+/// Returns the time of a run with its range: `60 days (54–66)`.
+pub(super) fn time_text(days: Spread) -> String {
+    let (time, range) = time_texts(days);
+    format!("{time} ({range})")
 }
 
 /// Returns an amount with the sign of its currency and three digits: `$4.12M`.

@@ -205,7 +205,7 @@ fn PurchaseBox() -> impl IntoView {
             id="ask-purchase"
             class="goal"
             aria-label="Purchase"
-            title="How GPUs are paid for that have no price of yours"
+            title="How GPUs are paid for that have no price of yours. Owned: their total cost of ownership"
             on:change=choose
         >
             {[PurchaseForm::Reserved, PurchaseForm::OnDemand, PurchaseForm::Owned].map(|each| view! {
@@ -247,31 +247,33 @@ fn GpuTypes() -> impl IntoView {
         set(types);
     });
     view! {
-        <For each=move || shown.get() key=Clone::clone let(id)>
-            {
-                let (name, mark) = (gpu_name(&id), GpuMark::of(&id));
-                let title = format!("Remove {name}");
-                let is_unknown = Catalog::embedded().gpu_or_own(&id).is_err();
-                let own = id.clone();
-                let remove = move |_| {
-                    set(shown.get_untracked().into_iter().filter(|id| *id != own).collect());
-                    // The button is gone.
-                    focus("ask-gpu");
-                };
-                view! {
-                    <button
-                        type="button"
-                        class="chip removable"
-                        class:wrong=is_unknown
-                        aria-label=title
-                        aria-invalid=is_unknown.then_some("true")
-                        on:click=remove
-                    >
-                        <GpuSign mark />{name} <span aria-hidden="true">" ×"</span>
-                    </button>
+        <span class="type-chips">
+            <For each=move || shown.get() key=Clone::clone let(id)>
+                {
+                    let (name, mark) = (gpu_name(&id), GpuMark::of(&id));
+                    let title = format!("Remove {name}");
+                    let is_unknown = Catalog::embedded().gpu_or_own(&id).is_err();
+                    let own = id.clone();
+                    let remove = move |_| {
+                        set(shown.get_untracked().into_iter().filter(|id| *id != own).collect());
+                        // The button is gone.
+                        focus("ask-gpu");
+                    };
+                    view! {
+                        <button
+                            type="button"
+                            class="chip removable"
+                            class:wrong=is_unknown
+                            aria-label=title
+                            aria-invalid=is_unknown.then_some("true")
+                            on:click=remove
+                        >
+                            <GpuSign mark />{name} <span aria-hidden="true">" ×"</span>
+                        </button>
+                    }
                 }
-            }
-        </For>
+            </For>
+        </span>
         <Combobox id="ask-gpu" label="Add a GPU type" title="" choices choose=add placeholder="+ GPU" />
     }
 }

@@ -2,7 +2,8 @@
 
 use super::Planner;
 use super::amounts::{
-    self, cost_text, cost_texts, count_text, energy_range, limit_text, money, price_text, unbroken,
+    self, cost_text, cost_texts, count_text, energy_range, limit_text, money, price_text, time_text,
+    time_texts, unbroken,
 };
 use super::findings::{Findings, OfferFindings, effect_on, is_within};
 use super::layouts::LAYOUT_TERMS;
@@ -22,9 +23,7 @@ use trainplan_shared::field::Field;
 use trainplan_shared::link;
 use trainplan_shared::question::{Chance, chance_text, in_time_of_ten};
 use trainplan_shared::search::{Lock, USED_OF_NVL72};
-use trainplan_shared::units::{
-    group_digits, group_three_digits, parse_count, percent, readable_days, readable_range,
-};
+use trainplan_shared::units::{duration, group_digits, group_three_digits, parse_count, percent};
 
 /// How many times the tokens are worth a word that the budget is enough for.
 const WORTH_MORE_TOKENS: f64 = 1.1;
@@ -74,7 +73,7 @@ pub(super) fn Card(
             has_effect.then(|| CardScript { effect, stand_in: findings.stand_in(offer).map(named) })
         })
     });
-    let is_best = move || findings.with(|findings| findings.best() == Some(index));
+    let is_best = move || findings.with(|findings| findings.is_answered() && findings.best() == Some(index));
     let is_selected = move || {
         let best = offer.with(|offer| offer.answer.as_ref()?.plan.clone());
         best.is_some_and(|best| plan.is_shown(&best))
@@ -179,14 +178,14 @@ fn card(
     let other = answer.with_other_chance.clone().filter(|other| other.gpus != found.gpus);
     let other = other.zip(chance).map(|(other, chance)| {
         let cost = other.cost.map_or(String::new(), |cost| format!(", for {}", cost_texts(cost, currency).0));
-        let days = readable_days(other.days.mid);
+        let time = duration(other.days.mid);
         let over = match is_within(&other, budget, chance == Chance::Even) {
             true => "",
             false => ", over the budget",
         };
         let reach =
             if matches!(goal, AskedGoal::Budget(_)) { "stay within the budget" } else { "are in time" };
-        let says = format!(" {reach} {}: {days} days{cost}{over}", chance.other().title());
+        let says = format!(" {reach} {}: {time}{cost}{over}", chance.other().title());
         view! { <p class="other-chance">{count_button(plan, &other)} {says}</p> }
     });
     let take = {
@@ -208,9 +207,10 @@ fn card(
     let faster = faster
         .filter(|faster| answer.with_other_chance.as_ref().is_none_or(|other| other.gpus != faster.gpus));
     let faster = faster.cloned().map(|faster| {
-        let days = readable_days(faster.days.mid);
-        let cost = faster.cost.map_or(String::new(), |cost| format!(", for {}", cost_texts(cost, currency).0));
-        view! { <p class="faster">{count_button(plan, &faster)} {format!(" finish in {days} days{cost}")}</p> }
+        let time = duration(faster.days.mid);
+        let cost =
+            faster.cost.map_or(String::new(), |cost| format!(", for {}", cost_texts(cost, currency).0));
+        view! { <p class="faster">{count_button(plan, &faster)} {format!(" finish in {time}{cost}")}</p> }
     });
     // Its place is kept until it is known.
     let in_bf16 = known.in_bf16.then(|| {
@@ -224,7 +224,7 @@ fn card(
         };
         let bf16 = offer.in_bf16.clone().flatten().map(|bf16| {
             let cost = bf16.cost.map_or(String::new(), |cost| format!(", {}", cost_texts(cost, currency).0));
-            (count_button(plan, &bf16), format!("{} days{cost}", readable_days(bf16.days.mid)))
+            (count_button(plan, &bf16), format!("{}{cost}", duration(bf16.days.mid)))
         });
         let (value, note) = bf16.unwrap_or_else(|| (missing.into_any(), String::new()));
         card_row("In BF16", value, note, None)
@@ -257,16 +257,15 @@ fn card(
             Some(view! { <p class="other-shown">{text}</p> })
         }
     };
-    let [days, spare, per_gpu, mfu, batch] = [
-        format!("{} days", readable_days(found.days.mid)),
+    let [spare, per_gpu, mfu, batch] = [
         format!("{} GPUs", group_digits(found.paid_gpus.into())),
         group_three_digits(found.tokens_per_s_per_gpu),
         percent(found.mfu),
         count_text(found.batch_tokens),
     ];
     let row = |name: &'static str, value: String, note: String| card_row(name, value.into_any(), note, None);
-    let days_range = readable_range((found.days.low, found.days.high), readable_days);
-    let main_rows = vec![row("Time", days, days_range), row("Cost", cost, cost_range)];
+    let (time, time_range) = time_texts(found.days);
+    let main_rows = vec![row("Time", time, time_range), row("Cost", cost, cost_range)];
     let mut money_rows = Vec::new();
     if known.on_demand {
         money_rows.push(row("On demand", on_demand, on_demand_range));
@@ -340,7 +339,7 @@ fn card(
                 {in_all}
             </div>
             <div>
-                <p class="layout-line"><small title=LAYOUT_TERMS>"Layout"</small> <strong>{layout_title(found)}</strong>{other_batch.map(|text| view! { " " <small>{text}</small> })}</p>
+                <p class="layout-line" title=LAYOUT_TERMS><small>"Layout"</small> <strong>{layout_title(found)}</strong>{other_batch.map(|text| view! { " " <small>{text}</small> })}</p>
                 <Gauge spare=found.spare_gib capacity=offer.gpu.memory_gib verdict=found.memory />
                 // One switch for all cards, so that they can be read across. The report shows the figures anyway.
                 <button
@@ -496,10 +495,10 @@ fn Evidence(offer: OfferFindings, found: FoundPlan) -> impl IntoView {
         let share = (days / found.days.mid - 1.0) * 100.0;
         Some(format!(
             " The plan is predicted to be {share:.0}\u{a0}% faster than any measured run on {}. At the speed of the fastest ({}), \
-             it takes {} days.",
+             it takes {}.",
             offer.gpu.name,
             run.release,
-            readable_days(days)
+            duration(days)
         ))
     });
     let safe = plan.search.findings.with_untracked(|findings| findings.in_time_as_measured(&offer).cloned());
@@ -514,11 +513,10 @@ fn Evidence(offer: OfferFindings, found: FoundPlan) -> impl IntoView {
     // One warning is enough: the speed of a measured run counts its software.
     let software = measured.filter(|_| beyond.is_none()).map(|(software, days)| {
         format!(
-            " Nobody published a run of this model on {} with {}; with {software}, which was measured there, it takes {} days ({}).",
+            " Nobody published a run of this model on {} with {}; with {software}, which was measured there, it takes {}.",
             offer.gpu.name,
             offer.gpu.software,
-            readable_days(days.mid),
-            readable_range((days.low, days.high), readable_days)
+            time_text(days)
         )
     });
     let is_doubtful = beyond.is_some() || software.is_some();
@@ -564,9 +562,9 @@ fn more_tokens(findings: &Findings, answer: &FoundAnswer, currency: &str) -> Opt
             false => format!("{} GPUs", group_three_digits(plan.gpus.into())),
         };
         format!(
-            "{limit}, {gpus} can train {} tokens, in {} days{cost}",
+            "{limit}, {gpus} can train {} tokens, in {}{cost}",
             count_text(*tokens),
-            readable_days(plan.days.mid)
+            duration(plan.days.mid)
         )
     })
 }
@@ -599,7 +597,7 @@ fn Days(
                     {limit.map(|limit| view! { <span class="limit" style:left=share(limit)></span> })}
                     {as_measured.map(|days| view! { <span class="as-measured" style:left=share(days)></span> })}
                 </div>
-                <span>{readable_days(longest)} " days"</span>
+                <span>{duration(longest)}</span>
             </div>
             <div class="range-key">
                 <span class="of-span">"80 % range"</span>

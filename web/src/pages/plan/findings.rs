@@ -4,7 +4,7 @@
 use crate::message::plan::ScriptEffect;
 use crate::message::search::{
     AskedGoal, AskedGpu, AskedQuestion, FoundAnswer, FoundFamily, FoundPlan, FoundUnmet, SearchNews,
-    SearchReply, SearchRequest, Spread,
+    SearchReply, SearchRequest, Spread, Trust,
 };
 use crate::reader::{PageWorker, SEARCH_WORKER};
 use leptos::prelude::*;
@@ -286,12 +286,7 @@ impl Findings {
         };
         let reaching: Vec<usize> = (0..self.offers.len()).filter(|index| plan(index).is_some()).collect();
         let objective = self.asked.as_ref().and_then(|asked| asked.objective).unwrap_or(Objective::Fastest);
-        let contenders = reaching.iter().filter_map(plan).map(|plan| Contender {
-            gpus: plan.gpus,
-            days: plan.days.mid,
-            cost: plan.cost.map(|cost| cost.mid),
-            confidence: plan.trust,
-        });
+        let contenders = reaching.iter().filter_map(plan).map(contender);
         let order = objective.across_gpu_types(&contenders.collect::<Vec<_>>());
         order.into_iter().map(|place| reaching[place]).collect()
     }
@@ -411,6 +406,12 @@ impl Search {
             Some(SearchReply::News { .. }) => {}
         }
     }
+}
+
+/// Returns a plan as far as it decides which GPU type is best.
+pub(super) fn contender(plan: &FoundPlan) -> Contender<Trust> {
+    let cost = plan.cost.map(|cost| cost.mid);
+    Contender { gpus: plan.gpus, days: plan.days.mid, cost, confidence: plan.trust }
 }
 
 /// Returns what the launch script of a plan, given as a query, does; none if it is not known.

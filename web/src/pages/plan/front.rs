@@ -1,7 +1,7 @@
 //! The chart of all plans: GPUs against days, cost or energy.
 
 use super::Planner;
-use super::amounts::{cost_texts, energy_range, limit_text, money};
+use super::amounts::{cost_texts, energy_range, limit_text, money, time_text};
 use super::bar::summary as question_line;
 use super::deadline_rule::DeadlineRule;
 use super::findings::Findings;
@@ -18,7 +18,7 @@ use leptos::prelude::*;
 use leptos::task::spawn_local;
 use leptos::web_sys::Event;
 use trainplan_shared::link;
-use trainplan_shared::units::{group_digits, readable_days, readable_range};
+use trainplan_shared::units::group_digits;
 
 /// What the chart shows over GPU counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,10 +67,7 @@ impl FrontQuantity {
     /// Returns a value with its range.
     fn text(self, value: Spread, currency: &str) -> String {
         match self {
-            FrontQuantity::Days => {
-                let range = readable_range((value.low, value.high), readable_days);
-                format!("{} days ({range})", readable_days(value.mid))
-            }
+            FrontQuantity::Days => time_text(value),
             FrontQuantity::Energy => {
                 let (mid, range) = energy_range(value);
                 format!("{mid} ({range})")

@@ -1,7 +1,7 @@
 //! The best layouts on as many GPUs as the plan, to sort and to choose from.
 
 use super::Planner;
-use super::amounts::{cost_texts, count_text, unbroken};
+use super::amounts::{cost_texts, count_text, time_texts, unbroken};
 use super::findings::{Findings, OfferFindings};
 use super::saved::SaveButton;
 use super::state::ORDER_KEY;
@@ -13,9 +13,9 @@ use std::cmp::Ordering;
 use trainplan_shared::estimate::{Interval, MemoryVerdict};
 use trainplan_shared::field::Field;
 use trainplan_shared::question::in_time_of_ten;
-use trainplan_shared::search::ORDER;
+use trainplan_shared::search::{COUNTED_SPLIT, ORDER};
 use trainplan_shared::sorting::order;
-use trainplan_shared::units::{group_digits, group_three_digits, percent, readable_days, readable_range};
+use trainplan_shared::units::{below_days, group_digits, group_three_digits, percent};
 
 /// What the abbreviations of a layout mean.
 pub(super) const LAYOUT_TERMS: &str = "TP, PP, CP, EP: GPUs for tensor, pipeline, context and expert parallelism. VP: chunks of each \
@@ -287,6 +287,10 @@ pub(super) fn Layouts() -> impl IntoView {
             offer.with(|offer| offer.as_ref()?.answer.as_ref().map(|answer| answer.best_is_moved_up));
         (is_moved == Some(true) && column.get().is_none()).then_some(MOVED_UP)
     };
+    let counted = move || {
+        let is_counted = |row: &LayoutRow| row.plan.layout.contains("counted split");
+        rows.with(|rows| rows.iter().flat_map(LayoutRow::all).any(is_counted)).then_some(COUNTED_SPLIT)
+    };
     let sort = move |column: LayoutColumn| plan.address.set_own(ORDER_KEY, column.id());
     view! {
         <section
@@ -335,7 +339,7 @@ pub(super) fn Layouts() -> impl IntoView {
                     </tbody>
                 </table>
             </div>
-            <p><small>{shared_trust} {ORDER.replace(" %", "\u{a0}%")} {moved_up}</small></p>
+            <p><small>{shared_trust} {ORDER.replace(" %", "\u{a0}%")} {moved_up} " " {counted}</small></p>
             {move || counts().map(|(text, reasons)| view! {
                 <details>
                     <summary>{text}</summary>
@@ -447,10 +451,7 @@ fn cell(column: LayoutColumn, found: &FoundPlan, in_time: Option<(u32, bool)>, c
         view! { <td class=class>{value} " " <small>{range}</small></td> }.into_any()
     };
     match column {
-        LayoutColumn::Days => with_range((
-            readable_days(found.days.mid),
-            readable_range((found.days.low, found.days.high), readable_days),
-        )),
+        LayoutColumn::Days => with_range((below_days(found.days.mid), time_texts(found.days).1)),
         LayoutColumn::Cost => {
             with_range(found.cost.map_or_else(Default::default, |cost| cost_texts(cost, currency)))
         }

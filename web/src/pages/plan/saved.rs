@@ -2,7 +2,8 @@
 
 use super::Planner;
 use super::amounts::{
-    cost_range, cost_texts, count_text, energy_range, limit_text, price_text, rounded_count, unbroken,
+    cost_range, cost_texts, count_text, energy_range, limit_text, price_text, rounded_count, time_texts,
+    unbroken,
 };
 use super::findings::{Findings, OfferFindings, Search, effect_on};
 use super::handover;
@@ -26,7 +27,7 @@ use trainplan_shared::question::{chance_text, in_time_of_ten};
 use trainplan_shared::spec::Spec;
 use trainplan_shared::tables::TextTable;
 use trainplan_shared::units::{
-    group_digits, group_three_digits, percent, readable, readable_days, readable_range, signed_percent,
+    below_days, group_digits, group_three_digits, percent, readable, readable_range, signed_percent,
 };
 
 /// Where the browser stores the plans. Another name for another format.
@@ -210,7 +211,7 @@ impl PlanFact {
                     }
                 }
             },
-            PlanFact::AsMeasured => saved.as_measured_days.map_or("–".into(), readable_days),
+            PlanFact::AsMeasured => saved.as_measured_days.map_or("–".into(), below_days),
             PlanFact::InTime => {
                 let chance = saved.limit_days.zip(saved.in_time_of_ten());
                 chance.map_or("–".into(), |(limit, of_ten)| {
@@ -291,8 +292,7 @@ impl PlanFact {
 
 /// Returns days with their range.
 fn days_text(days: Spread) -> String {
-    let range = readable_range((days.low, days.high), readable_days);
-    format!("{} ({range})", readable_days(days.mid))
+    format!("{} ({})", below_days(days.mid), time_texts(days).1)
 }
 
 /// The saved plans.

@@ -1,7 +1,7 @@
 //! The answer in a sentence: which GPU type needs fewer GPUs, and which costs less.
 
-use super::amounts::{cost_range, cost_text, cost_texts, count_text, limit_text, money, outlasts};
-use super::findings::{Findings, OfferFindings, is_within};
+use super::amounts::{cost_range, cost_text, cost_texts, count_text, limit_text, money, outlasts, time_text};
+use super::findings::{Findings, OfferFindings, contender, is_within};
 use crate::message::plan::ScriptEffect;
 use crate::message::search::{
     AskedGoal, AskedGpu, FoundAnswer, FoundFamily, FoundPlan, FoundUnmet, Spread, Trust,
@@ -10,7 +10,7 @@ use trainplan_shared::cost::PurchaseForm;
 use trainplan_shared::estimate::Interval;
 use trainplan_shared::problem::one_of;
 use trainplan_shared::question::{CLEARLY_FASTER, Chance, Objective, chance_text, in_time_of_ten};
-use trainplan_shared::units::{difference, group_digits, is_same, readable_days, readable_range};
+use trainplan_shared::units::{difference, duration, group_digits, is_same};
 
 /// The answer in words.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -40,7 +40,9 @@ pub(super) fn verdict(findings: &Findings) -> Option<Verdict> {
         (None, _) => unreached(findings, currency),
         (Some((offer, plan)), second) => {
             let (budget, days, paid_gpus) = (findings.budget(), plan.days.mid, Some(plan.paid_gpus));
-            let compared = second.map_or(String::new(), |second| compared((offer, plan), second, goal));
+            let objective = findings.asked.as_ref().and_then(|asked| asked.objective);
+            let compared =
+                second.map_or(String::new(), |second| compared((offer, plan), second, goal, objective));
             Verdict {
                 lead: alone(&offer.gpu, plan, goal, currency),
                 // The risk first.
@@ -52,11 +54,11 @@ pub(super) fn verdict(findings: &Findings) -> Option<Verdict> {
                     as_measured(findings, offer),
                     faster_layout(goal, offer),
                     overspent(findings),
+                    unspent(findings, offer, plan, currency),
                     compared,
                 ]),
                 more: sentences([
                     others(reaching.collect::<Vec<_>>().as_slice(), currency),
-                    waste(findings),
                     terms(&offer.gpu, plan.cost, days, paid_gpus, budget, currency),
                     shared_price(findings),
                 ]),
@@ -115,11 +117,10 @@ pub(super) fn with_script(
     if slowdown == 1.0 {
         return format!("{subject}may not fit in memory");
     }
-    let days = plan.days.times(slowdown);
-    let range = readable_range((days.low, days.high), readable_days);
+    let time = time_text(plan.days.times(slowdown));
     let lacks = if may_lack_memory { ", and may not fit in memory" } else { "" };
     let effect = script_effect(findings, plan, slowdown);
-    format!("{takes} about {} days ({range}){effect}{lacks}", readable_days(days.mid))
+    format!("{takes} about {time}{effect}{lacks}")
 }
 
 /// Returns what becomes of a limit that a plan holds if its steps take longer: `, which misses the deadline`; empty if it holds it
@@ -202,8 +203,7 @@ fn as_measured(findings: &Findings, offer: &OfferFindings) -> String {
 
 /// Returns how long a plan on a GPU type takes at the throughput of the fastest measured run there, as a sentence.
 pub(super) fn at_measured_speed(gpu: &str, days: f64) -> String {
-    let days = readable_days(days);
-    format!("At the speed of the fastest measured run on {gpu}, the plan takes {days} days.")
+    format!("At the speed of the fastest measured run on {gpu}, the plan takes {}.", duration(days))
 }
 
 /// Returns what the plan of a GPU type bets on, if nobody published a run of the model with its software, as a sentence: the chance
@@ -218,9 +218,8 @@ fn on_measured_software(offer: &OfferFindings, goal: AskedGoal) -> String {
         }
         _ => String::new(),
     };
-    let (days, range) = (readable_days(mid), readable_range((low, high), readable_days));
-    let gpu = &offer.gpu.name;
-    format!("With {software}, which was measured on {gpu}, the plan takes {days} days ({range}){chance}.")
+    let (gpu, time) = (&offer.gpu.name, time_text(*days));
+    format!("With {software}, which was measured on {gpu}, the plan takes {time}{chance}.")
 }
 
 /// Returns which layout is expected to be clearly faster than the best one, which is best because its range ends earlier, as a
@@ -234,10 +233,9 @@ fn faster_layout(goal: AskedGoal, offer: &OfferFindings) -> String {
     let faster = faster.min_by(|one, other| one.days.mid.total_cmp(&other.days.mid));
     faster.map_or(String::new(), |plan| {
         format!(
-            "With the layout {} it may take only {} days ({}), but that prediction is less certain.",
+            "With the layout {}, the run may take only {}, but that prediction is less certain.",
             plan.layout,
-            readable_days(plan.days.mid),
-            readable_range((plan.days.low, plan.days.high), readable_days)
+            time_text(plan.days)
         )
     })
 }
@@ -372,7 +370,7 @@ fn all_of(names: &[&str]) -> String {
 /// Returns what a plan takes, as a sentence.
 pub(super) fn alone(gpu: &AskedGpu, plan: &FoundPlan, goal: AskedGoal, currency: &str) -> String {
     let gpus = group_digits(plan.gpus.into());
-    let days = readable_days(plan.days.mid);
+    let time = duration(plan.days.mid);
     let prices = match gpu.form {
         None => "",
         Some(PurchaseForm::Owned) => " on GPUs of your own",
@@ -381,7 +379,7 @@ pub(super) fn alone(gpu: &AskedGpu, plan: &FoundPlan, goal: AskedGoal, currency:
     };
     let cost = plan.cost.map(|cost| format!(", for {}{prices}", cost_text(cost.mid, currency)));
     let about = if matches!(goal, AskedGoal::Deadline(_)) { "about " } else { "" };
-    format!("{gpus} × {} finish in {about}{days} days{}.", gpu.name, cost.unwrap_or_default())
+    format!("{gpus} × {} finish in {about}{time}{}.", gpu.name, cost.unwrap_or_default())
 }
 
 /// Returns the comparison of the best GPU type with the second one.
@@ -389,6 +387,7 @@ fn compared(
     (best, plan): (&OfferFindings, &FoundPlan),
     (second, other): (&OfferFindings, &FoundPlan),
     goal: AskedGoal,
+    objective: Option<Objective>,
 ) -> String {
     let (name, against) = (&best.gpu.name, &second.gpu.name);
     // GPUs needed are proportional to the days that a plan takes, and so is their uncertainty.
@@ -423,11 +422,8 @@ fn compared(
         (false, Some(false)) => " Both differences are within the uncertainty.".to_string(),
         (false, None) => " The difference is within the uncertainty.".to_string(),
     };
-    let is_dearer = plan.cost.zip(other.cost).is_some_and(|(cost, than)| cost.mid > than.mid);
-    let why = match is_dearer && plan.trust > other.trust {
-        true => format!(" {name} comes first because its speed is better known."),
-        false => String::new(),
-    };
+    let why = objective.and_then(|objective| objective.why_first(&contender(plan), &contender(other)));
+    let why = why.map_or(String::new(), |why| format!(" {name} comes first because {why}."));
     let on_demand = on_demand(best, plan, second, other);
     // No line breaks between a number and its unit.
     format!("{first}{}.{rest}{why}{on_demand}", cost.unwrap_or_default()).replace(" %", "\u{a0}%")
@@ -444,20 +440,31 @@ fn others(others: &[(&OfferFindings, &FoundPlan)], currency: &str) -> String {
     let each = others.iter().map(|(offer, plan)| {
         let cost = plan.cost.map_or(String::new(), |cost| format!(" and {}", cost_text(cost.mid, currency)));
         let gpus = group_digits(plan.gpus.into());
-        format!("{} would take {gpus} GPUs, {} days{cost}.", offer.gpu.name, readable_days(plan.days.mid))
+        format!("{} would take {gpus} GPUs, {}{cost}.", offer.gpu.name, duration(plan.days.mid))
     });
     each.collect::<Vec<_>>().join(" ")
 }
 
-/// Returns why a plan for a budget does not spend it all, as a sentence.
-fn waste(findings: &Findings) -> String {
+/// Returns why a plan spends only a part of a budget, as a sentence, if faster plans are left out because of their cost.
+fn unspent(findings: &Findings, offer: &OfferFindings, plan: &FoundPlan, currency: &str) -> String {
     let objective = findings.asked.as_ref().and_then(|asked| asked.objective);
-    match (findings.goal(), objective) {
-        (AskedGoal::Budget(_), Some(Objective::Worthwhile)) => {
-            "It is the fastest plan that costs at most 1.25 times as much as the cheapest.".to_string()
-        }
-        _ => String::new(),
-    }
+    let (AskedGoal::Budget(_), Some(Objective::Worthwhile)) = (findings.goal(), objective) else {
+        return String::new();
+    };
+    let is_faster = |point: &&FoundPlan| {
+        point.days.mid < plan.days.mid && is_within(point, findings.budget(), findings.is_by_slow_end())
+    };
+    let faster = offer.points.iter().filter(is_faster);
+    let fastest = faster.min_by(|one, other| one.days.mid.total_cmp(&other.days.mid));
+    let named = fastest.and_then(|point| Some((point, point.cost?)));
+    named.map_or(String::new(), |(point, cost)| {
+        format!(
+            "Faster plans cost more than 1.25 times as much as the cheapest: {} GPUs would take {}, for {}.",
+            group_digits(point.gpus.into()),
+            duration(point.days.mid),
+            cost_text(cost.mid, currency)
+        )
+    })
 }
 
 /// Returns how the costs on demand compare, as a sentence, if the assumed reservations say the opposite; otherwise nothing.
@@ -504,12 +511,11 @@ fn unreached(findings: &Findings, currency: &str) -> Verdict {
             offer.gpu.name
         ),
         (AskedGoal::Deadline(limit), Some((offer, _, plan)), None) => format!(
-            "No plan finishes within {}{often}. The best takes about {} days{}, on {} × {}{}.",
+            "No plan finishes within {}{often}. The best takes about {}, on {} × {}{}.",
             limit_text(limit),
-            readable_days(plan.days.mid),
             match is_by_slow_end {
-                true => format!(" ({})", readable_range((plan.days.low, plan.days.high), readable_days)),
-                false => String::new(),
+                true => time_text(plan.days),
+                false => duration(plan.days.mid),
             },
             group_digits(plan.gpus.into()),
             offer.gpu.name,
@@ -531,10 +537,10 @@ fn unreached(findings: &Findings, currency: &str) -> Verdict {
             }
         ),
         (AskedGoal::Budget(_), Some((offer, days, plan)), None) => format!(
-            "No plan finishes within {}{often}. The best takes {} {} days, on {} × {}.",
+            "No plan finishes within {}{often}. The best takes {} {}, on {} × {}.",
             limit_text(longest.unwrap_or_default()),
             if is_by_slow_end { "up to" } else { "about" },
-            readable_days(days),
+            duration(days),
             group_digits(plan.gpus.into()),
             offer.gpu.name
         ),
@@ -597,8 +603,14 @@ mod tests {
         assert_eq!(
             rest,
             "At the slow end of their ranges, B200 and H100 miss the deadline. B200 needs 50\u{a0}% fewer GPUs than H100 and \
-             probably costs 10\u{a0}% less, though the ranges overlap."
+             probably costs 10\u{a0}% less, though the ranges overlap. B200 comes first because it costs less."
         );
+    }
+
+    #[test]
+    fn a_short_run_takes_hours() {
+        let findings = answered(&[("B200", Some(plan(64, 0.5, 1e4)))]);
+        assert_eq!(lead(&findings).0, "64 × B200 finish in about 12 hours, for $10.0k.");
     }
 
     /// Returns the findings of a question with a budget of 4 million for a single plan with reserved GPUs.
@@ -628,6 +640,20 @@ mod tests {
         );
         let rest = verdict(&for_budget(paid(40))).expect("a verdict").rest;
         assert!(!rest.contains("in all"), "{rest}");
+    }
+
+    #[test]
+    fn a_plan_that_spends_a_part_of_the_budget_says_what_the_rest_would_buy() {
+        let mut findings = for_budget(plan(512, 60.0, 1.2e6));
+        findings.asked.as_mut().expect("a question").objective = Some(Objective::Worthwhile);
+        let is_said = |findings: &Findings| lead(findings).1.contains("Faster plans");
+        assert!(!is_said(&findings));
+        // The last one may exceed the budget.
+        findings.offers[0].points =
+            vec![plan(512, 60.0, 1.2e6), plan(2048, 20.0, 2e6), plan(8192, 10.0, 9e6)];
+        let (_, rest) = lead(&findings);
+        let expected = "Faster plans cost more than 1.25 times as much as the cheapest: 2,048 GPUs would take 20 days, for $2.00M.";
+        assert!(rest.contains(expected), "{rest}");
     }
 
     #[test]

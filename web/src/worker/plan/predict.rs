@@ -4,6 +4,7 @@ use crate::message::{
     Bars, EvidenceRun, FieldChange, Part, PredictedLine, Prediction, Remedy as ShownRemedy, WholeRun,
 };
 use crate::worker::typography::unbroken;
+use trainplan_shared::cost::RunCost;
 use trainplan_shared::estimate::{
     Anchor, Breakdown, MemoryEstimate, MemoryPart, MemoryVerdict, StageGroup, StageMemory, StepPart,
     StepPartGroup,
@@ -51,12 +52,17 @@ pub(crate) fn predict(query: &str) -> Option<Prediction> {
 /// Returns what the whole run takes, at the price that a search would assume.
 fn whole_run(spec: &Spec, predicted: &Predicted) -> Option<WholeRun> {
     let plan = spec.run_plan(predicted).ok()??;
-    let price = spec.run_settings().ok()?.usual_price(&predicted.scenario.gpu.id);
-    let cost = plan.costs.iter().find(|cost| Some(cost.price) == price);
+    let settings = spec.run_settings().ok()?;
+    let price = settings.usual_price(&predicted.scenario.gpu.id);
+    let cost = price.map(|price| {
+        let [range, expected] = [(&plan.time, price), (&plan.expected, price.middle())]
+            .map(|(time, price)| RunCost::of(time, plan.tokens, price, settings.storage(&price)).total);
+        [range.low, expected.high, range.high]
+    });
     Some(WholeRun {
         expected_days: plan.expected_days,
         days: (plan.days.low, plan.days.high),
-        cost: cost.map(|cost| (cost.total.low, cost.total.high)),
+        cost,
         currency: plan.currency.clone(),
         purchase: price.and_then(|price| price.source.purchase()),
         mwh: (plan.energy.mwh.low, plan.energy.mwh.high),
