@@ -24,8 +24,8 @@ pub struct ClusterRun<'a> {
 pub struct ClusterFit {
     /// The factors as a value of `--cluster-factor`.
     pub cluster_factor: String,
-    /// Each factor, in the order of [`ClusterFactor::ALL`].
-    pub factors: [FittedFactor; ClusterFactor::ALL.len()],
+    /// Each factor that runs can tell, in the order of [`ClusterFactor::ALL`].
+    pub factors: [FittedFactor; FITTED],
     /// The runs with their predictions.
     pub runs: Vec<JudgedRun>,
     /// Number of runs.
@@ -112,14 +112,15 @@ impl ClusterFit {
         let problem = problem(&runs, constants, choice);
         let values = fit(&problem);
         let spreads = problem.spreads(&values);
-        let factors = ClusterFactor::ALL.map(|factor| {
+        let factors = std::array::from_fn(|place| {
+            let factor = ClusterFactor::ALL[place];
             let value = values[factor as usize];
             let reach = libm::exp(OF_80_PERCENT * spreads[factor as usize]);
             let [low, value, high] = [value / reach, value, value * reach].map(three_digits);
             let interval = choice.includes(factor).then_some(ValueRange { low, high });
             FittedFactor { factor, value, interval }
         });
-        let fitted = ClusterFactors::new(factors.map(|factor| factor.value));
+        let fitted = factors_of(&factors);
         let judged = runs.iter().map(|run| {
             let [none, own] = [&ClusterFactors::default(), &fitted].map(|of| run.log_ratio(of, constants));
             JudgedRun {
@@ -147,7 +148,7 @@ impl ClusterFit {
 
     /// Returns the factors.
     pub fn factors(&self) -> ClusterFactors {
-        ClusterFactors::new(self.factors.map(|factor| factor.value))
+        factors_of(&self.factors)
     }
 
     /// Whether the runs are probably described wrongly: half of them are outliers, or the step time is far from the estimate.
@@ -193,7 +194,13 @@ impl FactorChoice {
     }
 }
 
-/// Number of factors that runs can tell. Step times don't tell memory and NVLink from kernels and network, but `trainplan
+/// Returns fitted factors with those that runs can't tell.
+fn factors_of(fitted: &[FittedFactor; FITTED]) -> ClusterFactors {
+    let of = |place: usize| fitted.get(place).map_or(1.0, |fitted| fitted.value);
+    ClusterFactors::new(std::array::from_fn(of))
+}
+
+/// Number of factors that runs can tell, the first ones. Step times don't tell memory and NVLink from kernels and network, but `trainplan
 /// probe` measures them.
 const FITTED: usize = ClusterFactor::ALL.len() - 2;
 
@@ -325,7 +332,7 @@ mod tests {
         assert!((1.05..1.15).contains(&one.factors().of(ClusterFactor::Step)), "{one:?}");
         assert_eq!(
             one.factors.map(|factor| factor.interval.is_some()),
-            [true, false, false, false, false, false, false, false]
+            [true, false, false, false, false, false]
         );
         let left_out = |fit: &ClusterFit| fit.error_left_out.unwrap();
         assert!(left_out(&three) < one.error_before / 2.0 && left_out(&twenty) < left_out(&three) / 2.0);

@@ -51,10 +51,11 @@ fn both_formats_have_the_verdict_the_figures_and_the_settings() {
     assert_eq!(charts.len(), 2, "step time and loss");
     assert_eq!(charts[0].matches("<path class=").count(), 2, "{}", charts[0]);
     assert!(charts[0].contains("</svg> Published: 9.33 s</li>"), "{}", charts[0]);
+    assert!(charts[0].contains("</svg> Predicted: "), "{}", charts[0]);
     assert_eq!(
         charts[0].matches("<line class=\"level all\" x1=\"64\"").count(),
-        1,
-        "both runs have the same level"
+        2,
+        "both runs have the same levels"
     );
     let row = "<tr><th scope=\"row\" class=\"number\">49</th><td class=\"number\">12</td><td class=\"number\">12.6</td></tr>";
     assert!(html.contains(row), "the chart's data: {html}");

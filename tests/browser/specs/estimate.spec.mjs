@@ -39,7 +39,7 @@ const openAll = (page) =>
   page.evaluate(() => document.querySelectorAll("details").forEach((details) => (details.open = true)));
 
 const pasteConfig = async (page, config) => {
-  await page.getByText("Import a config.json").click();
+  await page.getByText("Import a config.json or a probe of your cluster").click();
   await page.getByLabel("Drop the file here, or paste its contents").fill(config);
 };
 
@@ -176,7 +176,7 @@ test("a pasted config.json is planned, and its link contains the model", async (
 test("a config.json can be dropped and chosen", async ({ page }) => {
   await page.goto(`/?v=1&r=${RECIPE}`);
   await page.getByText("All settings").click();
-  await page.getByText("Import a config.json").click();
+  await page.getByText("Import a config.json or a probe of your cluster").click();
   const transfer = await page.evaluateHandle((config) => {
     const transfer = new DataTransfer();
     transfer.items.add(new File([config], "config.json", { type: "application/json" }));

@@ -6,8 +6,8 @@ pub(crate) mod results;
 pub(crate) mod search;
 
 pub(crate) use plan::{
-    Bars, EvidenceRun, FieldChange, Imported, Launch, Launched, Part, PredictedLine, Prediction, Refusal,
-    Remedy, Step, Warning, WholeRun,
+    Bars, EvidenceRun, FieldChange, Imported, ImportedValue, Launch, Launched, Part, PredictedLine,
+    Prediction, Refusal, Remedy, Step, Warning, WholeRun,
 };
 pub(crate) use results::*;
 

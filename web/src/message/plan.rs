@@ -28,7 +28,7 @@ pub(crate) enum CalculatorRequest {
         /// Each plan, as a query, and its scenario with the options of the launch, as the query of the page's address.
         plans: Vec<(String, String)>,
     },
-    /// Read a model from a `config.json`.
+    /// Read a model from a `config.json`, or the factors of a cluster from the file of a probe.
     Import {
         /// The contents of the file.
         text: String,
@@ -55,7 +55,7 @@ pub(crate) enum CalculatorReply {
     },
     /// What the launch scripts of plans do, each with the query of the plan.
     Scripts(Vec<(String, ScriptEffect)>),
-    /// The model of a `config.json`, or the error in the file.
+    /// What a file describes, or the error in the file.
     Imported(Result<Imported, String>),
 }
 
@@ -283,11 +283,24 @@ pub(crate) struct Step {
     pub(crate) note: String,
 }
 
-/// A model imported from a `config.json`.
+/// What an imported file sets.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum ImportedValue {
+    /// The text for the model field, from a `config.json`.
+    Model(String),
+    /// The text for the field of the cluster's factors, from the file of a probe.
+    Cluster {
+        factors: String,
+        /// The id of the GPU type that was measured.
+        gpu: String,
+    },
+}
+
+/// What an imported file describes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Imported {
-    /// The text for the model field.
-    pub(crate) model: String,
+    pub(crate) value: ImportedValue,
     pub(crate) title: String,
     /// The assumptions about values that the file does not state.
     pub(crate) notes: Vec<String>,

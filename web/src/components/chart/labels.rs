@@ -19,9 +19,8 @@ pub(crate) fn label_shifts(heights: &[f64], (bottom, top): (f64, f64)) -> Vec<i3
     places.iter().zip(spread(&places)).map(|(place, spread)| (place - spread).round() as i32).collect()
 }
 
-#[expect(clippy::disallowed_methods, reason = "the place of a label, not a result")]
 pub(crate) fn log10(value: f64) -> f64 {
-    value.max(f64::MIN_POSITIVE).log10()
+    libm::log10(value.max(f64::MIN_POSITIVE))
 }
 
 /// Returns a name escaped for Plotly, which reads names as HTML, and with line breaks: Plotly would cut off

@@ -308,7 +308,7 @@ pub(crate) fn PlanDetails() -> impl IntoView {
     let heading = NodeRef::<Summary>::new();
     close_on_escape(drawer, heading);
     view! {
-        <own::ImportError />
+        <own::ImportNotice />
         <chosen::ChosenNotice />
         <div class="shown">
             <answers::Answers />

@@ -3,8 +3,8 @@
 use super::edits::{own_property, with_gpu, with_model, with_property, without_recipe};
 use super::{BROKEN, CatalogEntry, Plan};
 use crate::components::field::ChoiceField;
-use crate::message::Imported;
-use crate::pages::plan::question::has_scenario;
+use crate::message::{Imported, ImportedValue};
+use crate::pages::plan::question::{has_scenario, value_title};
 use leptos::ev::DragEvent;
 use leptos::html::{Div, Input};
 use leptos::prelude::*;
@@ -107,7 +107,7 @@ pub(super) fn leave_recipe(plan: Plan) {
     }
 }
 
-/// Imports a model from its `config.json`: dropped, chosen or pasted.
+/// Imports a model from its `config.json`, or a cluster from its probe: dropped, chosen or pasted.
 #[component]
 pub(super) fn ConfigImport() -> impl IntoView {
     let plan = Plan::of_page();
@@ -140,7 +140,7 @@ pub(super) fn ConfigImport() -> impl IntoView {
     };
     view! {
         <details>
-            <summary>"Import a config.json"</summary>
+            <summary>"Import a config.json or a probe of your cluster"</summary>
             <div
                 class="drop"
                 class:over=over
@@ -179,7 +179,7 @@ pub(super) fn ConfigImport() -> impl IntoView {
     }
 }
 
-/// Imports a `config.json` that is dropped anywhere on the page.
+/// Imports a file that is dropped anywhere on the page.
 pub(super) fn take_drops(plan: Plan) {
     let mark = |is_over: bool| {
         if let Some(body) = document().body() {
@@ -220,28 +220,35 @@ pub(super) fn take_drops(plan: Plan) {
     });
 }
 
-/// Why a dropped file is not a model. It scrolls into view, because the file may have been dropped far above.
+/// What a probe that was dropped says, or why a dropped file can't be used. It scrolls into view, because the file may have been
+/// dropped far above.
 #[component]
-pub(super) fn ImportError() -> impl IntoView {
+pub(super) fn ImportNotice() -> impl IntoView {
     let plan = Plan::of_page();
-    let error = move || {
+    let dropped = move || {
         let imported = plan.calculator.imported.get().filter(|_| plan.was_dropped.get());
-        imported.and_then(Result::err)
+        // A model is shown as the plan's.
+        imported.filter(|imported| !matches!(imported, Ok(Imported { value: ImportedValue::Model(_), .. })))
     };
     let note = NodeRef::<Div>::new();
     Effect::new(move |_| {
-        if let (Some(_), Some(note)) = (error(), note.get()) {
+        if let (Some(_), Some(note)) = (dropped(), note.get()) {
             note.scroll_into_view_with_bool(false);
         }
     });
     view! {
-        {move || error().map(|what| view! {
-            <div class="notice wrong" node_ref=note role="alert">"This file is not a model: " {what}</div>
+        {move || dropped().map(|imported| {
+            let is_wrong = imported.is_err();
+            let says = match imported {
+                Ok(imported) => view! { <ImportNotes imported /> }.into_any(),
+                Err(what) => view! { "This file can't be used: " {what} }.into_any(),
+            };
+            view! { <div class="notice" class:wrong=is_wrong node_ref=note role="alert">{says}</div> }
         })}
     }
 }
 
-/// Imports a model from the first of the files.
+/// Imports the first of the files.
 fn import_file(plan: Plan, files: Option<FileList>) {
     if let Some(file) = files.and_then(|files| files.get(0)) {
         let imported = plan.calculator.imported;
@@ -254,23 +261,47 @@ fn import_file(plan: Plan, files: Option<FileList>) {
     }
 }
 
-/// Takes every model that is imported: for the scenario of the address, or for the question.
+/// Takes everything that is imported: for the scenario of the address, or for the question.
 pub(super) fn take_imports(plan: Plan) {
     Effect::new(move |_| {
-        if let Some(Ok(imported)) = plan.calculator.imported.get() {
-            match untrack(|| plan.address.with_spec(has_scenario)) {
-                true => take_model(plan, &imported.model),
-                false => plan.state.ask(&[(Field::Model, &imported.model)]),
+        let Some(Ok(imported)) = plan.calculator.imported.get() else { return };
+        let has_scenario = untrack(|| plan.address.with_spec(has_scenario));
+        match (imported.value, has_scenario) {
+            (ImportedValue::Model(model), true) => take_model(plan, &model),
+            (ImportedValue::Model(model), false) => plan.state.ask(&[(Field::Model, &model)]),
+            (ImportedValue::Cluster { factors, gpu }, true) => take_cluster(plan, &factors, &gpu),
+            // The factors are those of one GPU type.
+            (ImportedValue::Cluster { factors, gpu }, false) => {
+                plan.state.ask(&[(Field::GpuTypes, &gpu), (Field::ClusterFactor, changed(&factors))]);
             }
         }
     });
+}
+
+/// Takes the factors of a cluster for the scenario of the address, if that has the same GPU type.
+fn take_cluster(plan: Plan, factors: &str, gpu: &str) {
+    let other =
+        plan.scenario.get_untracked().ok().map(|scenario| scenario.gpu).filter(|other| other.id != gpu);
+    match other {
+        Some(other) => {
+            let measured = value_title(Field::Gpu, gpu);
+            let why = format!("The probe measured {measured}, but the plan is for {}.", other.name);
+            plan.calculator.imported.set(Some(Err(why)));
+        }
+        None => plan.address.turn_to(|typed| typed.set(Field::ClusterFactor, changed(factors))),
+    }
+}
+
+/// Returns factors as a value of their field, which is empty if they change nothing.
+fn changed(factors: &str) -> &str {
+    if factors == "1" { "" } else { factors }
 }
 
 async fn text(file: &File) -> Option<String> {
     JsFuture::from(file.text()).await.ok()?.as_string()
 }
 
-/// The title of the imported model, the ignored fields and the assumptions.
+/// The title of what was imported, the ignored fields and the assumptions.
 #[component]
 fn ImportNotes(imported: Imported) -> impl IntoView {
     let list = |title: &'static str, lines: Vec<String>| {
@@ -279,10 +310,14 @@ fn ImportNotes(imported: Imported) -> impl IntoView {
             <ul class="plain">{lines.into_iter().map(|line| view! { <li>{line}</li> }).collect_view()}</ul>
         })
     };
+    let heading = match imported.value {
+        ImportedValue::Model(_) => "How the file was read:",
+        ImportedValue::Cluster { .. } => "What the probe measured:",
+    };
     view! {
         <p><strong>{format!("Imported {}.", imported.title)}</strong></p>
         {list("Ignored fields (may affect the result):", imported.unknown)}
-        {list("How the file was read:", imported.notes)}
+        {list(heading, imported.notes)}
     }
 }
 

@@ -5,9 +5,12 @@ mod launch;
 mod predict;
 
 use super::post;
-use crate::message::Imported;
 use crate::message::plan::{CalculatorReply, CalculatorRequest};
+use crate::message::{Imported, ImportedValue};
+use trainplan_shared::catalog::Catalog;
 use trainplan_shared::hugging_face;
+use trainplan_shared::probe::{Probe, ProbeReport};
+use trainplan_shared::units::{percent, readable};
 
 /// Answers a request of the planner.
 pub(super) fn answer(message: CalculatorRequest) {
@@ -30,13 +33,49 @@ pub(super) fn answer(message: CalculatorRequest) {
     }
 }
 
-/// Returns the model of a `config.json`.
+/// Returns what a file describes: the model of a `config.json`, or a probed cluster.
 fn import(text: &str) -> Result<Imported, String> {
+    if Probe::is_meant(text) {
+        return import_probe(text);
+    }
     let imported = hugging_face::read(text).map_err(|error| error.to_string())?;
     Ok(Imported {
-        model: imported.model.to_text(),
+        value: ImportedValue::Model(imported.model.to_text()),
         title: imported.model.title,
         notes: imported.notes,
         unknown: imported.unknown,
+    })
+}
+
+/// Returns the factors of a probed cluster, with what is slow there.
+fn import_probe(text: &str) -> Result<Imported, String> {
+    let catalog = Catalog::embedded();
+    let probe = Probe::parse(text).map_err(|problem| problem.to_string())?;
+    let report = ProbeReport::of(&probe, catalog);
+    let gpu = report.gpu.as_ref().and_then(|id| catalog.gpu(id).ok());
+    let Some(gpu) = gpu else {
+        return Err(format!("The probe measured {}, which is not a GPU type of the catalog.", probe.device));
+    };
+    let slow = report.figures.iter().filter(|figure| figure.is_slow()).map(|figure| {
+        let share = figure.score.map_or(String::new(), percent);
+        let measured = readable(figure.measured);
+        format!("{}: {measured} {}, {share} of a machine in good order.", figure.figure.title(), figure.unit)
+    });
+    let slow_gpus = report.slow_gpus.iter().map(|slow| {
+        let share = percent(slow.share);
+        format!("GPU {} of {}: {share} of the others in {}.", slow.local_rank, slow.host, slow.figure.title())
+    });
+    let mut notes: Vec<String> = slow.chain(slow_gpus).collect();
+    if notes.is_empty() {
+        notes.push("It reaches what a machine in good order reaches, so estimates need no change.".into());
+    }
+    Ok(Imported {
+        value: ImportedValue::Cluster { factors: report.cluster_factor, gpu: gpu.id.clone() },
+        title: match &probe.cluster {
+            Some(name) => format!("cluster {name} ({})", gpu.name),
+            None => format!("a cluster of {}", gpu.name),
+        },
+        notes,
+        unknown: Vec::new(),
     })
 }
