@@ -52,7 +52,7 @@ fn the_commands_in_the_readme_and_the_planning_guide_work() {
             ["compare", ..] => 2,
             ["validate", ..] => 1,
             ["upload", ..] => 2,
-            ["doctor", ..] => 5,
+            ["doctor" | "probe", ..] => 5,
             ["run", _] => {
                 words.extend(["--patience", "0"]);
                 5

@@ -14,6 +14,7 @@ mod faults;
 mod harness;
 mod laptop;
 mod link;
+mod probe;
 mod scale;
 mod site;
 mod upload;

@@ -90,6 +90,40 @@ impl FromRow for Baseline {
     }
 }
 
+/// A recipe that a table of a document measures.
+pub(super) struct MeasuredRecipe {
+    release: Release,
+    model: String,
+    precision: Dtype,
+    gpu: String,
+    gpus: u32,
+}
+
+impl FromRow for MeasuredRecipe {
+    fn from_row(row: &Row<'_>) -> Result<MeasuredRecipe, DataError> {
+        Ok(MeasuredRecipe {
+            release: row.value("release")?,
+            model: row.string("model")?,
+            precision: row.value("precision")?,
+            gpu: row.string("gpu")?,
+            gpus: row.value("gpus")?,
+        })
+    }
+}
+
+impl MeasuredRecipe {
+    /// Whether it is that recipe. No document measured a strong series.
+    pub(super) fn is(&self, id: &RecipeId) -> bool {
+        !id.strong
+            && id.variant.is_none()
+            && self.release == id.release
+            && self.model == id.model
+            && self.gpu == id.gpu
+            && self.precision == id.dtype
+            && self.gpus == id.gpus
+    }
+}
+
 impl FromStr for BaselineKind {
     type Err = ();
 

@@ -102,7 +102,7 @@ impl Catalog {
                 [model, gpu, dtype, scaling, gpus],
                 !self.is_proxy(recipe),
                 recipe.id.variant.is_none(),
-                self.baseline(&recipe.id).is_some(),
+                self.is_measured(&recipe.id),
                 release,
                 Reverse(distance),
                 recipe.id.release,

@@ -46,7 +46,7 @@ impl Filter {
             && self.dtype.is_none_or(|dtype| id.dtype == dtype)
             && self.release.is_none_or(|release| id.release == release)
             && self.scaling.is_none_or(|scaling| recipe.scaling == Some(scaling))
-            && (!self.measured || Catalog::embedded().baseline(id).is_some())
+            && (!self.measured || Catalog::embedded().is_measured(id))
     }
 }
 

@@ -11,6 +11,7 @@ mod recipes;
 mod sources;
 
 pub use crate::releases::Release;
+use baselines::MeasuredRecipe;
 pub use baselines::{Baseline, BaselineKind, Reference, ReferenceClass};
 pub use documents::{Document, DocumentFlops, Formula, Peak};
 pub use facets::{Facet, FacetValue};
@@ -72,6 +73,8 @@ impl Catalog {
         pub baselines: Baseline = embedded!("baselines.csv")
     }
 
+    rows! { measured_recipes: MeasuredRecipe = embedded!("measured_recipes.csv") }
+
     rows! { documents: Document = embedded!("documents.csv") }
 
     rows! { flops: DocumentFlops = embedded!("document_flops.csv") }
@@ -107,7 +110,7 @@ impl Catalog {
     /// It is unknown.
     pub fn recipe(&self, id: &str) -> Result<&Recipe, Problem> {
         self.recipes_named(id)
-            .max_by_key(|recipe| (self.baseline(&recipe.id).is_some(), recipe.id.release))
+            .max_by_key(|recipe| (self.is_measured(&recipe.id), recipe.id.release))
             .ok_or_else(|| self.unknown_recipe(id))
     }
 
@@ -160,6 +163,11 @@ impl Catalog {
             "."
         ];
         Problem { closest: Some(nearest), message: problem.message.and(scale), ..problem }
+    }
+
+    /// Whether a table of a document has a result of the recipe: [`Catalog::baseline`] without the result.
+    pub fn is_measured(&self, id: &RecipeId) -> bool {
+        self.measured_recipes().iter().any(|measured| measured.is(id))
     }
 
     /// Returns the published result of a recipe.
@@ -231,6 +239,9 @@ mod tests {
         let measured = catalog.baselines().iter().filter(|baseline| baseline.kind == BaselineKind::Table);
         let with_recipe = catalog.recipes().iter().filter(|recipe| catalog.baseline(&recipe.id).is_some());
         assert_eq!((measured.count(), with_recipe.count()), (115, 115));
+        let agrees =
+            |recipe: &Recipe| catalog.is_measured(&recipe.id) == catalog.baseline(&recipe.id).is_some();
+        assert!(catalog.recipes().iter().all(agrees));
     }
 
     #[test]

@@ -80,7 +80,7 @@ impl ProbeJob {
             "#!/bin/bash\n\
              # Measures what this cluster reaches, for trainplan probe.\n\
              set -u\n\
-             MASTER_ADDR=$(scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n 1)\n\
+             MASTER_ADDR=$(hostname)\n\
              MASTER_PORT=$((20000 + SLURM_JOB_ID % 20000))\n\
              export MASTER_ADDR MASTER_PORT\n\
              {}\n",

@@ -1,0 +1,99 @@
+//! `trainplan probe` with a file, and the file as a value of `--cluster-factor`.
+
+use crate::{json, refusal};
+use serde_json::{Value, json as value};
+use std::fs;
+use tempfile::TempDir;
+use trainplan_tests::trainplan;
+
+/// Writes the probe of two nodes of H100 whose matrix multiplications and network have these rates.
+fn probe_file(folder: &TempDir, tflops: f64, network_gbps: f64) -> String {
+    let collective = |scope: &str, ranks: u32, bytes: u64, time_s: f64, bus_gbps: f64| value!({"kind": "all-reduce", "scope": scope, "ranks": ranks, "bytes": bytes, "time_s": time_s, "bus_gbps": bus_gbps});
+    let rank = |local_rank: u32| {
+        let tflops = if local_rank == 5 { 0.8 * tflops } else { tflops };
+        value!({"host": "n1", "local_rank": local_rank, "bf16_tflops": tflops, "memory_gbps": 2900.0, "launch_us": 6.0})
+    };
+    let probe = value!({
+        "schema_version": 1, "kind": "trainplan-probe", "measured_at": "2026-11-27T14:00:00Z", "cluster": "alpha",
+        "device": "NVIDIA H100 80GB HBM3", "accelerator": "cuda", "torch": "2.6.0", "cuda": "12.6", "nccl": "2.21.5",
+        "backend": "nccl", "nodes": 2, "ranks_per_node": 8,
+        "memory": {"total_bytes": 85_024_112_640_u64, "free_bytes": 84_000_000_000_u64},
+        "matmuls": [{"precision": "bf16", "m": 8192, "n": 8192, "k": 8192, "tflops": tflops}], "attention": [],
+        "memory_gbps": 2900.0, "launch_us": 6.0,
+        "collectives": [
+            collective("node", 8, 1 << 28, 1.3e-3, 350.0),
+            collective("network", 2, 1024, 4e-5, 0.02),
+            collective("network", 2, 1 << 28, 6e-3, network_gbps),
+        ],
+        "ranks": (0..8).map(rank).collect::<Vec<Value>>(),
+        "skipped": [{"measurement": "matmul fp8", "reason": "PyTorch is too old"}], "seconds": 95.0,
+    });
+    let path = folder.path().join("alpha.probe.json");
+    fs::write(&path, probe.to_string()).unwrap();
+    path.to_str().unwrap().to_string()
+}
+
+#[test]
+fn a_probe_shows_each_figure_beside_a_machine_in_good_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = probe_file(&folder, 640.0, 30.0);
+    let run = trainplan(["probe", &file, "--format", "table"]);
+    assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""), "{}", run.stdout);
+    for text in [
+        "SLOW: 90 %",
+        "SLOW: 83 %",
+        "matmul=0.899",
+        "SLOW: GPU 5 of n1 reaches 80 % of the median in BF16 matrix multiplication.",
+        "Not measured: matmul fp8: PyTorch is too old",
+        "cluster-factor = \"1,network=0.833,matmul=0.899\"",
+    ] {
+        assert!(run.stdout.contains(text), "{text}: {}", run.stdout);
+    }
+    let sound = trainplan(["probe", &probe_file(&folder, 760.0, 45.0), "--format", "csv"]);
+    assert!(sound.stdout.contains("\nnetwork,45,36,GB/s,1.25,network,1\n"), "{}", sound.stdout);
+}
+
+#[test]
+fn a_probe_adapts_estimates_of_its_gpu_type_only() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = probe_file(&folder, 356.04, 18.0);
+    let estimate = |factor: &str| {
+        json(&["estimate", "--recipe", "llama3.1-70b/h100/bf16/64@25.04", "--cluster-factor", factor])
+    };
+    let adapted = estimate(&file);
+    assert_eq!(adapted, estimate("1,network=0.5,matmul=0.5"));
+    assert_ne!(adapted, estimate("1"));
+    let other = ["estimate", "--recipe", "llama3.1-70b/gb200/fp8/64@26.06.01", "--cluster-factor", &file];
+    let said = refusal(&other);
+    assert!(said.contains("It measured h100, not gb200."), "{said}");
+    let search = [
+        "search",
+        "--model",
+        "llama3.1-8b",
+        "--gpu",
+        "h100,b200",
+        "--tokens",
+        "1T",
+        "--cluster-factor",
+        &file,
+    ];
+    assert!(refusal(&search).contains("It measured h100, not b200."));
+    fs::write(folder.path().join("other.json"), "{}").unwrap();
+    let other = folder.path().join("other.json");
+    let said = refusal(&[
+        "estimate",
+        "--recipe",
+        "llama3.1-70b/h100/bf16/64",
+        "--cluster-factor",
+        other.to_str().unwrap(),
+    ]);
+    assert!(said.contains("was not written by trainplan probe"), "{said}");
+}
+
+#[test]
+fn the_measuring_program_can_run_without_slurm() {
+    let run = trainplan(["probe", "--print-program"]);
+    assert!(run.code == Some(0) && run.stdout.starts_with("\"\"\"The measuring program"), "{}", run.stderr);
+    assert!(refusal(&["probe"]).contains("--cluster"));
+    assert!(refusal(&["probe", "alpha.probe.json", "--nodes", "2"]).contains("--cluster"));
+}
