@@ -5,6 +5,7 @@ use crate::{Cluster, Options};
 use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use trainplan_tests::trainplan;
 
 const SMALL: Options = Options { nodes: 2, accounting: false, slurm_conf: &[] };
 
@@ -93,7 +94,7 @@ fn stress_probe_measures_with_pytorch_on_cpus() {
     assert!(scopes("node") > 1 && scopes("network") > 1, "{probe}");
     // The profile's GPUs were not measured.
     assert_eq!((&probe["cluster"], &probe["gpu"]), (&"alpha".into(), &Value::Null));
-    let refused = person.runs(&["estimate", "--recipe", "llama3.1-8b/h100/fp8/8", "--cluster-factor", file]);
+    let refused = trainplan(["estimate", "--recipe", "llama3.1-8b/h100/fp8/8", "--cluster-factor", file]);
     assert_eq!(refused.code, Some(2));
     assert!(refused.stderr.contains("It measured cpu, which is not a GPU type"), "{}", refused.stderr);
     assert_eq!(cluster.text("squeue --noheader; ls ~/.trainplan/probes"), "");

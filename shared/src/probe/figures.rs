@@ -259,8 +259,8 @@ fn median(mut values: Vec<f64>) -> Option<f64> {
 
 /// Returns the GPUs that are slower than the others, the slowest first.
 fn slow_gpus(probe: &Probe) -> Vec<SlowGpu> {
-    type Figure = fn(&super::RankRate) -> Option<f64>;
-    let kinds: [(ProbeFigureKind, Figure); 2] = [
+    type RankFigure = fn(&super::RankRate) -> Option<f64>;
+    let kinds: [(ProbeFigureKind, RankFigure); 2] = [
         (ProbeFigureKind::Bf16Matmul, |rank| rank.bf16_tflops),
         (ProbeFigureKind::Memory, |rank| rank.memory_gbps),
     ];
