@@ -101,11 +101,21 @@ impl Store {
             .map_err(|error| self.failed(error))
     }
 
-    /// Deletes old changes.
+    /// Returns the oldest sequence number that is kept; the given one if there is none.
+    pub(crate) async fn oldest_change(&self, otherwise: i64) -> Result<i64, StoreError> {
+        sqlx::query_scalar("SELECT coalesce(min(seq), $1) FROM changes")
+            .bind(otherwise)
+            .fetch_one(&self.database.readers)
+            .await
+            .map_err(|error| self.failed(error))
+    }
+
+    /// Deletes old changes, with all before them: the oldest one that is kept then shows which are gone.
     pub(super) async fn forget_changes(&self) -> Result<(), StoreError> {
         let mut writing = self.database.write().await?;
         // The newest one stays, so that sequence numbers keep growing.
-        let delete = "DELETE FROM changes WHERE at < $1 AND seq < (SELECT max(seq) FROM changes)";
+        let delete = "DELETE FROM changes WHERE seq <= (SELECT max(seq) FROM changes WHERE at < $1) \
+            AND seq < (SELECT max(seq) FROM changes)";
         let delete = sqlx::query(delete).bind(time(Timestamp::now() - KEPT)).execute(&mut *writing).await;
         delete.map_err(|error| self.failed(error))?;
         self.commit(writing).await

@@ -5,7 +5,7 @@ use super::super::guard::{Caller, CountedAs};
 use super::super::problem::Problem;
 use super::super::watch::missed;
 use super::NEVER_KEPT;
-use crate::store::{Change, Store};
+use crate::store::{Change, Store, StoreError};
 use axum::extract::{Extension, State};
 use axum::http::{HeaderMap, HeaderValue};
 use axum::response::sse::{Event, KeepAlive, Sse};
@@ -26,8 +26,9 @@ const LOOK: Duration = Duration::from_millis(600);
 ///
 /// Server-sent events of the kinds `run`, `progress`, `deleted` and `alert`, each with the id of a run as
 /// data. Send `Last-Event-ID` to continue after that event. The event `again` means that some were missed:
-/// fetch the lists again. It also answers a `Last-Event-ID` that is not the number of an event so far. A stream ends within a second after its
-/// token expires or is revoked. One caller may have 32 streams (then 429), and the server 512 (then 503).
+/// fetch the lists again. It comes first if events after `Last-Event-ID` are gone, which are kept for about a day, and if that is
+/// not the number of an event so far. A stream ends within a second after its token expires or is revoked. One caller may have 32
+/// streams (then 429), and the server 512 (then 503).
 #[utoipa::path(
     get, path = "/events", tag = "events", security((), ("token" = ["read"])),
     responses((status = 200, body = String, content_type = "text/event-stream", description = "Events, as they happen"))
@@ -49,16 +50,9 @@ pub(super) async fn watch(
     };
     let last = headers.get("last-event-id").filter(|id| !id.is_empty()).map(number);
     let earlier = match last {
-        Some(last) => {
-            // Another server may have made a change that this one did not read yet. Beyond the newest one, nothing can be
-            // resumed: the database may have been restored from a backup.
-            let is_beyond = last > newest && last > server.store.newest_change().await?;
-            if is_beyond { vec![missed(newest)] } else { server.store.changes(last, 0).await? }
-        }
+        Some(last) => resume(&server, last, newest).await?,
         None => Vec::new(),
     };
-    // A full reading may lack the changes behind it.
-    let earlier = if earlier.len() < Store::MOST_CHANGES { earlier } else { vec![missed(newest)] };
     let sent: BTreeSet<i64> = earlier.iter().map(|change| change.seq).collect();
     let later = BroadcastStream::new(receiver).filter_map(move |change| match change {
         // One that was committed late may have a lower number than those that were sent.
@@ -78,6 +72,21 @@ pub(super) async fn watch(
     // The connection ends with the stream.
     let unbuffered = [("x-accel-buffering", "no"), ("connection", "close")];
     Ok((NEVER_KEPT, unbuffered, Sse::new(events).keep_alive(alive)).into_response())
+}
+
+/// Returns the changes after the last one that a watcher has, or `again` if some of them may be gone.
+async fn resume(server: &Server, last: i64, newest: i64) -> Result<Vec<Change>, StoreError> {
+    // Another server may have made a change that this one did not read yet. Beyond the newest one, nothing can be
+    // resumed: the database may have been restored from a backup.
+    if last > newest && last > server.store.newest_change().await? {
+        return Ok(vec![missed(newest)]);
+    }
+    let earlier = server.store.changes(last, 0).await?;
+    // A full reading may lack the changes behind it.
+    let is_full = earlier.len() >= Store::MOST_CHANGES;
+    // Asked after that reading, since changes may be deleted at any time. Numbers that no change has look like deleted ones.
+    let is_gone = last < server.store.oldest_change(newest + 1).await? - 1;
+    Ok(if is_full || is_gone { vec![missed(newest)] } else { earlier })
 }
 
 /// Waits until the server shuts down, when browsers reconnect, or until the caller's token does not work any more.
