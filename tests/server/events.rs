@@ -12,6 +12,7 @@ on_every_store! {
     watchers_receive_events_and_can_resume
     watchers_who_missed_too_much_are_told_to_reload
     watchers_ahead_of_the_server_are_told_to_reload
+    watchers_who_change_servers_get_no_event_twice
     watchers_whose_next_events_are_deleted_are_told_to_reload
     watchers_are_told_to_reload_for_a_damaged_change
     an_event_stream_ends_with_its_token
@@ -134,6 +135,24 @@ fn watchers_ahead_of_the_server_are_told_to_reload(kind: Kind) {
         assert_eq!(owner.put(&run).status, 201);
         // The server may have read the first run's change after the stream began.
         wait_for("the next run", SOON, || (events.told().1 == run.id.to_string()).then_some(()));
+    }
+}
+
+fn watchers_who_change_servers_get_no_event_twice(kind: Kind) {
+    let server = Server::at(&Place::new(kind));
+    let other = Server::at(&server.place);
+    let (owner, id) = (server.owner(), Uuid::now_v7());
+    let mut events = owner.watch(None);
+    for round in 0..5 {
+        let mut report = |step| {
+            assert_eq!(owner.post(&format!("/runs/{id}/progress"), &progress(step)).status, 204);
+            events.next().unwrap().0
+        };
+        let [.., last] = [0, 1, 2].map(|step| report(10 * round + step));
+        // The other server looks for changes every second, so it did not read these yet.
+        let mut resumed = other.owner().watch(Some(last));
+        let next = report(10 * round + 3);
+        assert_eq!(resumed.next().unwrap().0, next);
     }
 }
 

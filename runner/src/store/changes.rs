@@ -68,7 +68,7 @@ impl Store {
         })
     }
 
-    /// The most changes that [`Store::changes`] returns.
+    /// The most changes that [`Store::changes`] returns, without those of the overlap.
     pub(crate) const MOST_CHANGES: usize = 1000;
 
     /// Returns the changes after a sequence number, in order, and the last `overlap` before it. PostgreSQL
@@ -78,7 +78,7 @@ impl Store {
         let rows: Result<Vec<ChangeRow>, _> =
             sqlx::query_as("SELECT seq, kind, id FROM changes WHERE seq > $1 ORDER BY seq LIMIT $2")
                 .bind(after.saturating_sub(overlap))
-                .bind(Self::MOST_CHANGES as i64)
+                .bind(Self::MOST_CHANGES as i64 + overlap)
                 .fetch_all(&self.database.readers)
                 .await;
         let change = |(seq, kind, id): ChangeRow| match (kind.0, id.0) {

@@ -3,7 +3,7 @@
 use super::super::Server;
 use super::super::guard::{Caller, CountedAs};
 use super::super::problem::Problem;
-use super::super::watch::missed;
+use super::super::watch::{OVERLAP, missed};
 use super::NEVER_KEPT;
 use crate::store::{Change, Store, StoreError};
 use axum::extract::{Extension, State};
@@ -49,11 +49,10 @@ pub(super) async fn watch(
         digits.and_then(|digits| digits.parse().ok()).unwrap_or(i64::MAX)
     };
     let last = headers.get("last-event-id").filter(|id| !id.is_empty()).map(number);
-    let earlier = match last {
+    let (earlier, sent) = match last {
         Some(last) => resume(&server, last, newest).await?,
-        None => Vec::new(),
+        None => (Vec::new(), BTreeSet::new()),
     };
-    let sent: BTreeSet<i64> = earlier.iter().map(|change| change.seq).collect();
     let later = BroadcastStream::new(receiver).filter_map(move |change| match change {
         // One that was committed late may have a lower number than those that were sent.
         Ok(change) => Some(change).filter(|change| !sent.contains(&change.seq)),
@@ -74,19 +73,25 @@ pub(super) async fn watch(
     Ok((NEVER_KEPT, unbuffered, Sse::new(events).keep_alive(alive)).into_response())
 }
 
-/// Returns the changes after the last one that a watcher has, or `again` if some of them may be gone.
-async fn resume(server: &Server, last: i64, newest: i64) -> Result<Vec<Change>, StoreError> {
+/// Returns the changes after the last one that a watcher has, or `again` if some of them may be gone; and the numbers of the
+/// changes that the watcher has then.
+async fn resume(server: &Server, last: i64, newest: i64) -> Result<(Vec<Change>, BTreeSet<i64>), StoreError> {
+    let again = vec![missed(newest)];
     // Another server may have made a change that this one did not read yet. Beyond the newest one, nothing can be
     // resumed: the database may have been restored from a backup.
     if last > newest && last > server.store.newest_change().await? {
-        return Ok(vec![missed(newest)]);
+        return Ok((again, BTreeSet::new()));
     }
-    let earlier = server.store.changes(last, 0).await?;
+    // The last ones before were sent by an earlier stream, perhaps of another server, and this server may not have read them
+    // yet.
+    let known = server.store.changes(last, OVERLAP).await?;
+    let sent = known.iter().map(|change| change.seq).collect();
+    let earlier: Vec<Change> = known.into_iter().filter(|change| change.seq > last).collect();
     // A full reading may lack the changes behind it.
     let is_full = earlier.len() >= Store::MOST_CHANGES;
     // Asked after that reading, since changes may be deleted at any time. Numbers that no change has look like deleted ones.
     let is_gone = last < server.store.oldest_change(newest + 1).await? - 1;
-    Ok(if is_full || is_gone { vec![missed(newest)] } else { earlier })
+    Ok((if is_full || is_gone { again } else { earlier }, sent))
 }
 
 /// Waits until the server shuts down, when browsers reconnect, or until the caller's token does not work any more.
