@@ -1,11 +1,12 @@
 //! Tokens, share links and quotas.
 
 use crate::harness::{
-    Kind, Place, SOON, Server, carried, digest, file_of, made, on_every_store, progress, wait_for,
+    Kind, Place, SOON, Server, carried, digest, file_of, made, on_every_store, progress, read_all, wait_for,
 };
 use crate::services::change;
 use serde_json::{Value, json};
 use std::io::Write;
+use std::thread;
 use uuid::Uuid;
 
 on_every_store! {
@@ -14,6 +15,7 @@ on_every_store! {
     a_deleted_run_that_returns_is_not_shared
     a_token_has_its_quota
     a_quota_counts_what_is_stored
+    logs_do_not_exceed_a_quota
     a_quota_counts_uploads_that_are_refused
     a_count_of_bytes_does_not_overflow
     callers_learn_their_name
@@ -220,11 +222,59 @@ fn a_quota_counts_what_is_stored(kind: Kind) {
     packed.write_all(&random.repeat(2)).unwrap();
     let packed = packed.finish().unwrap();
     assert!(packed.len() < 4 << 20, "{}", packed.len());
-    let token = server.by(&server.place.token("upload", &["--quota-bytes", &(4 << 20).to_string()]));
-    let headers = [("upload-offset", "0"), ("upload-complete", "?0"), ("content-encoding", "zstd")];
-    let answer = token.ask("PUT", &format!("/runs/{}/log", run.id), &headers, Some(&packed));
-    assert!(answer.problem(429).contains("per day"));
-    assert!(server.place.number("SELECT max(bytes) FROM uploaded") > 6 << 20);
+    let put = |quota: u64| {
+        let token = server.by(&server.place.token("upload", &["--quota-bytes", &quota.to_string()]));
+        let headers = [("upload-offset", "0"), ("upload-complete", "?0"), ("content-encoding", "zstd")];
+        token.ask("PUT", &format!("/runs/{}/log", run.id), &headers, Some(&packed))
+    };
+    let counted = || server.place.number("SELECT max(bytes) FROM uploaded");
+    assert!(put(4 << 20).problem(429).contains("per day"));
+    assert_eq!((server.place.blobs(), counted()), (Vec::new(), packed.len() as i64));
+    assert_eq!(put(8 << 20).status, 200);
+    assert!(counted() > 6 << 20);
+}
+
+fn logs_do_not_exceed_a_quota(kind: Kind) {
+    const QUOTA: u64 = 12_000;
+    let server = Server::at(&Place::new(kind));
+    let runs = [0; 8].map(|_| carried(12.0, "eos").run);
+    for run in &runs {
+        assert_eq!(server.owner().put(run).status, 201);
+    }
+    let secret = server.place.token("upload", &["--quota-bytes", &QUOTA.to_string()]);
+    let random: Vec<u8> = (0..10 << 20).map(|_| fastrand::u8(..)).collect();
+    // What is known to be too large is refused at once.
+    let refused = server.by(&secret).put_log(runs[0].id, 0, false, &random);
+    assert!(refused.problem(429).contains("12,000 bytes per day"));
+    assert_eq!(server.place.number("SELECT max(bytes) FROM uploaded"), 0);
+    let put = |id: Uuid| {
+        let mut wire = server.wire();
+        write!(
+            wire,
+            "PUT /api/v1/runs/{id}/log HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAuthorization: Bearer {secret}\r\n\
+             Upload-Offset: 0\r\nUpload-Complete: ?0\r\nTransfer-Encoding: chunked\r\n\r\n"
+        )
+        .unwrap();
+        for chunk in random[..1 << 16].chunks(5000) {
+            // The server may close the connection.
+            let _ = write!(wire, "{:x}\r\n", chunk.len());
+            let _ = wire.write_all(&[chunk, b"\r\n"].concat());
+        }
+        let _ = wire.write_all(b"0\r\n\r\n");
+        read_all(&mut wire)
+    };
+    let put = &put;
+    thread::scope(|scope| {
+        for id in runs.map(|run| run.id) {
+            scope.spawn(move || {
+                let answer = put(id);
+                assert!(answer.starts_with("HTTP/1.1 429 "), "{answer}");
+            });
+        }
+    });
+    let size = |name: String| std::fs::metadata(server.place.blob_folder().join(name)).unwrap().len();
+    let stored: u64 = server.place.blobs().into_iter().map(size).sum();
+    assert!(stored <= QUOTA, "{stored}");
 }
 
 fn a_quota_counts_uploads_that_are_refused(kind: Kind) {

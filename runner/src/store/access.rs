@@ -198,7 +198,6 @@ impl Store {
 
     /// Adds bytes to what a token uploaded today (UTC) and returns the sum, which is 2^63 − 1 at most.
     pub(crate) async fn count_upload(&self, token: &str, bytes: u64) -> Result<u64, StoreError> {
-        let day = Timestamp::now().to_string()[..10].to_owned();
         let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
         let mut writing = self.database.write().await?;
         // A larger sum would not fit into the column, and the statement would fail.
@@ -206,10 +205,27 @@ impl Store {
             ON CONFLICT (token, day) DO UPDATE SET bytes = \
             CASE WHEN uploaded.bytes > 9223372036854775807 - excluded.bytes THEN 9223372036854775807 \
             ELSE uploaded.bytes + excluded.bytes END RETURNING bytes";
-        let insert = sqlx::query_scalar(insert).bind(token).bind(&day).bind(bytes);
+        let insert = sqlx::query_scalar(insert).bind(token).bind(today()).bind(bytes);
         let all: i64 = insert.fetch_one(&mut *writing).await.map_err(|error| self.failed(error))?;
         self.commit(writing).await?;
         Ok(all.unsigned_abs())
+    }
+
+    /// Adds bytes to what a token uploaded today (UTC), unless the sum would exceed a limit; returns whether it did.
+    pub(crate) async fn charge_upload(&self, token: &str, bytes: u64, most: u64) -> Result<bool, StoreError> {
+        if bytes > most {
+            return Ok(false);
+        }
+        let number = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
+        let mut writing = self.database.write().await?;
+        let insert = "INSERT INTO uploaded (token, day, bytes) VALUES ($1, $2, $3) \
+            ON CONFLICT (token, day) DO UPDATE SET bytes = uploaded.bytes + excluded.bytes \
+            WHERE uploaded.bytes <= $4 - excluded.bytes RETURNING bytes";
+        let insert = sqlx::query_scalar(insert).bind(token).bind(today()).bind(number(bytes));
+        let insert = insert.bind(number(most)).fetch_optional(&mut *writing).await;
+        let all: Option<i64> = insert.map_err(|error| self.failed(error))?;
+        self.commit(writing).await?;
+        Ok(all.is_some())
     }
 
     /// Deletes what tokens uploaded on earlier days.
@@ -340,6 +356,11 @@ impl Store {
             tracing::warn!("the use of a token could not be recorded: {error}");
         }
     }
+}
+
+/// Returns the day in UTC, as the store writes it.
+fn today() -> String {
+    Timestamp::now().to_string()[..10].to_owned()
 }
 
 /// Returns a row's token and the hash of its secret. A token whose row is damaged is left out, and grants nothing.
