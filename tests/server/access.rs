@@ -12,6 +12,7 @@ use uuid::Uuid;
 on_every_store! {
     tokens_are_created_listed_and_revoked
     a_share_link_shows_its_runs_until_it_is_revoked
+    links_of_an_invalid_token_are_not_listed
     a_deleted_run_that_returns_is_not_shared
     a_token_has_its_quota
     a_quota_counts_what_is_stored
@@ -175,6 +176,28 @@ fn a_share_link_shows_its_runs_until_it_is_revoked(kind: Kind) {
         owner.post("/shares", &wrong).problem(422);
     }
     owner.post("/shares", &json!({ "ids": [Uuid::now_v7()], "expires_in_days": 1 })).problem(404);
+}
+
+fn links_of_an_invalid_token_are_not_listed(kind: Kind) {
+    let server = Server::at(&Place::new(kind));
+    let (owner, run) = (server.owner(), carried(12.0, "eos").run);
+    assert_eq!(owner.put(&run).status, 201);
+    let [valid, revoked, expired] = ["valid", "revoked", "expired"].map(|name| {
+        let token =
+            owner.post("/tokens", &json!({ "name": name, "scope": "read", "expires_in_days": 1 })).json();
+        let client = server.by(token["secret"].as_str().unwrap());
+        client.post("/shares", &json!({ "ids": [run.id], "expires_in_days": 1 })).json()
+    });
+    assert_eq!(owner.json("/shares")["items"].as_array().unwrap().len(), 3);
+    assert_eq!(owner.delete("/tokens/revoked").status, 204);
+    let expire = "UPDATE tokens SET expires_at = '2000-01-01T00:00:00.000000Z' WHERE name = 'expired'";
+    change(&server.place.address(), expire);
+    let listed = owner.json("/shares");
+    assert_eq!(listed["items"].as_array().unwrap().len(), 1);
+    assert_eq!(listed["items"][0]["id"], valid["id"]);
+    for share in [revoked, expired] {
+        server.by(share["secret"].as_str().unwrap()).get(&format!("/runs/{}", run.id)).problem(401);
+    }
 }
 
 fn a_deleted_run_that_returns_is_not_shared(kind: Kind) {

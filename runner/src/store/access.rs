@@ -41,6 +41,9 @@ struct ShareRow {
     created_by: StoredText,
     created_at: StoredText,
     expires_at: StoredText,
+    /// When the token that created it expires and was revoked.
+    token_expires_at: StoredTime,
+    token_revoked_at: StoredTime,
 }
 
 /// A text that is never absent.
@@ -290,11 +293,16 @@ impl Store {
 
     /// Returns the active share links, newest first: those that one token created, or all.
     pub(crate) async fn shares(&self, created_by: Option<&str>) -> Result<Vec<ShareLink>, StoreError> {
-        let select = "SELECT id, runs, created_by, created_at, expires_at FROM shares WHERE expires_at > $1 \
-            ORDER BY created_at DESC, id DESC";
+        let select = "SELECT shares.id, runs, created_by, shares.created_at, shares.expires_at, \
+            tokens.expires_at AS token_expires_at, revoked_at AS token_revoked_at \
+            FROM shares LEFT JOIN tokens ON tokens.id = created_by WHERE shares.expires_at > $1 \
+            ORDER BY shares.created_at DESC, shares.id DESC";
         let rows: Result<Vec<ShareRow>, _> =
             sqlx::query_as(select).bind(now()).fetch_all(&self.database.readers).await;
-        let shares = rows.map_err(|error| self.failed(error))?.into_iter().filter_map(share);
+        let rows = rows.map_err(|error| self.failed(error))?.into_iter();
+        // A share link is valid only as long as the token that created it.
+        let valid = rows.filter(|row| is_valid(&row.token_expires_at, &row.token_revoked_at));
+        let shares = valid.filter_map(share);
         Ok(shares.filter(|share| created_by.is_none_or(|token| share.created_by == token)).collect())
     }
 
