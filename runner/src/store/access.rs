@@ -20,6 +20,9 @@ const RANDOM: usize = 30;
 const TOKEN: &str = "tp_";
 const SHARE: &str = "tps_";
 
+/// The beginning of the name of a creator of share links who is logged in at a proxy. No token's id begins like that.
+pub(crate) const LOGIN: &str = "login:";
+
 /// What a valid secret grants.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Access {
@@ -41,7 +44,8 @@ struct ShareRow {
     created_by: StoredText,
     created_at: StoredText,
     expires_at: StoredText,
-    /// When the token that created it expires and was revoked.
+    /// The token that created it; none if the owner or a person did. When that token expires and was revoked.
+    token_id: StoredTime,
     token_expires_at: StoredTime,
     token_revoked_at: StoredTime,
 }
@@ -291,10 +295,10 @@ impl Store {
         self.commit(writing).await
     }
 
-    /// Returns the active share links, newest first: those that one token created, or all.
+    /// Returns the active share links, newest first: those of one creator, or all.
     pub(crate) async fn shares(&self, created_by: Option<&str>) -> Result<Vec<ShareLink>, StoreError> {
         let select = "SELECT shares.id, runs, created_by, shares.created_at, shares.expires_at, \
-            tokens.expires_at AS token_expires_at, revoked_at AS token_revoked_at \
+            tokens.id AS token_id, tokens.expires_at AS token_expires_at, revoked_at AS token_revoked_at \
             FROM shares LEFT JOIN tokens ON tokens.id = created_by WHERE shares.expires_at > $1 \
             ORDER BY shares.created_at DESC, shares.id DESC";
         let rows: Result<Vec<ShareRow>, _> =
@@ -303,10 +307,10 @@ impl Store {
         // A share link is valid only as long as the token that created it.
         let valid = rows.filter(|row| is_valid(&row.token_expires_at, &row.token_revoked_at));
         let shares = valid.filter_map(share);
-        Ok(shares.filter(|share| created_by.is_none_or(|token| share.created_by == token)).collect())
+        Ok(shares.filter(|share| created_by.is_none_or(|creator| share.created_by == creator)).collect())
     }
 
-    /// Revokes a share link, if it is active and was created by this token or any; returns whether it was.
+    /// Revokes a share link, if it is active and of this creator or any; returns whether it was.
     pub(crate) async fn revoke_share(&self, id: &str, created_by: Option<&str>) -> Result<bool, StoreError> {
         if !self.shares(created_by).await?.iter().any(|share| share.id == id) {
             return Ok(false);
@@ -407,10 +411,16 @@ fn share(row: ShareRow) -> Option<ShareLink> {
 }
 
 fn sound_share(row: ShareRow) -> Option<ShareLink> {
+    let mut created_by = row.created_by.0?;
+    let is_of_token = row.token_id.0.flatten().is_some();
+    // Earlier versions recorded the plain name of a person.
+    if !is_of_token && created_by != "owner" && !created_by.starts_with(LOGIN) {
+        created_by.insert_str(0, LOGIN);
+    }
     Some(ShareLink {
         id: row.id.0?,
         runs: row.runs.0?.split(',').map(str::to_owned).collect(),
-        created_by: row.created_by.0?,
+        created_by,
         created_at: row.created_at.0?,
         expires_at: row.expires_at.0?,
     })

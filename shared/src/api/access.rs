@@ -86,7 +86,7 @@ pub struct ShareLink {
     pub id: String,
     /// The ids of the runs that it shows.
     pub runs: Vec<String>,
-    /// The id of the token that created it.
+    /// Who created it: a token's id, `owner`, or `login:` with the name of a person who is logged in at the proxy.
     pub created_by: String,
     /// When it was created.
     pub created_at: String,

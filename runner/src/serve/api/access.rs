@@ -122,7 +122,7 @@ pub(super) async fn shares(
     Extension(caller): Extension<Caller>,
 ) -> Result<Response, Problem> {
     may_share(&caller)?;
-    let items = server.store.shares(creator(&caller)).await?;
+    let items = server.store.shares(creator(&caller).as_deref()).await?;
     Ok((NEVER_KEPT, Json(ShareLinks { items })).into_response())
 }
 
@@ -155,13 +155,14 @@ pub(super) async fn create_share(
     for run in &runs {
         server.store.summary(*run).await?.ok_or_else(|| no_run(&run.to_string()))?;
     }
-    if server.store.count_shares(caller.name()).await? >= MOST_SHARES {
+    let creator = caller.creator();
+    if server.store.count_shares(&creator).await? >= MOST_SHARES {
         let detail = format!(
             "You have {MOST_SHARES} active share links, the most at a time. Revoke one, and try again."
         );
         return Err(Problem::new(StatusCode::CONFLICT, detail));
     }
-    let share = server.store.create_share(&runs, caller.name(), days(days_wanted)).await?;
+    let share = server.store.create_share(&runs, &creator, days(days_wanted)).await?;
     Ok((StatusCode::CREATED, NEVER_KEPT, Json(share)).into_response())
 }
 
@@ -176,7 +177,7 @@ pub(super) async fn revoke_share(
     Path(id): Path<String>,
 ) -> Result<Response, Problem> {
     may_share(&caller)?;
-    if !server.store.revoke_share(&id, creator(&caller)).await? {
+    if !server.store.revoke_share(&id, creator(&caller).as_deref()).await? {
         return Err(not_found(&format!(
             "None of your share links has the id {id}. GET /api/v1/shares lists them."
         )));
@@ -197,8 +198,8 @@ fn may_share(caller: &Caller) -> Result<(), Problem> {
 }
 
 /// Returns whose share links the caller sees; none means everyone's.
-fn creator(caller: &Caller) -> Option<&str> {
-    (!caller.is_admin()).then(|| caller.name())
+fn creator(caller: &Caller) -> Option<String> {
+    (!caller.is_admin()).then(|| caller.creator())
 }
 
 /// Refuses lifetimes that are too short or too long.
