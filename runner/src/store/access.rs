@@ -245,13 +245,14 @@ impl Store {
         self.commit(writing).await
     }
 
-    /// Creates a share link and returns it with its secret.
+    /// Creates a share link and returns it with its secret; none if its creator has this many active ones.
     pub(crate) async fn create_share(
         &self,
         runs: &[Uuid],
         created_by: &str,
         lifetime: SignedDuration,
-    ) -> Result<NewShareLink, StoreError> {
+        most: u64,
+    ) -> Result<Option<NewShareLink>, StoreError> {
         let secret = secret(SHARE)?;
         let created = Timestamp::now();
         let share = ShareLink {
@@ -261,7 +262,13 @@ impl Store {
             created_at: time(created),
             expires_at: time(created.checked_add(lifetime).unwrap_or(created)),
         };
-        let mut writing = self.database.write().await?;
+        let mut writing = self.database.write_exclusive(&format!("share links of {created_by}")).await?;
+        let select = "SELECT count(*) FROM shares WHERE created_by = $1 AND expires_at > $2";
+        let select = sqlx::query_scalar(select).bind(created_by).bind(&share.created_at);
+        let count: i64 = select.fetch_one(&mut *writing).await.map_err(|error| self.failed(error))?;
+        if count.unsigned_abs() >= most {
+            return Ok(None);
+        }
         let insert = "INSERT INTO shares (id, sha256, runs, created_by, created_at, expires_at) \
             VALUES ($1, $2, $3, $4, $5, $6)";
         sqlx::query(insert)
@@ -275,16 +282,7 @@ impl Store {
             .await
             .map_err(|error| self.failed(error))?;
         self.commit(writing).await?;
-        Ok(NewShareLink { secret, share })
-    }
-
-    /// Returns the number of active share links of a creator.
-    pub(crate) async fn count_shares(&self, created_by: &str) -> Result<u64, StoreError> {
-        let select = "SELECT count(*) FROM shares WHERE created_by = $1 AND expires_at > $2";
-        let select = sqlx::query_scalar(select).bind(created_by).bind(now());
-        let count: i64 =
-            select.fetch_one(&self.database.readers).await.map_err(|error| self.failed(error))?;
-        Ok(count.unsigned_abs())
+        Ok(Some(NewShareLink { secret, share }))
     }
 
     /// Deletes expired share links.

@@ -155,14 +155,13 @@ pub(super) async fn create_share(
     for run in &runs {
         server.store.summary(*run).await?.ok_or_else(|| no_run(&run.to_string()))?;
     }
-    let creator = caller.creator();
-    if server.store.count_shares(&creator).await? >= MOST_SHARES {
+    let share = server.store.create_share(&runs, &caller.creator(), days(days_wanted), MOST_SHARES).await?;
+    let share = share.ok_or_else(|| {
         let detail = format!(
             "You have {MOST_SHARES} active share links, the most at a time. Revoke one, and try again."
         );
-        return Err(Problem::new(StatusCode::CONFLICT, detail));
-    }
-    let share = server.store.create_share(&runs, &creator, days(days_wanted)).await?;
+        Problem::new(StatusCode::CONFLICT, detail)
+    })?;
     Ok((StatusCode::CREATED, NEVER_KEPT, Json(share)).into_response())
 }
 
