@@ -11,6 +11,7 @@ use uuid::Uuid;
 
 on_every_store! {
     tokens_are_created_listed_and_revoked
+    a_token_is_revoked_by_its_name_if_no_other_has_it
     a_share_link_shows_its_runs_until_it_is_revoked
     links_of_an_invalid_token_are_not_listed
     a_deleted_run_that_returns_is_not_shared
@@ -66,6 +67,22 @@ fn tokens_are_created_listed_and_revoked(kind: Kind) {
     assert_eq!(listed.as_array().unwrap().len(), 2);
     assert_eq!(server.place.trainplan(&["token", "revoke", "read"]).code, Some(0));
     server.by(&other).get("/me").problem(401);
+}
+
+fn a_token_is_revoked_by_its_name_if_no_other_has_it(kind: Kind) {
+    let server = Server::at(&Place::new(kind));
+    let owner = server.owner();
+    let create = || owner.post("/tokens", &json!({ "name": "dup", "scope": "read" })).json();
+    let ids = [create(), create()].map(|token| token["id"].as_str().unwrap().to_owned());
+    let detail = owner.delete("/tokens/dup").problem(409);
+    assert!(detail.contains("Several tokens have the name dup"), "{detail}");
+    let refused = server.place.trainplan(&["token", "revoke", "dup"]);
+    assert_eq!(refused.code, Some(2), "{}", refused.stderr);
+    assert!(refused.stderr.contains("Several tokens have the name dup"), "{}", refused.stderr);
+    assert_eq!(owner.delete(&format!("/tokens/{}", ids[0])).status, 204);
+    // Revoked tokens don't count.
+    assert_eq!(owner.delete("/tokens/dup").status, 204);
+    assert!(owner.delete("/tokens/dup").problem(404).contains("id or name dup"));
 }
 
 fn an_unreadable_expiry_is_over(kind: Kind) {

@@ -37,6 +37,17 @@ pub(crate) enum Access {
     },
 }
 
+/// What a request to revoke a token did.
+#[derive(Debug)]
+pub(crate) enum Revocation {
+    /// The token is revoked.
+    Revoked(AccessToken),
+    /// There is no such token.
+    Unknown,
+    /// Several tokens have this name.
+    Ambiguous,
+}
+
 #[derive(sqlx::FromRow)]
 struct ShareRow {
     id: StoredText,
@@ -135,14 +146,16 @@ impl Store {
         Ok(tokens.iter().any(|token| token.revoked_at.is_none() && !is_past(token.expires_at.as_deref())))
     }
 
-    /// Revokes a token and returns it: the one with this id, or the only valid one with this name.
-    pub(crate) async fn revoke_token(&self, which: &str) -> Result<Option<AccessToken>, StoreError> {
+    /// Revokes a token: the one with this id, or the only one with this name that is not revoked.
+    pub(crate) async fn revoke_token(&self, which: &str) -> Result<Revocation, StoreError> {
         let tokens = self.tokens().await?;
-        let usable: Vec<&AccessToken> = tokens.iter().filter(|token| token.revoked_at.is_none()).collect();
-        let named: Vec<&&AccessToken> = usable.iter().filter(|token| token.name == which).collect();
-        let found = tokens.iter().find(|token| token.id == which);
-        let Some(found) = found.or(if let [only] = named.as_slice() { Some(**only) } else { None }) else {
-            return Ok(None);
+        let is_named = |token: &&AccessToken| token.name == which && token.revoked_at.is_none();
+        let named: Vec<&AccessToken> = tokens.iter().filter(is_named).collect();
+        let found = match (tokens.iter().find(|token| token.id == which), &named[..]) {
+            (Some(found), _) => found,
+            (None, [only]) => *only,
+            (None, []) => return Ok(Revocation::Unknown),
+            (None, _) => return Ok(Revocation::Ambiguous),
         };
         let mut writing = self.database.write().await?;
         let update = sqlx::query("UPDATE tokens SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL");
@@ -153,7 +166,7 @@ impl Store {
             .await
             .map_err(|error| self.failed(error))?;
         self.commit(writing).await?;
-        Ok(Some(found.clone()))
+        Ok(Revocation::Revoked(found.clone()))
     }
 
     /// Returns what a secret grants; none if it is unknown, expired or revoked.

@@ -5,7 +5,7 @@ use super::super::guard::Caller;
 use super::super::problem::Problem;
 use super::query::repeated;
 use super::{NEVER_KEPT, id, json, no_run, not_found, unprocessable};
-use crate::store::Store;
+use crate::store::{Revocation, Store};
 use axum::Json;
 use axum::body::Body;
 use axum::extract::{Extension, Path, State};
@@ -92,7 +92,8 @@ pub(super) async fn create_token(
 
 /// Revoke a token
 ///
-/// Requires scope admin. The share links that the token created stop working too.
+/// Requires scope admin. The share links that the token created stop working too. If several tokens have the name, the answer is
+/// 409.
 #[utoipa::path(
     delete, path = "/tokens/{id}", tag = "access", security(("token" = ["admin"])),
     params(("id" = String, Path, description = "The token's id or name")),
@@ -104,10 +105,22 @@ pub(super) async fn revoke_token(
     Path(id): Path<String>,
 ) -> Result<Response, Problem> {
     caller.may(TokenScope::Admin)?;
-    let revoked = server.store.revoke_token(&id).await?;
-    revoked.ok_or_else(|| not_found(&format!("No token has the id {id}. GET /api/v1/tokens lists all.")))?;
-    tracing::info!("token {id} was revoked by {}", caller.name());
-    Ok(StatusCode::NO_CONTENT.into_response())
+    match server.store.revoke_token(&id).await? {
+        Revocation::Revoked(token) => {
+            tracing::info!("token {} was revoked by {}", token.id, caller.name());
+            Ok(StatusCode::NO_CONTENT.into_response())
+        }
+        Revocation::Unknown => {
+            let detail = format!("No token has the id or name {id}. GET /api/v1/tokens lists all.");
+            Err(not_found(&detail))
+        }
+        Revocation::Ambiguous => {
+            let detail = format!(
+                "Several tokens have the name {id}. Give the id of the one to revoke; GET /api/v1/tokens lists all."
+            );
+            Err(Problem::new(StatusCode::CONFLICT, detail))
+        }
+    }
 }
 
 /// List active share links
