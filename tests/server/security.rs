@@ -60,7 +60,7 @@ impl Private {
         all.push(("read", "GET", format!("/compare?ids={id}"), Vec::new()));
         all.push(("read", "GET", "/shares".into(), Vec::new()));
         all.push(("read", "POST", "/shares".into(), share));
-        all.push(("upload", "HEAD", format!("/runs/{id}/log"), Vec::new()));
+        all.push(("read", "HEAD", format!("/runs/{id}/log"), Vec::new()));
         all.push(("upload", "PUT", format!("/runs/{id}"), file_of(&self.made.run)));
         all.push(("upload", "PUT", format!("/runs/{id}/log"), self.made.log.clone()));
         all.push((

@@ -29,7 +29,7 @@ const COMPLETE: HeaderName = HeaderName::from_static("upload-complete");
 /// known without reading it, and `upload-offset` is the number of raw bytes that arrived; 0 where the log is complete. The
 /// answer is 410 for a run that was deleted.
 #[utoipa::path(
-    head, path = "/runs/{id}/log", tag = "logs", security(("token" = ["upload"])), params(("id" = String, Path)),
+    head, path = "/runs/{id}/log", tag = "logs", security((), ("token" = ["read"])), params(("id" = String, Path)),
     responses((status = 200, description = "See the headers"))
 )]
 pub(super) async fn progress(
@@ -37,8 +37,8 @@ pub(super) async fn progress(
     Extension(caller): Extension<Caller>,
     Path(path): Path<String>,
 ) -> Result<Response, Problem> {
-    caller.may(TokenScope::Upload)?;
     let id = id(&path)?;
+    caller.may_read(&[id])?;
     if server.store.summary(id).await?.is_none() {
         return Err(absent(&server, id).await);
     }
