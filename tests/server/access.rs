@@ -1,19 +1,23 @@
 //! Tokens, share links and quotas.
 
 use crate::harness::{
-    Kind, Place, SOON, Server, carried, digest, file_of, made, on_every_store, progress, wait_for,
+    Kind, Place, SOON, Server, carried, digest, file_of, made, on_every_store, progress, read_all, wait_for,
 };
 use crate::services::change;
 use serde_json::{Value, json};
 use std::io::Write;
+use std::thread;
 use uuid::Uuid;
 
 on_every_store! {
     tokens_are_created_listed_and_revoked
+    a_token_is_revoked_by_its_name_if_no_other_has_it
     a_share_link_shows_its_runs_until_it_is_revoked
+    links_of_an_invalid_token_are_not_listed
     a_deleted_run_that_returns_is_not_shared
     a_token_has_its_quota
     a_quota_counts_what_is_stored
+    logs_do_not_exceed_a_quota
     a_quota_counts_uploads_that_are_refused
     a_count_of_bytes_does_not_overflow
     callers_learn_their_name
@@ -63,6 +67,22 @@ fn tokens_are_created_listed_and_revoked(kind: Kind) {
     assert_eq!(listed.as_array().unwrap().len(), 2);
     assert_eq!(server.place.trainplan(&["token", "revoke", "read"]).code, Some(0));
     server.by(&other).get("/me").problem(401);
+}
+
+fn a_token_is_revoked_by_its_name_if_no_other_has_it(kind: Kind) {
+    let server = Server::at(&Place::new(kind));
+    let owner = server.owner();
+    let create = || owner.post("/tokens", &json!({ "name": "dup", "scope": "read" })).json();
+    let ids = [create(), create()].map(|token| token["id"].as_str().unwrap().to_owned());
+    let detail = owner.delete("/tokens/dup").problem(409);
+    assert!(detail.contains("Several tokens have the name dup"), "{detail}");
+    let refused = server.place.trainplan(&["token", "revoke", "dup"]);
+    assert_eq!(refused.code, Some(2), "{}", refused.stderr);
+    assert!(refused.stderr.contains("Several tokens have the name dup"), "{}", refused.stderr);
+    assert_eq!(owner.delete(&format!("/tokens/{}", ids[0])).status, 204);
+    // Revoked tokens don't count.
+    assert_eq!(owner.delete("/tokens/dup").status, 204);
+    assert!(owner.delete("/tokens/dup").problem(404).contains("id or name dup"));
 }
 
 fn an_unreadable_expiry_is_over(kind: Kind) {
@@ -175,6 +195,28 @@ fn a_share_link_shows_its_runs_until_it_is_revoked(kind: Kind) {
     owner.post("/shares", &json!({ "ids": [Uuid::now_v7()], "expires_in_days": 1 })).problem(404);
 }
 
+fn links_of_an_invalid_token_are_not_listed(kind: Kind) {
+    let server = Server::at(&Place::new(kind));
+    let (owner, run) = (server.owner(), carried(12.0, "eos").run);
+    assert_eq!(owner.put(&run).status, 201);
+    let [valid, revoked, expired] = ["valid", "revoked", "expired"].map(|name| {
+        let token =
+            owner.post("/tokens", &json!({ "name": name, "scope": "read", "expires_in_days": 1 })).json();
+        let client = server.by(token["secret"].as_str().unwrap());
+        client.post("/shares", &json!({ "ids": [run.id], "expires_in_days": 1 })).json()
+    });
+    assert_eq!(owner.json("/shares")["items"].as_array().unwrap().len(), 3);
+    assert_eq!(owner.delete("/tokens/revoked").status, 204);
+    let expire = "UPDATE tokens SET expires_at = '2000-01-01T00:00:00.000000Z' WHERE name = 'expired'";
+    change(&server.place.address(), expire);
+    let listed = owner.json("/shares");
+    assert_eq!(listed["items"].as_array().unwrap().len(), 1);
+    assert_eq!(listed["items"][0]["id"], valid["id"]);
+    for share in [revoked, expired] {
+        server.by(share["secret"].as_str().unwrap()).get(&format!("/runs/{}", run.id)).problem(401);
+    }
+}
+
 fn a_deleted_run_that_returns_is_not_shared(kind: Kind) {
     let server = Server::at(&Place::new(kind));
     let owner = server.owner();
@@ -220,11 +262,59 @@ fn a_quota_counts_what_is_stored(kind: Kind) {
     packed.write_all(&random.repeat(2)).unwrap();
     let packed = packed.finish().unwrap();
     assert!(packed.len() < 4 << 20, "{}", packed.len());
-    let token = server.by(&server.place.token("upload", &["--quota-bytes", &(4 << 20).to_string()]));
-    let headers = [("upload-offset", "0"), ("upload-complete", "?0"), ("content-encoding", "zstd")];
-    let answer = token.ask("PUT", &format!("/runs/{}/log", run.id), &headers, Some(&packed));
-    assert!(answer.problem(429).contains("per day"));
-    assert!(server.place.number("SELECT max(bytes) FROM uploaded") > 6 << 20);
+    let put = |quota: u64| {
+        let token = server.by(&server.place.token("upload", &["--quota-bytes", &quota.to_string()]));
+        let headers = [("upload-offset", "0"), ("upload-complete", "?0"), ("content-encoding", "zstd")];
+        token.ask("PUT", &format!("/runs/{}/log", run.id), &headers, Some(&packed))
+    };
+    let counted = || server.place.number("SELECT max(bytes) FROM uploaded");
+    assert!(put(4 << 20).problem(429).contains("per day"));
+    assert_eq!((server.place.blobs(), counted()), (Vec::new(), packed.len() as i64));
+    assert_eq!(put(8 << 20).status, 200);
+    assert!(counted() > 6 << 20);
+}
+
+fn logs_do_not_exceed_a_quota(kind: Kind) {
+    const QUOTA: u64 = 12_000;
+    let server = Server::at(&Place::new(kind));
+    let runs = [0; 8].map(|_| carried(12.0, "eos").run);
+    for run in &runs {
+        assert_eq!(server.owner().put(run).status, 201);
+    }
+    let secret = server.place.token("upload", &["--quota-bytes", &QUOTA.to_string()]);
+    let random: Vec<u8> = (0..10 << 20).map(|_| fastrand::u8(..)).collect();
+    // What is known to be too large is refused at once.
+    let refused = server.by(&secret).put_log(runs[0].id, 0, false, &random);
+    assert!(refused.problem(429).contains("12,000 bytes per day"));
+    assert_eq!(server.place.number("SELECT max(bytes) FROM uploaded"), 0);
+    let put = |id: Uuid| {
+        let mut wire = server.wire();
+        write!(
+            wire,
+            "PUT /api/v1/runs/{id}/log HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAuthorization: Bearer {secret}\r\n\
+             Upload-Offset: 0\r\nUpload-Complete: ?0\r\nTransfer-Encoding: chunked\r\n\r\n"
+        )
+        .unwrap();
+        for chunk in random[..1 << 16].chunks(5000) {
+            // The server may close the connection.
+            let _ = write!(wire, "{:x}\r\n", chunk.len());
+            let _ = wire.write_all(&[chunk, b"\r\n"].concat());
+        }
+        let _ = wire.write_all(b"0\r\n\r\n");
+        read_all(&mut wire)
+    };
+    let put = &put;
+    thread::scope(|scope| {
+        for id in runs.map(|run| run.id) {
+            scope.spawn(move || {
+                let answer = put(id);
+                assert!(answer.starts_with("HTTP/1.1 429 "), "{answer}");
+            });
+        }
+    });
+    let size = |name: String| std::fs::metadata(server.place.blob_folder().join(name)).unwrap().len();
+    let stored: u64 = server.place.blobs().into_iter().map(size).sum();
+    assert!(stored <= QUOTA, "{stored}");
 }
 
 fn a_quota_counts_uploads_that_are_refused(kind: Kind) {
@@ -278,9 +368,10 @@ fn tokens_have_names_that_people_can_read(kind: Kind) {
         let made = create(name).json();
         assert_eq!(server.by(made["secret"].as_str().unwrap()).json("/me")["name"], name);
     }
-    for name in
-        ["\u{e9}".repeat(101), "a\u{202e}b".into(), "\u{2066}a".into(), "a\u{2069}".into(), "a\nb".into()]
-    {
+    let invisible =
+        "\u{202e}\u{2066}\u{2069}\n\u{ad}\u{200b}\u{200d}\u{2028}\u{2060}\u{3164}\u{fe0f}\u{feff}\u{e0041}";
+    let odd = invisible.chars().map(|c| format!("a{c}b")).chain(["\u{e9}".repeat(101), "\u{200b}".into()]);
+    for name in odd {
         assert!(create(&name).problem(422).contains("1 to 100 printable characters"));
         let made = server.place.trainplan(&["token", "create", "--name", &name, "--scope", "read"]);
         assert_eq!(made.code, Some(2), "{name:?}: {}", made.stderr);

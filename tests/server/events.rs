@@ -12,6 +12,8 @@ on_every_store! {
     watchers_receive_events_and_can_resume
     watchers_who_missed_too_much_are_told_to_reload
     watchers_ahead_of_the_server_are_told_to_reload
+    watchers_who_change_servers_get_no_event_twice
+    watchers_whose_next_events_are_deleted_are_told_to_reload
     watchers_are_told_to_reload_for_a_damaged_change
     an_event_stream_ends_with_its_token
     event_streams_have_a_limit_for_each_caller_and_for_all
@@ -133,6 +135,54 @@ fn watchers_ahead_of_the_server_are_told_to_reload(kind: Kind) {
         assert_eq!(owner.put(&run).status, 201);
         // The server may have read the first run's change after the stream began.
         wait_for("the next run", SOON, || (events.told().1 == run.id.to_string()).then_some(()));
+    }
+}
+
+fn watchers_who_change_servers_get_no_event_twice(kind: Kind) {
+    let server = Server::at(&Place::new(kind));
+    let other = Server::at(&server.place);
+    let (owner, id) = (server.owner(), Uuid::now_v7());
+    let mut events = owner.watch(None);
+    for round in 0..5 {
+        let mut report = |step| {
+            assert_eq!(owner.post(&format!("/runs/{id}/progress"), &progress(step)).status, 204);
+            events.next().unwrap().0
+        };
+        let [.., last] = [0, 1, 2].map(|step| report(10 * round + step));
+        // The other server looks for changes every second, so it did not read these yet.
+        let mut resumed = other.owner().watch(Some(last));
+        let next = report(10 * round + 3);
+        assert_eq!(resumed.next().unwrap().0, next);
+    }
+}
+
+fn watchers_whose_next_events_are_deleted_are_told_to_reload(kind: Kind) {
+    let server = Server::at(&Place::new(kind));
+    let (owner, id) = (server.owner(), Uuid::now_v7());
+    let mut events = owner.watch(None);
+    let seqs: Vec<i64> = (0..6)
+        .map(|step| {
+            assert_eq!(owner.post(&format!("/runs/{id}/progress"), &progress(step)).status, 204);
+            events.next().unwrap().0
+        })
+        .collect();
+    // The clock of the server that made the third change was behind.
+    let old = format!("UPDATE changes SET at = '2000-01-01T00:00:00.000000Z' WHERE seq = {}", seqs[2]);
+    change(&server.place.address(), &old);
+    let server = server.again();
+    wait_for("the end of the old changes", SOON, || {
+        (server.place.number("SELECT min(seq) FROM changes") == seqs[3]).then_some(())
+    });
+    let owner = server.owner();
+    for (step, seq) in (6..).zip([0, seqs[0], seqs[1]]) {
+        let mut events = owner.watch(Some(seq));
+        assert_eq!(events.told(), ("again".to_owned(), String::new()), "{seq}");
+        // Later events follow.
+        assert_eq!(owner.post(&format!("/runs/{id}/progress"), &progress(step)).status, 204);
+        assert_eq!(events.told().0, "progress");
+    }
+    for (seq, next) in [(seqs[2], seqs[3]), (seqs[3], seqs[4])] {
+        assert_eq!(owner.watch(Some(seq)).next().unwrap().0, next);
     }
 }
 

@@ -4,7 +4,7 @@ use crate::harness::{
     Client, Kind, Made, Options, Place, SOON, Server, carried, digest, encoded, file_of, log, made, made_of,
     on_every_store, progress, read_all, wait_for,
 };
-use crate::services::{PASSWORD, S3_SECRET};
+use crate::services::{PASSWORD, S3_SECRET, change};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use serde_json::{Value, json};
@@ -60,7 +60,7 @@ impl Private {
         all.push(("read", "GET", format!("/compare?ids={id}"), Vec::new()));
         all.push(("read", "GET", "/shares".into(), Vec::new()));
         all.push(("read", "POST", "/shares".into(), share));
-        all.push(("upload", "HEAD", format!("/runs/{id}/log"), Vec::new()));
+        all.push(("read", "HEAD", format!("/runs/{id}/log"), Vec::new()));
         all.push(("upload", "PUT", format!("/runs/{id}"), file_of(&self.made.run)));
         all.push(("upload", "PUT", format!("/runs/{id}/log"), self.made.log.clone()));
         all.push((
@@ -299,6 +299,44 @@ fn a_forged_login_header() {
     let alone =
         Server::try_with(&place, &Options { arguments: &["--login-header", "x-user"], ..Options::default() });
     assert!(alone.unwrap_err().contains("--trusted-proxy"));
+}
+
+#[test]
+fn a_login_that_is_the_id_of_a_token() {
+    let place = Place::local();
+    let arguments = ["--login-header", "x-user", "--trusted-proxy", "127.0.0.1", "--read", "private"];
+    let server = Server::with(&place, &Options { arguments: &arguments, ..Options::default() });
+    let (owner, run) = (server.owner(), made(12.39).run);
+    assert_eq!(owner.put(&run).status, 201);
+    let body = json!({ "ids": [run.id], "expires_in_days": 1 });
+    let token = owner.post("/tokens", &json!({ "name": "x", "scope": "read" })).json();
+    let (token, id) =
+        (server.by(token["secret"].as_str().unwrap()), token["id"].as_str().unwrap().to_owned());
+    let shared = |share: Value| format!("/shares/{}", share["id"].as_str().unwrap());
+    let [of_token, of_owner] = [&token, &owner].map(|client| shared(client.post("/shares", &body).json()));
+    let ask = |method: &str, path: &str, login: &str| {
+        let text = body.to_string();
+        let sent = (method == "POST").then_some(text.as_bytes());
+        server.anyone().ask(method, path, &[("x-user", login)], sent)
+    };
+    let listed = |login: &str| ask("GET", "/shares", login).json()["items"].as_array().unwrap().len();
+    for (login, path) in [(id.as_str(), &of_token), ("owner", &of_owner)] {
+        assert_eq!(listed(login), 0, "{login}");
+        ask("DELETE", path, login).problem(404);
+        let own = shared(ask("POST", "/shares", login).json());
+        assert_eq!(listed(login), 1, "{login}");
+        token.delete(&own).problem(404);
+        assert_eq!(ask("DELETE", &own, login).status, 204);
+    }
+    assert_eq!(token.json("/shares")["items"].as_array().unwrap().len(), 1);
+    // A link of a person that an earlier version stored.
+    let own = shared(ask("POST", "/shares", "ann").json());
+    change(&place.address(), "UPDATE shares SET created_by = 'ann' WHERE created_by = 'login:ann'");
+    assert_eq!((listed("ann"), listed("bob")), (1, 0));
+    assert_eq!(ask("DELETE", &own, "ann").status, 204);
+    for path in [of_token, of_owner] {
+        assert_eq!(owner.delete(&path).status, 204);
+    }
 }
 
 #[test]

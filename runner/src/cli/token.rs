@@ -3,7 +3,7 @@
 use super::data_dir::StoreArgs;
 use super::output::{self, Format, FormatArg};
 use super::{Failure, note};
-use crate::store::Store;
+use crate::store::{Revocation, Store};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use jiff::{SignedDuration, Span};
 use trainplan_shared::api::{AccessToken, TokenScope, is_token_name};
@@ -79,15 +79,19 @@ impl Args {
                 }
                 TokenCommand::List { store, format } => list(&store.existing().await?, format).await,
                 TokenCommand::Revoke { which, store } => {
-                    let revoked = store.existing().await?.revoke_token(&which).await?;
-                    let token = revoked.ok_or_else(|| {
-                        Failure::NoRun(format!(
-                            "No single valid token has the id or name {which}. `trainplan token list` lists all; use an id if \
-                             several have the same name."
-                        ))
-                    })?;
-                    note(&format!("Revoked token {} ({}).", token.name, token.id));
-                    Ok(())
+                    let why = match store.existing().await?.revoke_token(&which).await? {
+                        Revocation::Revoked(token) => {
+                            note(&format!("Revoked token {} ({}).", token.name, token.id));
+                            return Ok(());
+                        }
+                        Revocation::Unknown => {
+                            format!("No valid token has the id or name {which}. `trainplan token list` lists all.")
+                        }
+                        Revocation::Ambiguous => {
+                            format!("Several tokens have the name {which}. Use an id; `trainplan token list` lists all.")
+                        }
+                    };
+                    Err(Failure::NoRun(why))
                 }
             }
         })

@@ -7,7 +7,7 @@
 use super::Server;
 use super::problem::Problem;
 use super::rates::network;
-use crate::store::Access;
+use crate::store::{Access, LOGIN};
 use axum::extract::{ConnectInfo, Request, State};
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::middleware::Next;
@@ -62,6 +62,14 @@ impl Caller {
             Caller::Token { id, .. } => id,
             Caller::Owner => "owner",
             Caller::Person(name) => name,
+        }
+    }
+
+    /// Returns the name under which the store records the caller's share links. A person may have the id of a token as login.
+    pub(super) fn creator(&self) -> String {
+        match self {
+            Caller::Person(name) => format!("{LOGIN}{name}"),
+            _ => self.name().to_owned(),
         }
     }
 

@@ -14,7 +14,7 @@ use trainplan_shared::api::EventKind;
 const EVERY: Duration = Duration::from_secs(1);
 
 /// How many earlier changes to read again, because they may have been committed late.
-const OVERLAP: i64 = 500;
+pub(super) const OVERLAP: i64 = 500;
 
 /// The number of changes that wait for a slow watcher before it must fetch the lists again.
 const QUEUED: usize = 1024;

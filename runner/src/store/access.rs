@@ -20,6 +20,9 @@ const RANDOM: usize = 30;
 const TOKEN: &str = "tp_";
 const SHARE: &str = "tps_";
 
+/// The beginning of the name of a creator of share links who is logged in at a proxy. No token's id begins like that.
+pub(crate) const LOGIN: &str = "login:";
+
 /// What a valid secret grants.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Access {
@@ -34,6 +37,17 @@ pub(crate) enum Access {
     },
 }
 
+/// What a request to revoke a token did.
+#[derive(Debug)]
+pub(crate) enum Revocation {
+    /// The token is revoked.
+    Revoked(AccessToken),
+    /// There is no such token.
+    Unknown,
+    /// Several tokens have this name.
+    Ambiguous,
+}
+
 #[derive(sqlx::FromRow)]
 struct ShareRow {
     id: StoredText,
@@ -41,6 +55,10 @@ struct ShareRow {
     created_by: StoredText,
     created_at: StoredText,
     expires_at: StoredText,
+    /// The token that created it; none if the owner or a person did. When that token expires and was revoked.
+    token_id: StoredTime,
+    token_expires_at: StoredTime,
+    token_revoked_at: StoredTime,
 }
 
 /// A text that is never absent.
@@ -128,14 +146,16 @@ impl Store {
         Ok(tokens.iter().any(|token| token.revoked_at.is_none() && !is_past(token.expires_at.as_deref())))
     }
 
-    /// Revokes a token and returns it: the one with this id, or the only valid one with this name.
-    pub(crate) async fn revoke_token(&self, which: &str) -> Result<Option<AccessToken>, StoreError> {
+    /// Revokes a token: the one with this id, or the only one with this name that is not revoked.
+    pub(crate) async fn revoke_token(&self, which: &str) -> Result<Revocation, StoreError> {
         let tokens = self.tokens().await?;
-        let usable: Vec<&AccessToken> = tokens.iter().filter(|token| token.revoked_at.is_none()).collect();
-        let named: Vec<&&AccessToken> = usable.iter().filter(|token| token.name == which).collect();
-        let found = tokens.iter().find(|token| token.id == which);
-        let Some(found) = found.or(if let [only] = named.as_slice() { Some(**only) } else { None }) else {
-            return Ok(None);
+        let is_named = |token: &&AccessToken| token.name == which && token.revoked_at.is_none();
+        let named: Vec<&AccessToken> = tokens.iter().filter(is_named).collect();
+        let found = match (tokens.iter().find(|token| token.id == which), &named[..]) {
+            (Some(found), _) => found,
+            (None, [only]) => *only,
+            (None, []) => return Ok(Revocation::Unknown),
+            (None, _) => return Ok(Revocation::Ambiguous),
         };
         let mut writing = self.database.write().await?;
         let update = sqlx::query("UPDATE tokens SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL");
@@ -146,7 +166,7 @@ impl Store {
             .await
             .map_err(|error| self.failed(error))?;
         self.commit(writing).await?;
-        Ok(Some(found.clone()))
+        Ok(Revocation::Revoked(found.clone()))
     }
 
     /// Returns what a secret grants; none if it is unknown, expired or revoked.
@@ -198,7 +218,6 @@ impl Store {
 
     /// Adds bytes to what a token uploaded today (UTC) and returns the sum, which is 2^63 − 1 at most.
     pub(crate) async fn count_upload(&self, token: &str, bytes: u64) -> Result<u64, StoreError> {
-        let day = Timestamp::now().to_string()[..10].to_owned();
         let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
         let mut writing = self.database.write().await?;
         // A larger sum would not fit into the column, and the statement would fail.
@@ -206,10 +225,27 @@ impl Store {
             ON CONFLICT (token, day) DO UPDATE SET bytes = \
             CASE WHEN uploaded.bytes > 9223372036854775807 - excluded.bytes THEN 9223372036854775807 \
             ELSE uploaded.bytes + excluded.bytes END RETURNING bytes";
-        let insert = sqlx::query_scalar(insert).bind(token).bind(&day).bind(bytes);
+        let insert = sqlx::query_scalar(insert).bind(token).bind(today()).bind(bytes);
         let all: i64 = insert.fetch_one(&mut *writing).await.map_err(|error| self.failed(error))?;
         self.commit(writing).await?;
         Ok(all.unsigned_abs())
+    }
+
+    /// Adds bytes to what a token uploaded today (UTC), unless the sum would exceed a limit; returns whether it did.
+    pub(crate) async fn charge_upload(&self, token: &str, bytes: u64, most: u64) -> Result<bool, StoreError> {
+        if bytes > most {
+            return Ok(false);
+        }
+        let number = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
+        let mut writing = self.database.write().await?;
+        let insert = "INSERT INTO uploaded (token, day, bytes) VALUES ($1, $2, $3) \
+            ON CONFLICT (token, day) DO UPDATE SET bytes = uploaded.bytes + excluded.bytes \
+            WHERE uploaded.bytes <= $4 - excluded.bytes RETURNING bytes";
+        let insert = sqlx::query_scalar(insert).bind(token).bind(today()).bind(number(bytes));
+        let insert = insert.bind(number(most)).fetch_optional(&mut *writing).await;
+        let all: Option<i64> = insert.map_err(|error| self.failed(error))?;
+        self.commit(writing).await?;
+        Ok(all.is_some())
     }
 
     /// Deletes what tokens uploaded on earlier days.
@@ -222,13 +258,14 @@ impl Store {
         self.commit(writing).await
     }
 
-    /// Creates a share link and returns it with its secret.
+    /// Creates a share link and returns it with its secret; none if its creator has this many active ones.
     pub(crate) async fn create_share(
         &self,
         runs: &[Uuid],
         created_by: &str,
         lifetime: SignedDuration,
-    ) -> Result<NewShareLink, StoreError> {
+        most: u64,
+    ) -> Result<Option<NewShareLink>, StoreError> {
         let secret = secret(SHARE)?;
         let created = Timestamp::now();
         let share = ShareLink {
@@ -238,7 +275,13 @@ impl Store {
             created_at: time(created),
             expires_at: time(created.checked_add(lifetime).unwrap_or(created)),
         };
-        let mut writing = self.database.write().await?;
+        let mut writing = self.database.write_exclusive(&format!("share links of {created_by}")).await?;
+        let select = "SELECT count(*) FROM shares WHERE created_by = $1 AND expires_at > $2";
+        let select = sqlx::query_scalar(select).bind(created_by).bind(&share.created_at);
+        let count: i64 = select.fetch_one(&mut *writing).await.map_err(|error| self.failed(error))?;
+        if count.unsigned_abs() >= most {
+            return Ok(None);
+        }
         let insert = "INSERT INTO shares (id, sha256, runs, created_by, created_at, expires_at) \
             VALUES ($1, $2, $3, $4, $5, $6)";
         sqlx::query(insert)
@@ -252,16 +295,7 @@ impl Store {
             .await
             .map_err(|error| self.failed(error))?;
         self.commit(writing).await?;
-        Ok(NewShareLink { secret, share })
-    }
-
-    /// Returns the number of active share links of a creator.
-    pub(crate) async fn count_shares(&self, created_by: &str) -> Result<u64, StoreError> {
-        let select = "SELECT count(*) FROM shares WHERE created_by = $1 AND expires_at > $2";
-        let select = sqlx::query_scalar(select).bind(created_by).bind(now());
-        let count: i64 =
-            select.fetch_one(&self.database.readers).await.map_err(|error| self.failed(error))?;
-        Ok(count.unsigned_abs())
+        Ok(Some(NewShareLink { secret, share }))
     }
 
     /// Deletes expired share links.
@@ -272,17 +306,22 @@ impl Store {
         self.commit(writing).await
     }
 
-    /// Returns the active share links, newest first: those that one token created, or all.
+    /// Returns the active share links, newest first: those of one creator, or all.
     pub(crate) async fn shares(&self, created_by: Option<&str>) -> Result<Vec<ShareLink>, StoreError> {
-        let select = "SELECT id, runs, created_by, created_at, expires_at FROM shares WHERE expires_at > $1 \
-            ORDER BY created_at DESC, id DESC";
+        let select = "SELECT shares.id, runs, created_by, shares.created_at, shares.expires_at, \
+            tokens.id AS token_id, tokens.expires_at AS token_expires_at, revoked_at AS token_revoked_at \
+            FROM shares LEFT JOIN tokens ON tokens.id = created_by WHERE shares.expires_at > $1 \
+            ORDER BY shares.created_at DESC, shares.id DESC";
         let rows: Result<Vec<ShareRow>, _> =
             sqlx::query_as(select).bind(now()).fetch_all(&self.database.readers).await;
-        let shares = rows.map_err(|error| self.failed(error))?.into_iter().filter_map(share);
-        Ok(shares.filter(|share| created_by.is_none_or(|token| share.created_by == token)).collect())
+        let rows = rows.map_err(|error| self.failed(error))?.into_iter();
+        // A share link is valid only as long as the token that created it.
+        let valid = rows.filter(|row| is_valid(&row.token_expires_at, &row.token_revoked_at));
+        let shares = valid.filter_map(share);
+        Ok(shares.filter(|share| created_by.is_none_or(|creator| share.created_by == creator)).collect())
     }
 
-    /// Revokes a share link, if it is active and was created by this token or any; returns whether it was.
+    /// Revokes a share link, if it is active and of this creator or any; returns whether it was.
     pub(crate) async fn revoke_share(&self, id: &str, created_by: Option<&str>) -> Result<bool, StoreError> {
         if !self.shares(created_by).await?.iter().any(|share| share.id == id) {
             return Ok(false);
@@ -342,6 +381,11 @@ impl Store {
     }
 }
 
+/// Returns the day in UTC, as the store writes it.
+fn today() -> String {
+    Timestamp::now().to_string()[..10].to_owned()
+}
+
 /// Returns a row's token and the hash of its secret. A token whose row is damaged is left out, and grants nothing.
 fn token(row: TokenRow) -> Option<(AccessToken, String)> {
     let id = row.id.0.clone();
@@ -378,10 +422,16 @@ fn share(row: ShareRow) -> Option<ShareLink> {
 }
 
 fn sound_share(row: ShareRow) -> Option<ShareLink> {
+    let mut created_by = row.created_by.0?;
+    let is_of_token = row.token_id.0.flatten().is_some();
+    // Earlier versions recorded the plain name of a person.
+    if !is_of_token && created_by != "owner" && !created_by.starts_with(LOGIN) {
+        created_by.insert_str(0, LOGIN);
+    }
     Some(ShareLink {
         id: row.id.0?,
         runs: row.runs.0?.split(',').map(str::to_owned).collect(),
-        created_by: row.created_by.0?,
+        created_by,
         created_at: row.created_at.0?,
         expires_at: row.expires_at.0?,
     })

@@ -37,6 +37,22 @@ pub(crate) struct Arriving {
     stored: u64,
 }
 
+/// A piece of a log, as it is stored.
+#[derive(Debug)]
+pub(crate) struct PackedPiece {
+    packed: Vec<u8>,
+    /// The number of its raw bytes.
+    raw: u64,
+}
+
+impl PackedPiece {
+    /// Returns the bytes that it occupies. A file occupies a block of the disk at least, and many small pieces would not count
+    /// otherwise.
+    pub(crate) fn size(&self) -> u64 {
+        (self.packed.len() as u64).max(BLOCK)
+    }
+}
+
 #[derive(Debug)]
 struct Part {
     offset: u64,
@@ -64,20 +80,21 @@ impl Arriving {
         self.stored
     }
 
-    /// Stores the next piece; returns the bytes that it occupies.
-    pub(crate) async fn put(&mut self, piece: &[u8]) -> Result<u64, BlobError> {
-        if piece.is_empty() {
-            return Ok(0);
-        }
+    /// Prepares the next piece of the raw log, to be stored.
+    pub(crate) fn pack(&self, piece: &[u8]) -> Result<PackedPiece, BlobError> {
         let packed = pack(piece).map_err(|error| self.torn(error))?;
-        let end = self.offset + piece.len() as u64;
+        Ok(PackedPiece { packed, raw: piece.len() as u64 })
+    }
+
+    /// Stores the next piece.
+    pub(crate) async fn put(&mut self, piece: PackedPiece) -> Result<(), BlobError> {
+        let (size, end) = (piece.size(), self.offset + piece.raw);
         let key = self.folder().join(format!("{:020}-{end:020}", self.offset));
-        // A file occupies a block of the disk at least, and many small pieces would not count otherwise.
-        let size = (packed.len() as u64).max(BLOCK);
-        self.blobs.objects.put(&key, packed.into()).await.map_err(|error| self.blobs.failed(error))?;
+        let put = self.blobs.objects.put(&key, piece.packed.into()).await;
+        put.map_err(|error| self.blobs.failed(error))?;
         self.offset = end;
         self.stored += size;
-        Ok(size)
+        Ok(())
     }
 
     /// Joins the pieces into a blob if they have this hash; otherwise deletes them.

@@ -68,7 +68,7 @@ impl Store {
         })
     }
 
-    /// The most changes that [`Store::changes`] returns.
+    /// The most changes that [`Store::changes`] returns, without those of the overlap.
     pub(crate) const MOST_CHANGES: usize = 1000;
 
     /// Returns the changes after a sequence number, in order, and the last `overlap` before it. PostgreSQL
@@ -78,7 +78,7 @@ impl Store {
         let rows: Result<Vec<ChangeRow>, _> =
             sqlx::query_as("SELECT seq, kind, id FROM changes WHERE seq > $1 ORDER BY seq LIMIT $2")
                 .bind(after.saturating_sub(overlap))
-                .bind(Self::MOST_CHANGES as i64)
+                .bind(Self::MOST_CHANGES as i64 + overlap)
                 .fetch_all(&self.database.readers)
                 .await;
         let change = |(seq, kind, id): ChangeRow| match (kind.0, id.0) {
@@ -101,11 +101,21 @@ impl Store {
             .map_err(|error| self.failed(error))
     }
 
-    /// Deletes old changes.
+    /// Returns the oldest sequence number that is kept; the given one if there is none.
+    pub(crate) async fn oldest_change(&self, otherwise: i64) -> Result<i64, StoreError> {
+        sqlx::query_scalar("SELECT coalesce(min(seq), $1) FROM changes")
+            .bind(otherwise)
+            .fetch_one(&self.database.readers)
+            .await
+            .map_err(|error| self.failed(error))
+    }
+
+    /// Deletes old changes, with all before them: the oldest one that is kept then shows which are gone.
     pub(super) async fn forget_changes(&self) -> Result<(), StoreError> {
         let mut writing = self.database.write().await?;
         // The newest one stays, so that sequence numbers keep growing.
-        let delete = "DELETE FROM changes WHERE at < $1 AND seq < (SELECT max(seq) FROM changes)";
+        let delete = "DELETE FROM changes WHERE seq <= (SELECT max(seq) FROM changes WHERE at < $1) \
+            AND seq < (SELECT max(seq) FROM changes)";
         let delete = sqlx::query(delete).bind(time(Timestamp::now() - KEPT)).execute(&mut *writing).await;
         delete.map_err(|error| self.failed(error))?;
         self.commit(writing).await

@@ -25,7 +25,7 @@ mod summary;
 mod tests;
 mod verification;
 
-pub(crate) use access::{Access, secret};
+pub(crate) use access::{Access, LOGIN, Revocation, secret};
 pub(crate) use alerts::Delivery;
 pub(crate) use arriving::Arriving;
 pub(crate) use blobs::{BlobError, LogHash, WINDOW_LOG, hex};

@@ -298,7 +298,7 @@ async fn a_log_stays_while_another_run_with_it_is_stored() {
                 _ => {
                     upload(&new).await?;
                     let mut arriving = store.arriving(new.id).await?;
-                    arriving.put(&log).await?;
+                    arriving.put(arriving.pack(&log)?).await?;
                     store.finish_log(new.id, &arriving, &LogHash::parse(&new.source.sha256)?).await
                 }
             }

@@ -1,5 +1,6 @@
 //! Tokens, share links, and what a caller may do.
 
+use crate::text::is_invisible;
 use serde::{Deserialize, Serialize};
 
 super::ids! {
@@ -14,12 +15,11 @@ super::ids! {
     }
 }
 
-/// Returns whether a token may have this name: 1 to 100 characters, without control characters and without those that change
-/// the direction of text, which could make a name look like another one.
+/// Returns whether a token may have this name: 1 to 100 characters without invisible ones, which could make a name look like
+/// another one.
 #[must_use]
 pub fn is_token_name(name: &str) -> bool {
-    let is_odd = |c: char| c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    (1..=100).contains(&name.chars().count()) && !name.trim().is_empty() && !name.contains(is_odd)
+    (1..=100).contains(&name.chars().count()) && !name.trim().is_empty() && !name.contains(is_invisible)
 }
 
 /// A token, without its secret.
@@ -86,7 +86,7 @@ pub struct ShareLink {
     pub id: String,
     /// The ids of the runs that it shows.
     pub runs: Vec<String>,
-    /// The id of the token that created it.
+    /// Who created it: a token's id, `owner`, or `login:` with the name of a person who is logged in at the proxy.
     pub created_by: String,
     /// When it was created.
     pub created_at: String,

@@ -5,7 +5,7 @@ use super::super::guard::Caller;
 use super::super::problem::Problem;
 use super::query::repeated;
 use super::{NEVER_KEPT, id, json, no_run, not_found, unprocessable};
-use crate::store::Store;
+use crate::store::{Revocation, Store};
 use axum::Json;
 use axum::body::Body;
 use axum::extract::{Extension, Path, State};
@@ -92,7 +92,8 @@ pub(super) async fn create_token(
 
 /// Revoke a token
 ///
-/// Requires scope admin. The share links that the token created stop working too.
+/// Requires scope admin. The share links that the token created stop working too. If several tokens have the name, the answer is
+/// 409.
 #[utoipa::path(
     delete, path = "/tokens/{id}", tag = "access", security(("token" = ["admin"])),
     params(("id" = String, Path, description = "The token's id or name")),
@@ -104,10 +105,22 @@ pub(super) async fn revoke_token(
     Path(id): Path<String>,
 ) -> Result<Response, Problem> {
     caller.may(TokenScope::Admin)?;
-    let revoked = server.store.revoke_token(&id).await?;
-    revoked.ok_or_else(|| not_found(&format!("No token has the id {id}. GET /api/v1/tokens lists all.")))?;
-    tracing::info!("token {id} was revoked by {}", caller.name());
-    Ok(StatusCode::NO_CONTENT.into_response())
+    match server.store.revoke_token(&id).await? {
+        Revocation::Revoked(token) => {
+            tracing::info!("token {} was revoked by {}", token.id, caller.name());
+            Ok(StatusCode::NO_CONTENT.into_response())
+        }
+        Revocation::Unknown => {
+            let detail = format!("No token has the id or name {id}. GET /api/v1/tokens lists all.");
+            Err(not_found(&detail))
+        }
+        Revocation::Ambiguous => {
+            let detail = format!(
+                "Several tokens have the name {id}. Give the id of the one to revoke; GET /api/v1/tokens lists all."
+            );
+            Err(Problem::new(StatusCode::CONFLICT, detail))
+        }
+    }
 }
 
 /// List active share links
@@ -122,7 +135,7 @@ pub(super) async fn shares(
     Extension(caller): Extension<Caller>,
 ) -> Result<Response, Problem> {
     may_share(&caller)?;
-    let items = server.store.shares(creator(&caller)).await?;
+    let items = server.store.shares(creator(&caller).as_deref()).await?;
     Ok((NEVER_KEPT, Json(ShareLinks { items })).into_response())
 }
 
@@ -155,13 +168,13 @@ pub(super) async fn create_share(
     for run in &runs {
         server.store.summary(*run).await?.ok_or_else(|| no_run(&run.to_string()))?;
     }
-    if server.store.count_shares(caller.name()).await? >= MOST_SHARES {
+    let share = server.store.create_share(&runs, &caller.creator(), days(days_wanted), MOST_SHARES).await?;
+    let share = share.ok_or_else(|| {
         let detail = format!(
             "You have {MOST_SHARES} active share links, the most at a time. Revoke one, and try again."
         );
-        return Err(Problem::new(StatusCode::CONFLICT, detail));
-    }
-    let share = server.store.create_share(&runs, caller.name(), days(days_wanted)).await?;
+        Problem::new(StatusCode::CONFLICT, detail)
+    })?;
     Ok((StatusCode::CREATED, NEVER_KEPT, Json(share)).into_response())
 }
 
@@ -176,7 +189,7 @@ pub(super) async fn revoke_share(
     Path(id): Path<String>,
 ) -> Result<Response, Problem> {
     may_share(&caller)?;
-    if !server.store.revoke_share(&id, creator(&caller)).await? {
+    if !server.store.revoke_share(&id, creator(&caller).as_deref()).await? {
         return Err(not_found(&format!(
             "None of your share links has the id {id}. GET /api/v1/shares lists them."
         )));
@@ -197,8 +210,8 @@ fn may_share(caller: &Caller) -> Result<(), Problem> {
 }
 
 /// Returns whose share links the caller sees; none means everyone's.
-fn creator(caller: &Caller) -> Option<&str> {
-    (!caller.is_admin()).then(|| caller.name())
+fn creator(caller: &Caller) -> Option<String> {
+    (!caller.is_admin()).then(|| caller.creator())
 }
 
 /// Refuses lifetimes that are too short or too long.

@@ -3,9 +3,9 @@
 use super::super::Server;
 use super::super::guard::{Caller, CountedAs};
 use super::super::problem::Problem;
-use super::super::watch::missed;
+use super::super::watch::{OVERLAP, missed};
 use super::NEVER_KEPT;
-use crate::store::{Change, Store};
+use crate::store::{Change, Store, StoreError};
 use axum::extract::{Extension, State};
 use axum::http::{HeaderMap, HeaderValue};
 use axum::response::sse::{Event, KeepAlive, Sse};
@@ -26,8 +26,9 @@ const LOOK: Duration = Duration::from_millis(600);
 ///
 /// Server-sent events of the kinds `run`, `progress`, `deleted` and `alert`, each with the id of a run as
 /// data. Send `Last-Event-ID` to continue after that event. The event `again` means that some were missed:
-/// fetch the lists again. It also answers a `Last-Event-ID` that is not the number of an event so far. A stream ends within a second after its
-/// token expires or is revoked. One caller may have 32 streams (then 429), and the server 512 (then 503).
+/// fetch the lists again. It comes first if events after `Last-Event-ID` are gone, which are kept for about a day, and if that is
+/// not the number of an event so far. A stream ends within a second after its token expires or is revoked. One caller may have 32
+/// streams (then 429), and the server 512 (then 503).
 #[utoipa::path(
     get, path = "/events", tag = "events", security((), ("token" = ["read"])),
     responses((status = 200, body = String, content_type = "text/event-stream", description = "Events, as they happen"))
@@ -48,18 +49,10 @@ pub(super) async fn watch(
         digits.and_then(|digits| digits.parse().ok()).unwrap_or(i64::MAX)
     };
     let last = headers.get("last-event-id").filter(|id| !id.is_empty()).map(number);
-    let earlier = match last {
-        Some(last) => {
-            // Another server may have made a change that this one did not read yet. Beyond the newest one, nothing can be
-            // resumed: the database may have been restored from a backup.
-            let is_beyond = last > newest && last > server.store.newest_change().await?;
-            if is_beyond { vec![missed(newest)] } else { server.store.changes(last, 0).await? }
-        }
-        None => Vec::new(),
+    let (earlier, sent) = match last {
+        Some(last) => resume(&server, last, newest).await?,
+        None => (Vec::new(), BTreeSet::new()),
     };
-    // A full reading may lack the changes behind it.
-    let earlier = if earlier.len() < Store::MOST_CHANGES { earlier } else { vec![missed(newest)] };
-    let sent: BTreeSet<i64> = earlier.iter().map(|change| change.seq).collect();
     let later = BroadcastStream::new(receiver).filter_map(move |change| match change {
         // One that was committed late may have a lower number than those that were sent.
         Ok(change) => Some(change).filter(|change| !sent.contains(&change.seq)),
@@ -78,6 +71,27 @@ pub(super) async fn watch(
     // The connection ends with the stream.
     let unbuffered = [("x-accel-buffering", "no"), ("connection", "close")];
     Ok((NEVER_KEPT, unbuffered, Sse::new(events).keep_alive(alive)).into_response())
+}
+
+/// Returns the changes after the last one that a watcher has, or `again` if some of them may be gone; and the numbers of the
+/// changes that the watcher has then.
+async fn resume(server: &Server, last: i64, newest: i64) -> Result<(Vec<Change>, BTreeSet<i64>), StoreError> {
+    let again = vec![missed(newest)];
+    // Another server may have made a change that this one did not read yet. Beyond the newest one, nothing can be
+    // resumed: the database may have been restored from a backup.
+    if last > newest && last > server.store.newest_change().await? {
+        return Ok((again, BTreeSet::new()));
+    }
+    // The last ones before were sent by an earlier stream, perhaps of another server, and this server may not have read them
+    // yet.
+    let known = server.store.changes(last, OVERLAP).await?;
+    let sent = known.iter().map(|change| change.seq).collect();
+    let earlier: Vec<Change> = known.into_iter().filter(|change| change.seq > last).collect();
+    // A full reading may lack the changes behind it.
+    let is_full = earlier.len() >= Store::MOST_CHANGES;
+    // Asked after that reading, since changes may be deleted at any time. Numbers that no change has look like deleted ones.
+    let is_gone = last < server.store.oldest_change(newest + 1).await? - 1;
+    Ok((if is_full || is_gone { again } else { earlier }, sent))
 }
 
 /// Waits until the server shuts down, when browsers reconnect, or until the caller's token does not work any more.

@@ -1,9 +1,10 @@
 //! Raw logs: uploaded in pieces, downloaded whole or read by lines.
 
+use super::super::Server;
 use super::super::guard::Caller;
 use super::super::limits::{EXPANSION, TimedBody, held_json, is_compressed, too_large};
 use super::super::problem::Problem;
-use super::super::{Server, quota};
+use super::super::quota::UploadAccount;
 use super::query::WantedLines;
 use super::runs::{STREAMED, stream};
 use super::{NEVER_KEPT, bad_request, id, no_run, not_found, query, unprocessable};
@@ -28,7 +29,7 @@ const COMPLETE: HeaderName = HeaderName::from_static("upload-complete");
 /// known without reading it, and `upload-offset` is the number of raw bytes that arrived; 0 where the log is complete. The
 /// answer is 410 for a run that was deleted.
 #[utoipa::path(
-    head, path = "/runs/{id}/log", tag = "logs", security(("token" = ["upload"])), params(("id" = String, Path)),
+    head, path = "/runs/{id}/log", tag = "logs", security((), ("token" = ["read"])), params(("id" = String, Path)),
     responses((status = 200, description = "See the headers"))
 )]
 pub(super) async fn progress(
@@ -36,8 +37,8 @@ pub(super) async fn progress(
     Extension(caller): Extension<Caller>,
     Path(path): Path<String>,
 ) -> Result<Response, Problem> {
-    caller.may(TokenScope::Upload)?;
     let id = id(&path)?;
+    caller.may_read(&[id])?;
     if server.store.summary(id).await?.is_none() {
         return Err(absent(&server, id).await);
     }
@@ -94,17 +95,17 @@ pub(super) async fn put(
         return Err(bad_request(detail));
     };
     let is_compressed = is_compressed(&headers)?;
-    // A token without quota stores nothing more.
-    quota::count(&server, &caller, 0).await?;
+    let mut account = UploadAccount::open(&server, &caller).await?;
+    // What is known to exceed the quota is refused before it is received.
+    account.afford(body.size_hint().lower())?;
     let mut arriving = server.store.arriving(id).await?;
     if offset != arriving.offset() {
         let detail = format!("The server has {} bytes of this log. Continue from there.", arriving.offset());
         let problem = Problem::new(StatusCode::CONFLICT, detail);
         return Err(problem.with(OFFSET, arriving.offset()));
     }
-    let (sent, received) = receive(&server, &caller, &mut arriving, body, is_compressed).await;
-    // What was stored is counted already.
-    quota::count_more(&server, &caller, arriving.stored(), sent).await?;
+    let (sent, received) = receive(&server, &mut account, &mut arriving, body, is_compressed).await;
+    account.close(sent).await?;
     let ended = match received {
         Ok(()) if is_last => finish(&server, id, &arriving, &wanted).await,
         received => received,
@@ -169,7 +170,7 @@ fn progress_headers(offset: u64, complete: bool) -> [(HeaderName, HeaderValue); 
 /// and the failure.
 async fn receive(
     server: &Server,
-    caller: &Caller,
+    account: &mut UploadAccount<'_>,
     arriving: &mut Arriving,
     body: Body,
     is_compressed: bool,
@@ -196,6 +197,10 @@ async fn receive(
             Ok(None) => break Ok(()),
             Err(problem) => break Err(problem),
         };
+        // What arrived before is kept.
+        if let Err(problem) = account.afford(sent + next.len() as u64) {
+            break Err(problem);
+        }
         sent += next.len() as u64;
         if sent > most_sent {
             return (sent, Err(too_large(most)));
@@ -207,7 +212,7 @@ async fn receive(
                 let detail = format!("The body is not valid zstd: {error}.");
                 return (
                     sent,
-                    keep(server, caller, arriving, &mut reader, 1).await.and(Err(unprocessable(&detail))),
+                    keep(account, sent, arriving, &mut reader, 1).await.and(Err(unprocessable(&detail))),
                 );
             }
             // The decoder keeps as much as it decoded, up to its window.
@@ -218,28 +223,29 @@ async fn receive(
             if arriving.offset() + reader.raw().len() as u64 > most {
                 return (sent, Err(too_large(most)));
             }
-            if let Err(problem) = keep(server, caller, arriving, &mut reader, Arriving::PIECE).await {
+            if let Err(problem) = keep(account, sent, arriving, &mut reader, Arriving::PIECE).await {
                 return (sent, Err(problem));
             }
         }
     };
-    (sent, keep(server, caller, arriving, &mut reader, 1).await.and(result))
+    (sent, keep(account, sent, arriving, &mut reader, 1).await.and(result))
 }
 
-/// Stores decoded bytes in whole pieces; with `least` 1 also the rest. Counts each piece, so that no body
-/// exceeds a quota by more than one.
+/// Stores decoded bytes in whole pieces; with `least` 1 also the rest. Charges each piece before, so that nothing is stored
+/// beyond a quota. `sent` is the number of bytes received.
 async fn keep(
-    server: &Server,
-    caller: &Caller,
+    account: &mut UploadAccount<'_>,
+    sent: u64,
     arriving: &mut Arriving,
     reader: &mut Decoding,
     least: usize,
 ) -> Result<(), Problem> {
     while reader.raw().len() >= least {
         let count = reader.raw().len().min(Arriving::PIECE);
-        let stored = arriving.put(&reader.raw()[..count]).await.map_err(StoreError::from)?;
+        let piece = arriving.pack(&reader.raw()[..count]).map_err(StoreError::from)?;
+        account.charge(sent.max(arriving.stored() + piece.size())).await?;
+        arriving.put(piece).await.map_err(StoreError::from)?;
         reader.raw().drain(..count);
-        quota::count(server, caller, stored).await?;
     }
     Ok(())
 }
