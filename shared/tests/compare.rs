@@ -269,7 +269,8 @@ fn what_the_file_tells_of_its_launch_is_configuration() {
     let plan = comparison.curves.levels.iter().find(|level| level.kind == ReferenceLevelKind::Plan).unwrap();
     assert_eq!((plan.item, plan.low_s, plan.high_s), (0, Some(9.0), Some(12.0)));
     assert_eq!(comparison.items[0].plan.unwrap().within, Some(true));
-    assert_eq!(comparison.curves.levels.len(), 3);
+    // A plan, a prediction for the run without one, and two published ones.
+    assert_eq!(comparison.curves.levels.len(), 4);
 }
 
 #[test]

@@ -40,10 +40,10 @@ fn a_probe_shows_each_figure_beside_a_machine_in_good_order() {
     let run = trainplan(["probe", &file, "--format", "table"]);
     assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""), "{}", run.stdout);
     for text in [
-        "SLOW: 90 %",
-        "SLOW: 83 %",
+        "SLOW: 89.9 %",
+        "SLOW: 83.3 %",
         "matmul=0.899",
-        "SLOW: GPU 5 of n1 reaches 80 % of the median in BF16 matrix multiplication.",
+        "SLOW: GPU 5 of n1 reaches 80.0 % of the median in BF16 matrix multiplication.",
         "Not measured: matmul fp8: PyTorch is too old",
         "cluster-factor = \"1,network=0.833,matmul=0.899\"",
     ] {

@@ -52,9 +52,10 @@ pub(super) fn read(folder: &Path, text: &str, spec: &Spec) -> Result<Option<Stri
 /// Returns the ids of the GPU types that the fields name, alone or by a recipe.
 fn wanted(spec: &Spec) -> Vec<String> {
     let catalog = Catalog::embedded();
-    let named = spec.get(Field::Gpu).unwrap_or_default();
+    let named = [Field::Gpu, Field::GpuTypes].into_iter().filter_map(|field| spec.get(field));
+    let names = named.flat_map(|names| names.split(','));
     let mut wanted: Vec<String> =
-        named.split(',').filter_map(|name| catalog.gpu(name.trim()).ok()).map(|gpu| gpu.id.clone()).collect();
+        names.filter_map(|name| catalog.gpu(name.trim()).ok()).map(|gpu| gpu.id.clone()).collect();
     if wanted.is_empty()
         && let Some(recipe) = spec.get(Field::Recipe).and_then(|id| catalog.recipe(id).ok())
     {
