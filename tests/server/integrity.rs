@@ -578,6 +578,10 @@ fn rows_with_invalid_values_are_shown_and_replaced(kind: Kind) {
             "mfu = 1e308",
             "gpus = 0",
             "is_comparable = 5",
+            "status = 'x'",
+            "convention = 'x'",
+            "step_time_std_kind = 'x'",
+            "result_fault = 'x'",
             "sha256 = X'00'",
             "log_fault = X'00'",
             "log_sha256 = 'abc'",
@@ -593,6 +597,10 @@ fn rows_with_invalid_values_are_shown_and_replaced(kind: Kind) {
             "mfu = 'Infinity'",
             "gpus = 0",
             "is_comparable = 5",
+            "status = 'x'",
+            "convention = 'x'",
+            "step_time_std_kind = 'x'",
+            "result_fault = 'x'",
         ],
     };
     for damage in damages {

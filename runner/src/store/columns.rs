@@ -171,6 +171,27 @@ impl RunRow {
                 invalid.push(column);
             }
         }
+        if !Status::ALL.iter().any(|status| status.id() == self.status) {
+            self.status.clear();
+            invalid.push("status");
+        }
+        for (column, id, known) in [
+            ("step_time_std_kind", &mut self.step_time_std_kind, &StdKind::ALL.map(StdKind::id)[..]),
+            ("convention", &mut self.convention, &Convention::ALL.map(Convention::id)[..]),
+        ] {
+            if id.take_if(|id| !known.contains(&id.as_str())).is_some() {
+                invalid.push(column);
+            }
+        }
+        for (column, fault) in [
+            ("log_fault", &mut self.log_fault),
+            ("result_fault", &mut self.result_fault),
+            ("score_fault", &mut self.score_fault),
+        ] {
+            if fault.take_if(|fault| LogFault::from_id(fault).is_none()).is_some() {
+                invalid.push(column);
+            }
+        }
         if !matches!(self.is_comparable, 0 | 1) {
             invalid.push("is_comparable");
         }
@@ -299,7 +320,7 @@ impl From<RunRow> for RunSummary {
         let speed_percent = row.speed_percent;
         let baseline =
             row.baseline_step_time_s.map(|step_time_s| BaselineComparison { step_time_s, speed_percent });
-        // Only a program newer than this one writes other ids.
+        // An invalid id was dropped.
         let status = Status::ALL.into_iter().find(|status| status.id() == row.status);
         RunSummary {
             id: row.id,
