@@ -4,7 +4,7 @@ use crate::harness::{
     Client, Events, Kind, Made, Options, Place, SOON, Server, carried, digest, file_of, made_long, progress,
     wait_for,
 };
-use crate::services::{Postgres, S3 as S3Server, change_after};
+use crate::services::{Postgres, S3 as S3Server, change_after, execute};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -393,6 +393,29 @@ fn what_is_locked_in_postgres_is_waited_for_for_a_while() {
     };
     change_after(&server.place.address(), &lock, asked, "SELECT 1");
     assert_eq!(owner.get("/runs").status, 200);
+}
+
+#[test]
+fn a_read_only_postgres_is_reported() {
+    let server = Server::at(&Place::new(Kind::Shared));
+    let owner = server.owner();
+    assert_eq!(owner.put(&carried(12.0, "eos").run).status, 201);
+    let address = server.place.address();
+    let (postgres, name) = address.rsplit_once('/').unwrap();
+    let postgres = format!("{postgres}/postgres");
+    let alter = |change: &str| {
+        execute(&postgres, &format!("ALTER DATABASE {name} {change}")).unwrap();
+        // Only new connections have the setting.
+        let end = "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity";
+        execute(&postgres, &format!("{end} WHERE datname = '{name}'")).unwrap();
+    };
+    alter("SET default_transaction_read_only = on");
+    let refused = owner.put(&carried(13.0, "eos").run);
+    is_out_of_reach(&refused);
+    assert!(refused.problem(503).contains("read-only"), "{}", refused.text());
+    assert_eq!(owner.all("").len(), 1);
+    alter("RESET default_transaction_read_only");
+    assert_eq!(owner.put(&carried(13.0, "eos").run).status, 201);
 }
 
 #[test]

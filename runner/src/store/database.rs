@@ -203,6 +203,10 @@ impl Database {
             (_, Some("13"), Engine::Sqlite) | (_, Some("53100"), Engine::Postgres) => {
                 StoreError::Full { store }
             }
+            // read_only_sql_transaction.
+            (_, Some("25006"), Engine::Postgres) => StoreError::ReadOnly { store },
+            // The server's limits on the time of a transaction, which end the connection.
+            (_, Some("25P03" | "25P04"), Engine::Postgres) => StoreError::Gone { store, error },
             // Class 57 is an operator's intervention, 53 too many connections, 08 a lost
             // connection.
             (_, Some(code), Engine::Postgres)
