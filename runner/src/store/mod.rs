@@ -270,6 +270,12 @@ impl Store {
         Ok(store)
     }
 
+    /// Opens all connections to PostgreSQL that a server needs, and keeps them, so that it can serve while others use up the
+    /// rest.
+    pub(crate) async fn open_all_connections(&mut self) {
+        self.database.open_all().await;
+    }
+
     /// Returns the store's name for messages: its file, or its address without a password.
     pub(crate) fn name(&self) -> &str {
         &self.database.name
