@@ -84,6 +84,30 @@ pub(crate) fn check(method: &str, path: &str, answer: &Answer) {
     }
 }
 
+#[test]
+fn ranges_of_parameters_are_documented() {
+    let server = Server::start();
+    let owner = server.owner();
+    let parameter = |path: &str, name: &str| {
+        let all = operation("GET", path)["parameters"].as_array().unwrap();
+        all.iter().find(|parameter| parameter["name"] == name).unwrap()
+    };
+    for (path, most) in [("/runs", 1000_u32), ("/history", 10_000)] {
+        let limit = &parameter(path, "limit")["schema"];
+        let range = [&limit["minimum"], &limit["maximum"]].map(Value::as_f64);
+        assert_eq!(range, [Some(1.0), Some(f64::from(most))], "{path}");
+        let status = |limit: u32| owner.get(&format!("{path}?limit={limit}")).status;
+        assert_eq!([0, 1, most, most + 1].map(status), [400, 200, 200, 400], "{path}");
+    }
+    for name in ["since", "until"] {
+        let last = "9999-12-30T22:00:00Z";
+        assert!(parameter("/runs", name)["description"].as_str().unwrap().contains(last));
+        assert_eq!(owner.get(&format!("/runs?{name}={last}")).status, 200);
+        let refused = owner.get(&format!("/runs?{name}=9999-12-30T22:00:01Z")).problem(400);
+        assert!(refused.contains(last), "{refused}");
+    }
+}
+
 fn find(method: &str, path: &str) -> Option<&'static Value> {
     let wanted: Vec<&str> = path.split('/').collect();
     let is_path = |known: &str| {

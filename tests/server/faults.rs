@@ -4,7 +4,7 @@ use crate::harness::{
     Client, Events, Kind, Made, Options, Place, SOON, Server, carried, digest, file_of, made_long, progress,
     wait_for,
 };
-use crate::services::{Postgres, S3 as S3Server, change_after};
+use crate::services::{PASSWORD, POSTGRES, Postgres, S3 as S3Server, change_after, execute, number};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -393,6 +393,56 @@ fn what_is_locked_in_postgres_is_waited_for_for_a_while() {
     };
     change_after(&server.place.address(), &lock, asked, "SELECT 1");
     assert_eq!(owner.get("/runs").status, 200);
+}
+
+#[test]
+fn a_server_keeps_its_connections_to_postgres() {
+    let place = Place::new(Kind::Shared);
+    let _server = Server::at(&place);
+    let others = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()";
+    wait_for("12 connections", SOON, || (place.number(others) == 12).then_some(()));
+}
+
+#[test]
+fn a_server_to_which_postgres_grants_few_connections_uses_those() {
+    let address = POSTGRES.database();
+    let (_, name) = address.rsplit_once('/').unwrap();
+    // Limits don't apply to the tests' own user.
+    let create = format!("CREATE ROLE {name} LOGIN PASSWORD '{PASSWORD}' CONNECTION LIMIT 5");
+    execute(&address, &create).unwrap();
+    execute(&address, &format!("ALTER DATABASE {name} OWNER TO {name}")).unwrap();
+    let limited = address.replacen("trainplan:", &format!("{name}:"), 1);
+    let server = Server::at(&Place::local().with_database(limited));
+    assert!(server.output().contains("only 5 of 12 connections"), "{}", server.output());
+    let owner = server.owner();
+    let answers = at_once(&[&owner; 40], |owner| {
+        [owner.put(&carried(12.0, "eos").run).status, owner.get("/runs").status]
+    });
+    assert!(answers.iter().all(|answer| *answer == [201, 200]), "{answers:?}");
+    let open = format!("SELECT count(*) FROM pg_stat_activity WHERE usename = '{name}'");
+    assert_eq!(number(&address, &open).unwrap(), 5);
+}
+
+#[test]
+fn a_read_only_postgres_is_reported() {
+    let server = Server::at(&Place::new(Kind::Shared));
+    let owner = server.owner();
+    assert_eq!(owner.put(&carried(12.0, "eos").run).status, 201);
+    let address = server.place.address();
+    let (postgres, name) = address.rsplit_once('/').unwrap();
+    let postgres = format!("{postgres}/postgres");
+    let alter = |change: &str| execute(&postgres, &format!("ALTER DATABASE {name} {change}")).unwrap();
+    alter("SET default_transaction_read_only = on");
+    // Only new connections have the setting.
+    let end = "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity";
+    execute(&postgres, &format!("{end} WHERE datname = '{name}'")).unwrap();
+    let refused = owner.put(&carried(13.0, "eos").run);
+    is_out_of_reach(&refused);
+    assert!(refused.problem(503).contains("read-only"), "{}", refused.text());
+    assert_eq!(owner.all("").len(), 1);
+    // Connections that are still read-only are replaced.
+    alter("RESET default_transaction_read_only");
+    assert_eq!(owner.put(&carried(13.0, "eos").run).status, 201);
 }
 
 #[test]

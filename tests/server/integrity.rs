@@ -29,6 +29,7 @@ on_every_store! {
     impossible_times_of_checks_do_not_count
     stored_results_are_verified_and_replaced
     altered_results_are_not_served_compared_or_exported
+    the_result_of_another_run_is_damage
     damaged_results_are_replaced_by_uploads_and_imports
     a_damaged_result_is_replaced_as_a_whole
     a_late_reader_does_not_mark_a_replaced_result
@@ -459,6 +460,36 @@ fn altered_results_are_not_served_compared_or_exported(kind: Kind) {
     assert!(result_faults().iter().all(Value::is_null));
 }
 
+fn the_result_of_another_run_is_damage(kind: Kind) {
+    let server = Server::at(&Place::new(kind));
+    let (owner, place) = (server.owner(), &server.place);
+    let [bad, other] = [10.0, 11.0].map(|step_time_s| uploaded(&server, step_time_s));
+    replace_file(place, &bad, &format!("(SELECT file FROM results WHERE id = '{}')", other.run.id));
+    // The row has the hash of that file, too.
+    let hash = format!("(SELECT sha256 FROM runs WHERE id = '{}')", other.run.id);
+    let update = format!("UPDATE runs SET sha256 = {hash} WHERE id = '{}'", bad.run.id);
+    services::change(&place.address(), &update);
+    let (path, what) =
+        (format!("/runs/{}", bad.run.id), format!("is the result of another run, {}", other.run.id));
+    for refused in [
+        owner.get(&path),
+        owner.get(&format!("{path}/scores")),
+        owner.get(&format!("/compare?ids={},{}", bad.run.id, other.run.id)),
+    ] {
+        let detail = refused.problem(500);
+        assert!(detail.contains(&bad.run.id.to_string()) && detail.contains(&what), "{detail}");
+    }
+    assert_eq!(owner.json(&format!("{path}/summary"))["result_fault"], "damaged");
+    let backup = tempfile::tempdir().unwrap();
+    let export = place.trainplan(&["export", backup.path().to_str().unwrap()]);
+    assert_eq!(export.code, Some(1), "{}", export.stderr);
+    assert!(export.stderr.contains(&format!("run {}: ", bad.run.id)), "{}", export.stderr);
+    assert!(!backup.path().join(bad.run.file_name()).exists());
+    assert_eq!(owner.put(&bad.run).json()["outcome"], "known");
+    assert_eq!(owner.get(&path).body, file_of(&bad.run));
+    assert_eq!(verified(place), []);
+}
+
 fn damaged_results_are_replaced_by_uploads_and_imports(kind: Kind) {
     let server = Server::at(&Place::new(kind));
     let (owner, place) = (server.owner(), &server.place);
@@ -578,6 +609,13 @@ fn rows_with_invalid_values_are_shown_and_replaced(kind: Kind) {
             "mfu = 1e308",
             "gpus = 0",
             "is_comparable = 5",
+            "status = 'x'",
+            "convention = 'x'",
+            "path = hex(zeroblob(10000))",
+            "run = hex(zeroblob(500))",
+            "dtype = hex(zeroblob(50000))",
+            "step_time_std_kind = 'x'",
+            "result_fault = 'x'",
             "sha256 = X'00'",
             "log_fault = X'00'",
             "log_sha256 = 'abc'",
@@ -593,6 +631,13 @@ fn rows_with_invalid_values_are_shown_and_replaced(kind: Kind) {
             "mfu = 'Infinity'",
             "gpus = 0",
             "is_comparable = 5",
+            "status = 'x'",
+            "convention = 'x'",
+            "path = repeat('x', 20000)",
+            "run = repeat('x', 1000)",
+            "dtype = repeat('x', 100000)",
+            "step_time_std_kind = 'x'",
+            "result_fault = 'x'",
         ],
     };
     for damage in damages {

@@ -107,7 +107,7 @@ impl Postgres {
         assert!(init.status.success(), "{}", String::from_utf8_lossy(&init.stderr));
         let mut postgres = as_postgres(&folder, "postgres");
         // Tests need no durability, so they don't wait for the disk.
-        postgres.args(["-c", "fsync=off", "-c", "listen_addresses=127.0.0.1", "-c", "max_connections=300"]);
+        postgres.args(["-c", "fsync=off", "-c", "listen_addresses=127.0.0.1", "-c", "max_connections=600"]);
         postgres.arg("-k").arg(&folder).arg("-p").arg(port.to_string()).arg("-D").arg(&data);
         let kept = Kept::start(&folder, "QUIT", &postgres);
         let postgres = Postgres { kept, folder, port };

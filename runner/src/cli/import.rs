@@ -293,7 +293,7 @@ async fn put_score(store: &Store, run: &RunResult, path: &Path) -> Result<Result
 
 /// Returns whether an error would meet every file, such as a full disk.
 fn is_of_every_file(error: &StoreError) -> bool {
-    use StoreError::{Address, Blob, Emptied, Full, Gone, Locked, Newer};
+    use StoreError::{Address, Blob, Emptied, Full, Gone, Locked, Newer, ReadOnly};
     match error {
         Blob(error) => {
             !matches!(error, BlobError::OtherLog { .. } | BlobError::NoHash(_) | BlobError::Read { .. })
@@ -301,7 +301,13 @@ fn is_of_every_file(error: &StoreError) -> bool {
         error => {
             matches!(
                 error,
-                Newer { .. } | Locked { .. } | Full { .. } | Emptied { .. } | Gone { .. } | Address { .. }
+                Newer { .. }
+                    | Locked { .. }
+                    | Full { .. }
+                    | ReadOnly { .. }
+                    | Emptied { .. }
+                    | Gone { .. }
+                    | Address { .. }
             )
         }
     }

@@ -212,7 +212,8 @@ pub(crate) async fn serve(addr: SocketAddr, dir: DataDir, options: ServeOptions)
         _ => ServeError::Listen { addr, source },
     })?;
     let addr = listener.local_addr()?;
-    let store = Store::open_at(&dir, &options.place).await?;
+    let mut store = Store::open_at(&dir, &options.place).await?;
+    store.open_all_connections().await;
     let owner = match is_local {
         true => Some(secret("tp_").map_err(StoreError::from)?),
         false => None,

@@ -78,6 +78,12 @@ impl From<StoreError> for Problem {
                 let detail = "The server's disk is full. Tell who runs it, and try again later.";
                 Problem::new(StatusCode::INSUFFICIENT_STORAGE, detail).with(header::RETRY_AFTER, 60)
             }
+            StoreError::ReadOnly { .. } => {
+                tracing::error!("{error}");
+                let detail = "The server's database is read-only at the moment, so nothing can be stored. Reading works. \
+                    Try again in a few seconds.";
+                Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail).with(header::RETRY_AFTER, 5)
+            }
             // Clients that send the same log at the same time get here, and find it complete when they ask again.
             StoreError::Blob(BlobError::PiecesGone) => {
                 tracing::debug!("{error}");

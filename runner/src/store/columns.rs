@@ -10,7 +10,9 @@ use trainplan_shared::api::{LogFault, RunSummary};
 use trainplan_shared::convention::Convention;
 use trainplan_shared::estimate::Interval;
 use trainplan_shared::log::{STEP_TIMES, Stat, Status, StdKind};
-use trainplan_shared::result::{BaselineComparison, PlanComparison, RunResult};
+use trainplan_shared::result::{
+    BaselineComparison, LONGEST_NAME, LONGEST_PATH, LONGEST_SCENARIO, PlanComparison, RunResult,
+};
 
 /// Declares a row and its columns. The field's name is the column's name.
 macro_rules! columns {
@@ -126,6 +128,10 @@ where
 /// More than any figure that follows from an accepted result.
 const LARGEST_FIGURE: f64 = 1e100;
 
+/// The most bytes of a column with a name, with a path and with fields of a scenario. An accepted text may have three times as
+/// many bytes here: each NUL is replaced by a longer character, and links escape bytes. Links also have keys.
+const LONGEST_TEXTS: [usize; 3] = [3 * LONGEST_NAME, 3 * LONGEST_PATH, 4 * LONGEST_SCENARIO];
+
 /// The version of the columns' meaning. Increase it when a column is added or changes its meaning: rows of
 /// older versions are then computed again.
 pub(super) const SUMMARY_VERSION: i64 = 4;
@@ -141,6 +147,25 @@ impl RunRow {
         for (column, time) in [("received_at", &mut self.received_at), ("ran_at", &mut self.ran_at)] {
             if time.parse::<Timestamp>().is_err() {
                 time.clear();
+                invalid.push(column);
+            }
+        }
+        let [name, path, scenario] = LONGEST_TEXTS;
+        if self.path.len() > path {
+            self.path.clear();
+            invalid.push("path");
+        }
+        for (column, text, most) in [
+            ("campaign", &mut self.campaign, name),
+            ("run", &mut self.run, name),
+            ("cluster", &mut self.cluster, name),
+            ("recipe", &mut self.recipe, name),
+            ("model", &mut self.model, scenario),
+            ("gpu", &mut self.gpu, scenario),
+            ("dtype", &mut self.dtype, scenario),
+            ("line", &mut self.line, scenario),
+        ] {
+            if text.take_if(|text| text.len() > most).is_some() {
                 invalid.push(column);
             }
         }
@@ -168,6 +193,27 @@ impl RunRow {
             ("step_time_n", &mut self.step_time_n),
         ] {
             if count.take_if(|count| *count < 1).is_some() {
+                invalid.push(column);
+            }
+        }
+        if !Status::ALL.iter().any(|status| status.id() == self.status) {
+            self.status.clear();
+            invalid.push("status");
+        }
+        for (column, id, known) in [
+            ("step_time_std_kind", &mut self.step_time_std_kind, &StdKind::ALL.map(StdKind::id)[..]),
+            ("convention", &mut self.convention, &Convention::ALL.map(Convention::id)[..]),
+        ] {
+            if id.take_if(|id| !known.contains(&id.as_str())).is_some() {
+                invalid.push(column);
+            }
+        }
+        for (column, fault) in [
+            ("log_fault", &mut self.log_fault),
+            ("result_fault", &mut self.result_fault),
+            ("score_fault", &mut self.score_fault),
+        ] {
+            if fault.take_if(|fault| LogFault::from_id(fault).is_none()).is_some() {
                 invalid.push(column);
             }
         }
@@ -299,7 +345,7 @@ impl From<RunRow> for RunSummary {
         let speed_percent = row.speed_percent;
         let baseline =
             row.baseline_step_time_s.map(|step_time_s| BaselineComparison { step_time_s, speed_percent });
-        // Only a program newer than this one writes other ids.
+        // An invalid id was dropped.
         let status = Status::ALL.into_iter().find(|status| status.id() == row.status);
         RunSummary {
             id: row.id,

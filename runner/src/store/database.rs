@@ -19,8 +19,8 @@ use std::io;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::str::{FromStr, Utf8Error};
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 use uuid::Uuid;
 
@@ -30,6 +30,12 @@ const BUSY: Duration = Duration::from_secs(60);
 
 /// The time to wait for PostgreSQL. It is short, so that clients get an answer and try again.
 const ANSWER: Duration = Duration::from_secs(5);
+
+/// The most connections to PostgreSQL for transactions that write.
+const WRITERS: u32 = 4;
+
+/// The most other connections to PostgreSQL.
+const READERS: u32 = 8;
 
 /// The time to wait for what somebody else has locked in PostgreSQL, like [`ANSWER`].
 const LOCK_TIMEOUT: &str = "SET lock_timeout = '5s'";
@@ -63,7 +69,11 @@ pub(super) struct Database {
     options: Arc<AnyConnectOptions>,
     /// The permit to look for invalid text: to do it twice at a time would gain nothing.
     isolation: Arc<Semaphore>,
+    read_only_at: ReadOnlyAt,
 }
+
+/// When PostgreSQL last refused a change because it is read-only.
+type ReadOnlyAt = Arc<Mutex<Option<Instant>>>;
 
 impl Database {
     /// Opens an SQLite file, which only its owner can read; creates it if needed.
@@ -97,7 +107,8 @@ impl Database {
                 .connect_lazy_with(options.clone())
         };
         let database =
-            Database::new(Engine::Sqlite, name, pool(1), pool(4), options.clone()).up_to_date().await?;
+            Database::new(Engine::Sqlite, name, [pool(1), pool(4)], options.clone(), ReadOnlyAt::default());
+        let database = database.up_to_date().await?;
         database.isolate_invalid_text().await.map_err(|error| database.failed(error))?;
         Ok(database)
     }
@@ -114,25 +125,40 @@ impl Database {
         let options = options(url, &name)?;
         // A transaction that writes may read through another connection. If both came from one pool, many of them could wait for
         // each other.
-        let pool = || {
-            let pool = AnyPoolOptions::new().max_connections(8).acquire_timeout(ANSWER);
-            let pool = pool.after_connect(|connection, _| {
-                Box::pin(async { connection.execute(LOCK_TIMEOUT).await.map(|_| ()) })
-            });
-            pool.connect_lazy_with(options.clone())
-        };
-        Database::new(Engine::Postgres, name, pool(), pool(), options.clone()).up_to_date().await
+        let read_only_at = ReadOnlyAt::default();
+        let pools = postgres_pools(&options, [WRITERS, READERS], &read_only_at);
+        Database::new(Engine::Postgres, name, pools, options, read_only_at).up_to_date().await
     }
 
     fn new(
         engine: Engine,
         name: String,
-        writer: AnyPool,
-        readers: AnyPool,
+        [writer, readers]: [AnyPool; 2],
         options: AnyConnectOptions,
+        read_only_at: ReadOnlyAt,
     ) -> Database {
-        let options = Arc::new(options);
-        Database { engine, name, writer, readers, options, isolation: Arc::new(Semaphore::new(1)) }
+        let (options, isolation) = (Arc::new(options), Arc::new(Semaphore::new(1)));
+        Database { engine, name, writer, readers, options, isolation, read_only_at }
+    }
+
+    /// Opens all connections of a server to PostgreSQL. If PostgreSQL grants fewer, the pools become smaller: a pool with room
+    /// opens a new connection instead of waiting for one of its own, and tries again for [`ANSWER`] if it is refused.
+    pub(super) async fn open_all(&mut self) {
+        if self.engine == Engine::Sqlite || fill([&self.writer, &self.readers]).await {
+            return;
+        }
+        let (granted, wanted) = (self.writer.size() + self.readers.size(), WRITERS + READERS);
+        tracing::warn!(
+            "PostgreSQL grants this server only {granted} of {wanted} connections, so requests may wait for each other. Raise its \
+             max_connections or the limit of the user, and restart this server."
+        );
+        self.writer.close().await;
+        self.readers.close().await;
+        let writers = (granted * WRITERS / wanted).max(1);
+        let most = [writers, granted.saturating_sub(writers).max(1)];
+        [self.writer, self.readers] = postgres_pools(&self.options, most, &self.read_only_at);
+        // What somebody else took meanwhile is opened later.
+        fill([&self.writer, &self.readers]).await;
     }
 
     async fn up_to_date(self) -> Result<Database, StoreError> {
@@ -203,6 +229,13 @@ impl Database {
             (_, Some("13"), Engine::Sqlite) | (_, Some("53100"), Engine::Postgres) => {
                 StoreError::Full { store }
             }
+            // read_only_sql_transaction.
+            (_, Some("25006"), Engine::Postgres) => {
+                *self.read_only_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+                StoreError::ReadOnly { store }
+            }
+            // The server's limits on the time of a transaction, which end the connection.
+            (_, Some("25P03" | "25P04"), Engine::Postgres) => StoreError::Gone { store, error },
             // Class 57 is an operator's intervention, 53 too many connections, 08 a lost
             // connection.
             (_, Some(code), Engine::Postgres)
@@ -308,6 +341,42 @@ impl<'a> Statement<'a> {
     ) -> QueryAs<'a, Any, T, AnyArguments<'a>> {
         sqlx::query_as_with(&self.text, std::mem::take(&mut self.arguments))
     }
+}
+
+/// Returns the pools for transactions that write and for the rest, with at most so many connections each. They keep their
+/// connections, because new ones may be refused.
+fn postgres_pools(options: &AnyConnectOptions, most: [u32; 2], read_only_at: &ReadOnlyAt) -> [AnyPool; 2] {
+    let pool = |most| {
+        AnyPoolOptions::new()
+            .max_connections(most)
+            .acquire_timeout(ANSWER)
+            .idle_timeout(None)
+            .max_lifetime(None)
+            .after_connect(|connection, _| {
+                Box::pin(async { connection.execute(LOCK_TIMEOUT).await.map(|_| ()) })
+            })
+    };
+    let [writers, readers] = most.map(pool);
+    let read_only_at = Arc::clone(read_only_at);
+    // A connection may stay read-only after the database is writable again.
+    let writers = writers.before_acquire(move |_, connection| {
+        let at = *read_only_at.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_newer = at.is_none_or(|at| connection.age < at.elapsed());
+        Box::pin(async move { Ok(is_newer) })
+    });
+    [writers, readers].map(|pool| pool.connect_lazy_with(options.clone()))
+}
+
+/// Opens all connections of two pools; returns whether that was possible.
+async fn fill(pools: [&AnyPool; 2]) -> bool {
+    for pool in pools {
+        let mut open = Vec::new();
+        for _ in 0..pool.options().get_max_connections() {
+            let Ok(connection) = pool.acquire().await else { return false };
+            open.push(connection);
+        }
+    }
+    true
 }
 
 /// Returns the address of an existing SQLite file.

@@ -57,15 +57,27 @@ pub(super) struct StoredFile {
 }
 
 impl StoredFile {
-    /// Compares an uploaded file with its hash; returns what is wrong with it.
-    fn upload_fault(&self) -> Option<FileFault> {
+    /// Compares the uploaded file of a run with its hash and with the run's id; returns what is wrong with it.
+    fn upload_fault(&self, id: Uuid) -> Option<FileFault> {
+        #[derive(Deserialize)]
+        struct OnlyId {
+            id: Uuid,
+        }
         if self.packed.is_empty() {
             return Some(FileFault { fault: LogFault::Missing, what: "is missing".into() });
         }
         match hash_content(&self.packed[..]) {
-            Ok(is) if self.sha256.as_ref() == Some(&is) => None,
-            Ok(_) => Some(FileFault::damaged("is not the file that was uploaded: its SHA-256 differs")),
-            Err(error) => Some(FileFault::damaged(format!("can't be decompressed: {error}"))),
+            Ok(is) if self.sha256.as_ref() == Some(&is) => {}
+            Ok(_) => {
+                return Some(FileFault::damaged("is not the file that was uploaded: its SHA-256 differs"));
+            }
+            Err(error) => return Some(FileFault::damaged(format!("can't be decompressed: {error}"))),
+        }
+        // The row may have the hash of another run's file, too.
+        match parsed::<OnlyId>(&self.packed) {
+            Ok(OnlyId { id: is }) if is == id => None,
+            Ok(OnlyId { id: is }) => Some(FileFault::damaged(format!("is the result of another run, {is}"))),
+            Err(error) => Some(FileFault::damaged(format!("can't be read: {error}"))),
         }
     }
 
@@ -247,7 +259,7 @@ impl Store {
     /// it.
     ///
     /// # Errors
-    /// [`StoreError::Damaged`] if the file is missing or is not the uploaded one.
+    /// [`StoreError::Damaged`] if the file is missing, is not the uploaded one or is that of another run.
     pub(crate) async fn file(&self, id: Uuid) -> Result<Option<Vec<u8>>, StoreError> {
         let Some(checked) = self.checked_upload(id).await? else { return Ok(None) };
         self.record_result(id, &checked).await;
@@ -304,11 +316,11 @@ impl Store {
         self.stored_file(&self.database.readers, id, ResultFile::Score).await
     }
 
-    /// Returns an uploaded result's file after comparing it with its hash; none if the run is not stored.
+    /// Returns an uploaded result's file after comparing it with its hash and its run's id; none if the run is not stored.
     pub(super) async fn checked_upload(&self, id: Uuid) -> Result<Option<CheckedFile>, StoreError> {
         let stored = self.stored_file(&self.database.readers, id, ResultFile::Upload).await?;
         let Some(stored) = stored else { return Ok(None) };
-        apart(id, move || Some(CheckedFile { fault: stored.upload_fault(), stored })).await
+        apart(id, move || Some(CheckedFile { fault: stored.upload_fault(id), stored })).await
     }
 
     /// Records what a check of an uploaded result found.

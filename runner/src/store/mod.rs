@@ -105,6 +105,15 @@ pub(crate) enum StoreError {
         /// The database, or the place of the logs.
         store: String,
     },
+    /// The database accepts no changes at the moment.
+    #[error(
+        "The store {store} is read-only: PostgreSQL accepts no changes, for example during a failover. Make it writable, or \
+         try again."
+    )]
+    ReadOnly {
+        /// The database.
+        store: String,
+    },
     /// The database file has no content.
     #[error(
         "The store {store} is an empty file: it lost its content. Restore it from a backup, or move it away to begin \
@@ -259,6 +268,12 @@ impl Store {
         let store = Store { database, blobs };
         store.summarise().await?;
         Ok(store)
+    }
+
+    /// Opens all connections to PostgreSQL that a server needs, and keeps them, so that it can serve while others use up the
+    /// rest.
+    pub(crate) async fn open_all_connections(&mut self) {
+        self.database.open_all().await;
     }
 
     /// Returns the store's name for messages: its file, or its address without a password.

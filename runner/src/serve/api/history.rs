@@ -30,7 +30,7 @@ const MOST_ALERTS: u32 = 1000;
     get, path = "/history", tag = "history", security((), ("token" = ["read"])),
     params(
         ("recipe" = Option<String>, Query), ("cluster" = Option<String>, Query), ("campaign" = Option<String>, Query),
-        ("limit" = Option<u32>, Query, description = "Number of newest runs to include; at most 10,000"),
+        ("limit" = Option<u32>, Query, minimum = 1, maximum = 10000, description = "Number of newest runs to include; 10,000 by default"),
         ("baseline-percent" = Option<String>, Query), ("previous-percent" = Option<String>, Query),
         ("sigma" = Option<String>, Query), ("change" = Option<String>, Query), ("previous" = Option<String>, Query),
         ("minimum" = Option<String>, Query), ("margin-percent" = Option<String>, Query),

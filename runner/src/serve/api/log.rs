@@ -342,8 +342,8 @@ const MOST_READ: u64 = 1 << 30;
     get, path = "/runs/{id}/log/lines", tag = "logs", security((), ("token" = ["read"])),
     params(
         ("id" = String, Path),
-        ("from" = Option<u64>, Query, description = "The first line, counted from 1"),
-        ("count" = Option<usize>, Query, description = "The number of lines; 500 by default, at most 2000"),
+        ("from" = Option<u64>, Query, minimum = 1, description = "The first line, counted from 1"),
+        ("count" = Option<usize>, Query, minimum = 1, description = "The number of lines; 500 by default, at most 2000"),
         ("q" = Option<String>, Query, description = "Return only lines that contain this text, in upper or lower case"),
     ),
     responses((status = 200, body = LogLines))

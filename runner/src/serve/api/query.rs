@@ -163,7 +163,9 @@ fn set_filter(query: &mut Query, name: &str, value: &str, most: u32) -> Result<(
     let text = Some(value.to_owned());
     let at = || {
         let read = value.parse::<Timestamp>();
-        read.map(time).map_err(|_| refuse("not a time; use RFC 3339, such as 2026-11-01T00:00:00Z".into()))
+        read.map(time).map_err(|_| {
+            refuse("not a time up to 9999-12-30T22:00:00Z; use RFC 3339, such as 2026-11-01T00:00:00Z".into())
+        })
     };
     match name {
         "recipe" => query.recipe = text,

@@ -108,10 +108,11 @@ pub(super) async fn put(
         ("model" = Option<String>, Query), ("gpu" = Option<String>, Query), ("gpus" = Option<u32>, Query),
         ("dtype" = Option<String>, Query),
         ("line" = Option<String>, Query, description = "A scenario, as in a run's `line`"),
-        ("since" = Option<String>, Query, description = "Received at this time or later (RFC 3339)"),
-        ("until" = Option<String>, Query, description = "Received before this time (RFC 3339)"),
+        ("since" = Option<String>, Query, description = "Received at this time or later (RFC 3339, at most 9999-12-30T22:00:00Z)"),
+        ("until" = Option<String>, Query, description = "Received before this time (RFC 3339, at most 9999-12-30T22:00:00Z)"),
         ("sort" = Option<String>, Query, description = "`received_at`, `ran_at`, `step_time_s`, `tokens_per_s`, `mfu`, `speed_percent` or `plan_error`; descending with `-` before it; `-received_at` by default. Runs without a value come last"),
-        ("limit" = Option<u32>, Query), ("cursor" = Option<String>, Query, description = "`next_cursor` of the previous page"),
+        ("limit" = Option<u32>, Query, minimum = 1, maximum = 1000, description = "The most runs on a page; 100 by default"),
+        ("cursor" = Option<String>, Query, description = "`next_cursor` of the previous page"),
     ),
     responses((status = 200, body = RunPage))
 )]
