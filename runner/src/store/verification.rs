@@ -97,6 +97,7 @@ impl Store {
         let scores = match self.scored_by(id).await {
             Err(StoreError::DamagedScore { what, .. }) => {
                 faults.push(ResultFault::File(format!("A score is damaged: {what}.")));
+                self.record_newest(id).await?;
                 Vec::new()
             }
             scores => scores?,
