@@ -22,7 +22,7 @@ Examples:
   trainplan export backup/
   trainplan export backup/ --database-url postgres://trainplan@db/trainplan --store s3://results/logs
 
-Exit codes: 0 success; 1 a stored log or result is missing or damaged, a run has an invalid id, a file can't be written, or \
+Exit codes: 0 success; 1 a stored log or result is missing or damaged, a run has an invalid id or no row, a file can't be written, or \
 the store failed.")]
 pub(super) struct Args {
     /// The folder for the files
@@ -73,6 +73,14 @@ impl Args {
                 let left_out = counted(invalid.ids, "run");
                 note(&format!(
                     "{left_out} left out: the ids in the store's table of runs are not valid UUIDs"
+                ));
+            }
+            let lost = store.lost_runs().await?.len();
+            if lost > 0 {
+                bad += lost;
+                let left_out = counted(lost, "run");
+                note(&format!(
+                    "{left_out} left out whose rows in the store's table of runs are lost; `trainplan verify-store` makes them again"
                 ));
             }
             if invalid.times > 0 {

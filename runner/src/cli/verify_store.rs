@@ -11,7 +11,7 @@ use trainplan_shared::api::LogFault;
 /// Compare stored results and raw logs with their hashes
 ///
 /// Reads every result and its scores, names those that are missing or damaged, and computes rows of lists again that
-/// disagree with their results. Then reads every log whole, names those that are missing or damaged, and marks them for
+/// disagree with their results or are lost. Then reads every log whole, names those that are missing or damaged, and marks them for
 /// the server. The next upload of such a result or log replaces it. An interrupted check continues with the logs that
 /// were not checked yet. The server may run meanwhile.
 #[derive(Debug, clap::Args)]
@@ -54,6 +54,8 @@ enum StoreFault {
     DamagedResult,
     /// The row of a run in lists disagreed with its result, and was computed again.
     WrongRow,
+    /// The row of a run was lost or had another id, and was made again.
+    LostRow,
 }
 
 impl StoreFault {
@@ -63,6 +65,7 @@ impl StoreFault {
             StoreFault::Damaged => "damaged",
             StoreFault::DamagedResult => "damaged_result",
             StoreFault::WrongRow => "wrong_row",
+            StoreFault::LostRow => "lost_row",
         }
     }
 }
@@ -104,6 +107,20 @@ fn cells(row: &Row) -> [String; 4] {
 /// Checks all results; returns their number and the faults.
 async fn check_results(store: &Store) -> Result<(usize, Vec<Row>), Failure> {
     let (mut checked, mut rows) = (0, Vec::new());
+    // First, so that the rows that are made again are checked below.
+    for id in store.lost_runs().await? {
+        match id {
+            Some(id) => {
+                rows.extend(store.restore_run(&id).await?.map(|(run, fault)| of_result(&run, fault)));
+            }
+            None => rows.push(Row {
+                fault: StoreFault::DamagedResult,
+                sha256: None,
+                runs: Vec::new(),
+                detail: Some("A result's file has no valid id, so no run has it.".into()),
+            }),
+        }
+    }
     let mut after = String::new();
     loop {
         let runs = store.runs_after(&after).await?;
@@ -134,6 +151,7 @@ fn of_result(run: &str, fault: ResultFault) -> Row {
                 format!("Disagreed with the result, and was computed again: {}.", columns.join(", "));
             (StoreFault::WrongRow, detail)
         }
+        ResultFault::Row(what) => (StoreFault::LostRow, what),
     };
     Row { fault, sha256: None, runs: vec![run.to_owned()], detail: Some(detail) }
 }

@@ -314,6 +314,7 @@ impl Store {
         origin: Origin<'_>,
     ) -> Result<UploadOutcome, StoreError> {
         let entry = self.entry(run, file)?;
+        self.restore_run(&run.id.to_string()).await?;
         let Some(LogFile { path, most }) = log else {
             return self.enter_without_log(run, entry, origin).await;
         };
@@ -342,6 +343,7 @@ impl Store {
     ) -> Result<(UploadOutcome, u64), StoreError> {
         let (entry, origin) = (self.entry(run, file)?, Origin::Uploaded(token));
         let size = (entry.packed.len() + self.json(&entry.summary)?.len()) as u64;
+        self.restore_run(&run.id.to_string()).await?;
         let outcome = self.enter_without_log(run, entry, origin).await?;
         Ok((outcome, if outcome == UploadOutcome::New { size } else { 0 }))
     }
@@ -484,11 +486,14 @@ impl Store {
         if insert.map_err(failed)?.rows_affected() > 0 {
             // Only now: the insertion waits for a deletion that goes on.
             self.check_deletion(&mut writing, run.id).await?;
-            let insert = sqlx::query("INSERT INTO results (id, file) VALUES ($1, $2)");
-            let insert = insert.bind(&summary.id).bind(packed).execute(&mut *writing).await;
+            // A damaged file may be left whose row was lost.
+            let insert = "INSERT INTO results (id, file) VALUES ($1, $2) \
+                ON CONFLICT (id) DO UPDATE SET file = excluded.file";
+            let insert = sqlx::query(insert).bind(&summary.id).bind(packed).execute(&mut *writing).await;
             insert.map_err(failed)?;
             if origin.is_judged() {
-                let insert = sqlx::query("INSERT INTO unjudged (id) VALUES ($1)").bind(&summary.id);
+                let insert = "INSERT INTO unjudged (id) VALUES ($1) ON CONFLICT DO NOTHING";
+                let insert = sqlx::query(insert).bind(&summary.id);
                 insert.execute(&mut *writing).await.map_err(failed)?;
             }
             // The run is no longer unfinished.
