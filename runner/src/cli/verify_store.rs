@@ -56,6 +56,8 @@ enum StoreFault {
     WrongRow,
     /// The row of a run was lost or had another id, and was made again.
     LostRow,
+    /// The database has a fault that is not one of a run.
+    Database,
 }
 
 impl StoreFault {
@@ -66,6 +68,7 @@ impl StoreFault {
             StoreFault::DamagedResult => "damaged_result",
             StoreFault::WrongRow => "wrong_row",
             StoreFault::LostRow => "lost_row",
+            StoreFault::Database => "database",
         }
     }
 }
@@ -75,7 +78,9 @@ impl Args {
         let since = time(Timestamp::now() - SignedDuration::from_hours(24 * i64::from(self.skip_checked)));
         let (results, logs, rows) = tokio::runtime::Runtime::new()?.block_on(async {
             let store = self.store.existing().await?;
-            let (results, mut rows) = check_results(&store).await?;
+            let mut rows = check_database(&store).await?;
+            let (results, bad_results) = check_results(&store).await?;
+            rows.extend(bad_results);
             let (logs, bad_logs) = check_logs(&store, &since).await?;
             rows.extend(bad_logs);
             Ok::<_, Failure>((results, logs, rows))
@@ -102,6 +107,20 @@ const HEADER: [&str; 4] = ["fault", "sha256", "runs", "detail"];
 fn cells(row: &Row) -> [String; 4] {
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
     [row.fault.id().into(), text(&row.sha256), row.runs.join(" "), text(&row.detail)]
+}
+
+/// Returns the faults of the database that are not those of a run.
+async fn check_database(store: &Store) -> Result<Vec<Row>, Failure> {
+    let mut rows = Vec::new();
+    if store.renumber_changes().await? {
+        let what = "The numbers of changes were impossible, and were set back. Nothing can be written once they run out.";
+        rows.push(of_database(what.into()));
+    }
+    Ok(rows)
+}
+
+fn of_database(detail: String) -> Row {
+    Row { fault: StoreFault::Database, sha256: None, runs: Vec::new(), detail: Some(detail) }
 }
 
 /// Checks all results; returns their number and the faults.

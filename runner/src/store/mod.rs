@@ -105,6 +105,15 @@ pub(crate) enum StoreError {
         /// The database, or the place of the logs.
         store: String,
     },
+    /// SQLite has no number left for a change.
+    #[error(
+        "The store {store} has no numbers left for its changes, so nothing can be written. A server sets them back by itself. \
+         Otherwise, run `trainplan verify-store`. Then try again."
+    )]
+    Exhausted {
+        /// The database.
+        store: String,
+    },
     /// The database file has no content.
     #[error(
         "The store {store} is an empty file: it lost its content. Restore it from a backup, or move it away to begin \
@@ -442,9 +451,10 @@ impl Store {
         Ok(ids.iter().filter_map(|id| id.parse().ok()).collect())
     }
 
-    /// Deletes old changes and reports of progress, expired share links, what tokens uploaded on earlier days, and
-    /// pieces of abandoned uploads.
+    /// Sets impossible numbers of changes back. Deletes old changes and reports of progress, expired share links, what tokens
+    /// uploaded on earlier days, and pieces of abandoned uploads.
     pub(crate) async fn tidy(&self) -> Result<(), StoreError> {
+        self.renumber_changes().await?;
         self.forget_changes().await?;
         self.forget_progress().await?;
         self.forget_shares().await?;
