@@ -6,7 +6,7 @@ use crate::harness::{
 use crate::services::{self, POSTGRES};
 use serde_json::{Value, json};
 use std::fs;
-use std::io::Write;
+use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
@@ -1005,6 +1005,48 @@ fn a_pipe_or_folder_in_the_place_of_a_log_is_no_log() {
     let moved: Vec<_> =
         beside.filter(|entry| entry.file_name().to_string_lossy().contains(".moved-")).collect();
     assert!(moved.len() == 1 && moved[0].path().join("other").is_dir(), "{moved:?}");
+}
+
+/// Overwrites the first page of an index in an SQLite file that no program has open.
+fn destroy_index(place: &Place, index: &str) {
+    let page = place.number(&format!("SELECT rootpage FROM sqlite_schema WHERE name = '{index}'"));
+    // The last connection that is closed moves all pages into the file.
+    let size = place.number("SELECT page_size FROM pragma_page_size");
+    let mut file = fs::OpenOptions::new().write(true).open(place.dir().join("store.sqlite")).unwrap();
+    file.seek(SeekFrom::Start(u64::try_from((page - 1) * size).unwrap())).unwrap();
+    file.write_all(&vec![0xff_u8; usize::try_from(size).unwrap()]).unwrap();
+}
+
+#[test]
+fn a_damaged_index_of_sqlite_is_named_and_nothing_is_lost() {
+    for index in ["runs_by_mfu", "runs_by_summary", "sqlite_autoindex_runs_1", "sqlite_autoindex_results_1"] {
+        let server = Server::start();
+        let place = server.place.clone();
+        let made = [uploaded(&server, 10.0), uploaded(&server, 11.0)];
+        drop(server);
+        destroy_index(&place, index);
+        let found = verified(&place);
+        assert_eq!((found.len(), found[0].0.as_str()), (1, "database"), "{index}: {found:?}");
+        assert!(found[0].2.contains("SQLite finds damage"), "{index}: {found:?}");
+        assert!(found[0].2.contains("`trainplan export FOLDER`"), "{index}: {found:?}");
+
+        let (backup, other) = (tempfile::tempdir().unwrap(), Place::local());
+        let folder = backup.path().to_str().unwrap();
+        let export = place.trainplan(&["export", folder]);
+        assert_eq!(export.code, Some(1), "{index}: {}", export.stderr);
+        assert!(export.stderr.contains("wrote 2 results, 2 raw logs"), "{index}: {}", export.stderr);
+        assert!(export.stderr.contains("The database file is damaged"), "{index}: {}", export.stderr);
+        // The copy of the tables is removed.
+        assert_eq!(services::files(backup.path()).len(), 4, "{index}");
+        let import = other.trainplan(&["import", folder]);
+        assert_eq!(import.code, Some(0), "{index}: {}", import.stderr);
+        let restored = Server::at(&other);
+        for made in &made {
+            let path = format!("/runs/{}", made.run.id);
+            assert_eq!(restored.owner().get(&path).body, file_of(&made.run), "{index}");
+            assert_eq!(restored.owner().get(&format!("{path}/log")).body, made.log, "{index}");
+        }
+    }
 }
 
 fn rows_that_disagree_with_their_results_are_computed_again(kind: Kind) {

@@ -266,8 +266,19 @@ impl Store {
             Some(url) => Database::server(url).await?,
         };
         let store = Store { database, blobs };
-        store.summarise().await?;
+        if let Err(error) = store.summarise().await {
+            if !store.is_damage(&error) {
+                return Err(error);
+            }
+            tracing::warn!("{error} `trainplan verify-store` says what to do.");
+        }
         Ok(store)
+    }
+
+    /// Returns a store of the same logs whose runs, results and scores are copied from this SQLite file into a new one. That
+    /// needs no index of this one.
+    pub(crate) async fn copied_to(&self, path: &Path) -> Result<Store, StoreError> {
+        Ok(Store { database: self.database.copied_to(path).await?, blobs: self.blobs.clone() })
     }
 
     /// Returns the store's name for messages: its file, or its address without a password.

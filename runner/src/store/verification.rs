@@ -4,6 +4,7 @@ use super::columns::RunRow;
 use super::database::Typed;
 use super::files::{apart, read_apart, read_score};
 use super::{Origin, Store, StoreError};
+use crate::migrations::Engine;
 use futures_util::TryStreamExt;
 use jiff::Timestamp;
 use sqlx::{Any, Transaction};
@@ -39,6 +40,35 @@ pub(crate) struct InvalidRows {
 }
 
 impl Store {
+    /// Returns the first damages that SQLite finds in its file, also of pages that no result needs; none for PostgreSQL.
+    pub(crate) async fn damages(&self) -> Result<Vec<String>, StoreError> {
+        if self.database.engine != Engine::Sqlite {
+            return Ok(Vec::new());
+        }
+        let check = sqlx::query_scalar::<_, String>("PRAGMA integrity_check(20)");
+        let mut rows = check.fetch(&self.database.readers);
+        let mut found = Vec::new();
+        loop {
+            match rows.try_next().await.map_err(|error| self.failed(error)) {
+                Ok(Some(text)) => found.extend(text.lines().filter(|line| *line != "ok").map(str::to_owned)),
+                Ok(None) => return Ok(found),
+                // The check itself can fail at a damaged page, before or after it named the damage.
+                Err(error) if self.is_damage(&error) => {
+                    if found.is_empty() {
+                        found.push("a page is malformed, so that it can't be checked".to_owned());
+                    }
+                    return Ok(found);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Returns whether an error means that pages of the SQLite file are damaged.
+    pub(crate) fn is_damage(&self, error: &StoreError) -> bool {
+        self.database.is_damage(error)
+    }
+
     /// Returns how many rows of runs have an invalid id or time.
     pub(crate) async fn invalid_rows(&self) -> Result<InvalidRows, StoreError> {
         let select = sqlx::query_as::<_, (Typed<String>, Typed<String>)>("SELECT id, received_at FROM runs");
