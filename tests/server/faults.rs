@@ -4,6 +4,7 @@ use crate::harness::{
     Client, Events, Kind, Made, Options, Place, SOON, Server, carried, digest, file_of, made_long, progress,
     wait_for,
 };
+use crate::integrity::verified;
 use crate::services::{PASSWORD, POSTGRES, Postgres, S3 as S3Server, change_after, execute, number};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -198,6 +199,50 @@ fn the_disk_is_full() {
     assert_blobs_are_complete(&server.place);
     let count = owner.all("").len();
     assert_eq!(server.again().anyone().all("").len(), count);
+}
+
+#[test]
+fn the_numbers_of_changes_are_exhausted() {
+    let mut server = Server::start();
+    let place = server.place.clone();
+    assert_eq!(server.owner().put(&carried(12.0, "eos").run).status, 201);
+    for damage in [
+        "UPDATE sqlite_sequence SET seq = 9223372036854775807",
+        "UPDATE changes SET seq = 9223372036854775807 WHERE seq = (SELECT max(seq) FROM changes)",
+    ] {
+        let spoil = || execute(&place.address(), damage).unwrap();
+        let owner = server.owner();
+        let mut events = owner.watch(None);
+        spoil();
+        let run = carried(12.0, "eos").run;
+        let stored = || match owner.put(&run).status {
+            201 => Some(()),
+            // Not that the disk is full.
+            503 => None,
+            status => panic!("{damage}: {status}"),
+        };
+        wait_for("repair", SOON, stored);
+        wait_for("reload", SOON, || (events.told().0 == "again").then_some(()));
+        assert_eq!(verified(&place), [], "{damage}");
+        let other = carried(12.0, "eos").run;
+        assert_eq!(owner.put(&other).status, 201, "{damage}");
+        wait_for("the next run", SOON, || (events.told().1 == other.id.to_string()).then_some(()));
+
+        spoil();
+        let found = verified(&place);
+        assert_eq!((found.len(), found[0].0.as_str()), (1, "database"), "{damage}: {found:?}");
+        assert!(found[0].2.contains("numbers of changes"), "{found:?}");
+        assert_eq!(verified(&place), [], "{damage}");
+        assert_eq!(owner.put(&carried(12.0, "eos").run).status, 201, "{damage}");
+
+        spoil();
+        server = server.again();
+        let number = "SELECT count(*) FROM sqlite_sequence WHERE seq > 1000000";
+        wait_for("repair at the start", SOON, || (place.number(number) == 0).then_some(()));
+        wait_for("upload", SOON, || {
+            (server.owner().put(&carried(12.0, "eos").run).status == 201).then_some(())
+        });
+    }
 }
 
 #[test]

@@ -6,7 +6,7 @@ use crate::harness::{
 use crate::services::{self, POSTGRES};
 use serde_json::{Value, json};
 use std::fs;
-use std::io::Write;
+use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
@@ -15,6 +15,7 @@ use trainplan_shared::field::Field;
 use trainplan_shared::result::{Intake, RunResult};
 use trainplan_shared::spec::Spec;
 use trainplan_tests::Run;
+use uuid::Uuid;
 
 on_every_store! {
     damaged_logs_are_refused_reported_and_replaced
@@ -37,6 +38,8 @@ on_every_store! {
     text_that_is_not_utf_8_damages_only_itself
     runs_with_invalid_ids_do_not_end_lists
     runs_without_an_id_or_of_a_newer_version_are_named
+    rows_of_runs_that_are_lost_are_made_again
+    damaged_results_whose_rows_are_lost_are_replaced
     an_invalid_hash_of_a_log_is_damage
     a_run_whose_row_lost_its_log_gets_it_again
     the_log_of_another_run_is_not_served_or_scored
@@ -783,6 +786,97 @@ fn runs_without_an_id_or_of_a_newer_version_are_named(kind: Kind) {
     }
 }
 
+/// Runs SQL without the checks of references between tables.
+fn execute_unchecked(place: &Place, kind: Kind, sql: &str) {
+    let unchecked = match kind {
+        Kind::Local => "PRAGMA foreign_keys = OFF",
+        Kind::Shared => "SET session_replication_role = replica",
+    };
+    services::execute(&place.address(), &format!("{unchecked}; {sql}")).unwrap();
+}
+
+fn rows_of_runs_that_are_lost_are_made_again(kind: Kind) {
+    let server = Server::at(&Place::new(kind));
+    let (owner, place) = (server.owner(), &server.place);
+    let [made, _other] = [uploaded(&server, 9.37), uploaded(&server, 4.98)];
+    wait_for("judgement", SOON, || (place.number("SELECT count(*) FROM unjudged") == 0).then_some(()));
+    let id = made.run.id;
+    let path = format!("/runs/{id}");
+    let summary = |is_new: bool| {
+        let mut summary = owner.json(&format!("{path}/summary"));
+        if is_new {
+            // A lost time can't be restored.
+            summary["received_at"] = Value::Null;
+            summary["ran_at"] = Value::Null;
+        }
+        summary
+    };
+    let is_whole = || {
+        assert_eq!(owner.get(&path).body, file_of(&made.run));
+        assert_eq!(owner.get(&format!("{path}/log")).body, made.log);
+        assert_eq!(owner.all("").len(), 2);
+        assert_eq!(verified(place), []);
+    };
+    for (table, damage) in [
+        ("runs", format!("DELETE FROM runs WHERE id = '{id}'")),
+        ("runs", format!("UPDATE runs SET id = 'x' WHERE id = '{id}'")),
+        ("runs", format!("UPDATE runs SET id = '{}' WHERE id = '{id}'", Uuid::now_v7())),
+        ("results", format!("UPDATE results SET id = 'x' WHERE id = '{id}'")),
+    ] {
+        let is_new = damage.starts_with("DELETE");
+        let before = summary(is_new);
+        execute_unchecked(place, kind, &damage);
+        let backup = tempfile::tempdir().unwrap();
+        let export = place.trainplan(&["export", backup.path().to_str().unwrap()]);
+        assert_eq!(export.code, Some(1), "{damage}: {}", export.stderr);
+        assert!(export.stderr.contains("1 run left out whose rows"), "{damage}: {}", export.stderr);
+        let found = verified(place);
+        assert_eq!(found.len(), 1, "{damage}: {found:?}");
+        assert_eq!((found[0].0.as_str(), &found[0].1), ("lost_row", &id.to_string()), "{damage}");
+        assert_eq!(summary(is_new), before, "{damage}");
+        is_whole();
+        if table == "runs" {
+            execute_unchecked(place, kind, &damage);
+            assert_eq!(owner.put(&made.run).json()["outcome"], "known", "{damage}");
+            assert_eq!(summary(is_new), before, "{damage}");
+            is_whole();
+        }
+    }
+    // Another result does not take its place.
+    execute_unchecked(place, kind, &format!("DELETE FROM runs WHERE id = '{id}'"));
+    let other = RunResult { id, ..carried(3.0, "eos").run };
+    assert!(owner.put(&other).problem(409).contains("another log"));
+    is_whole();
+    execute_unchecked(place, kind, &format!("DELETE FROM runs WHERE id = '{id}'"));
+    assert_eq!(owner.delete(&path).status, 204);
+    assert_eq!(owner.put(&made.run).status, 410);
+    assert_eq!(verified(place), []);
+}
+
+fn damaged_results_whose_rows_are_lost_are_replaced(kind: Kind) {
+    let server = Server::at(&Place::new(kind));
+    let (owner, place, made) = (server.owner(), &server.place, uploaded(&server, 9.37));
+    wait_for("judgement", SOON, || (place.number("SELECT count(*) FROM unjudged") == 0).then_some(()));
+    let path = format!("/runs/{}", made.run.id);
+    let spoil = || {
+        replace_file(place, &made, "substr(file, 1, 100)");
+        execute_unchecked(place, kind, "DELETE FROM runs");
+        let found = verified(place);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!((found[0].0.as_str(), &found[0].1), ("damaged_result", &made.run.id.to_string()));
+        assert!(found[0].2.contains("Its row is lost"), "{found:?}");
+    };
+    spoil();
+    assert_eq!(owner.put(&made.run).status, 201);
+    assert_eq!(owner.get(&path).body, file_of(&made.run));
+    assert_eq!(owner.get(&format!("{path}/log")).body, made.log);
+    assert_eq!(verified(place), []);
+    wait_for("judgement", SOON, || (place.number("SELECT count(*) FROM unjudged") == 0).then_some(()));
+    spoil();
+    assert_eq!(owner.delete(&path).status, 204);
+    assert_eq!(verified(place), []);
+}
+
 fn an_invalid_hash_of_a_log_is_damage(kind: Kind) {
     let server = Server::at(&Place::new(kind));
     let (owner, place, made) = (server.owner(), &server.place, uploaded(&server, 9.37));
@@ -956,6 +1050,48 @@ fn a_pipe_or_folder_in_the_place_of_a_log_is_no_log() {
     let moved: Vec<_> =
         beside.filter(|entry| entry.file_name().to_string_lossy().contains(".moved-")).collect();
     assert!(moved.len() == 1 && moved[0].path().join("other").is_dir(), "{moved:?}");
+}
+
+/// Overwrites the first page of an index in an SQLite file that no program has open.
+fn destroy_index(place: &Place, index: &str) {
+    let page = place.number(&format!("SELECT rootpage FROM sqlite_schema WHERE name = '{index}'"));
+    // The last connection that is closed moves all pages into the file.
+    let size = place.number("SELECT page_size FROM pragma_page_size");
+    let mut file = fs::OpenOptions::new().write(true).open(place.dir().join("store.sqlite")).unwrap();
+    file.seek(SeekFrom::Start(u64::try_from((page - 1) * size).unwrap())).unwrap();
+    file.write_all(&vec![0xff_u8; usize::try_from(size).unwrap()]).unwrap();
+}
+
+#[test]
+fn a_damaged_index_of_sqlite_is_named_and_nothing_is_lost() {
+    for index in ["runs_by_mfu", "runs_by_summary", "sqlite_autoindex_runs_1", "sqlite_autoindex_results_1"] {
+        let server = Server::start();
+        let place = server.place.clone();
+        let made = [uploaded(&server, 10.0), uploaded(&server, 11.0)];
+        drop(server);
+        destroy_index(&place, index);
+        let found = verified(&place);
+        assert_eq!((found.len(), found[0].0.as_str()), (1, "database"), "{index}: {found:?}");
+        assert!(found[0].2.contains("SQLite finds damage"), "{index}: {found:?}");
+        assert!(found[0].2.contains("`trainplan export FOLDER`"), "{index}: {found:?}");
+
+        let (backup, other) = (tempfile::tempdir().unwrap(), Place::local());
+        let folder = backup.path().to_str().unwrap();
+        let export = place.trainplan(&["export", folder]);
+        assert_eq!(export.code, Some(1), "{index}: {}", export.stderr);
+        assert!(export.stderr.contains("wrote 2 results, 2 raw logs"), "{index}: {}", export.stderr);
+        assert!(export.stderr.contains("The database file is damaged"), "{index}: {}", export.stderr);
+        // The copy of the tables is removed.
+        assert_eq!(services::files(backup.path()).len(), 4, "{index}");
+        let import = other.trainplan(&["import", folder]);
+        assert_eq!(import.code, Some(0), "{index}: {}", import.stderr);
+        let restored = Server::at(&other);
+        for made in &made {
+            let path = format!("/runs/{}", made.run.id);
+            assert_eq!(restored.owner().get(&path).body, file_of(&made.run), "{index}");
+            assert_eq!(restored.owner().get(&format!("{path}/log")).body, made.log, "{index}");
+        }
+    }
 }
 
 fn rows_that_disagree_with_their_results_are_computed_again(kind: Kind) {

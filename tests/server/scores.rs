@@ -199,31 +199,47 @@ fn a_score_in_the_place_of_another_is_named_and_replaced(kind: Kind) {
     let mut damages = vec![
         "parser_version = 1000000",
         "parser_version = 0",
+        "scored_at = '2030-01-01T00:00:00.000000Z'",
         "scored_at = '2199-01-01T00:00:00.000000Z'",
+        "scored_at = 'x'",
         "scored_at = ''",
     ];
     // PostgreSQL accepts no values of another type.
     if kind == Kind::Local {
-        damages.extend(["parser_version = 'abc'", "scored_at = X'00'"]);
+        damages.extend([
+            "parser_version = 'x'",
+            "parser_version = X'00'",
+            "parser_version = 1e300",
+            "parser_version = 0.5",
+            "scored_at = X'00'",
+        ]);
     }
     for damage in damages {
         change(&place.address(), &format!("UPDATE scores SET {damage}"));
+        // Nobody read it yet.
+        let found = verified(place);
+        assert_eq!((found.len(), found[0].0.as_str()), (1, "damaged_result"), "{damage}: {found:?}");
+        assert_eq!(owner.json(&format!("{path}/summary"))["result_fault"], "damaged", "{damage}");
         let detail = owner.get(&path).problem(500);
         assert!(detail.contains("another parser or time"), "{damage}: {detail}");
         assert!(detail.contains("Score its log again"), "{damage}: {detail}");
-        let found = verified(place);
-        assert_eq!((found.len(), found[0].0.as_str()), (1, "damaged_result"), "{damage}: {found:?}");
         assert_eq!(owner.post(&scores, &json!({})).status, 200, "{damage}");
+        assert_eq!(owner.json(&format!("{path}/summary"))["result_fault"], Value::Null, "{damage}");
         assert_eq!((owner.json(&path)["identity"].clone(), versions()), (scored.clone(), 2), "{damage}");
         assert_eq!(verified(place), [], "{damage}");
     }
     // One that is not the newest is deleted, also if the newest one stays the same.
-    let older = "INSERT INTO scores (id, parser_version, scored_at, file, sha256) \
-        SELECT id, 1, scored_at, file, sha256 FROM scores";
-    change(&place.address(), older);
-    assert_eq!(owner.json(&path)["identity"], scored);
-    owner.get(&format!("{path}/scores")).problem(500);
-    assert_eq!(verified(place).len(), 1);
-    assert_eq!(owner.post(&scores, &json!({})).status, 200);
-    assert_eq!((versions(), verified(place)), (2, vec![]));
+    let older: &[&str] = if kind == Kind::Local { &["1", "0.5"] } else { &["1"] };
+    for version in older {
+        let older = format!(
+            "INSERT INTO scores (id, parser_version, scored_at, file, sha256) \
+            SELECT id, {version}, scored_at, file, sha256 FROM scores"
+        );
+        change(&place.address(), &older);
+        assert_eq!(owner.json(&path)["identity"], scored);
+        owner.get(&format!("{path}/scores")).problem(500);
+        assert_eq!(verified(place).len(), 1, "{version}");
+        assert_eq!(owner.post(&scores, &json!({})).status, 200);
+        assert_eq!((versions(), verified(place)), (2, vec![]), "{version}");
+    }
 }

@@ -10,6 +10,9 @@ use std::path::{Path, PathBuf};
 use trainplan_shared::result::FILE_ENDING;
 use uuid::Uuid;
 
+/// The name of the file into which the tables of a damaged database are copied, as long as the export takes.
+const COPY: &str = "store.sqlite.part";
+
 /// Copy the store into a folder of plain files
 ///
 /// Writes each run as ID.result.json (the uploaded result), ID.log.zst (the raw log, if stored) and ID.score.json (the
@@ -22,8 +25,8 @@ Examples:
   trainplan export backup/
   trainplan export backup/ --database-url postgres://trainplan@db/trainplan --store s3://results/logs
 
-Exit codes: 0 success; 1 a stored log or result is missing or damaged, a run has an invalid id, a file can't be written, or \
-the store failed.")]
+Exit codes: 0 success; 1 a stored log or result is missing or damaged, a run has an invalid id or no row, a file can't be written, \
+the database file is damaged, or the store failed.")]
 pub(super) struct Args {
     /// The folder for the files
     #[arg(value_name = "FOLDER")]
@@ -36,8 +39,18 @@ impl Args {
     pub(super) fn run(self) -> Result<(), Failure> {
         let folder = &self.folder;
         fs::create_dir_all(folder).map_err(|error| unwritten(folder, error))?;
-        let (runs, logs, scores, bad) = tokio::runtime::Runtime::new()?.block_on(async {
-            let store = self.store.existing().await?;
+        remove_copy(folder);
+        let exported = tokio::runtime::Runtime::new()?.block_on(async {
+            let mut store = self.store.existing().await?;
+            let is_damaged = !store.damages().await?.is_empty();
+            if is_damaged {
+                note("the database file is damaged, so its tables are copied first");
+                let copied = store.copied_to(&folder.join(COPY)).await;
+                match copied {
+                    Ok(copy) => store = copy,
+                    Err(error) => note(&format!("the tables can't be copied: {error}")),
+                }
+            }
             let (mut runs, mut logs, mut scores, mut bad) = (0, 0, 0, 0);
             // By their ids, which name their files. A list by time would lack runs whose time is damaged.
             let mut after = String::new();
@@ -57,7 +70,8 @@ impl Args {
                             Err(Failure::Store(
                                 error @ (StoreError::BadLog { .. }
                                 | StoreError::Damaged { .. }
-                                | StoreError::DamagedScore { .. }),
+                                | StoreError::DamagedScore { .. }
+                                | StoreError::Database { .. }),
                             )) => {
                                 bad += 1;
                                 note(&format!("run {id}: {error}"));
@@ -75,20 +89,42 @@ impl Args {
                     "{left_out} left out: the ids in the store's table of runs are not valid UUIDs"
                 ));
             }
+            let lost = store.lost_runs().await?.len();
+            if lost > 0 {
+                bad += lost;
+                let left_out = counted(lost, "run");
+                note(&format!(
+                    "{left_out} left out whose rows in the store's table of runs are lost; `trainplan verify-store` makes them again"
+                ));
+            }
             if invalid.times > 0 {
                 let damaged = counted(invalid.times, "run");
                 note(&format!(
                     "{damaged} with an unreadable time of receipt: the files are written without it"
                 ));
             }
-            Ok::<_, Failure>((runs, logs, scores, bad))
-        })?;
+            Ok::<_, Failure>((runs, logs, scores, bad, is_damaged))
+        });
+        remove_copy(folder);
+        let (runs, logs, scores, bad, is_damaged) = exported?;
         let folder = folder.display();
         let results = counted(runs, "result");
         let logs = counted(logs, "raw log");
         let scores = counted(scores, "later score");
         note(&format!("wrote {results}, {logs} and {scores} to {folder}"));
-        if bad > 0 { Err(Failure::NotExported(bad)) } else { Ok(()) }
+        match (bad, is_damaged) {
+            (0, false) => Ok(()),
+            (0, true) => Err(Failure::DamagedDatabase),
+            _ => Err(Failure::NotExported(bad)),
+        }
+    }
+}
+
+/// Removes the copy of a damaged database, also one of an interrupted export.
+fn remove_copy(folder: &Path) {
+    for end in ["", "-wal", "-shm"] {
+        // It may not exist.
+        let _ = fs::remove_file(folder.join(format!("{COPY}{end}")));
     }
 }
 

@@ -66,6 +66,11 @@ pub(super) enum Failure {
     /// So many results and logs are damaged in the store; notes name them.
     #[error("{} could not be exported. The notes above say why.", files(*.0))]
     NotExported(usize),
+    /// Everything was exported, but indexes of the SQLite file are damaged.
+    #[error(
+        "The database file is damaged. Its results were exported: import them into a new data directory."
+    )]
+    DamagedDatabase,
     /// So many stored results and logs have a fault; the rows of the result name them.
     #[error(
         "{} in the store. Each row says which. Uploading a missing or damaged log or result again replaces it.",
@@ -188,6 +193,7 @@ impl Failure {
             | Failure::NotStored(..)
             | Failure::NotUploaded(..)
             | Failure::NotExported(_)
+            | Failure::DamagedDatabase
             | Failure::StoreFaults(_)
             | Failure::File { .. }
             | Failure::Output(_)

@@ -11,16 +11,17 @@ use trainplan_shared::api::LogFault;
 /// Compare stored results and raw logs with their hashes
 ///
 /// Reads every result and its scores, names those that are missing or damaged, and computes rows of lists again that
-/// disagree with their results. Then reads every log whole, names those that are missing or damaged, and marks them for
-/// the server. The next upload of such a result or log replaces it. An interrupted check continues with the logs that
-/// were not checked yet. The server may run meanwhile.
+/// disagree with their results or are lost. With SQLite, checks the structure of the file first. Then reads every log
+/// whole, names those that are missing or damaged, and marks them for the server. The next upload of such a result or
+/// log replaces it. An interrupted check continues with the logs that were not checked yet. The server may run
+/// meanwhile.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   trainplan verify-store
   trainplan verify-store --skip-checked 30
 
-Exit codes: 0 everything is sound; 1 a result or a log has a fault (its row says which), or the store failed.")]
+Exit codes: 0 everything is sound; 1 a result, a log or the database has a fault (its row says which), or the store failed.")]
 pub(super) struct Args {
     /// Skip logs that were found sound in the last DAYS days; 0 checks all logs
     #[arg(long, value_name = "DAYS", default_value_t = 1, value_parser = clap::value_parser!(u32).range(..=36500))]
@@ -54,6 +55,10 @@ enum StoreFault {
     DamagedResult,
     /// The row of a run in lists disagreed with its result, and was computed again.
     WrongRow,
+    /// The row of a run was lost or had another id, and was made again.
+    LostRow,
+    /// The database has a fault that is not one of a run.
+    Database,
 }
 
 impl StoreFault {
@@ -63,6 +68,8 @@ impl StoreFault {
             StoreFault::Damaged => "damaged",
             StoreFault::DamagedResult => "damaged_result",
             StoreFault::WrongRow => "wrong_row",
+            StoreFault::LostRow => "lost_row",
+            StoreFault::Database => "database",
         }
     }
 }
@@ -70,13 +77,21 @@ impl StoreFault {
 impl Args {
     pub(super) fn run(self) -> Result<(), Failure> {
         let since = time(Timestamp::now() - SignedDuration::from_hours(24 * i64::from(self.skip_checked)));
-        let (results, logs, rows) = tokio::runtime::Runtime::new()?.block_on(async {
+        let mut checked = Checked::default();
+        tokio::runtime::Runtime::new()?.block_on(async {
             let store = self.store.existing().await?;
-            let (results, mut rows) = check_results(&store).await?;
-            let (logs, bad_logs) = check_logs(&store, &since).await?;
-            rows.extend(bad_logs);
-            Ok::<_, Failure>((results, logs, rows))
+            check_file(&store, &mut checked).await?;
+            let is_damaged = !checked.rows.is_empty();
+            match check_contents(&store, &since, &mut checked).await {
+                // The rows say why, and what to do.
+                Err(Failure::Store(error)) if is_damaged => {
+                    note(&format!("the check ended early: {error}"));
+                    Ok(())
+                }
+                done => done,
+            }
         })?;
+        let Checked { results, logs, rows } = checked;
         match self.format.choose() {
             Format::Json => output::json(&rows)?,
             Format::Csv => output::csv(HEADER, rows.iter().map(cells))?,
@@ -101,21 +116,69 @@ fn cells(row: &Row) -> [String; 4] {
     [row.fault.id().into(), text(&row.sha256), row.runs.join(" "), text(&row.detail)]
 }
 
-/// Checks all results; returns their number and the faults.
-async fn check_results(store: &Store) -> Result<(usize, Vec<Row>), Failure> {
-    let (mut checked, mut rows) = (0, Vec::new());
+/// What was checked so far.
+#[derive(Debug, Default)]
+struct Checked {
+    results: usize,
+    logs: usize,
+    rows: Vec<Row>,
+}
+
+/// Checks the structure of an SQLite file.
+async fn check_file(store: &Store, checked: &mut Checked) -> Result<(), Failure> {
+    let damages = store.damages().await?;
+    if !damages.is_empty() {
+        checked.rows.push(of_database(format!(
+            "SQLite finds damage in its file: {}. To repair the store, write its results into a folder with `trainplan export FOLDER`, \
+             and import that folder into a new data directory.",
+            damages.join("; ")
+        )));
+    }
+    Ok(())
+}
+
+async fn check_contents(store: &Store, since: &str, checked: &mut Checked) -> Result<(), Failure> {
+    if store.renumber_changes().await? {
+        let what = "The numbers of changes were impossible, and were set back. Nothing can be written once they run out.";
+        checked.rows.push(of_database(what.into()));
+    }
+    check_results(store, checked).await?;
+    check_logs(store, since, checked).await
+}
+
+fn of_database(detail: String) -> Row {
+    Row { fault: StoreFault::Database, sha256: None, runs: Vec::new(), detail: Some(detail) }
+}
+
+/// Checks all results.
+async fn check_results(store: &Store, checked: &mut Checked) -> Result<(), Failure> {
+    let Checked { results, rows, .. } = checked;
+    // First, so that the rows that are made again are checked below.
+    for id in store.lost_runs().await? {
+        match id {
+            Some(id) => {
+                rows.extend(store.restore_run(&id).await?.map(|(run, fault)| of_result(&run, fault)));
+            }
+            None => rows.push(Row {
+                fault: StoreFault::DamagedResult,
+                sha256: None,
+                runs: Vec::new(),
+                detail: Some("A result's file has no valid id, so no run has it.".into()),
+            }),
+        }
+    }
     let mut after = String::new();
     loop {
         let runs = store.runs_after(&after).await?;
         let Some(last) = runs.last() else { break };
         for run in &runs {
-            checked += 1;
+            *results += 1;
             rows.extend(store.verify_result(run).await?.into_iter().map(|fault| of_result(run, fault)));
         }
         after = last.clone();
     }
     for detail in store.rows_without_id().await? {
-        checked += 1;
+        *results += 1;
         rows.push(Row {
             fault: StoreFault::DamagedResult,
             sha256: None,
@@ -123,7 +186,7 @@ async fn check_results(store: &Store) -> Result<(usize, Vec<Row>), Failure> {
             detail: Some(detail),
         });
     }
-    Ok((checked, rows))
+    Ok(())
 }
 
 fn of_result(run: &str, fault: ResultFault) -> Row {
@@ -134,21 +197,22 @@ fn of_result(run: &str, fault: ResultFault) -> Row {
                 format!("Disagreed with the result, and was computed again: {}.", columns.join(", "));
             (StoreFault::WrongRow, detail)
         }
+        ResultFault::Row(what) => (StoreFault::LostRow, what),
     };
     Row { fault, sha256: None, runs: vec![run.to_owned()], detail: Some(detail) }
 }
 
-/// Checks all logs that were not found sound since a time; returns their number and the faults.
-async fn check_logs(store: &Store, since: &str) -> Result<(usize, Vec<Row>), Failure> {
-    let (mut checked, mut rows) = (0, Vec::new());
+/// Checks all logs that were not found sound since a time.
+async fn check_logs(store: &Store, since: &str, checked: &mut Checked) -> Result<(), Failure> {
+    let Checked { logs: count, rows, .. } = checked;
     let mut after: Option<LogHash> = None;
     loop {
         let logs = store.logs_to_check(after.as_ref(), since).await?;
         if logs.is_empty() {
-            return Ok((checked, rows));
+            return Ok(());
         }
         for log in &logs {
-            checked += 1;
+            *count += 1;
             match store.verify_log(log).await {
                 Ok(()) => {}
                 Err(StoreError::BadLog { sha256, fault }) => {

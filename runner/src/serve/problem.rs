@@ -90,7 +90,10 @@ impl From<StoreError> for Problem {
                 let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string());
                 problem.with(header::RETRY_AFTER, 1)
             }
-            StoreError::Locked { .. } | StoreError::Gone { .. } | StoreError::Blob(_) => {
+            StoreError::Locked { .. }
+            | StoreError::Gone { .. }
+            | StoreError::Exhausted { .. }
+            | StoreError::Blob(_) => {
                 tracing::error!("{error}");
                 Problem::out_of_reach()
             }

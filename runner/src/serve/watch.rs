@@ -101,6 +101,13 @@ impl Watch {
 
     async fn read(&self, store: &Store, seen: &mut BTreeSet<i64>) -> Result<(), StoreError> {
         let newest = self.newest.load(Ordering::Relaxed);
+        if store.newest_change().await? < newest {
+            // The numbers were set back. What changed meanwhile can't be distinguished from earlier changes.
+            *seen = self.begin(store).await?;
+            // This fails only while nobody watches.
+            let _ = self.sender.send(missed(self.newest.load(Ordering::Relaxed)));
+            return Ok(());
+        }
         for change in store.changes(newest, OVERLAP).await? {
             if seen.insert(change.seq) {
                 // This fails only while nobody watches.

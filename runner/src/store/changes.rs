@@ -2,12 +2,18 @@
 
 use super::database::Typed;
 use super::{Store, StoreError, now, time};
+use crate::migrations::Engine;
 use jiff::{SignedDuration, Timestamp};
 use sqlx::{Any, Transaction};
 use trainplan_shared::api::EventKind;
 
 /// How long changes are kept. A watcher who was away for longer fetches the lists again.
 const KEPT: SignedDuration = SignedDuration::from_hours(24);
+
+/// More than any sequence number: at a million changes a second, it takes 285 years to get there.
+const LARGEST_SEQ: i64 = 1 << 53;
+
+const INSERT: &str = "INSERT INTO changes (at, kind, id) VALUES ($1, $2, $3)";
 
 /// The sequence number, the kind and the run of a change.
 type ChangeRow = (i64, Typed<String>, Typed<String>);
@@ -128,9 +134,62 @@ impl Store {
         kind: EventKind,
         id: &str,
     ) -> Result<(), StoreError> {
-        let insert = sqlx::query("INSERT INTO changes (at, kind, id) VALUES ($1, $2, $3)");
-        let inserted = insert.bind(now()).bind(kind.id()).bind(id).execute(&mut **writing).await;
-        inserted.map(|_| ()).map_err(|error| self.failed(error))
+        let insert = sqlx::query(INSERT).bind(now()).bind(kind.id()).bind(id);
+        let Err(error) = insert.execute(&mut **writing).await else { return Ok(()) };
+        let error = self.failed(error);
+        // SQLite calls this a full disk too.
+        if matches!(error, StoreError::Full { .. }) && self.is_exhausted().await {
+            self.renumber_later();
+            return Err(StoreError::Exhausted { store: self.database.name.clone() });
+        }
+        Err(error)
+    }
+
+    /// Returns whether SQLite's sequence of changes has an impossible number. From the largest one on, it can't store changes.
+    async fn is_exhausted(&self) -> bool {
+        if self.database.engine != Engine::Sqlite {
+            return false;
+        }
+        let select = "SELECT count(*) FROM (SELECT seq FROM changes WHERE seq > $1 \
+            UNION ALL SELECT seq FROM sqlite_sequence WHERE name = 'changes' AND seq > $1)";
+        let count: Result<i64, _> =
+            sqlx::query_scalar(select).bind(LARGEST_SEQ).fetch_one(&self.database.readers).await;
+        count.is_ok_and(|count| count > 0)
+    }
+
+    /// Deletes changes with impossible sequence numbers, which somebody else wrote into an SQLite file, and lets the numbers continue
+    /// after the others. Watchers fetch the lists again. Returns whether there were any.
+    pub(crate) async fn renumber_changes(&self) -> Result<bool, StoreError> {
+        if !self.is_exhausted().await {
+            return Ok(false);
+        }
+        let failed = |error| self.failed(error);
+        let mut writing = self.database.write().await?;
+        for statement in [
+            "DELETE FROM changes WHERE seq > $1",
+            "UPDATE sqlite_sequence SET seq = (SELECT coalesce(max(changes.seq), 0) FROM changes) \
+                WHERE name = 'changes' AND seq > $1",
+        ] {
+            sqlx::query(statement).bind(LARGEST_SEQ).execute(&mut *writing).await.map_err(failed)?;
+        }
+        let insert = sqlx::query(INSERT).bind(now()).bind(EventKind::Again.id()).bind("");
+        insert.execute(&mut *writing).await.map_err(failed)?;
+        self.commit(writing).await?;
+        tracing::warn!(
+            "the numbers of changes in the store {} were impossible, and were set back",
+            self.name()
+        );
+        Ok(true)
+    }
+
+    /// Sets the numbers of changes back in the background, once the transaction that failed has ended.
+    fn renumber_later(&self) {
+        let store = self.clone();
+        tokio::spawn(async move {
+            if let Err(error) = store.renumber_changes().await {
+                tracing::error!("the numbers of changes could not be set back: {error}");
+            }
+        });
     }
 }
 

@@ -109,8 +109,35 @@ impl Database {
         let database =
             Database::new(Engine::Sqlite, name, [pool(1), pool(4)], options.clone(), ReadOnlyAt::default());
         let database = database.up_to_date().await?;
-        database.isolate_invalid_text().await.map_err(|error| database.failed(error))?;
+        if let Err(error) = database.isolate_invalid_text().await {
+            let error = database.failed(error);
+            if !database.is_damage(&error) {
+                return Err(error);
+            }
+            tracing::warn!("{error} `trainplan verify-store` says what to do.");
+        }
         Ok(database)
+    }
+
+    /// Copies the runs, their results and their scores into a new SQLite file. Reads the tables without their indexes, whose pages
+    /// may be damaged.
+    pub(super) async fn copied_to(&self, path: &Path) -> Result<Database, StoreError> {
+        let copy = Database::file(path).await?;
+        let copied = async {
+            let mut connection = copy.connect().await?;
+            connection.execute("PRAGMA foreign_keys = OFF").await?;
+            sqlx::query("ATTACH $1 AS damaged").bind(&self.name).execute(&mut connection).await?;
+            for table in ["runs", "results", "scores"] {
+                // Without a condition, SQLite would copy the pages of indexes too.
+                let insert = format!(
+                    "INSERT OR IGNORE INTO main.{table} SELECT * FROM damaged.{table} NOT INDEXED WHERE TRUE"
+                );
+                sqlx::query(&insert).execute(&mut connection).await?;
+            }
+            connection.close().await
+        };
+        copied.await.map_err(|error| copy.failed(error))?;
+        Ok(copy)
     }
 
     /// Connects to PostgreSQL.
@@ -248,6 +275,15 @@ impl Database {
             }
             _ => StoreError::Database { store, error },
         }
+    }
+
+    /// Returns whether an error means that pages of the SQLite file are damaged.
+    pub(super) fn is_damage(&self, error: &StoreError) -> bool {
+        let StoreError::Database { error, .. } = error else { return false };
+        let code = error.as_database_error().and_then(DatabaseError::code);
+        // SQLITE_CORRUPT. The upper bytes of an extended code give the reason.
+        self.engine == Engine::Sqlite
+            && code.and_then(|code| code.parse::<u32>().ok()).is_some_and(|code| code & 0xff == 11)
     }
 
     /// Looks for invalid text in the background, so that the next request finds none.

@@ -15,6 +15,7 @@ impl Store {
     pub(crate) async fn delete(&self, id: Uuid) -> Result<bool, StoreError> {
         let failed = |error| self.failed(error);
         let text = id.to_string();
+        self.restore_run(&text).await?;
         let mut writing = self.database.write().await?;
         // The log may arrive in this moment. The database also deletes the rows that refer to the run's.
         let delete = sqlx::query_scalar("DELETE FROM runs WHERE id = $1 RETURNING log_sha256").bind(&text);
@@ -26,9 +27,12 @@ impl Store {
             let was_live = deleted.await.map_err(failed)?.rows_affected() > 0;
             if was_live {
                 self.change(&mut writing, EventKind::Progress, &text).await?;
-                self.commit(writing).await?;
             }
-            return Ok(was_live);
+            // A damaged file whose row is lost.
+            let deleted = sqlx::query("DELETE FROM results WHERE id = $1").bind(&text).execute(&mut *writing);
+            let was_lost = deleted.await.map_err(failed)?.rows_affected() > 0;
+            self.commit(writing).await?;
+            return Ok(was_live || was_lost);
         };
         let insert = "INSERT INTO deletions (id, deleted_at) VALUES ($1, $2) \
             ON CONFLICT (id) DO UPDATE SET deleted_at = excluded.deleted_at";

@@ -453,7 +453,7 @@ fn parsed<T: for<'de> Deserialize<'de>>(packed: &[u8]) -> io::Result<T> {
 }
 
 /// Does work with a run's file on the blocking pool: a large one takes a while.
-async fn apart<T: Send + 'static>(
+pub(super) async fn apart<T: Send + 'static>(
     id: Uuid,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, StoreError> {

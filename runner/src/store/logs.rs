@@ -145,13 +145,14 @@ impl Store {
         Ok(self.blobs.has(sha256).await?.then_some(writing))
     }
 
-    /// Deletes the logs that no run refers to, such as those of runs whose deletion was interrupted. First gives runs their logs
-    /// again whose rows lost them.
+    /// Deletes the logs that no run refers to, such as those of runs whose deletion was interrupted. First makes rows of runs again
+    /// that are lost, and gives runs their logs again whose rows lost them.
     pub(crate) async fn sweep(&self) -> Result<(), StoreError> {
         let mut is_restored = false;
         let mut logs = self.blobs.settled();
         while let Some(sha256) = logs.try_next().await? {
             if !is_restored && self.runs_with(&sha256, &self.database.readers).await? == 0 {
+                self.restore_runs().await?;
                 self.restore_logs().await?;
                 is_restored = true;
             }

@@ -114,6 +114,15 @@ pub(crate) enum StoreError {
         /// The database.
         store: String,
     },
+    /// SQLite has no number left for a change.
+    #[error(
+        "The store {store} has no numbers left for its changes, so nothing can be written. A server sets them back by itself. \
+         Otherwise, run `trainplan verify-store`. Then try again."
+    )]
+    Exhausted {
+        /// The database.
+        store: String,
+    },
     /// The database file has no content.
     #[error(
         "The store {store} is an empty file: it lost its content. Restore it from a backup, or move it away to begin \
@@ -266,7 +275,12 @@ impl Store {
             Some(url) => Database::server(url).await?,
         };
         let store = Store { database, blobs };
-        store.summarise().await?;
+        if let Err(error) = store.summarise().await {
+            if !store.is_damage(&error) {
+                return Err(error);
+            }
+            tracing::warn!("{error} `trainplan verify-store` says what to do.");
+        }
         Ok(store)
     }
 
@@ -274,6 +288,12 @@ impl Store {
     /// rest.
     pub(crate) async fn open_all_connections(&mut self) {
         self.database.open_all().await;
+    }
+
+    /// Returns a store of the same logs whose runs, results and scores are copied from this SQLite file into a new one. That
+    /// needs no index of this one.
+    pub(crate) async fn copied_to(&self, path: &Path) -> Result<Store, StoreError> {
+        Ok(Store { database: self.database.copied_to(path).await?, blobs: self.blobs.clone() })
     }
 
     /// Returns the store's name for messages: its file, or its address without a password.
@@ -329,6 +349,7 @@ impl Store {
         origin: Origin<'_>,
     ) -> Result<UploadOutcome, StoreError> {
         let entry = self.entry(run, file)?;
+        self.restore_run(&run.id.to_string()).await?;
         let Some(LogFile { path, most }) = log else {
             return self.enter_without_log(run, entry, origin).await;
         };
@@ -357,6 +378,7 @@ impl Store {
     ) -> Result<(UploadOutcome, u64), StoreError> {
         let (entry, origin) = (self.entry(run, file)?, Origin::Uploaded(token));
         let size = (entry.packed.len() + self.json(&entry.summary)?.len()) as u64;
+        self.restore_run(&run.id.to_string()).await?;
         let outcome = self.enter_without_log(run, entry, origin).await?;
         Ok((outcome, if outcome == UploadOutcome::New { size } else { 0 }))
     }
@@ -455,9 +477,10 @@ impl Store {
         Ok(ids.iter().filter_map(|id| id.parse().ok()).collect())
     }
 
-    /// Deletes old changes and reports of progress, expired share links, what tokens uploaded on earlier days, and
-    /// pieces of abandoned uploads.
+    /// Sets impossible numbers of changes back. Deletes old changes and reports of progress, expired share links, what tokens
+    /// uploaded on earlier days, and pieces of abandoned uploads.
     pub(crate) async fn tidy(&self) -> Result<(), StoreError> {
+        self.renumber_changes().await?;
         self.forget_changes().await?;
         self.forget_progress().await?;
         self.forget_shares().await?;
@@ -499,11 +522,14 @@ impl Store {
         if insert.map_err(failed)?.rows_affected() > 0 {
             // Only now: the insertion waits for a deletion that goes on.
             self.check_deletion(&mut writing, run.id).await?;
-            let insert = sqlx::query("INSERT INTO results (id, file) VALUES ($1, $2)");
-            let insert = insert.bind(&summary.id).bind(packed).execute(&mut *writing).await;
+            // A damaged file may be left whose row was lost.
+            let insert = "INSERT INTO results (id, file) VALUES ($1, $2) \
+                ON CONFLICT (id) DO UPDATE SET file = excluded.file";
+            let insert = sqlx::query(insert).bind(&summary.id).bind(packed).execute(&mut *writing).await;
             insert.map_err(failed)?;
             if origin.is_judged() {
-                let insert = sqlx::query("INSERT INTO unjudged (id) VALUES ($1)").bind(&summary.id);
+                let insert = "INSERT INTO unjudged (id) VALUES ($1) ON CONFLICT DO NOTHING";
+                let insert = sqlx::query(insert).bind(&summary.id);
                 insert.execute(&mut *writing).await.map_err(failed)?;
             }
             // The run is no longer unfinished.

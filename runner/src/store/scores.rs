@@ -6,6 +6,7 @@ use super::database::Typed;
 use super::files::{ResultFile, StoredFile, read_score, score_hash, stored_time};
 use super::logs::of_other_log;
 use super::{Store, StoreError, now, pack, unpack};
+use crate::migrations::Engine;
 use sqlx::{Any, Transaction};
 use std::io::{self, Read};
 use trainplan_shared::api::{EventKind, ScoreVersion};
@@ -150,21 +151,21 @@ impl Store {
         writing: &mut Transaction<'static, Any>,
         id: Uuid,
     ) -> Result<(), StoreError> {
-        // The newest ones first: their parser versions may have the wrong type.
-        while let Some(newest) = self.stored_file(&mut **writing, id, ResultFile::Score).await? {
-            if !is_damaged(id, newest).await? {
-                break;
+        // Only SQLite stores parser versions that are not integers. They would be the newest scores, or stay unread.
+        if self.database.engine == Engine::Sqlite {
+            let delete = "DELETE FROM scores WHERE id = $1 AND typeof(parser_version) <> 'integer'";
+            let deleted = sqlx::query(delete).bind(id.to_string()).execute(&mut **writing).await;
+            let deleted = deleted.map_err(|error| self.failed(error))?.rows_affected();
+            if deleted > 0 {
+                tracing::warn!(
+                    "damaged scores of run {id} are deleted: their parser versions are not integers"
+                );
             }
-            let delete = "DELETE FROM scores WHERE id = $1 \
-                AND parser_version = (SELECT max(parser_version) FROM scores WHERE id = $1)";
-            let delete = sqlx::query(delete).bind(id.to_string()).execute(&mut **writing).await;
-            delete.map_err(|error| self.failed(error))?;
         }
-        let select = "SELECT parser_version FROM scores WHERE id = $1 ORDER BY parser_version DESC";
-        let select = sqlx::query_scalar(select).bind(id.to_string());
-        let versions: Result<Vec<Typed<i64>>, _> = select.fetch_all(&mut **writing).await;
-        let versions = versions.map_err(|error| self.failed(error))?.into_iter();
-        for version in versions.filter_map(|Typed(version)| version).skip(1) {
+        let select =
+            sqlx::query_scalar("SELECT parser_version FROM scores WHERE id = $1").bind(id.to_string());
+        let versions: Result<Vec<i64>, _> = select.fetch_all(&mut **writing).await;
+        for version in versions.map_err(|error| self.failed(error))? {
             let stored = self.stored_score(&mut **writing, id, version).await?;
             if let Some(stored) = stored
                 && is_damaged(id, stored).await?

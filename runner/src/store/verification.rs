@@ -2,17 +2,22 @@
 
 use super::columns::RunRow;
 use super::database::Typed;
-use super::files::{read_apart, read_score};
-use super::{Store, StoreError};
+use super::files::{apart, read_apart, read_score};
+use super::{Origin, Store, StoreError};
+use crate::migrations::Engine;
 use futures_util::TryStreamExt;
 use jiff::Timestamp;
 use sqlx::{Any, Transaction};
+use std::io::Read as _;
 use trainplan_shared::api::EventKind;
-use trainplan_shared::result::RunResult;
+use trainplan_shared::result::{self, RunResult};
 use uuid::Uuid;
 
 /// The number of runs that [`Store::runs_after`] returns at once.
 const PAGE: i64 = 500;
+
+/// The most bytes of a result's file that is read although its hash is not known.
+const LARGEST_UNHASHED: u64 = 64 << 20;
 
 /// What is wrong with a stored result.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,6 +26,8 @@ pub(crate) enum ResultFault {
     File(String),
     /// These columns of its row did not follow from its file. They were computed again.
     Columns(Vec<&'static str>),
+    /// Its row was lost, and was made again from its file. The sentence says so.
+    Row(String),
 }
 
 /// The numbers of rows of the table `runs` with invalid values.
@@ -33,6 +40,35 @@ pub(crate) struct InvalidRows {
 }
 
 impl Store {
+    /// Returns the first damages that SQLite finds in its file, also of pages that no result needs; none for PostgreSQL.
+    pub(crate) async fn damages(&self) -> Result<Vec<String>, StoreError> {
+        if self.database.engine != Engine::Sqlite {
+            return Ok(Vec::new());
+        }
+        let check = sqlx::query_scalar::<_, String>("PRAGMA integrity_check(20)");
+        let mut rows = check.fetch(&self.database.readers);
+        let mut found = Vec::new();
+        loop {
+            match rows.try_next().await.map_err(|error| self.failed(error)) {
+                Ok(Some(text)) => found.extend(text.lines().filter(|line| *line != "ok").map(str::to_owned)),
+                Ok(None) => return Ok(found),
+                // The check itself can fail at a damaged page, before or after it named the damage.
+                Err(error) if self.is_damage(&error) => {
+                    if found.is_empty() {
+                        found.push("a page is malformed, so that it can't be checked".to_owned());
+                    }
+                    return Ok(found);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Returns whether an error means that pages of the SQLite file are damaged.
+    pub(crate) fn is_damage(&self, error: &StoreError) -> bool {
+        self.database.is_damage(error)
+    }
+
     /// Returns how many rows of runs have an invalid id or time.
     pub(crate) async fn invalid_rows(&self) -> Result<InvalidRows, StoreError> {
         let select = sqlx::query_as::<_, (Typed<String>, Typed<String>)>("SELECT id, received_at FROM runs");
@@ -84,6 +120,93 @@ impl Store {
         Ok(found)
     }
 
+    /// Returns the ids of results whose rows in the table `runs` are lost; none for an id of the wrong type.
+    pub(crate) async fn lost_runs(&self) -> Result<Vec<Option<String>>, StoreError> {
+        let select =
+            "SELECT results.id FROM results LEFT JOIN runs ON runs.id = results.id WHERE runs.id IS NULL";
+        let found: Result<Vec<Typed<String>>, _> =
+            sqlx::query_scalar(select).fetch_all(&self.database.readers).await;
+        Ok(found.map_err(|error| self.failed(error))?.into_iter().map(|Typed(id)| id).collect())
+    }
+
+    /// Makes the row of a result again whose row in the table `runs` is lost or has another id. Returns what was wrong and the id of
+    /// the run; none if the row is there.
+    pub(crate) async fn restore_run(&self, text: &str) -> Result<Option<(String, ResultFault)>, StoreError> {
+        let select = format!(
+            "SELECT {} FROM results WHERE id = $1 \
+            AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.id = results.id)",
+            self.as_bytes("file")
+        );
+        let packed: Result<Option<Option<Vec<u8>>>, _> =
+            sqlx::query_scalar(&select).bind(text).fetch_optional(&self.database.readers).await;
+        let Some(packed) = packed.map_err(|error| self.failed(error))? else { return Ok(None) };
+        let of_file = |what: String| Some((text.to_owned(), ResultFault::File(what)));
+        let id = valid_id(text).unwrap_or_default();
+        let read = apart(id, move || read_unhashed(&packed.unwrap_or_default())).await?;
+        let (run, file) = match read {
+            Ok(read) => read,
+            Err(what) => {
+                let what = format!(
+                    "Its row is lost, and the result's file {what}. Upload or import the result again."
+                );
+                return Ok(of_file(what));
+            }
+        };
+        let refused = |error: StoreError| format!("Its row is lost, and can't be made again: {error}");
+        let entry = match self.entry(&run, &file) {
+            Ok(entry) => entry,
+            Err(error @ StoreError::Invalid(_)) => return Ok(of_file(refused(error))),
+            Err(error) => return Err(error),
+        };
+        self.rename_row(run.id, &entry.sha256).await?;
+        match self.enter_without_log(&run, entry, Origin::Imported).await {
+            Ok(_) => {}
+            Err(error @ (StoreError::Conflict { .. } | StoreError::Deleted { .. })) => {
+                return Ok(of_file(refused(error)));
+            }
+            Err(error) => return Err(error),
+        }
+        let own = run.id.to_string();
+        if own != text {
+            // The file is stored under the run's own id now.
+            let mut writing = self.database.write().await?;
+            let delete = sqlx::query("DELETE FROM results WHERE id = $1").bind(text);
+            delete.execute(&mut *writing).await.map_err(|error| self.failed(error))?;
+            self.commit(writing).await?;
+        }
+        // Lists show what the newest score says.
+        self.verify_result(&own).await?;
+        let what = "The run's row was lost or had another id, and was made again from the result's file.";
+        Ok(Some((own, ResultFault::Row(what.into()))))
+    }
+
+    /// Makes the rows of all results again whose rows are lost, as far as their files are sound.
+    pub(super) async fn restore_runs(&self) -> Result<(), StoreError> {
+        for id in self.lost_runs().await?.into_iter().flatten() {
+            if let Some((run, ResultFault::File(what) | ResultFault::Row(what))) =
+                self.restore_run(&id).await?
+            {
+                tracing::warn!("run {run}: {what}");
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives the row with this hash of a result's file the id of the result, if the row has no file under its own id, and no other
+    /// row has the id or the hash.
+    async fn rename_row(&self, id: Uuid, sha256: &str) -> Result<(), StoreError> {
+        let update = "UPDATE runs SET id = $1 WHERE sha256 = $2 \
+            AND NOT EXISTS (SELECT 1 FROM results WHERE results.id = runs.id) \
+            AND NOT EXISTS (SELECT 1 FROM runs AS known WHERE known.id = $1) \
+            AND (SELECT count(*) FROM runs AS same WHERE same.sha256 = $2) = 1";
+        let mut writing = self.database.write().await?;
+        let updated = sqlx::query(update).bind(id.to_string()).bind(sha256).execute(&mut *writing).await;
+        if updated.map_err(|error| self.failed(error))?.rows_affected() > 0 {
+            self.change(&mut writing, EventKind::Run, &id.to_string()).await?;
+        }
+        self.commit(writing).await
+    }
+
     /// Reads all files of a run and compares them with their hash, with each other and with the run's row.
     /// Computes a row again that does not follow from its files.
     pub(crate) async fn verify_result(&self, text: &str) -> Result<Vec<ResultFault>, StoreError> {
@@ -97,6 +220,7 @@ impl Store {
         let scores = match self.scored_by(id).await {
             Err(StoreError::DamagedScore { what, .. }) => {
                 faults.push(ResultFault::File(format!("A score is damaged: {what}.")));
+                self.record_newest(id).await?;
                 Vec::new()
             }
             scores => scores?,
@@ -216,6 +340,19 @@ impl Store {
         }
         Ok(wrong)
     }
+}
+
+/// Decompresses and reads a result whose hash is not known. The error is the rest of a sentence about its file.
+fn read_unhashed(packed: &[u8]) -> Result<(RunResult, Vec<u8>), String> {
+    let mut file = Vec::new();
+    let read = zstd::Decoder::with_buffer(packed)
+        .and_then(|raw| raw.take(LARGEST_UNHASHED + 1).read_to_end(&mut file));
+    read.map_err(|error| format!("can't be decompressed: {error}"))?;
+    if file.len() as u64 > LARGEST_UNHASHED {
+        return Err("is too large".into());
+    }
+    let run = result::read(&file).map_err(|error| format!("can't be read: {error}"))?;
+    Ok((run, file))
 }
 
 /// Returns the UUID of a run's id in the store. Statements find only ids in lower case with hyphens.
