@@ -111,6 +111,33 @@ fn a_resumed_stream_has_changes_that_are_committed_late() {
     }
 }
 
+/// The change is committed after the watcher left with the id of a later one, and before it comes back.
+#[test]
+fn a_watcher_who_comes_back_gets_what_was_committed_late() {
+    let server = Server::at(&Place::local().with_database(POSTGRES.database()));
+    let (owner, [first, second, third]) = (server.owner(), [0; 3].map(|_| carried(12.0, "eos").run));
+    assert_eq!(owner.put(&first).status, 201);
+    let late = "INSERT INTO changes (at, kind, id) VALUES ('2199-01-01T00:00:00.000000Z', 'run', 'late')";
+    let mut last = 0;
+    let leave = || {
+        let mut events = owner.watch(None);
+        assert_eq!(owner.put(&second).status, 201);
+        let told = wait_for("the second run", SOON, || {
+            events.next().filter(|(_, _, id)| *id == second.id.to_string())
+        });
+        last = told.0;
+    };
+    change_after(&server.place.address(), &["BEGIN", late], leave, "SELECT 1");
+    assert_eq!(owner.put(&third).status, 201);
+    let mut others = owner.watch(None);
+    assert_eq!(owner.put(&carried(12.0, "eos").run).status, 201);
+    // Open streams have had the late change by now.
+    assert!(others.next().is_some());
+    let mut events = owner.watch(Some(last));
+    wait_for("the late change", SOON, || (events.told().1 == "late").then_some(()));
+    wait_for("the third run", SOON, || (events.told().1 == third.id.to_string()).then_some(()));
+}
+
 fn watchers_who_missed_too_much_are_told_to_reload(kind: Kind) {
     let server = Server::at(&Place::new(kind));
     let (owner, id) = (server.owner(), Uuid::now_v7());

@@ -3,10 +3,10 @@
 use super::problem::Problem;
 use crate::store::{Change, Store, StoreError};
 use axum::http::{StatusCode, header};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::{Notify, broadcast};
 use trainplan_shared::api::EventKind;
 
@@ -15,6 +15,10 @@ const EVERY: Duration = Duration::from_secs(1);
 
 /// How many earlier changes to read again, because they may have been committed late.
 pub(super) const OVERLAP: i64 = 500;
+
+/// How long a number without a change may belong to a transaction that PostgreSQL has yet to commit. It may also be that of a
+/// transaction that failed.
+const SETTLING: Duration = Duration::from_secs(10);
 
 /// The number of changes that wait for a slow watcher before it must fetch the lists again.
 const QUEUED: usize = 1024;
@@ -25,13 +29,54 @@ const STREAMS: usize = 512;
 
 /// The watchers of the store.
 pub(super) struct Watch {
-    sender: broadcast::Sender<Change>,
+    sender: broadcast::Sender<PassedOn>,
     /// The number of open streams of each caller.
     open: Arc<Mutex<HashMap<String, usize>>>,
     /// Wakes the reader at once after a change by this server.
     changed: Notify,
     /// The newest sequence number that was read.
     newest: AtomicI64,
+    /// The number up to which every change was read.
+    settled: AtomicI64,
+}
+
+/// A change for the watchers.
+#[derive(Debug, Clone)]
+pub(super) struct PassedOn {
+    pub(super) change: Change,
+    /// The number up to which every change was passed on with this one or before.
+    pub(super) settled: i64,
+}
+
+/// The changes that were read, of the last numbers.
+#[derive(Debug, Default)]
+pub(super) struct ReadChanges {
+    seen: BTreeSet<i64>,
+    /// Numbers without a change that may still get one, and when that was noticed.
+    missing: BTreeMap<i64, Instant>,
+}
+
+impl ReadChanges {
+    /// Takes the numbers of a reading, of which `known` was the newest before.
+    fn take(&mut self, numbers: impl Iterator<Item = i64>, known: i64) {
+        self.seen.extend(numbers);
+        let newest = self.newest(known);
+        let now = Instant::now();
+        let begun = (known + 1).max(newest - OVERLAP);
+        self.missing
+            .extend((begun..newest).filter(|number| !self.seen.contains(number)).map(|number| (number, now)));
+        self.missing.retain(|number, since| !self.seen.contains(number) && since.elapsed() < SETTLING);
+        self.seen = self.seen.split_off(&(newest - OVERLAP));
+    }
+
+    fn newest(&self, known: i64) -> i64 {
+        self.seen.last().copied().unwrap_or(known).max(known)
+    }
+
+    /// Returns the number up to which every change was read.
+    fn settled(&self, newest: i64) -> i64 {
+        self.missing.first_key_value().map_or(newest, |(number, _)| number - 1)
+    }
 }
 
 /// Returns the change that stands for changes that were missed.
@@ -42,7 +87,13 @@ pub(super) fn missed(seq: i64) -> Change {
 impl Watch {
     pub(super) fn new() -> Watch {
         let (sender, _) = broadcast::channel(QUEUED);
-        Watch { sender, open: Arc::default(), changed: Notify::new(), newest: AtomicI64::new(0) }
+        Watch {
+            sender,
+            open: Arc::default(),
+            changed: Notify::new(),
+            newest: AtomicI64::new(0),
+            settled: AtomicI64::new(0),
+        }
     }
 
     /// Has the changes read soon, after this server made one.
@@ -50,9 +101,10 @@ impl Watch {
         self.changed.notify_one();
     }
 
-    /// Returns the newest sequence number so far, and a receiver of all changes from now on.
-    pub(super) fn subscribe(&self) -> (i64, broadcast::Receiver<Change>) {
-        (self.newest.load(Ordering::Relaxed), self.sender.subscribe())
+    /// Returns the newest sequence number so far, the one up to which every change was read, and a receiver of all changes from
+    /// now on.
+    pub(super) fn subscribe(&self) -> (i64, i64, broadcast::Receiver<PassedOn>) {
+        (self.newest.load(Ordering::Relaxed), self.settled.load(Ordering::Relaxed), self.sender.subscribe())
     }
 
     /// Counts a stream of a caller until the returned value is dropped.
@@ -81,42 +133,49 @@ impl Watch {
         self.sender.receiver_count()
     }
 
-    /// Reads changes and passes them on, forever. `seen` is what [`Watch::begin`] returned.
-    pub(super) async fn run(&self, store: &Store, mut seen: BTreeSet<i64>) {
+    /// Reads changes and passes them on, forever. `known` is what [`Watch::begin`] returned.
+    pub(super) async fn run(&self, store: &Store, mut known: ReadChanges) {
         loop {
-            if let Err(error) = self.read(store, &mut seen).await {
+            if let Err(error) = self.read(store, &mut known).await {
                 tracing::warn!("the store's changes could not be read: {error}");
             }
             let _ = tokio::time::timeout(EVERY, self.changed.notified()).await;
         }
     }
 
-    /// Returns the sequence numbers of changes before the server started, which are not passed on.
-    pub(super) async fn begin(&self, store: &Store) -> Result<BTreeSet<i64>, StoreError> {
+    /// Returns the changes before the server started, which are not passed on.
+    pub(super) async fn begin(&self, store: &Store) -> Result<ReadChanges, StoreError> {
         let newest = store.newest_change().await?;
         let seen = store.changes(newest, OVERLAP).await?;
+        let mut known = ReadChanges::default();
+        let before = seen.first().map_or(newest, |oldest| oldest.seq).min(newest);
+        known.take(seen.iter().map(|change| change.seq), before);
         self.newest.store(newest, Ordering::Relaxed);
-        Ok(seen.iter().map(|change| change.seq).collect())
+        self.settled.store(known.settled(newest), Ordering::Relaxed);
+        Ok(known)
     }
 
-    async fn read(&self, store: &Store, seen: &mut BTreeSet<i64>) -> Result<(), StoreError> {
+    async fn read(&self, store: &Store, known: &mut ReadChanges) -> Result<(), StoreError> {
         let newest = self.newest.load(Ordering::Relaxed);
         if store.newest_change().await? < newest {
             // The numbers were set back. What changed meanwhile can't be distinguished from earlier changes.
-            *seen = self.begin(store).await?;
+            *known = self.begin(store).await?;
+            let newest = self.newest.load(Ordering::Relaxed);
             // This fails only while nobody watches.
-            let _ = self.sender.send(missed(self.newest.load(Ordering::Relaxed)));
+            let _ = self.sender.send(PassedOn { change: missed(newest), settled: newest });
             return Ok(());
         }
-        for change in store.changes(newest, OVERLAP).await? {
-            if seen.insert(change.seq) {
-                // This fails only while nobody watches.
-                let _ = self.sender.send(change);
-            }
+        let mut changes = store.changes(newest, OVERLAP).await?;
+        changes.retain(|change| !known.seen.contains(&change.seq));
+        known.take(changes.iter().map(|change| change.seq), newest);
+        let newest = known.newest(newest);
+        let settled = known.settled(newest);
+        for change in changes {
+            // This fails only while nobody watches.
+            let _ = self.sender.send(PassedOn { change, settled });
         }
-        let newest = seen.last().copied().unwrap_or(newest).max(newest);
         self.newest.store(newest, Ordering::Relaxed);
-        *seen = seen.split_off(&(newest - OVERLAP));
+        self.settled.store(settled, Ordering::Relaxed);
         Ok(())
     }
 }

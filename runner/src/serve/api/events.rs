@@ -3,7 +3,7 @@
 use super::super::Server;
 use super::super::guard::{Caller, CountedAs};
 use super::super::problem::Problem;
-use super::super::watch::{OVERLAP, missed};
+use super::super::watch::{OVERLAP, PassedOn, missed};
 use super::NEVER_KEPT;
 use crate::store::{Change, Store, StoreError};
 use axum::extract::{Extension, State};
@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio_stream::StreamExt;
 use tokio_stream::wrappers::BroadcastStream;
-use trainplan_shared::api::{EventData, TokenScope};
+use trainplan_shared::api::{EventData, EventKind, TokenScope};
 
 /// Proxies close connections that are silent for a minute.
 const ALIVE: Duration = Duration::from_secs(15);
@@ -42,7 +42,7 @@ pub(super) async fn watch(
     caller.may(TokenScope::Read)?;
     let place = server.watch.enter(&counted)?;
     // Subscribe before reading earlier changes: no change is lost between the two.
-    let (newest, receiver) = server.watch.subscribe();
+    let (newest, settled, receiver) = server.watch.subscribe();
     // What is not a number of digits, or too large for one, is beyond every event.
     let number = |id: &HeaderValue| {
         let digits = id.to_str().ok().filter(|id| id.bytes().all(|byte| byte.is_ascii_digit()));
@@ -55,11 +55,18 @@ pub(super) async fn watch(
     };
     let later = BroadcastStream::new(receiver).filter_map(move |change| match change {
         // One that was committed late may have a lower number than those that were sent.
-        Ok(change) => Some(change).filter(|change| !sent.contains(&change.seq)),
-        Err(_) => Some(missed(newest)),
+        Ok(passed) => Some(passed).filter(|passed| !sent.contains(&passed.change.seq)),
+        Err(_) => Some(PassedOn { change: missed(newest), settled: newest }),
     });
-    let events = tokio_stream::iter(earlier).chain(later).map(|Change { seq, kind, id }| {
-        Event::default().id(seq.to_string()).event(kind.id()).json_data(EventData { id })
+    let settled = continued(&earlier, settled.max(last.unwrap_or(0)));
+    let earlier = earlier.into_iter().map(move |change| PassedOn { change, settled });
+    let mut highest = last.unwrap_or(0);
+    let events = tokio_stream::iter(earlier).chain(later).map(move |PassedOn { change, settled }| {
+        let Change { seq, kind, id } = change;
+        highest = if kind == EventKind::Again { seq } else { highest.max(seq) };
+        // A change with a lower number may be committed later. To continue after this id brings it.
+        let number = if kind == EventKind::Again { seq } else { highest.min(settled.max(last.unwrap_or(0))) };
+        Event::default().id(number.to_string()).event(kind.id()).json_data(EventData { id })
     });
     let events = futures_util::StreamExt::take_until(events, end(server, caller));
     // The place is free when the stream is dropped.
@@ -92,6 +99,13 @@ async fn resume(server: &Server, last: i64, newest: i64) -> Result<(Vec<Change>,
     // Asked after that reading, since changes may be deleted at any time. Numbers that no change has look like deleted ones.
     let is_gone = last < server.store.oldest_change(newest + 1).await? - 1;
     Ok((if is_full || is_gone { again } else { earlier }, sent))
+}
+
+/// Returns the number up to which every change is settled if those up to `settled` are, and these come next.
+fn continued(changes: &[Change], settled: i64) -> i64 {
+    changes
+        .iter()
+        .fold(settled, |settled, change| if change.seq == settled + 1 { change.seq } else { settled })
 }
 
 /// Waits until the server shuts down, when browsers reconnect, or until the caller's token does not work any more.
