@@ -62,11 +62,12 @@ impl ReadChanges {
         self.seen.extend(numbers);
         let newest = self.newest(known);
         let now = Instant::now();
-        let begun = (known + 1).max(newest - OVERLAP);
+        let first = newest.saturating_sub(OVERLAP);
+        let begun = known.saturating_add(1).max(first);
         self.missing
             .extend((begun..newest).filter(|number| !self.seen.contains(number)).map(|number| (number, now)));
         self.missing.retain(|number, since| !self.seen.contains(number) && since.elapsed() < SETTLING);
-        self.seen = self.seen.split_off(&(newest - OVERLAP));
+        self.seen = self.seen.split_off(&first);
     }
 
     fn newest(&self, known: i64) -> i64 {

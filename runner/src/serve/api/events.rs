@@ -65,7 +65,7 @@ pub(super) async fn watch(
         let Change { seq, kind, id } = change;
         highest = if kind == EventKind::Again { seq } else { highest.max(seq) };
         // A change with a lower number may be committed later. To continue after this id brings it.
-        let number = if kind == EventKind::Again { seq } else { highest.min(settled.max(last.unwrap_or(0))) };
+        let number = if kind == EventKind::Again { seq } else { highest.min(settled) };
         Event::default().id(number.to_string()).event(kind.id()).json_data(EventData { id })
     });
     let events = futures_util::StreamExt::take_until(events, end(server, caller));
@@ -103,9 +103,9 @@ async fn resume(server: &Server, last: i64, newest: i64) -> Result<(Vec<Change>,
 
 /// Returns the number up to which every change is settled if those up to `settled` are, and these come next.
 fn continued(changes: &[Change], settled: i64) -> i64 {
-    changes
-        .iter()
-        .fold(settled, |settled, change| if change.seq == settled + 1 { change.seq } else { settled })
+    changes.iter().fold(settled, |settled, change| {
+        if settled.checked_add(1) == Some(change.seq) { change.seq } else { settled }
+    })
 }
 
 /// Waits until the server shuts down, when browsers reconnect, or until the caller's token does not work any more.
