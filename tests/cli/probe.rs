@@ -95,5 +95,5 @@ fn the_measuring_program_can_run_without_slurm() {
     let run = trainplan(["probe", "--print-program"]);
     assert!(run.code == Some(0) && run.stdout.starts_with("\"\"\"The measuring program"), "{}", run.stderr);
     assert!(refusal(&["probe"]).contains("--cluster"));
-    assert!(refusal(&["probe", "alpha.probe.json", "--nodes", "2"]).contains("--cluster"));
+    assert!(refusal(&["probe", "alpha.probe.json", "--nodes", "2"]).contains("cannot be used with"));
 }

@@ -43,7 +43,7 @@ Exit codes:
   5  The cluster can't be reached")]
 pub(super) struct Args {
     /// File of an earlier probe
-    #[arg(value_name = "FILE", conflicts_with_all = ["cluster", "print_program"])]
+    #[arg(value_name = "FILE", conflicts_with_all = ["cluster", "clusters", "nodes", "gpus_per_node", "python", "container_image", "output", "print_program"])]
     file: Option<PathBuf>,
     /// Name of the cluster's profile
     #[arg(long, value_name = "NAME", conflicts_with = "print_program")]
