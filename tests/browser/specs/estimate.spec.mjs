@@ -189,6 +189,72 @@ test("a config.json can be dropped and chosen", async ({ page }) => {
   await expect(page.locator("#headline")).toContainText("Other-8B");
 });
 
+/** A probe of H100 with slow matrix multiplications. */
+const PROBE = {
+  schema_version: 1,
+  kind: "trainplan-probe",
+  measured_at: "2026-11-27T14:00:00Z",
+  cluster: "alpha",
+  device: "NVIDIA H100 80GB HBM3",
+  accelerator: "cuda",
+  torch: "2.6.0",
+  cuda: "12.6",
+  nccl: null,
+  backend: null,
+  nodes: 1,
+  ranks_per_node: 1,
+  memory: { total_bytes: 85024112640, free_bytes: 84000000000 },
+  matmuls: [{ precision: "bf16", m: 8192, n: 8192, k: 8192, tflops: 640 }],
+  attention: [],
+  memory_gbps: 2900,
+  launch_us: 6,
+  collectives: [],
+  ranks: [],
+  skipped: [],
+  seconds: 60,
+};
+
+/** Drops a file anywhere on the page, once the details are drawn. */
+const dropFile = async (page, name, content) => {
+  const transfer = await page.evaluateHandle(
+    ([name, content]) => {
+      const transfer = new DataTransfer();
+      transfer.items.add(new File([content], name, { type: "application/json" }));
+      return transfer;
+    },
+    [name, JSON.stringify(content)],
+  );
+  await page.locator("body").dispatchEvent("drop", { dataTransfer: transfer });
+};
+
+test("a dropped probe adapts the estimate to the cluster, for its GPU type only", async ({ page }) => {
+  await page.goto(`/?v=1&r=${RECIPE}`);
+  await expect(stepTime(page)).toBeVisible();
+  const before = await figure(page, "step-time").textContent();
+  await dropFile(page, "alpha.probe.json", PROBE);
+  const notice = page.getByRole("alert");
+  await expect(notice).toContainText("Imported cluster alpha (H100).");
+  await expect(notice).toContainText("BF16 matrix multiplication: 640 TFLOPS, 89.9 % of a machine in good order.");
+  await expect(page).toHaveURL(/[?&]cf=1%2Cmatmul%3D0\.899/);
+  await expect(figure(page, "step-time")).not.toHaveText(before);
+
+  await page.goto("/?v=1&r=llama3.1-405b/gb300/fp8/256@26.06.01");
+  await expect(stepTime(page)).toBeVisible();
+  await dropFile(page, "alpha.probe.json", PROBE);
+  await expect(page.getByRole("alert")).toHaveText("This file can't be used: The probe measured H100, but the plan is for GB300.");
+  await dropFile(page, "broken.json", { ...PROBE, launch_us: -1 });
+  await expect(page.getByRole("alert")).toContainText("launch_us is -1, which nothing measures.");
+});
+
+test("a question is about the GPU type of the probe", async ({ page }) => {
+  await page.goto("/");
+  await expect(page.locator("#headline")).toContainText("Llama 3.1 70B on");
+  await dropFile(page, "alpha.probe.json", PROBE);
+  await expect(page).toHaveURL(/cf=1%2Cmatmul%3D0\.899.*gs=h100$/);
+  await expect(page.getByRole("button", { name: "Remove B200" })).toHaveCount(0);
+  await expect(page.locator("#headline")).toContainText("× H100");
+});
+
 test("a custom GPU changes what fits", async ({ page }) => {
   await page.goto(`/?v=1&r=${RECIPE}`);
   await page.getByText("All settings").click();
