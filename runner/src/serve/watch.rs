@@ -57,7 +57,7 @@ pub(super) struct ReadChanges {
 }
 
 impl ReadChanges {
-    /// Takes the numbers of a reading, of which `known` was the newest before.
+    /// Takes the numbers of a reading. `known` was the newest one before.
     fn take(&mut self, numbers: impl Iterator<Item = i64>, known: i64) {
         self.seen.extend(numbers);
         let newest = self.newest(known);
