@@ -43,7 +43,8 @@ fn a_probe_shows_each_figure_beside_a_machine_in_good_order() {
         "SLOW: 89.9 %",
         "SLOW: 83.3 %",
         "matmul=0.899",
-        "SLOW: GPU 5 of n1 reaches 80.0 % of the median in BF16 matrix multiplication.",
+        "SLOW: GPU 5 of n1: 80.0 % of the median (BF16 matrix multiplication).",
+        "estimates hold if it leaves out the slow ones",
         "Not measured: matmul fp8: PyTorch is too old",
         "cluster-factor = \"1,network=0.833,matmul=0.899\"",
     ] {
@@ -65,7 +66,7 @@ fn a_probe_adapts_estimates_of_its_gpu_type_only() {
     assert_ne!(adapted, estimate("1"));
     let other = ["estimate", "--recipe", "llama3.1-70b/gb200/fp8/64@26.06.01", "--cluster-factor", &file];
     let said = refusal(&other);
-    assert!(said.contains("It measured h100, not gb200."), "{said}");
+    assert!(said.contains("It was measured on h100, but this is about gb200."), "{said}");
     let search = [
         "search",
         "--model",
@@ -77,7 +78,7 @@ fn a_probe_adapts_estimates_of_its_gpu_type_only() {
         "--cluster-factor",
         &file,
     ];
-    assert!(refusal(&search).contains("It measured h100, not b200."));
+    assert!(refusal(&search).contains("It was measured on h100, but this is about b200."));
     fs::write(folder.path().join("other.json"), "{}").unwrap();
     let other = folder.path().join("other.json");
     let said = refusal(&[
@@ -95,5 +96,25 @@ fn the_measuring_program_can_run_without_slurm() {
     let run = trainplan(["probe", "--print-program"]);
     assert!(run.code == Some(0) && run.stdout.starts_with("\"\"\"The measuring program"), "{}", run.stderr);
     assert!(refusal(&["probe"]).contains("--cluster"));
+    assert!(refusal(&["probe", "/nowhere/alpha.probe.json"]).contains("The file can't be read"));
     assert!(refusal(&["probe", "alpha.probe.json", "--nodes", "2"]).contains("cannot be used with"));
+}
+
+#[test]
+fn a_dry_run_prints_the_job_of_the_profile() {
+    let folder = tempfile::tempdir().unwrap();
+    let profiles = folder.path().join("clusters.toml");
+    let profile =
+        "version = 1\n[cluster.alpha]\nssh = \"nowhere.invalid\"\ngpu = \"gb200\"\naccount = \"dgx\"\n";
+    fs::write(&profiles, profile).unwrap();
+    let profiles = profiles.to_str().unwrap();
+    let probe = ["probe", "--cluster", "alpha", "--clusters", profiles, "--container-image", "/i.sqsh"];
+    let run = trainplan([&probe[..], &["--dry-run"]].concat());
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    let first = run.stdout.lines().next().unwrap();
+    let expected = "# sbatch --parsable --no-requeue --nodes=2 --ntasks-per-node=4 --gpus-per-node=4 --time=10 --output=job.log --account=dgx job.sh";
+    assert_eq!(first, expected);
+    assert!(run.stdout.contains("--container-mounts=\"$PWD\":/trainplan-probe"), "{}", run.stdout);
+    // The folder of the result is looked for before a job waits for hours.
+    assert!(refusal(&[&probe[..], &["--output", "/nowhere/a.json"]].concat()).contains("does not exist"));
 }

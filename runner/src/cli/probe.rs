@@ -8,9 +8,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use trainplan_shared::campaign::{Cluster, Name};
-use trainplan_shared::catalog::Catalog;
+use trainplan_shared::catalog::{Catalog, Gpu};
 use trainplan_shared::field::Field;
-use trainplan_shared::probe::{Probe, ProbeFigure, ProbeJob, ProbeReport, SlowGpu};
+use trainplan_shared::probe::{
+    Probe, ProbeFactor, ProbeFigure, ProbeFigureKind, ProbeJob, ProbeReport, ProbeVerdict, SlowGpu,
+};
 use trainplan_shared::units::{percent, readable};
 
 /// GPUs per node where neither the profile nor its GPU type says how many.
@@ -19,9 +21,9 @@ const GPUS_PER_NODE: u32 = 8;
 /// Measure what a cluster's GPUs and links reach, without a training run
 ///
 /// Submits one job of at most ten minutes that measures matrix multiplications, attention, memory bandwidth, kernel launches and
-/// collectives in and between nodes. It needs a Python with PyTorch, or a container with one. Each figure is shown beside what a
-/// machine in good order reaches, and GPUs that are slower than the others are named. The file that it writes adapts
-/// estimates to the cluster.
+/// collectives in and between nodes. It needs a Python with PyTorch (1.13 or newer), or a container with one. Account, partition,
+/// GRES and Slurm parameters are those of the cluster's profile. Each figure is shown beside what a machine in good order
+/// reaches, and GPUs that are slower than the others are named. The file that it writes adapts estimates to the cluster.
 ///
 /// To show the figures of a file again, give the file instead of a cluster.
 #[derive(Debug, clap::Args)]
@@ -29,12 +31,14 @@ const GPUS_PER_NODE: u32 = 8;
 Examples:
   trainplan probe --cluster alpha --nodes 2
   trainplan probe --cluster alpha --container-image /images/nemo-26.06.sqsh
+  trainplan probe --cluster alpha --python /lustre/venv/bin/python --dry-run
   trainplan probe alpha.probe.json
   trainplan search --model llama3.1-70b --gpu h100 --tokens 10T --cluster-factor alpha.probe.json
 
-Without Slurm, run the measuring program yourself:
+Without Slurm, run the measuring program yourself, on one node or several:
   trainplan probe --print-program > probe.py
   torchrun --nproc-per-node 8 probe.py --output alpha.probe.json
+  torchrun --nnodes 2 --node-rank RANK --master-addr HOST --nproc-per-node 8 probe.py --output alpha.probe.json
 
 Exit codes:
   0  Success
@@ -43,7 +47,7 @@ Exit codes:
   5  The cluster can't be reached")]
 pub(super) struct Args {
     /// File of an earlier probe
-    #[arg(value_name = "FILE", conflicts_with_all = ["cluster", "clusters", "nodes", "gpus_per_node", "python", "container_image", "output", "print_program"])]
+    #[arg(value_name = "FILE", conflicts_with_all = ["cluster", "clusters", "nodes", "gpus_per_node", "python", "container_image", "output", "dry_run", "print_program"])]
     file: Option<PathBuf>,
     /// Name of the cluster's profile
     #[arg(long, value_name = "NAME", conflicts_with = "print_program")]
@@ -51,13 +55,13 @@ pub(super) struct Args {
     /// File with your cluster profiles [default: ~/.config/trainplan/clusters.toml]
     #[arg(long, value_name = "FILE", requires = "cluster")]
     clusters: Option<PathBuf>,
-    /// Number of nodes; the network between nodes is measured with two or more
+    /// Number of nodes. Two or more measure the network; each further one has its GPUs checked too
     #[arg(long, value_name = "N", default_value_t = 2, requires = "cluster", value_parser = clap::value_parser!(u32).range(1..=1_024))]
     nodes: u32,
     /// GPUs per node [default: those of the profile or its GPU type]
     #[arg(long, value_name = "N", requires = "cluster", value_parser = clap::value_parser!(u32).range(1..=64))]
     gpus_per_node: Option<u32>,
-    /// The Python that has PyTorch, on the cluster's nodes or in the container
+    /// Path of the Python that has PyTorch, on the cluster's nodes or in the container
     #[arg(long, value_name = "COMMAND", default_value = "python3", requires = "cluster")]
     python: String,
     /// Container image with PyTorch, for Slurm with pyxis
@@ -66,6 +70,9 @@ pub(super) struct Args {
     /// File to write [default: NAME.probe.json]
     #[arg(short, long, value_name = "FILE", requires = "cluster")]
     output: Option<PathBuf>,
+    /// Print the job instead of submitting it
+    #[arg(long, requires = "cluster")]
+    dry_run: bool,
     /// Print the measuring program, to run it without Slurm
     #[arg(long)]
     print_program: bool,
@@ -88,7 +95,12 @@ impl Args {
         }
         let format = self.format.choose();
         if let Some(file) = &self.file {
-            let text = profiles::read(file)?;
+            let text = profiles::read(file).map_err(|failure| match failure {
+                Failure::File { path, error } => {
+                    Failure::Contents { path, what: format!("The file can't be read: {error}.") }
+                }
+                other => other,
+            })?;
             let probe = Probe::parse(&text)
                 .map_err(|problem| Failure::Contents { path: file.clone(), what: problem.to_string() })?;
             return show(file, &probe, format);
@@ -97,8 +109,19 @@ impl Args {
             return Err(Failure::Refused("Give the cluster with --cluster, or the file of an earlier probe"));
         };
         let cluster = profiles::cluster(name, self.clusters.clone())?;
+        let job = self.job(&cluster)?;
+        if self.dry_run {
+            let command = job.sbatch_arguments().join(" ");
+            return output::text(&format!("# sbatch {command} job.sh\n{}", job.script()));
+        }
         let file = self.output.clone().unwrap_or_else(|| PathBuf::from(format!("{name}.probe.json")));
-        let probe = self.measure(&cluster)?;
+        // The job may wait for hours.
+        let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        if !folder.is_dir() {
+            let what = format!("The folder {} does not exist.", folder.display());
+            return Err(Failure::Contents { path: file, what });
+        }
+        let probe = self.measure(&cluster, &job)?;
         let mut text =
             serde_json::to_string_pretty(&probe).map_err(|error| Failure::Format(error.to_string()))?;
         text.push('\n');
@@ -106,25 +129,32 @@ impl Args {
         show(&file, &probe, format)
     }
 
-    /// Submits the job and waits for its result.
-    fn measure(&self, cluster: &Cluster) -> Result<Probe, Failure> {
-        let gpu = cluster.spec.get(Field::Gpu).and_then(|id| Catalog::embedded().gpu(id).ok());
+    /// Returns the job on a cluster.
+    fn job(&self, cluster: &Cluster) -> Result<ProbeJob, Failure> {
         let of_profile = cluster.spec.get(Field::GpusPerNode).and_then(|count| count.parse().ok());
-        let gpus_per_node =
-            self.gpus_per_node.or(of_profile).or(gpu.map(|gpu| gpu.gpus_per_node)).unwrap_or(GPUS_PER_NODE);
+        let gpus_per_node = self
+            .gpus_per_node
+            .or(of_profile)
+            .or(gpu_of(cluster).map(|gpu| gpu.gpus_per_node))
+            .unwrap_or(GPUS_PER_NODE);
         let spec = cluster.spec.clone();
         let spec = match &self.container_image {
             Some(image) => spec.with(Field::ContainerImage, image),
             None => spec,
         };
-        let job = ProbeJob::new(&spec, self.nodes, gpus_per_node, self.python.clone())?;
+        Ok(ProbeJob::new(&spec, self.nodes, gpus_per_node, self.python.clone())?)
+    }
+
+    /// Submits the job and waits for its result.
+    fn measure(&self, cluster: &Cluster, job: &ProbeJob) -> Result<Probe, Failure> {
         let id = uuid::Uuid::now_v7().simple().to_string();
         let mut probe = tokio::runtime::Runtime::new()?.block_on(async {
-            let submitted = probe::submit(cluster, &job, id).await?;
+            let submitted = probe::submit(cluster, job, id).await?;
             note(&format!(
-                "Job {} measures {} nodes with {gpus_per_node} GPUs each.",
+                "Job {} measures {} with {} each. Ctrl-C cancels it.",
                 submitted.job(),
-                self.nodes
+                counted(job.nodes, "node"),
+                counted(job.gpus_per_node, "GPU")
             ));
             let mut last = String::new();
             let result = submitted.result(|ProbeProgress { state, line, .. }| {
@@ -143,9 +173,14 @@ impl Args {
             }
         })?;
         probe.cluster = Some(cluster.name.to_string());
-        probe.gpu = gpu.map(|gpu| gpu.id.clone()).filter(|_| probe.accelerator != "cpu");
+        probe.gpu = gpu_of(cluster).map(|gpu| gpu.id.clone()).filter(|_| probe.accelerator != "cpu");
         Ok(probe)
     }
+}
+
+/// Returns the GPU type of a cluster's profile.
+fn gpu_of(cluster: &Cluster) -> Option<&'static Gpu> {
+    cluster.spec.get(Field::Gpu).and_then(|id| Catalog::embedded().gpu(id).ok())
 }
 
 /// Prints a probe.
@@ -156,7 +191,8 @@ fn show(file: &Path, probe: &Probe, format: Format) -> Result<(), Failure> {
         Format::Csv => {
             let rows = report.figures.iter().map(|figure| {
                 let number = |number: Option<f64>| number.map_or(String::new(), |number| number.to_string());
-                let (factor, value) = figure.factor.unzip();
+                let (factor, value) =
+                    figure.factor.map(|ProbeFactor { factor, value }| (factor, value)).unzip();
                 [
                     figure.figure.id().to_string(),
                     figure.measured.to_string(),
@@ -177,28 +213,33 @@ fn table(file: &Path, probe: &Probe, report: &ProbeReport) -> Result<(), Failure
     let Probe { nodes, ranks_per_node, device, torch, .. } = probe;
     let device = printable(device);
     output::prose(&format!(
-        "{}{nodes} nodes with {ranks_per_node} devices each ({device}), PyTorch {}, measured {} in {} s.\n",
+        "{}{} with {} ({device}), PyTorch {}, measured {} in {} s.\n",
         probe.cluster.as_ref().map_or(String::new(), |name| format!("Cluster {}: ", printable(name))),
+        counted(*nodes, "node"),
+        counted(*ranks_per_node, "device"),
         printable(torch),
         printable(&probe.measured_at),
         readable(probe.seconds),
     ))?;
     let rows = report.figures.iter().map(|figure| {
+        let sign = if figure.figure.is_time() { "≤" } else { "≥" };
         [
             figure.figure.title().to_string(),
             format!("{} {}", readable(figure.measured), figure.unit),
-            figure.limit.map_or("–".into(), |limit| format!("{} {}", readable(limit), figure.unit)),
+            figure.limit.map_or("–".into(), |limit| format!("{sign} {} {}", readable(limit), figure.unit)),
             verdict(figure),
             effect(figure),
         ]
     });
-    output::table(["measurement", "measured", "in good order", "verdict", "estimate"], &[1, 2], rows)?;
+    output::table(["measurement", "measured", "expected", "verdict", "estimate"], &[1, 2], rows)?;
     if let Some(memory) = probe.memory {
         let gib = |bytes: u64| readable(bytes as f64 / f64::from(1 << 30));
+        let warning = if report.lacks_memory { " WARNING: another process may use the GPUs." } else { "" };
         output::text_line(&format!(
-            "\n{} of {} GiB of memory are free after the start.",
+            "\n{} of {} GiB of memory are free after the start.{}",
             gib(memory.free_bytes),
-            gib(memory.total_bytes)
+            gib(memory.total_bytes),
+            warning
         ))?;
     }
     for skipped in &probe.skipped {
@@ -210,45 +251,77 @@ fn table(file: &Path, probe: &Probe, report: &ProbeReport) -> Result<(), Failure
     }
     for SlowGpu { host, local_rank, figure, share } in &report.slow_gpus {
         output::prose(&format!(
-            "SLOW: GPU {local_rank} of {} reaches {} of the median in {}.",
+            "SLOW: GPU {local_rank} of {}: {} of the median ({}).",
             printable(host),
             percent(*share),
             figure.title()
         ))?;
     }
     let path = file.display().to_string();
-    let next = match (&report.gpu, report.is_sound()) {
-        (None, _) => format!(
-            "\nThe catalog has no GPU type for {device}, so nothing is compared and the file can't adapt estimates."
-        ),
-        (Some(gpu), true) => {
-            format!("\nThe cluster reaches what {gpu} in good order reaches. Estimates need no change.")
-        }
-        (Some(_), false) if report.cluster_factor == "1" => {
-            "\nEstimates need no change, but see the slow figures above.".to_string()
-        }
-        (Some(_), false) => format!(
-            "\nTo adapt estimates to this cluster, give `--cluster-factor {path}`, or write `cluster-factor = \"{}\"` in \
-             its profile.",
-            report.cluster_factor
-        ),
+    output::prose_around(&format!("\n{}", conclusion(probe, report, &path)), &[&path])
+}
+
+/// Returns what follows for estimates, as sentences.
+fn conclusion(probe: &Probe, report: &ProbeReport, path: &str) -> String {
+    let catalog = Catalog::embedded();
+    let Some(gpu) = report.gpu.as_ref().and_then(|id| catalog.gpu(id).ok()) else {
+        let what = match probe.accelerator.as_str() {
+            "cpu" => "This was measured on CPUs".to_string(),
+            _ => format!("Trainplan does not know {}", printable(&probe.device)),
+        };
+        return format!("{what}, so nothing is compared, and the file can't adapt estimates.");
     };
-    output::prose_around(&next, &[&path])
+    let mut sentences = vec![match (report.is_sound(), report.cluster_factor.as_str()) {
+        (true, _) => format!(
+            "What was measured is as fast as on {} in good order. Estimates stay as they are.",
+            gpu.name
+        ),
+        (false, "1") => "Estimates stay as they are, but see the warnings above.".to_string(),
+        (false, factors) => format!(
+            "To adapt estimates to this cluster, pass `--cluster-factor {path}`, or write `cluster-factor = \"{factors}\"` \
+             in its profile."
+        ),
+    }];
+    if !report.slow_gpus.is_empty() {
+        sentences
+            .push("A run waits for its slowest GPU: estimates hold if it leaves out the slow ones.".into());
+    }
+    let is_slow = |kind| report.figures.iter().any(|figure| figure.figure == kind && figure.is_slow());
+    if is_slow(ProbeFigureKind::Fp8Matmul) {
+        sentences.push("FP8 is slow, which estimates don't count: plans in FP8 will take longer.".into());
+    }
+    if report.figures.iter().any(|figure| figure.verdict == ProbeVerdict::Implausible) {
+        sentences.push("Figures that no such machine reaches, or far too low ones, are left out.".into());
+    }
+    if !report.missing.is_empty() {
+        let missing: Vec<&str> = report.missing.iter().map(|kind| kind.title()).collect();
+        sentences.push(format!("Assumed to be in good order, since not measured: {}.", missing.join("; ")));
+    }
+    sentences.join(" ")
+}
+
+/// Returns a count with its noun: `2 nodes`.
+fn counted(count: u32, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
 fn verdict(figure: &ProbeFigure) -> String {
-    match figure.score {
-        None => "not compared".into(),
-        Some(score) if figure.is_slow() => format!("SLOW: {}", percent(score)),
-        Some(_) => "ok".into(),
+    match (figure.verdict, figure.score) {
+        (ProbeVerdict::Slow, Some(score)) if figure.figure.is_time() => {
+            format!("SLOW: {}×", readable(1.0 / score))
+        }
+        (ProbeVerdict::Slow, Some(score)) => format!("SLOW: {}", percent(score)),
+        (ProbeVerdict::Implausible, _) => "IMPLAUSIBLE".into(),
+        (ProbeVerdict::NotCompared, _) => "not compared".into(),
+        _ => "ok".into(),
     }
 }
 
 /// Returns what the figure changes in estimates.
 fn effect(figure: &ProbeFigure) -> String {
     match figure.factor {
-        Some((_, 1.0)) => "unchanged".into(),
-        Some((factor, value)) => format!("{factor}={value}"),
+        Some(ProbeFactor { value: 1.0, .. }) => "unchanged".into(),
+        Some(ProbeFactor { factor, value }) => format!("{factor}={value}"),
         None => "not used".into(),
     }
 }

@@ -36,16 +36,24 @@ pub(super) fn read(folder: &Path, text: &str, spec: &Spec) -> Result<Option<Stri
     let probe = Probe::parse(&content).map_err(|problem| refuse(problem.to_string()))?;
     let report = ProbeReport::of(&probe, Catalog::embedded());
     let Some(measured) = &report.gpu else {
-        return Err(refuse(format!("It measured {}, which is not a GPU type of the catalog.", probe.device)));
+        return Err(refuse(match probe.accelerator.as_str() {
+            "cpu" => "It was measured on CPUs.".to_string(),
+            _ => format!("It was measured on {}, which Trainplan does not know.", probe.device),
+        }));
     };
     let other = wanted(spec).into_iter().find(|gpu| gpu != measured);
     if let Some(other) = other {
-        return Err(refuse(format!("It measured {measured}, not {other}.")));
+        return Err(refuse(format!("It was measured on {measured}, but this is about {other}.")));
     }
-    note(&format!(
-        "{text}: measured on {measured}. Without the file, give --cluster-factor {}",
-        report.cluster_factor
-    ));
+    note(&match report.cluster_factor.as_str() {
+        "1" => format!("{text}: measured on {measured}; as fast as in good order, so nothing changes"),
+        factors => format!("{text}: measured on {measured}; the same as --cluster-factor {factors}"),
+    });
+    if !report.slow_gpus.is_empty() {
+        note(&format!(
+            "{text}: some GPUs are slower than the others; this holds for a run that leaves them out"
+        ));
+    }
     Ok(Some(report.cluster_factor))
 }
 

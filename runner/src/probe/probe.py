@@ -59,6 +59,11 @@ def connect(job):
     os.environ.setdefault("MASTER_PORT", "29500")
     if job.node == 0:
         os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
+    if "MASTER_ADDR" not in os.environ:
+        raise RuntimeError("MASTER_ADDR must be the host of rank 0")
+    if job.rank == 0:
+        print("trainplan probe: waiting for %d processes at %s:%s" % (
+            job.world, os.environ["MASTER_ADDR"], os.environ["MASTER_PORT"]), flush=True)
     return next(iter(rendezvous("env://", timeout=GROUP_TIMEOUT)))[0]
 
 
@@ -568,7 +573,7 @@ def main() -> None:
     if TORCH_ERROR is not None:
         if place.local == 0:
             print("trainplan probe: this Python (%s) has no PyTorch: %s. Name another with --python, "
-                  "or a container with --container." % (sys.executable, short(TORCH_ERROR)), file=sys.stderr)
+                  "or a container with --container-image." % (sys.executable, short(TORCH_ERROR)), file=sys.stderr)
         sys.exit(3)
     job = start_job(options, place)
     try:

@@ -1,6 +1,6 @@
 //! The figures of a probe beside those of a machine in good order, and the factors that follow.
 
-use super::{CollectiveRate, Probe, ProbePrecision, ProbeScope};
+use super::{CollectiveRate, FreeMemory, Probe, ProbePrecision, ProbeScope};
 use crate::catalog::{Catalog, Generation, Gpu};
 use crate::choices::choices;
 use crate::cluster_factors::{ClusterFactor, ClusterFactors};
@@ -27,9 +27,9 @@ choices! {
         /// All-to-all of the GPUs of a node, GB/s.
         NvlinkExchange "nvlink-exchange" "All-to-all in a node",
         /// All-reduce between nodes, GB/s per GPU.
-        Network "network" "All-reduce between nodes",
+        Network "network" "All-reduce between nodes, per GPU",
         /// All-to-all between nodes, GB/s per GPU.
-        NetworkExchange "network-exchange" "All-to-all between nodes",
+        NetworkExchange "network-exchange" "All-to-all between nodes, per GPU",
         /// Latency of a step between nodes, µs.
         Latency "latency" "Latency between nodes",
     }
@@ -45,8 +45,13 @@ impl ProbeFigureKind {
         }
     }
 
+    /// Whether it is measured between nodes.
+    const fn crosses_nodes(self) -> bool {
+        matches!(self, ProbeFigureKind::Network | ProbeFigureKind::NetworkExchange | ProbeFigureKind::Latency)
+    }
+
     /// Whether a small figure is good.
-    const fn is_time(self) -> bool {
+    pub const fn is_time(self) -> bool {
         matches!(self, ProbeFigureKind::Launch | ProbeFigureKind::Latency)
     }
 
@@ -107,6 +112,29 @@ impl FromRow for Limit {
     }
 }
 
+/// How a figure compares with those of a machine in good order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ProbeVerdict {
+    /// Such a machine reaches no more, or hardly.
+    Ok,
+    /// Such a machine is faster.
+    Slow,
+    /// No machine of that GPU type reaches it, or the measurement failed.
+    Implausible,
+    /// Nobody knows what such a machine reaches.
+    NotCompared,
+}
+
+/// The factor that follows from a figure.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct ProbeFactor {
+    /// What it is on.
+    pub factor: ClusterFactor,
+    /// Its value; 1 changes nothing.
+    pub value: f64,
+}
+
 /// A figure of a probe beside what a machine in good order reaches.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct ProbeFigure {
@@ -118,40 +146,67 @@ pub struct ProbeFigure {
     pub limit: Option<f64>,
     /// Its unit.
     pub unit: &'static str,
-    /// How many times as good as the limit it is: below 1 is slow.
+    /// How many times as good as the limit it is: below 1 is slower.
     pub score: Option<f64>,
-    /// The factor that follows and its value; none if the figure is only compared.
-    pub factor: Option<(ClusterFactor, f64)>,
+    /// How it compares.
+    pub verdict: ProbeVerdict,
+    /// The factor that follows; none if the figure is only compared, or implausible.
+    pub factor: Option<ProbeFactor>,
 }
+
+/// A score above this is not slow: two measurements of the same machine differ by as much.
+const SOUND: f64 = 0.98;
+
+/// The most that a rate can be of the datasheet's. Reductions in the switches of NVLink exceed it a little.
+const MOST_OF_DATASHEET: f64 = 1.2;
+
+/// The least microseconds of a launch or a message.
+const LEAST_US: f64 = 0.1;
+
+/// Scores below this measured something else. [`ClusterFactors`] read no such factor.
+const LEAST_SCORE: f64 = 0.1;
 
 impl ProbeFigure {
     fn new(figure: ProbeFigureKind, measured: f64, gpu: Option<&Gpu>) -> ProbeFigure {
         let limit = gpu.and_then(|gpu| figure.limit(gpu));
-        let score = limit
-            .filter(|_| measured > 0.0)
-            .map(|limit| if figure.is_time() { limit / measured } else { measured / limit });
+        let datasheet = gpu.and_then(|gpu| figure.datasheet(gpu));
+        let score = limit.map(|limit| if figure.is_time() { limit / measured } else { measured / limit });
+        let is_beyond = match figure.is_time() {
+            true => measured < LEAST_US,
+            false => datasheet.is_some_and(|most| measured > MOST_OF_DATASHEET * most),
+        };
+        let verdict = match score {
+            None => ProbeVerdict::NotCompared,
+            Some(score) if is_beyond || score < LEAST_SCORE => ProbeVerdict::Implausible,
+            Some(score) if score < SOUND => ProbeVerdict::Slow,
+            Some(_) => ProbeVerdict::Ok,
+        };
         // A factor on a time is the inverse of one on a rate.
-        let value = score
-            .map(|score| rounded(if figure.is_time() { (1.0 / score).max(1.0) } else { score.min(1.0) }));
+        let slower = |score: f64| if figure.is_time() { 1.0 / score } else { score };
+        let value = match verdict {
+            ProbeVerdict::Ok => Some(1.0),
+            ProbeVerdict::Slow => score.map(slower).map(three_decimals),
+            ProbeVerdict::Implausible | ProbeVerdict::NotCompared => None,
+        };
         ProbeFigure {
             figure,
             measured,
-            limit,
+            limit: limit.map(three_decimals),
             unit: figure.unit(),
-            score,
-            factor: figure.factor().zip(value),
+            score: score.filter(|score| score.is_finite()).map(three_decimals),
+            verdict,
+            factor: figure.factor().zip(value).map(|(factor, value)| ProbeFactor { factor, value }),
         }
     }
 
-    /// Whether a machine in good order does better.
+    /// Whether a machine in good order is faster.
     pub fn is_slow(&self) -> bool {
-        self.score.is_some_and(|score| score < 1.0)
+        self.verdict == ProbeVerdict::Slow
     }
 }
 
-/// Returns a factor to three digits, within what [`ClusterFactors`] read.
-fn rounded(factor: f64) -> f64 {
-    ((factor * 1e3).round() / 1e3).clamp(0.1, 10.0)
+fn three_decimals(value: f64) -> f64 {
+    (value * 1e3).round() / 1e3
 }
 
 /// A GPU that is slower than the others.
@@ -174,14 +229,21 @@ pub struct ProbeReport {
     pub gpu: Option<String>,
     /// The figures that were measured.
     pub figures: Vec<ProbeFigure>,
-    /// GPUs that are slower than the others.
+    /// Figures that decide a factor and were not measured: estimates assume a machine in good order.
+    pub missing: Vec<ProbeFigureKind>,
+    /// GPUs that are slower than the others. Estimates assume that a run leaves them out.
     pub slow_gpus: Vec<SlowGpu>,
+    /// Whether much less memory is free than the GPUs have: another process may use them.
+    pub lacks_memory: bool,
     /// The factors as a value of `--cluster-factor`.
     pub cluster_factor: String,
 }
 
 /// A GPU that reaches less than this share of the median is slow. One slow GPU slows every step of a run.
 const SLOW: f64 = 0.93;
+
+/// The share of a GPU's memory that is free after the start, at least.
+const FREE: f64 = 0.9;
 
 impl ProbeReport {
     /// Compares a probe with machines in good order.
@@ -192,24 +254,44 @@ impl ProbeReport {
             .filter_map(|kind| Some(ProbeFigure::new(kind, measured(probe, kind, gpu)?, gpu)))
             .collect();
         let mut factors = [1.0; ClusterFactor::ALL.len()];
-        for (factor, value) in figures.iter().filter_map(|figure| figure.factor) {
+        for ProbeFactor { factor, value } in figures.iter().filter_map(|figure| figure.factor) {
             factors[factor as usize] = value;
         }
+        let is_missing = |kind: &ProbeFigureKind| {
+            let is_decisive = kind.factor().is_some() && gpu.is_some_and(|gpu| kind.limit(gpu).is_some());
+            let is_joined = kind.crosses_nodes() && gpu.is_some_and(|gpu| is_one_domain(probe, gpu));
+            is_decisive && !is_joined && !figures.iter().any(|figure| figure.figure == *kind)
+        };
+        let share = |memory: FreeMemory| memory.free_bytes as f64 / (memory.total_bytes as f64).max(1.0);
         ProbeReport {
             gpu: gpu.map(|gpu| gpu.id.clone()),
+            missing: ProbeFigureKind::ALL.into_iter().filter(is_missing).collect(),
             slow_gpus: slow_gpus(probe),
+            lacks_memory: probe.memory.is_some_and(|memory| share(memory) < FREE),
             cluster_factor: ClusterFactors::new(factors).to_string(),
             figures,
         }
     }
 
-    /// Returns whether every figure and every GPU is as good as those of a machine in good order; false if none was compared.
+    /// Returns whether everything that was compared is as good as in a machine in good order; false if nothing was compared.
     pub fn is_sound(&self) -> bool {
+        let is_fine =
+            |figure: &ProbeFigure| matches!(figure.verdict, ProbeVerdict::Ok | ProbeVerdict::NotCompared);
         self.slow_gpus.is_empty()
-            && self.figures.iter().any(|figure| figure.score.is_some())
-            && !self.figures.iter().any(ProbeFigure::is_slow)
+            && !self.lacks_memory
+            && self.figures.iter().any(|figure| figure.verdict == ProbeVerdict::Ok)
+            && self.figures.iter().all(is_fine)
     }
 }
+
+/// Whether NVLink joins all nodes of a probe.
+fn is_one_domain(probe: &Probe, gpu: &Gpu) -> bool {
+    gpu.nvlink_domain > gpu.gpus_per_node
+        && gpu.nvlink_domain >= probe.nodes.saturating_mul(probe.ranks_per_node)
+}
+
+/// The smallest message whose bandwidth counts, in bytes; latency dominates smaller ones.
+const LARGE: u64 = 4 << 20;
 
 /// Returns the measured figure of a kind; none if it was not measured.
 fn measured(probe: &Probe, kind: ProbeFigureKind, gpu: Option<&Gpu>) -> Option<f64> {
@@ -218,12 +300,13 @@ fn measured(probe: &Probe, kind: ProbeFigureKind, gpu: Option<&Gpu>) -> Option<f
         rates.map(|rate| rate.tflops).reduce(f64::max)
     };
     // Where NVLink joins several nodes, groups of one GPU per node use it too.
-    let joined = gpu.is_some_and(|gpu| gpu.nvlink_domain >= probe.nodes.saturating_mul(probe.ranks_per_node));
+    let joined = gpu.is_some_and(|gpu| is_one_domain(probe, gpu));
     let scope = |kind: &'static str, scope: ProbeScope| {
         move |rate: &&CollectiveRate| rate.kind == kind && rate.scope == scope
     };
     let fastest = |kind: &'static str, of: ProbeScope| {
-        probe.collectives.iter().filter(scope(kind, of)).map(|rate| rate.bus_gbps).reduce(f64::max)
+        let large = probe.collectives.iter().filter(scope(kind, of)).filter(|rate| rate.bytes >= LARGE);
+        large.map(|rate| rate.bus_gbps).reduce(f64::max)
     };
     match kind {
         ProbeFigureKind::Bf16Matmul => {
@@ -239,12 +322,13 @@ fn measured(probe: &Probe, kind: ProbeFigureKind, gpu: Option<&Gpu>) -> Option<f
         ProbeFigureKind::Launch => probe.launch_us,
         ProbeFigureKind::Nvlink => fastest("all-reduce", ProbeScope::Node),
         ProbeFigureKind::NvlinkExchange => fastest("all-to-all", ProbeScope::Node),
-        _ if joined => None,
+        kind if kind.crosses_nodes() && joined => None,
         ProbeFigureKind::Network => fastest("all-reduce", ProbeScope::Network),
         ProbeFigureKind::NetworkExchange => fastest("all-to-all", ProbeScope::Network),
         ProbeFigureKind::Latency => {
+            // Larger messages take longer than their way.
             let small = probe.collectives.iter().filter(scope("all-reduce", ProbeScope::Network));
-            let smallest = small.min_by_key(|rate| rate.bytes)?;
+            let smallest = small.filter(|rate| rate.bytes < LARGE).min_by_key(|rate| rate.bytes)?;
             // A small all-reduce goes up and down a tree.
             let steps = 2.0 * libm::log2(f64::from(smallest.ranks.max(2))).ceil();
             Some(smallest.time_s * 1e6 / steps)
@@ -284,7 +368,7 @@ fn slow_gpus(probe: &Probe) -> Vec<SlowGpu> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::probe::{FreeMemory, MatmulRate, RankRate};
+    use crate::probe::{MatmulRate, RankRate};
 
     fn probe(tflops: f64, memory_gbps: f64, launch_us: f64, network_gbps: f64) -> Probe {
         let collective = |scope, ranks, bytes, time_s, bus_gbps| CollectiveRate {
@@ -354,6 +438,35 @@ mod tests {
     }
 
     #[test]
+    fn what_no_machine_reaches_is_implausible_and_changes_nothing() {
+        let absurd = report(&probe(8_974.0, 50_000.0, 0.001, 1.0));
+        let of = |kind| absurd.figures.iter().find(|figure| figure.figure == kind).unwrap();
+        for kind in [
+            ProbeFigureKind::Bf16Matmul,
+            ProbeFigureKind::Memory,
+            ProbeFigureKind::Launch,
+            ProbeFigureKind::Network,
+        ] {
+            assert_eq!((of(kind).verdict, of(kind).factor), (ProbeVerdict::Implausible, None), "{kind}");
+        }
+        assert!(absurd.cluster_factor == "1" && !absurd.is_sound());
+        // Hardly below the limit.
+        let noise = report(&probe(709.0, 2_950.0, 5.0, 46.0));
+        assert!(noise.is_sound() && noise.cluster_factor == "1", "{noise:?}");
+    }
+
+    #[test]
+    fn what_was_not_measured_is_said() {
+        let mut one = probe(750.0, 2_950.0, 5.0, 46.0);
+        // Only small messages.
+        one.collectives.retain(|rate| rate.bytes < 4096);
+        one.memory = Some(FreeMemory { total_bytes: 85_000_000_000, free_bytes: 20_000_000_000 });
+        let report = report(&one);
+        assert_eq!(report.missing, [ProbeFigureKind::Nvlink, ProbeFigureKind::Network]);
+        assert!(report.lacks_memory && !report.is_sound());
+    }
+
+    #[test]
     fn one_slow_gpu_is_named_and_does_not_change_the_factors() {
         let mut one = probe(750.0, 2_950.0, 5.0, 46.0);
         one.ranks[3].bf16_tflops = Some(600.0);
@@ -369,7 +482,8 @@ mod tests {
         let cpu = Probe { device: "cpu".into(), ..probe(0.3, 20.0, 3.0, 1.0) };
         let report = report(&cpu);
         assert_eq!((report.gpu.as_ref(), report.cluster_factor.as_str()), (None, "1"));
-        assert!(report.figures.iter().all(|figure| figure.score.is_none()) && !report.is_sound());
+        assert!(report.figures.iter().all(|figure| figure.verdict == ProbeVerdict::NotCompared));
+        assert!(report.missing.is_empty() && !report.is_sound());
     }
 
     #[test]
@@ -382,6 +496,9 @@ mod tests {
         assert_eq!(of("NVIDIA A100-SXM4-80GB", 85).as_deref(), Some("a100"));
         assert_eq!(of("NVIDIA A100-SXM4-40GB", 42).as_deref(), Some("a100-40gb"));
         assert_eq!(of("NVIDIA GB200", 192).as_deref(), Some("gb200"));
+        let silent =
+            Probe { device: "NVIDIA A100-SXM4-80GB".into(), memory: None, ..probe(1.0, 1.0, 1.0, 1.0) };
+        assert_eq!(silent.gpu_type(Catalog::embedded()).unwrap().id, "a100");
         assert_eq!(of("NVIDIA H100 PCIe", 80), None);
         assert_eq!(of("AMD Instinct MI300X", 192), None);
     }

@@ -183,8 +183,12 @@ impl Probe {
         if text.len() > LARGEST {
             return Err(refuse(format!("The file is larger than {} MiB.", LARGEST >> 20)));
         }
-        let probe: Probe = serde_json::from_str(text)
-            .map_err(|error| refuse(format!("The file was not written by trainplan probe: {error}.")))?;
+        let probe: Probe = serde_json::from_str(text).map_err(|error| {
+            refuse(match error.is_eof() {
+                true => format!("The file is cut off: {error}."),
+                false => format!("The file was not written by trainplan probe, or was changed: {error}."),
+            })
+        })?;
         if probe.kind != KIND {
             return Err(refuse(format!("The file's kind is \"{}\" instead of \"{KIND}\".", probe.kind)));
         }
@@ -196,7 +200,9 @@ impl Probe {
         }
         let absurd = probe.numbers().find(|(_, number)| !(0.0..MOST).contains(number));
         match absurd {
-            Some((what, number)) => Err(refuse(format!("{what} is {number}, which nothing measures."))),
+            Some((what, number)) => {
+                Err(refuse(format!("{what} is {number}. It must be from 0 to {MOST:e}.")))
+            }
             None => Ok(probe),
         }
     }
@@ -234,7 +240,12 @@ impl Probe {
         let name = self.device.to_ascii_lowercase();
         let words: Vec<&str> = name.split([' ', '-', '_']).collect();
         let base = |gpu: &Gpu| gpu.id.split('-').next().is_some_and(|id| words.contains(&id));
-        let bytes = self.memory.map_or(0.0, |memory| memory.total_bytes as f64);
+        // A100-SXM4-80GB says how much memory it has.
+        let in_name = words.iter().find_map(|word| word.strip_suffix("gb")?.parse::<u32>().ok());
+        let bytes = match (self.memory, in_name) {
+            (Some(memory), _) => memory.total_bytes as f64,
+            (None, in_name) => in_name.map_or(0.0, |gb| f64::from(gb) * 1e9),
+        };
         let distance = |gpu: &Gpu| (gpu.hbm_gb * 1e9 - bytes).abs();
         let usable = catalog.gpus().iter().filter(|gpu| base(gpu) && !name.contains("pcie"));
         usable.min_by(|one, other| distance(one).total_cmp(&distance(other)))

@@ -7,7 +7,7 @@ mod figures;
 mod file;
 mod job;
 
-pub use figures::{ProbeFigure, ProbeFigureKind, ProbeReport, SlowGpu};
+pub use figures::{ProbeFactor, ProbeFigure, ProbeFigureKind, ProbeReport, ProbeVerdict, SlowGpu};
 pub use file::{
     AttentionRate, CollectiveRate, FreeMemory, MatmulRate, Probe, ProbePrecision, ProbeScope, RankRate,
     SkippedMeasurement,

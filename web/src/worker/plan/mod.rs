@@ -54,7 +54,7 @@ fn import_probe(text: &str) -> Result<Imported, String> {
     let report = ProbeReport::of(&probe, catalog);
     let gpu = report.gpu.as_ref().and_then(|id| catalog.gpu(id).ok());
     let Some(gpu) = gpu else {
-        return Err(format!("The probe measured {}, which is not a GPU type of the catalog.", probe.device));
+        return Err(format!("The probe measured {}, which Trainplan does not know.", probe.device));
     };
     let slow = report.figures.iter().filter(|figure| figure.is_slow()).map(|figure| {
         let share = figure.score.map_or(String::new(), percent);
@@ -63,11 +63,18 @@ fn import_probe(text: &str) -> Result<Imported, String> {
     });
     let slow_gpus = report.slow_gpus.iter().map(|slow| {
         let share = percent(slow.share);
-        format!("GPU {} of {}: {share} of the others in {}.", slow.local_rank, slow.host, slow.figure.title())
+        format!("GPU {} of {}: {share} of the median ({}).", slow.local_rank, slow.host, slow.figure.title())
     });
     let mut notes: Vec<String> = slow.chain(slow_gpus).collect();
+    if !report.slow_gpus.is_empty() {
+        notes.push("A run waits for its slowest GPU: the plan holds if it leaves out the slow ones.".into());
+    }
     if notes.is_empty() {
-        notes.push("It reaches what a machine in good order reaches, so estimates need no change.".into());
+        notes.push("What was measured is as fast as in good order, so the plan stays as it is.".into());
+    }
+    if !report.missing.is_empty() {
+        let missing: Vec<&str> = report.missing.iter().map(|kind| kind.title()).collect();
+        notes.push(format!("Assumed to be in good order, since not measured: {}.", missing.join("; ")));
     }
     Ok(Imported {
         value: ImportedValue::Cluster { factors: report.cluster_factor, gpu: gpu.id.clone() },
