@@ -151,7 +151,7 @@ impl Args {
         let mut probe = tokio::runtime::Runtime::new()?.block_on(async {
             let submitted = probe::submit(cluster, job, id).await?;
             note(&format!(
-                "Job {} measures {} with {} each. Ctrl-C cancels it.",
+                "Job {} measures {} with {} on each. Ctrl-C cancels it.",
                 submitted.job(),
                 counted(job.nodes, "node"),
                 counted(job.gpus_per_node, "GPU")
@@ -213,10 +213,11 @@ fn table(file: &Path, probe: &Probe, report: &ProbeReport) -> Result<(), Failure
     let Probe { nodes, ranks_per_node, device, torch, .. } = probe;
     let device = printable(device);
     output::prose(&format!(
-        "{}{} with {} ({device}), PyTorch {}, measured {} in {} s.\n",
+        "{}{} with {}{} ({device}), PyTorch {}, measured {} in {} s.\n",
         probe.cluster.as_ref().map_or(String::new(), |name| format!("Cluster {}: ", printable(name))),
         counted(*nodes, "node"),
         counted(*ranks_per_node, "device"),
+        if *nodes == 1 { "" } else { " each" },
         printable(torch),
         printable(&probe.measured_at),
         readable(probe.seconds),

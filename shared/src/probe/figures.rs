@@ -266,7 +266,7 @@ impl ProbeReport {
         ProbeReport {
             gpu: gpu.map(|gpu| gpu.id.clone()),
             missing: ProbeFigureKind::ALL.into_iter().filter(is_missing).collect(),
-            slow_gpus: slow_gpus(probe),
+            slow_gpus: if probe.accelerator == "cpu" { Vec::new() } else { slow_gpus(probe) },
             lacks_memory: probe.memory.is_some_and(|memory| share(memory) < FREE),
             cluster_factor: ClusterFactors::new(factors).to_string(),
             figures,
@@ -291,7 +291,7 @@ fn is_one_domain(probe: &Probe, gpu: &Gpu) -> bool {
 }
 
 /// The smallest message whose bandwidth counts, in bytes; latency dominates smaller ones.
-const LARGE: u64 = 4 << 20;
+const LARGE: u64 = 1_000_000;
 
 /// Returns the measured figure of a kind; none if it was not measured.
 fn measured(probe: &Probe, kind: ProbeFigureKind, gpu: Option<&Gpu>) -> Option<f64> {
