@@ -39,6 +39,7 @@ on_every_store! {
     runs_with_invalid_ids_do_not_end_lists
     runs_without_an_id_or_of_a_newer_version_are_named
     rows_of_runs_that_are_lost_are_made_again
+    a_run_whose_row_is_lost_keeps_its_log_when_another_run_with_that_log_is_deleted
     damaged_results_whose_rows_are_lost_are_replaced
     an_invalid_hash_of_a_log_is_damage
     a_run_whose_row_lost_its_log_gets_it_again
@@ -850,6 +851,25 @@ fn rows_of_runs_that_are_lost_are_made_again(kind: Kind) {
     execute_unchecked(place, kind, &format!("DELETE FROM runs WHERE id = '{id}'"));
     assert_eq!(owner.delete(&path).status, 204);
     assert_eq!(owner.put(&made.run).status, 410);
+    assert_eq!(verified(place), []);
+}
+
+fn a_run_whose_row_is_lost_keeps_its_log_when_another_run_with_that_log_is_deleted(kind: Kind) {
+    let server = Server::at(&Place::new(kind));
+    let (owner, place, made) = (server.owner(), &server.place, uploaded(&server, 9.37));
+    let twin = RunResult { id: Uuid::now_v7(), ..made.run.clone() };
+    assert_eq!(owner.put(&twin).status, 201);
+    assert_eq!(owner.put_log(twin.id, 0, true, &made.log).json()["complete"], true);
+    wait_for("judgement", SOON, || (place.number("SELECT count(*) FROM unjudged") == 0).then_some(()));
+    let id = made.run.id;
+    execute_unchecked(place, kind, &format!("DELETE FROM runs WHERE id = '{id}'"));
+    assert_eq!(owner.delete(&format!("/runs/{}", twin.id)).status, 204);
+    assert_eq!(owner.get(&format!("/runs/{id}/log")).body, made.log);
+    // A row with another id is the lost one.
+    let other = Uuid::now_v7();
+    execute_unchecked(place, kind, &format!("UPDATE runs SET id = '{other}' WHERE id = '{id}'"));
+    assert_eq!(owner.delete(&format!("/runs/{other}")).status, 404);
+    assert_eq!(owner.get(&format!("/runs/{id}/log")).body, made.log);
     assert_eq!(verified(place), []);
 }
 

@@ -15,7 +15,8 @@ impl Store {
     pub(crate) async fn delete(&self, id: Uuid) -> Result<bool, StoreError> {
         let failed = |error| self.failed(error);
         let text = id.to_string();
-        self.restore_run(&text).await?;
+        // A run whose row is lost may have the same log.
+        self.restore_runs().await?;
         let mut writing = self.database.write().await?;
         // The log may arrive in this moment. The database also deletes the rows that refer to the run's.
         let delete = sqlx::query_scalar("DELETE FROM runs WHERE id = $1 RETURNING log_sha256").bind(&text);
