@@ -369,6 +369,7 @@ fn slow_gpus(probe: &Probe) -> Vec<SlowGpu> {
 mod tests {
     use super::*;
     use crate::probe::{MatmulRate, RankRate};
+    use proptest::prelude::*;
 
     fn probe(tflops: f64, memory_gbps: f64, launch_us: f64, network_gbps: f64) -> Probe {
         let collective = |scope, ranks, bytes, time_s, bus_gbps| CollectiveRate {
@@ -529,5 +530,18 @@ mod tests {
         assert!(
             refusal(&text.replace("\"launch_us\":5.0", "\"launch_us\":-5.0")).contains("launch_us is -5")
         );
+    }
+
+    proptest! {
+        #[test]
+        fn a_changed_file_is_refused_or_has_readable_factors(place in 0_usize..2_000, text in "\\PC{0,3}", cut in 0_usize..8) {
+            let written = serde_json::to_string(&probe(750.0, 2_950.0, 5.0, 46.0)).unwrap();
+            let place = place % written.len();
+            let changed = format!("{}{text}{}", &written[..place], &written[(place + cut).min(written.len())..]);
+            if let Ok(read) = Probe::parse(&changed) {
+                let report = report(&read);
+                prop_assert!(report.cluster_factor.parse::<ClusterFactors>().is_ok(), "{report:?}");
+            }
+        }
     }
 }

@@ -243,7 +243,7 @@ test("a dropped probe adapts the estimate to the cluster, for its GPU type only"
   await dropFile(page, "alpha.probe.json", PROBE);
   await expect(page.getByRole("alert")).toHaveText("This file can't be used: The probe measured H100, but the plan is for GB300.");
   await dropFile(page, "broken.json", { ...PROBE, launch_us: -1 });
-  await expect(page.getByRole("alert")).toContainText("launch_us is -1, which nothing measures.");
+  await expect(page.getByRole("alert")).toContainText("launch_us is -1. It must be from 0 to");
 });
 
 test("a question is about the GPU type of the probe", async ({ page }) => {
