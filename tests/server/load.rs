@@ -41,12 +41,13 @@ fn measure(name: &str, place: &Place) {
     let times = put_many(&server, uploads);
     let rate = uploads as f64 / start.elapsed().as_secs_f64();
     row(&format!("upload of a result, {CLIENTS} clients: {rate:.0} a second"), times);
-    // The others are copied in the database, with new ids: through the API that would take much longer.
-    multiply(place, uploads, wanted);
     let owner = server.owner();
+    let some = owner.all_of_one_page();
+    // The others are copied in the database, with new ids: through the API that would take much longer. Their files are those of
+    // other runs, so that they are listed only.
+    multiply(place, uploads, wanted);
     let count = place.number("SELECT count(*) FROM runs");
     println!("{count} runs stored");
-    let some = owner.all_of_one_page();
     for (what, path) in [
         ("list, newest 100", "/runs".to_owned()),
         ("list of a recipe, 100", "/runs?recipe=llama3.1-8b/h100/fp8/8@25.04".into()),
