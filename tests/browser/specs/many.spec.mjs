@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { expect, expectAccessible } from "../fixtures.mjs";
 import { carried, test } from "../server.mjs";
 
-// Copies a stored run many times, each copy with another id, time and step time. The newest, of which the page loads the whole
-// results, have files of their own: frames of Zstandard with the JSON as it is.
+// Copies a stored run many times, each copy with another id, time and step time. The page loads the whole results of the newest, so
+// these have files of their own: frames of Zstandard that are not compressed.
 const COPY = `
 import hashlib, sqlite3, struct, sys
 def frame(data):

@@ -70,7 +70,7 @@ fn import_probe(text: &str) -> Result<Imported, String> {
         notes.push("A run waits for its slowest GPU: the plan holds if it leaves out the slow ones.".into());
     }
     if notes.is_empty() {
-        notes.push("What was measured is as fast as in good order, so the plan stays as it is.".into());
+        notes.push("What was measured is as fast as in good order, so the plan does not change.".into());
     }
     if !report.missing.is_empty() {
         let missing: Vec<&str> = report.missing.iter().map(|kind| kind.title()).collect();
