@@ -42,7 +42,7 @@ pub(crate) enum Access {
 pub(crate) enum Revocation {
     /// The token is revoked.
     Revoked(AccessToken),
-    /// There is no such token.
+    /// No token has this id or name.
     Unknown,
     /// Several tokens have this name.
     Ambiguous,
