@@ -171,7 +171,7 @@ pub struct SkippedMeasurement {
 impl Probe {
     /// Returns whether a text is meant as the file of a probe, valid or not.
     pub fn is_meant(text: &str) -> bool {
-        text.contains("\"trainplan-probe\"")
+        text.contains(KIND)
     }
 
     /// Reads a file.
