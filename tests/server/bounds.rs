@@ -6,8 +6,10 @@ use crate::harness::{
 };
 use serde_json::{Value, json};
 use std::io::{BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
+use tokio::net::TcpSocket;
 use trainplan_shared::result::RunResult;
 
 on_every_store! {
@@ -337,6 +339,20 @@ fn downloads_that_nobody_reads_do_not_block_others(kind: Kind) {
     assert!(owner.get(&path).body == made.log, "it is the log");
 }
 
+/// Opens a connection for which the system keeps few bytes that were not read. Otherwise it takes megabytes from the
+/// server at once, which then waits for this reader as long as it would for one that has read them.
+fn narrow_wire(address: SocketAddr) -> TcpStream {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
+    let wire = runtime.block_on(async {
+        let socket = TcpSocket::new_v4()?;
+        socket.set_recv_buffer_size(64 << 10)?;
+        socket.connect(address).await?.into_std()
+    });
+    let wire = wire.unwrap();
+    wire.set_nonblocking(false).unwrap();
+    wire
+}
+
 /// Readers of large answers are disconnected if they read less than 64 KiB a second, and not only if they read
 /// nothing: each occupies memory.
 #[test]
@@ -347,7 +363,7 @@ fn readers_that_trickle_are_disconnected() {
     let file = padded(&run, 30 << 20);
     let headers = [("content-digest", &*digest(&file))];
     assert_eq!(owner.ask("PUT", &format!("/runs/{}", run.id), &headers, Some(&file)).status, 201);
-    let mut wire = server.wire();
+    let mut wire = narrow_wire(server.address);
     write!(wire, "GET /api/v1/runs/{} HTTP/1.1\r\nHost: localhost\r\n\r\n", run.id).unwrap();
     let begun = Instant::now();
     let mut read = 0;
