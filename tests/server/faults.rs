@@ -246,6 +246,32 @@ fn the_numbers_of_changes_are_exhausted() {
 }
 
 #[test]
+fn the_sequence_of_changes_is_exhausted_on_postgres() {
+    let server = Server::at(&Place::new(Kind::Shared));
+    let (owner, place) = (server.owner(), &server.place);
+    assert_eq!(owner.put(&carried(12.0, "eos").run).status, 201);
+    let spoil =
+        || execute(&place.address(), "SELECT setval('changes_seq_seq', 9223372036854775807)").unwrap();
+    let mut events = owner.watch(None);
+    spoil();
+    let run = carried(12.0, "eos").run;
+    let stored = || match owner.put(&run).status {
+        201 => Some(()),
+        503 => None,
+        status => panic!("{status}"),
+    };
+    wait_for("repair", SOON, stored);
+    wait_for("reload", SOON, || (events.told().0 == "again").then_some(()));
+    assert_eq!(verified(place), []);
+    spoil();
+    let found = verified(place);
+    assert_eq!((found.len(), found[0].0.as_str()), (1, "database"), "{found:?}");
+    assert!(found[0].2.contains("numbers of changes"), "{found:?}");
+    assert_eq!(owner.put(&carried(12.0, "eos").run).status, 201);
+    assert_eq!(verified(place), []);
+}
+
+#[test]
 fn the_database_disappears_and_returns() {
     let postgres = Postgres::start();
     let place = Place::local().with_database(postgres.database());

@@ -47,7 +47,11 @@ impl Args {
                 note("the database file is damaged, so its tables are copied first");
                 let copied = store.copied_to(&folder.join(COPY)).await;
                 match copied {
-                    Ok(copy) => store = copy,
+                    Ok(copy) => {
+                        store = copy;
+                        // Those whose rows were on damaged pages.
+                        store.restore_runs().await?;
+                    }
                     Err(error) => note(&format!("the tables can't be copied: {error}")),
                 }
             }

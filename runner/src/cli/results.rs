@@ -132,7 +132,11 @@ async fn delete(ids: &[String], store: &StoreArgs, format: &FormatArg) -> Result
     let store = store.existing().await?;
     let mut found = Vec::new();
     for id in ids {
-        found.push(by_id(&store, id).await?);
+        found.push(match (by_id(&store, id).await, id.parse()) {
+            // Its row is lost, so it is not listed.
+            (Err(Failure::NoRun(_)), Ok(id)) if store.has_remains(id).await? => id,
+            (known, _) => known?,
+        });
     }
     let mut deleted = Vec::new();
     for id in found {

@@ -167,6 +167,10 @@ async fn check_results(store: &Store, checked: &mut Checked) -> Result<(), Failu
             }),
         }
     }
+    for run in store.lost_results().await? {
+        let what = "Only scores of the run are stored, without its result. Upload or import the result again, or delete the run.";
+        rows.push(of_result(&run, ResultFault::File(what.into())));
+    }
     let mut after = String::new();
     loop {
         let runs = store.runs_after(&after).await?;

@@ -136,28 +136,34 @@ impl Store {
     ) -> Result<(), StoreError> {
         let insert = sqlx::query(INSERT).bind(now()).bind(kind.id()).bind(id);
         let Err(error) = insert.execute(&mut **writing).await else { return Ok(()) };
-        let error = self.failed(error);
-        // SQLite calls this a full disk too.
-        if matches!(error, StoreError::Full { .. }) && self.is_exhausted().await {
+        let error = match self.failed(error) {
+            // SQLite calls this a full disk too.
+            StoreError::Full { store } if self.is_exhausted().await => StoreError::Exhausted { store },
+            error => error,
+        };
+        if matches!(error, StoreError::Exhausted { .. }) {
             self.renumber_later();
-            return Err(StoreError::Exhausted { store: self.database.name.clone() });
         }
         Err(error)
     }
 
-    /// Returns whether SQLite's sequence of changes has an impossible number. From the largest one on, it can't store changes.
+    /// Returns whether the sequence of changes has an impossible number. From the largest one on, no change can be stored.
     async fn is_exhausted(&self) -> bool {
-        if self.database.engine != Engine::Sqlite {
-            return false;
-        }
-        let select = "SELECT count(*) FROM (SELECT seq FROM changes WHERE seq > $1 \
-            UNION ALL SELECT seq FROM sqlite_sequence WHERE name = 'changes' AND seq > $1)";
+        let next = match self.database.engine {
+            Engine::Sqlite => "SELECT seq FROM sqlite_sequence WHERE name = 'changes'",
+            Engine::Postgres => {
+                "SELECT pg_sequence_last_value(pg_get_serial_sequence('changes', 'seq')::regclass) AS seq"
+            }
+        };
+        let select = format!(
+            "SELECT count(*) FROM (SELECT seq FROM changes UNION ALL {next}) AS numbers WHERE seq > $1"
+        );
         let count: Result<i64, _> =
-            sqlx::query_scalar(select).bind(LARGEST_SEQ).fetch_one(&self.database.readers).await;
+            sqlx::query_scalar(&select).bind(LARGEST_SEQ).fetch_one(&self.database.readers).await;
         count.is_ok_and(|count| count > 0)
     }
 
-    /// Deletes changes with impossible sequence numbers, which somebody else wrote into an SQLite file, and lets the numbers continue
+    /// Deletes changes with impossible sequence numbers, which somebody else wrote into the database, and lets the numbers continue
     /// after the others. Watchers fetch the lists again. Returns whether there were any.
     pub(crate) async fn renumber_changes(&self) -> Result<bool, StoreError> {
         if !self.is_exhausted().await {
@@ -165,13 +171,21 @@ impl Store {
         }
         let failed = |error| self.failed(error);
         let mut writing = self.database.write().await?;
-        for statement in [
-            "DELETE FROM changes WHERE seq > $1",
-            "UPDATE sqlite_sequence SET seq = (SELECT coalesce(max(changes.seq), 0) FROM changes) \
-                WHERE name = 'changes' AND seq > $1",
-        ] {
-            sqlx::query(statement).bind(LARGEST_SEQ).execute(&mut *writing).await.map_err(failed)?;
-        }
+        let delete = sqlx::query("DELETE FROM changes WHERE seq > $1").bind(LARGEST_SEQ);
+        delete.execute(&mut *writing).await.map_err(failed)?;
+        let set_back = match self.database.engine {
+            Engine::Sqlite => {
+                "UPDATE sqlite_sequence SET seq = (SELECT coalesce(max(changes.seq), 0) FROM changes) \
+                WHERE name = 'changes' AND seq > $1"
+            }
+            Engine::Postgres => {
+                "SELECT setval(number, (SELECT coalesce(max(seq), 0) + 1 FROM changes), false) \
+                FROM (SELECT pg_get_serial_sequence('changes', 'seq')::regclass AS number) AS sequence \
+                WHERE pg_sequence_last_value(number) > $1"
+            }
+        };
+        // A number that is possible is kept: watchers would miss a change that has an earlier number.
+        sqlx::query(set_back).bind(LARGEST_SEQ).execute(&mut *writing).await.map_err(failed)?;
         let insert = sqlx::query(INSERT).bind(now()).bind(EventKind::Again.id()).bind("");
         insert.execute(&mut *writing).await.map_err(failed)?;
         self.commit(writing).await?;

@@ -311,6 +311,20 @@ impl RunRow {
         update
     }
 
+    /// Returns the same row of another run.
+    pub(super) fn of_run(&self, id: &str) -> RunRow {
+        RunRow { id: id.to_owned(), ..self.clone() }
+    }
+
+    /// Returns the statement that replaces the whole row of a stored run.
+    pub(super) fn replace(&self) -> Statement<'_> {
+        let columns = Self::COLUMNS.iter().filter(|column| **column != "id");
+        let changed: Vec<String> = columns.map(|column| format!("{column} = excluded.{column}")).collect();
+        let mut replace = self.values();
+        replace.push(" ON CONFLICT (id) DO UPDATE SET ").push(changed.join(", "));
+        replace
+    }
+
     /// Returns the beginning of a statement that reads rows; conditions are added with `AND`.
     pub(super) fn select<'a>() -> Statement<'a> {
         Statement::new(format!("SELECT {} FROM runs WHERE TRUE", Self::COLUMNS.join(", ")))

@@ -119,8 +119,8 @@ impl Database {
         Ok(database)
     }
 
-    /// Copies the runs, their results and their scores into a new SQLite file. Reads the tables without their indexes, whose pages
-    /// may be damaged.
+    /// Copies the runs, their results and their scores into a new SQLite file, as far as they can be read. Reads the tables without
+    /// their indexes, whose pages may be damaged.
     pub(super) async fn copied_to(&self, path: &Path) -> Result<Database, StoreError> {
         let copy = Database::file(path).await?;
         let copied = async {
@@ -128,11 +128,7 @@ impl Database {
             connection.execute("PRAGMA foreign_keys = OFF").await?;
             sqlx::query("ATTACH $1 AS damaged").bind(&self.name).execute(&mut connection).await?;
             for table in ["runs", "results", "scores"] {
-                // Without a condition, SQLite would copy the pages of indexes too.
-                let insert = format!(
-                    "INSERT OR IGNORE INTO main.{table} SELECT * FROM damaged.{table} NOT INDEXED WHERE TRUE"
-                );
-                sqlx::query(&insert).execute(&mut connection).await?;
+                copy_rows(&mut connection, table).await?;
             }
             connection.close().await
         };
@@ -256,6 +252,8 @@ impl Database {
             (_, Some("13"), Engine::Sqlite) | (_, Some("53100"), Engine::Postgres) => {
                 StoreError::Full { store }
             }
+            // sequence_generator_limit_exceeded. Only changes are numbered.
+            (_, Some("2200H"), Engine::Postgres) => StoreError::Exhausted { store },
             // read_only_sql_transaction.
             (_, Some("25006"), Engine::Postgres) => {
                 *self.read_only_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
@@ -280,10 +278,7 @@ impl Database {
     /// Returns whether an error means that pages of the SQLite file are damaged.
     pub(super) fn is_damage(&self, error: &StoreError) -> bool {
         let StoreError::Database { error, .. } = error else { return false };
-        let code = error.as_database_error().and_then(DatabaseError::code);
-        // SQLITE_CORRUPT. The upper bytes of an extended code give the reason.
-        self.engine == Engine::Sqlite
-            && code.and_then(|code| code.parse::<u32>().ok()).is_some_and(|code| code & 0xff == 11)
+        self.engine == Engine::Sqlite && is_corruption(error)
     }
 
     /// Looks for invalid text in the background, so that the next request finds none.
@@ -295,6 +290,89 @@ impl Database {
             }
         });
     }
+}
+
+/// The most rows that are copied at once from a damaged SQLite file.
+const COPIED: i64 = 1000;
+
+/// Copies the rows of a table from the attached database `damaged`, and jumps over those that can't be read.
+async fn copy_rows(connection: &mut AnyConnection, table: &str) -> sqlx::Result<()> {
+    // A table's rows are ordered by their number, and so are their pages.
+    let beyond = format!(
+        "SELECT max(rowid) FROM (SELECT rowid FROM damaged.{table} NOT INDEXED WHERE rowid > $1 ORDER BY rowid LIMIT $2) AS next"
+    );
+    let insert = format!(
+        "INSERT OR IGNORE INTO main.{table} SELECT * FROM damaged.{table} NOT INDEXED WHERE rowid > $1 AND rowid <= $2"
+    );
+    let (mut after, mut count) = (0, COPIED);
+    loop {
+        let last: sqlx::Result<Option<i64>> =
+            sqlx::query_scalar(&beyond).bind(after).bind(count).fetch_one(&mut *connection).await;
+        let copied = match last {
+            Ok(None) => return Ok(()),
+            Ok(Some(last)) => {
+                let insert = sqlx::query(&insert).bind(after).bind(last).execute(&mut *connection).await;
+                insert.map(|_| last)
+            }
+            Err(error) => Err(error),
+        };
+        match copied {
+            Ok(last) => {
+                after = last;
+                count = COPIED.min(2 * count);
+            }
+            Err(error) if !is_corruption(&error) => return Err(error),
+            Err(_) if count > 1 => count /= 2,
+            Err(_) => match beyond_damage(connection, &beyond, after).await? {
+                Some(next) => after = next,
+                None => return Ok(()),
+            },
+        }
+    }
+}
+
+/// Returns the smallest number of a row after which another row can be found, from `after` on, where none can be; none if there
+/// is none.
+async fn beyond_damage(
+    connection: &mut AnyConnection,
+    beyond: &str,
+    after: i64,
+) -> sqlx::Result<Option<i64>> {
+    let mut can_go_on = async |number: i64| {
+        let found: sqlx::Result<Option<i64>> =
+            sqlx::query_scalar(beyond).bind(number).bind(1_i64).fetch_one(&mut *connection).await;
+        match found {
+            Ok(_) => Ok(true),
+            Err(error) if is_corruption(&error) => Ok(false),
+            Err(error) => Err(error),
+        }
+    };
+    // The row itself may be damaged, in pages of its own.
+    let (mut bad, mut jump) = (after, 1_i64);
+    let mut good = loop {
+        let Some(number) = after.checked_add(jump) else { return Ok(None) };
+        if can_go_on(number).await? {
+            break number;
+        }
+        bad = number;
+        jump = jump.saturating_mul(2);
+    };
+    while good - bad > 1 {
+        let middle = bad + (good - bad) / 2;
+        if can_go_on(middle).await? {
+            good = middle;
+        } else {
+            bad = middle;
+        }
+    }
+    Ok(Some(good))
+}
+
+/// Returns whether SQLite says that a page is damaged.
+fn is_corruption(error: &sqlx::Error) -> bool {
+    let code = error.as_database_error().and_then(DatabaseError::code);
+    // SQLITE_CORRUPT. The upper bytes of an extended code give the reason.
+    code.and_then(|code| code.parse::<u32>().ok()).is_some_and(|code| code & 0xff == 11)
 }
 
 /// A column's value, or none if it is not of this type: SQLite stores values of any type in every column, if somebody else

@@ -18,6 +18,8 @@ impl Store {
         // A run whose row is lost may have the same log.
         self.restore_runs().await?;
         let mut writing = self.database.write().await?;
+        self.exchange_rows(&mut writing, id).await?;
+        let claims = self.claims(&mut *writing, id).await?;
         // The log may arrive in this moment. The database also deletes the rows that refer to the run's.
         let delete = sqlx::query_scalar("DELETE FROM runs WHERE id = $1 RETURNING log_sha256").bind(&text);
         let log: Option<Typed<LogHash>> = delete.fetch_optional(&mut *writing).await.map_err(failed)?;
@@ -29,9 +31,12 @@ impl Store {
             if was_live {
                 self.change(&mut writing, EventKind::Progress, &text).await?;
             }
-            // A damaged file whose row is lost.
-            let deleted = sqlx::query("DELETE FROM results WHERE id = $1").bind(&text).execute(&mut *writing);
-            let was_lost = deleted.await.map_err(failed)?.rows_affected() > 0;
+            // Damaged files whose row is lost.
+            let mut was_lost = false;
+            for delete in ["DELETE FROM results WHERE id = $1", "DELETE FROM scores WHERE id = $1"] {
+                let deleted = sqlx::query(delete).bind(&text).execute(&mut *writing).await;
+                was_lost |= deleted.map_err(failed)?.rows_affected() > 0;
+            }
             self.commit(writing).await?;
             return Ok(was_live || was_lost);
         };
@@ -42,10 +47,21 @@ impl Store {
         self.change(&mut writing, EventKind::Deleted, &text).await?;
         self.commit(writing).await?;
         self.arriving(id).await?.clear().await?;
-        if let Some(sha256) = log {
+        if let Some(sha256) = log
+            // Another run, whose row names no log, may have this one. [`Store::sweep`] finds out.
+            && !claims.is_some_and(|claims| claims.disown(id, &sha256))
+        {
             self.drop_log(&sha256).await?;
         }
         Ok(true)
+    }
+
+    /// Returns whether files of a run are stored, even if its row is lost.
+    pub(crate) async fn has_remains(&self, id: Uuid) -> Result<bool, StoreError> {
+        let select = "SELECT (SELECT count(*) FROM results WHERE id = $1) + (SELECT count(*) FROM scores WHERE id = $1)";
+        let count = sqlx::query_scalar(select).bind(id.to_string()).fetch_one(&self.database.readers).await;
+        let count: i64 = count.map_err(|error| self.failed(error))?;
+        Ok(count > 0)
     }
 
     /// Lets a deleted run be stored again. Returns whether it was deleted.
@@ -79,6 +95,15 @@ impl Store {
     pub(crate) async fn refuse_deleted(&self, id: Uuid) -> Result<(), StoreError> {
         let at = sqlx::query_scalar(DELETED_AT).bind(id.to_string());
         self.judge_deletion(id, at.fetch_optional(&self.database.readers).await)
+    }
+
+    /// Returns whether a run was deleted, and not stored again since then.
+    pub(super) async fn is_deleted(&self, id: Uuid) -> Result<bool, StoreError> {
+        match self.refuse_deleted(id).await {
+            Ok(()) => Ok(false),
+            Err(StoreError::Deleted { .. }) => Ok(true),
+            Err(error) => Err(error),
+        }
     }
 
     fn judge_deletion(&self, id: Uuid, at: sqlx::Result<Option<String>>) -> Result<(), StoreError> {

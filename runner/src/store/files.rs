@@ -1,7 +1,7 @@
 //! Result files: the uploaded one of each run, and its later scores. They are stored compressed with zstd, and returned only if
 //! they have the hash that was stored with them.
 
-use super::blobs::{hash_content, hex};
+use super::blobs::{LogHash, hash_content, hex};
 use super::database::Typed;
 use super::{Store, StoreError, time, unpack};
 use crate::migrations::Engine;
@@ -106,6 +106,27 @@ impl From<FileRow> for StoredFile {
             scored_by,
             scored_at,
         }
+    }
+}
+
+/// What a stored result file says, whether or not it is the uploaded one. Shows whether a run's row is that of another run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct FileClaims {
+    /// The SHA-256 of its content.
+    pub(super) sha256: String,
+    /// Whether the run's row has that hash.
+    pub(super) is_of_row: bool,
+    /// The id of its run.
+    pub(super) id: Uuid,
+    /// The SHA-256 of the log that it was made from.
+    log: String,
+}
+
+impl FileClaims {
+    /// Returns whether the row of the run `id` names a log that is not the run's.
+    pub(super) fn disown(&self, id: Uuid, log: &LogHash) -> bool {
+        // The hash of another run's file, which is stored for this one, came into the row with the hash of its log.
+        if self.id == id { self.log != log.as_str() } else { self.is_of_row }
     }
 }
 
@@ -294,6 +315,22 @@ impl Store {
         Ok(row.map_err(|error| self.failed(error))?.map(StoredFile::from))
     }
 
+    /// Returns what the stored file of a run's uploaded result says. None if there is no file, or if it can't be read.
+    pub(super) async fn claims(
+        &self,
+        reader: impl Executor<'_, Database = Any>,
+        id: Uuid,
+    ) -> Result<Option<FileClaims>, StoreError> {
+        let Some(stored) = self.stored_file(reader, id, ResultFile::Upload).await? else { return Ok(None) };
+        let read = move || {
+            let is = parsed::<OnlyLog>(&stored.packed).ok()?;
+            let sha256 = hash_content(&stored.packed[..]).ok()?;
+            let is_of_row = stored.sha256.as_ref() == Some(&sha256);
+            Some(FileClaims { sha256, is_of_row, id: is.id, log: is.source.sha256 })
+        };
+        apart(id, read).await
+    }
+
     /// Returns the result file of the score by a parser version, unchecked.
     pub(super) async fn stored_score(
         &self,
@@ -431,19 +468,23 @@ impl Store {
     /// Returns the SHA-256 of the log that a run's result names. Reads the result as a stream, because it may be
     /// large.
     pub(crate) async fn named_log(&self, id: Uuid) -> Result<Option<String>, StoreError> {
-        #[derive(Deserialize)]
-        struct OnlySource {
-            source: OnlyHash,
-        }
-        #[derive(Deserialize)]
-        struct OnlyHash {
-            sha256: String,
-        }
         let Some(file) = self.file(id).await? else { return Ok(None) };
-        let read = apart(id, move || parsed::<OnlySource>(&file)).await?;
+        let read = apart(id, move || parsed::<OnlyLog>(&file)).await?;
         let read = read.map_err(|error| StoreError::Damaged { id, what: error.to_string() })?;
         Ok(Some(read.source.sha256))
     }
+}
+
+/// The fields of a result that name its run and its log.
+#[derive(Deserialize)]
+struct OnlyLog {
+    id: Uuid,
+    source: OnlyHash,
+}
+
+#[derive(Deserialize)]
+struct OnlyHash {
+    sha256: String,
 }
 
 /// Decompresses a result file and reads some of its fields, as a stream.

@@ -45,10 +45,26 @@ impl Store {
         let Some(log) = self.log(id).await? else { return Ok(None) };
         match self.named_log(id).await {
             Ok(Some(named)) if named != log.as_str() => Err(of_other_log(id)),
-            // A damaged result names no log. The stored log itself is compared with its hash.
-            Ok(_) | Err(StoreError::Damaged { .. }) => Ok(Some(log)),
+            Ok(_) => Ok(Some(log)),
+            // The log may still be the run's own, and is itself compared with its hash.
+            Err(StoreError::Damaged { .. }) => match self.undisputed_log(id).await? {
+                None => Err(of_other_log(id)),
+                log => Ok(log),
+            },
             Err(error) => Err(error),
         }
+    }
+
+    /// Returns the hash of a result's raw log, like [`Store::log`]; none if it is invalid, or if the result's file shows that
+    /// the log belongs to another run, even though that file is damaged itself. Records nothing.
+    pub(super) async fn undisputed_log(&self, id: Uuid) -> Result<Option<LogHash>, StoreError> {
+        let log = match self.log(id).await {
+            Err(StoreError::Damaged { .. }) => None,
+            log => log?,
+        };
+        let Some(log) = log else { return Ok(None) };
+        let claims = self.claims(&self.database.readers, id).await?;
+        Ok((!claims.is_some_and(|claims| claims.disown(id, &log))).then_some(log))
     }
 
     /// Returns the path or address of a result's raw log, if the store has it.

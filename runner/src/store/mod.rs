@@ -114,7 +114,7 @@ pub(crate) enum StoreError {
         /// The database.
         store: String,
     },
-    /// SQLite has no number left for a change.
+    /// The database has no number left for a change.
     #[error(
         "The store {store} has no numbers left for its changes, so nothing can be written. A server sets them back by itself. \
          Otherwise, run `trainplan verify-store`. Then try again."
@@ -349,7 +349,7 @@ impl Store {
         origin: Origin<'_>,
     ) -> Result<UploadOutcome, StoreError> {
         let entry = self.entry(run, file)?;
-        self.restore_run(&run.id.to_string()).await?;
+        self.settle_row(run.id, &entry.sha256).await?;
         let Some(LogFile { path, most }) = log else {
             return self.enter_without_log(run, entry, origin).await;
         };
@@ -378,7 +378,7 @@ impl Store {
     ) -> Result<(UploadOutcome, u64), StoreError> {
         let (entry, origin) = (self.entry(run, file)?, Origin::Uploaded(token));
         let size = (entry.packed.len() + self.json(&entry.summary)?.len()) as u64;
-        self.restore_run(&run.id.to_string()).await?;
+        self.settle_row(run.id, &entry.sha256).await?;
         let outcome = self.enter_without_log(run, entry, origin).await?;
         Ok((outcome, if outcome == UploadOutcome::New { size } else { 0 }))
     }
@@ -577,10 +577,7 @@ impl Store {
     /// The stored one is sound and does not contain everything that the other one does, or is damaged and has another log.
     async fn is_replaced(&self, run: &RunResult) -> Result<bool, StoreError> {
         let Some(kept) = self.sound_upload(run.id).await? else {
-            let log = match self.log(run.id).await {
-                Err(StoreError::Damaged { .. }) => None,
-                log => log?,
-            };
+            let log = self.undisputed_log(run.id).await?;
             let score = self.sound_score(run.id).await?;
             let is_other = |hash: &str| hash != run.source.sha256;
             if log.is_some_and(|log| is_other(log.as_str()))

@@ -37,8 +37,8 @@ impl Store {
     /// # Errors
     /// [`StoreError::DamagedScore`] if one of them has the wrong type.
     pub(super) async fn scored_by(&self, id: Uuid) -> Result<Vec<(i64, String)>, StoreError> {
-        let select =
-            "SELECT parser_version, scored_at FROM scores WHERE id = $1 ORDER BY parser_version DESC";
+        let select = "SELECT scores.parser_version, scored_at FROM scores JOIN runs USING (id) WHERE id = $1 \
+            ORDER BY scores.parser_version DESC";
         let select = sqlx::query_as(select).bind(id.to_string());
         let rows: Result<Vec<(Typed<i64>, Typed<String>)>, _> =
             select.fetch_all(&self.database.readers).await;
@@ -56,6 +56,14 @@ impl Store {
     /// # Errors
     /// A scenario is given although a campaign launched the run; the log or the database fails.
     pub(crate) async fn reparse(&self, id: Uuid, scenario: Option<Spec>) -> Result<Option<bool>, StoreError> {
+        match self.score_again(id, scenario).await {
+            // Somebody deleted the run meanwhile, and its log.
+            Err(_) if self.is_deleted(id).await? => Ok(None),
+            scored => scored,
+        }
+    }
+
+    async fn score_again(&self, id: Uuid, scenario: Option<Spec>) -> Result<Option<bool>, StoreError> {
         let Some(sha256) = self.log(id).await? else { return Ok(None) };
         let (run, is_lost) = match self.get(id).await {
             // The new score replaces the damaged one.

@@ -26,7 +26,7 @@ pub(crate) enum ResultFault {
     File(String),
     /// These columns of its row did not follow from its file. They were computed again.
     Columns(Vec<&'static str>),
-    /// Its row was lost, and was made again from its file. The sentence says so.
+    /// Its row was lost or was that of another run, and is its own again. The sentence says which.
     Row(String),
 }
 
@@ -129,6 +129,17 @@ impl Store {
         Ok(found.map_err(|error| self.failed(error))?.into_iter().map(|Typed(id)| id).collect())
     }
 
+    /// Returns the ids of runs of which only scores are stored.
+    pub(crate) async fn lost_results(&self) -> Result<Vec<String>, StoreError> {
+        let select = "SELECT DISTINCT scores.id FROM scores \
+            LEFT JOIN runs ON runs.id = scores.id LEFT JOIN results ON results.id = scores.id \
+            WHERE runs.id IS NULL AND results.id IS NULL ORDER BY scores.id";
+        let found: Result<Vec<Typed<String>>, _> =
+            sqlx::query_scalar(select).fetch_all(&self.database.readers).await;
+        let found = found.map_err(|error| self.failed(error))?.into_iter();
+        Ok(found.map(|Typed(id)| id.unwrap_or_default()).collect())
+    }
+
     /// Makes the row of a result again whose row in the table `runs` is lost or has another id. Returns what was wrong and the id of
     /// the run; none if the row is there.
     pub(crate) async fn restore_run(&self, text: &str) -> Result<Option<(String, ResultFault)>, StoreError> {
@@ -158,6 +169,7 @@ impl Store {
             Err(error @ StoreError::Invalid(_)) => return Ok(of_file(refused(error))),
             Err(error) => return Err(error),
         };
+        let was_sound = self.checked_upload(run.id).await?.is_some_and(|known| known.is_sound());
         self.rename_row(run.id, &entry.sha256).await?;
         match self.enter_without_log(&run, entry, Origin::Imported).await {
             Ok(_) => {}
@@ -174,6 +186,13 @@ impl Store {
             delete.execute(&mut *writing).await.map_err(|error| self.failed(error))?;
             self.commit(writing).await?;
         }
+        if was_sound {
+            let what = format!(
+                "Its row is lost, and its file was replaced by that of the run {own}, which is stored too. Upload or import the result \
+                 again."
+            );
+            return Ok(of_file(what));
+        }
         // Lists show what the newest score says.
         self.verify_result(&own).await?;
         let what = "The run's row was lost or had another id, and was made again from the result's file.";
@@ -181,7 +200,7 @@ impl Store {
     }
 
     /// Makes the rows of all results again whose rows are lost, as far as their files are sound.
-    pub(super) async fn restore_runs(&self) -> Result<(), StoreError> {
+    pub(crate) async fn restore_runs(&self) -> Result<(), StoreError> {
         for id in self.lost_runs().await?.into_iter().flatten() {
             if let Some((run, ResultFault::File(what) | ResultFault::Row(what))) =
                 self.restore_run(&id).await?
@@ -213,8 +232,17 @@ impl Store {
         let Some(id) = valid_id(text) else {
             return Ok(vec![ResultFault::File(format!("The id {text} is not a UUID in lower case."))]);
         };
-        let mut faults = Vec::new();
-        if let Some(why) = self.upload_fault(id).await? {
+        let (mut faults, mut exchanged) = (Vec::new(), None);
+        let mut why = self.upload_fault(id).await?;
+        if why.is_some() {
+            let mut writing = self.database.write().await?;
+            exchanged = self.exchange_rows(&mut writing, id).await?;
+            self.commit(writing).await?;
+            if exchanged.is_some() {
+                why = self.upload_fault(id).await?;
+            }
+        }
+        if let Some(why) = why {
             faults.push(ResultFault::File(format!("The result's file {why}.")));
         }
         let scores = match self.scored_by(id).await {
@@ -263,11 +291,62 @@ impl Store {
             {
                 columns.push("log_sha256");
             }
-            if !columns.is_empty() {
+            // A row that came from another run was wrong as a whole.
+            if exchanged.is_none() && !columns.is_empty() {
                 faults.push(ResultFault::Columns(columns));
             }
         }
+        if let Some(other) = exchanged {
+            let what = format!("The run had the row of the run {other}, and has its own again.");
+            faults.push(ResultFault::Row(what));
+        }
         Ok(faults)
+    }
+
+    /// Makes the row of a run again that is about to be stored, if it is lost or is that of another run. `sha256` is the hash of
+    /// the result's file.
+    pub(super) async fn settle_row(&self, id: Uuid, sha256: &str) -> Result<(), StoreError> {
+        self.restore_run(&id.to_string()).await?;
+        let select = sqlx::query_scalar("SELECT count(*) FROM runs WHERE id = $1 AND sha256 <> $2");
+        let select = select.bind(id.to_string()).bind(sha256);
+        let others: i64 =
+            select.fetch_one(&self.database.readers).await.map_err(|error| self.failed(error))?;
+        if others > 0 {
+            let mut writing = self.database.write().await?;
+            self.exchange_rows(&mut writing, id).await?;
+            self.commit(writing).await?;
+        }
+        Ok(())
+    }
+
+    /// Exchanges the rows of a run and of another one if the other's row has the hash of the run's file, and the run's has not.
+    /// Returns the id of the other run.
+    pub(super) async fn exchange_rows(
+        &self,
+        writing: &mut Transaction<'static, Any>,
+        id: Uuid,
+    ) -> Result<Option<Uuid>, StoreError> {
+        let failed = |error| self.failed(error);
+        let claims = self.claims(&mut **writing, id).await?;
+        let Some(claims) = claims.filter(|claims| claims.id == id && !claims.is_of_row) else {
+            return Ok(None);
+        };
+        let select = sqlx::query_scalar("SELECT id FROM runs WHERE sha256 = $1 LIMIT 2").bind(&claims.sha256);
+        let others: Vec<Typed<String>> = select.fetch_all(&mut **writing).await.map_err(failed)?;
+        // Two rows with this hash would be a puzzle.
+        let [Typed(Some(other))] = &others[..] else { return Ok(None) };
+        let Some(other) = valid_id(other) else { return Ok(None) };
+        let (Some(row), Some(others)) =
+            (self.locked_row(writing, id).await?, self.locked_row(writing, other).await?)
+        else {
+            return Ok(None);
+        };
+        for (id, row) in [(id, others), (other, row)] {
+            let row = row.of_run(&id.to_string());
+            row.replace().query().execute(&mut **writing).await.map_err(failed)?;
+            self.change(writing, EventKind::Run, &row.id).await?;
+        }
+        Ok(Some(other))
     }
 
     /// Deletes the fault of a run's newest score if the run has no score; returns whether there was one.
