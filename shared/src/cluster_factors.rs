@@ -28,6 +28,8 @@ choices! {
         Memory "memory" "the bandwidth of the GPUs' memory (below 1 is slower)",
         /// The bandwidth of NVLink.
         Nvlink "nvlink" "the bandwidth of NVLink (below 1 is slower)",
+        /// The throughput of matrix multiplications in FP8 and NVFP4, relative to that of BF16. [`ClusterFactor::Matmul`] counts too.
+        Fp8 "fp8" "the throughput of matrix multiplications below 16 bits (below 1 is slower)",
     }
 }
 
@@ -118,8 +120,8 @@ mod tests {
     fn one_number_is_the_factor_on_the_step_time() {
         let read =
             |text: &str| ClusterFactor::ALL.map(|factor| text.parse::<ClusterFactors>().unwrap().of(factor));
-        assert_eq!(read("1.08"), [1.08, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0]);
-        assert_eq!(read("host=1.4, network=0.8"), [1.0, 1.4, 0.8, 1.0, 1.0, 1.0, 1.0, 1.0]);
+        assert_eq!(read("1.08"), [1.08, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0]);
+        assert_eq!(read("host=1.4, network=0.8"), [1.0, 1.4, 0.8, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0]);
         assert_eq!(
             "host=1.4, network=0.8".parse::<ClusterFactors>().unwrap().to_string(),
             "1,host=1.4,network=0.8"
@@ -138,7 +140,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn factors_read_back_as_written(values in prop::array::uniform8(LEAST..MOST)) {
+        fn factors_read_back_as_written(values in prop::array::uniform9(LEAST..MOST)) {
             let factors = ClusterFactors::new(values);
             prop_assert_eq!(factors.to_string().parse::<ClusterFactors>().unwrap(), factors);
         }

@@ -160,6 +160,25 @@ fn a_changed_option_changes_the_right_parts() {
 }
 
 #[test]
+fn the_factor_on_fp8_scales_the_products_below_16_bits_only() {
+    let matmul = |recipe: &str, factor: &str| {
+        let estimate = json(&["estimate", "--recipe", recipe, "--cluster-factor", factor]);
+        number(&estimate["breakdown"]["matmul"])
+    };
+    let (bf16, fp8) = ("llama3.1-70b/h100/bf16/64@25.04", "llama3.1-70b/h100/fp8/64@25.04");
+    assert_eq!(matmul(bf16, "fp8=0.5"), matmul(bf16, "1"));
+    for recipe in [fp8, "llama3.1-70b/gb300/nvfp4/64@26.06.01"] {
+        let [before, slower, all_slower] =
+            ["1", "fp8=0.5", "matmul=0.5"].map(|factor| matmul(recipe, factor));
+        assert!(slower > 1.3 * before, "{recipe}: {before} {slower}");
+        // The output layer multiplies in BF16.
+        assert!(slower < all_slower, "{recipe}: {slower} {all_slower}");
+    }
+    // They multiply: the rate of FP8 is relative to that of BF16.
+    assert!(matmul(fp8, "matmul=0.5,fp8=2") < matmul(fp8, "matmul=0.5"));
+}
+
+#[test]
 fn a_scenario_that_does_not_fit_exits_with_3_and_names_changes_that_make_it_fit() {
     let scenario =
         ["estimate", "--model", "llama3.1-70b", "--gpu", "h100", "--gpus", "64", "--tp", "2", "--gbs", "128"];

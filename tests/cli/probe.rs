@@ -33,6 +33,13 @@ fn probe_file(folder: &TempDir, tflops: f64, network_gbps: f64) -> String {
     path.to_str().unwrap().to_string()
 }
 
+/// Changes the file of a probe.
+fn change(file: &str, change: impl FnOnce(&mut Value)) {
+    let mut probe: Value = serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap();
+    change(&mut probe);
+    fs::write(file, probe.to_string()).unwrap();
+}
+
 #[test]
 fn a_probe_shows_each_figure_beside_a_machine_in_good_order() {
     let folder = tempfile::tempdir().unwrap();
@@ -43,7 +50,7 @@ fn a_probe_shows_each_figure_beside_a_machine_in_good_order() {
         "SLOW: 89.9 %",
         "SLOW: 83.3 %",
         "matmul=0.899",
-        "SLOW: GPU 5 of n1: 80.0 % of the median (BF16 matrix multiplication).",
+        "SLOW: n1: GPU 5 reaches 80.0 % of the median (BF16 matrix multiplication).",
         "estimates hold if it leaves out the slow ones",
         "Not measured: matmul fp8: PyTorch is too old",
         "cluster-factor = \"1,network=0.833,matmul=0.899\"",
@@ -52,6 +59,61 @@ fn a_probe_shows_each_figure_beside_a_machine_in_good_order() {
     }
     let sound = trainplan(["probe", &probe_file(&folder, 760.0, 45.0), "--format", "csv"]);
     assert!(sound.stdout.contains("\nnetwork,45,36,GB/s,1.25,network,1\n"), "{}", sound.stdout);
+}
+
+#[test]
+fn all_collectives_and_the_factor_on_fp8_are_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = probe_file(&folder, 760.0, 45.0);
+    change(&file, |probe| {
+        let rates = [
+            ("all-gather", "node", 300.0),
+            ("reduce-scatter", "network", 20.0),
+            ("point-to-point", "network", 22.0),
+        ];
+        let rates = rates.map(|(kind, scope, gbps)| {
+            value!({"kind": kind, "scope": scope, "ranks": 2, "bytes": 1 << 28, "time_s": 1e-3, "bus_gbps": gbps})
+        });
+        probe["collectives"].as_array_mut().unwrap().extend(rates);
+        let fp8 = value!({"precision": "fp8", "m": 8192, "n": 8192, "k": 8192, "tflops": 633.28});
+        probe["matmuls"].as_array_mut().unwrap().push(fp8);
+    });
+    let run = trainplan(["probe", &file, "--format", "table"]);
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    for (title, measured) in [
+        ("All-gather in a node", "300 GB/s"),
+        ("Reduce-scatter between nodes, per GPU", "20.0 GB/s"),
+        ("Point to point between nodes, per GPU", "22.0 GB/s"),
+    ] {
+        let row = run.stdout.lines().find(|line| line.trim_start().starts_with(title));
+        let row = row.unwrap_or_else(|| panic!("{title}: {}", run.stdout));
+        assert!([measured, "not compared", "not used"].iter().all(|cell| row.contains(cell)), "{row}");
+    }
+    assert!(run.stdout.contains("cluster-factor = \"1,fp8=0.5\""), "{}", run.stdout);
+    let csv = trainplan(["probe", &file, "--format", "csv"]).stdout;
+    assert!(csv.contains("\nnvlink-all-gather,300,,GB/s,,,\n"), "{csv}");
+}
+
+#[test]
+fn hundreds_of_slow_gpus_are_a_short_list_of_nodes() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = probe_file(&folder, 760.0, 45.0);
+    change(&file, |probe| {
+        let ranks = (0..1200).map(|rank| {
+            let tflops = if rank < 512 { 600.0 } else { 760.0 };
+            let host = format!("node-{:03}", rank / 8);
+            value!({"host": host, "local_rank": rank % 8, "bf16_tflops": tflops, "memory_gbps": 2900.0, "launch_us": 6.0})
+        });
+        probe["ranks"] = ranks.collect();
+    });
+    let run = trainplan(["probe", &file, "--format", "table"]);
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    let slow: Vec<&str> = run.stdout.lines().filter(|line| line.starts_with("SLOW: ")).collect();
+    assert_eq!(slow.len(), 17, "{}", run.stdout);
+    let first = "SLOW: node-000: GPUs 0, 1, 2, 3, 4, 5, 6, 7 reach 78.9 % of the median (BF16 matrix multiplication).";
+    assert_eq!(slow[0], first);
+    assert_eq!(slow[16], "SLOW: 64 nodes in all have slow GPUs. `--format json` names the others.");
+    assert_eq!(json(&["probe", &file])["report"]["slow_gpus"].as_array().unwrap().len(), 512);
 }
 
 #[test]

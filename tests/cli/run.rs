@@ -208,6 +208,53 @@ fn the_dry_run_of_a_certification_is_a_campaign_with_its_references() {
 }
 
 #[test]
+fn a_profile_can_name_the_file_of_a_probe() {
+    let with = |factors: &str| {
+        CLUSTERS.replacen("gpu = \"h100\"", &format!("gpu = \"h100\"\ncluster-factor = \"{factors}\""), 1)
+    };
+    let place = place(CAMPAIGN, &with("1,network=0.833,matmul=0.899"));
+    // Its path is relative to the profiles.
+    let folder = place.path().join("profiles");
+    fs::create_dir_all(folder.join("probes")).unwrap();
+    fs::write(folder.join("clusters.toml"), with("probes/alpha.json")).unwrap();
+    let dry_run = |clusters: &str| run_in(&place, &["--dry-run", "--clusters", clusters, "--format", "json"]);
+    let missing = dry_run("profiles/clusters.toml");
+    assert_eq!((missing.code, missing.stdout.as_str()), (Some(2), ""), "{}", missing.stderr);
+    for text in [
+        "cluster-factor (from cluster alpha)",
+        "profiles/probes/alpha.json: The file can't be read: No such file",
+    ] {
+        assert!(missing.stderr.contains(text), "{}", missing.stderr);
+    }
+
+    let probe = include_str!("../../fuzz/corpus/probe/h100.json");
+    fs::write(folder.join("probes/alpha.json"), probe).unwrap();
+    let [typed, file] = ["clusters.toml", "profiles/clusters.toml"].map(dry_run);
+    assert_eq!(file.code, Some(0), "{}", file.stderr);
+    assert_eq!(file.stdout, typed.stdout);
+    // Once for both runs.
+    let note = "alpha.json: measured on h100; the same as --cluster-factor 1,network=0.833,matmul=0.899\n";
+    assert_eq!(file.stderr.matches(note).count(), 1, "{}", file.stderr);
+    let certify = [
+        "certify",
+        "--cluster",
+        "alpha",
+        "--gpus",
+        "64",
+        "--dry-run",
+        "--clusters",
+        "profiles/clusters.toml",
+    ];
+    let certify = run_of(&Command::new(binary()).args(certify).current_dir(&place).output().unwrap());
+    assert!(certify.code == Some(0) && certify.stderr.contains(note), "{}", certify.stderr);
+
+    fs::write(folder.join("probes/alpha.json"), probe.replace("H100 80GB HBM3", "B200")).unwrap();
+    let other = dry_run("profiles/clusters.toml");
+    assert_eq!(other.code, Some(2));
+    assert!(other.stderr.contains("It was measured on b200, but this is about h100."), "{}", other.stderr);
+}
+
+#[test]
 fn the_command_of_a_secret_stays_on_one_line_of_a_narrow_terminal() {
     let words = r#"["pass", "show", "wandb/teams/research/trainplan-on-alpha"]"#;
     let place = place(CAMPAIGN, &CLUSTERS.replace(r#"["touch", "pwned"]"#, words));

@@ -58,6 +58,45 @@ fn probe_says_why_slurm_refuses_its_job() {
 }
 
 #[test]
+#[ignore = "needs root and Slurm"]
+fn the_result_of_a_probe_survives_a_full_disk() {
+    let cluster = Cluster::start(&SMALL);
+    let person = Person::of(&cluster, "");
+    // Has measured before, and writes that result.
+    let result = cluster.folder().join("h100.json");
+    fs::write(&result, include_str!("../../fuzz/corpus/probe/h100.json")).unwrap();
+    let python = cluster.folder().join("python");
+    let program = format!("#!/bin/sh\n[ \"$SLURM_PROCID\" != 0 ] || cat {} >\"$3\"\n", result.display());
+    fs::write(&python, program).unwrap();
+    fs::set_permissions(&python, fs::Permissions::from_mode(0o755)).unwrap();
+    let file = cluster.folder().join("alpha.probe.json");
+    let probe_to = |output: &str| {
+        let python = python.to_str().unwrap();
+        let job = ["probe", "--cluster", "alpha", "--gpus-per-node", "1", "--python", python];
+        person.runs(&[&job[..], &["--format", "table", "--output", output]].concat())
+    };
+
+    let run = probe_to("/dev/full");
+    println!("{}", run.stderr);
+    assert_eq!(run.code, Some(1), "{}", run.stderr);
+    assert!(run.stderr.contains("error: /dev/full: No space left on device"), "{}", run.stderr);
+    assert!(run.stderr.contains("The file was printed instead."), "{}", run.stderr);
+    let printed: Value = serde_json::from_str(&run.stdout).unwrap();
+    let copy = run.stderr.split("To copy it: ssh loop ").nth(1).and_then(|rest| rest.split(" >FILE").next());
+    let kept: Value = serde_json::from_str(&cluster.text(copy.unwrap())).unwrap();
+    assert_eq!(printed, kept);
+    assert_eq!(printed["matmuls"][0]["tflops"], 640.0);
+
+    // Where the file can be written, the cluster keeps nothing.
+    let run = probe_to(file.to_str().unwrap());
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    let written: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+    assert_eq!(written, kept);
+    assert_eq!(cluster.text("ls ~/.trainplan/probes | wc -l"), "1");
+    person.has_left();
+}
+
+#[test]
 #[ignore = "stress: needs PyTorch"]
 fn stress_probe_measures_with_pytorch_on_cpus() {
     let cluster = Cluster::start(&SMALL);

@@ -3,6 +3,7 @@
 use super::output::{self, Format, FormatArg};
 use super::profiles;
 use super::run::{CarryArgs, NewRound, block_on, carry_campaign, warn};
+use super::stack_file::with_files;
 use super::{Failure, note, watch};
 use crate::journal::{Event, Journal, Round, Run};
 use serde::Serialize;
@@ -97,8 +98,8 @@ impl Args {
         let path = PathBuf::from(format!("{}.campaign.toml", campaign.name));
         let (campaign, lines) =
             Campaign::parse_with_lines(&text).map_err(|found| profiles::mistakes(&path, &found))?;
-        let planned =
-            plan(&campaign, &lines, &cluster, Ok).map_err(|found| profiles::mistakes(&path, &found))?;
+        let planned = plan(&campaign, &lines, &cluster, |spec| with_files(spec, Path::new("")))
+            .map_err(|found| profiles::mistakes(&path, &found))?;
         warn(&planned);
         if self.dry_run {
             return output::text(&format!("{}{text}", references(&planned)));

@@ -154,6 +154,20 @@ pub(super) enum Failure {
     Conduct(ConductError),
     #[error(transparent)]
     Probe(#[from] ProbeError),
+    /// The file of a probe can't be written. The result is kept elsewhere.
+    #[error(
+        "{}: {error}.\n       {}The cluster keeps the result. To copy it: {copy}",
+        path.display(),
+        printed(*is_printed)
+    )]
+    ProbeFile {
+        path: PathBuf,
+        error: io::Error,
+        /// Whether standard output has the file's text.
+        is_printed: bool,
+        /// A command that copies the file from the cluster.
+        copy: String,
+    },
     #[error(transparent)]
     Fetch(#[from] FetchError),
     #[error(transparent)]
@@ -205,6 +219,7 @@ impl Failure {
             | Failure::Journal(_)
             | Failure::Conduct(_)
             | Failure::Probe(_)
+            | Failure::ProbeFile { .. }
             | Failure::Fetch(_) => Exit::Failed,
         }
     }
@@ -245,6 +260,10 @@ impl From<ConductError> for Failure {
 
 fn problems(count: usize) -> String {
     if count == 1 { "1 problem".into() } else { format!("{count} problems") }
+}
+
+fn printed(is_printed: bool) -> &'static str {
+    if is_printed { "The file was printed instead. " } else { "" }
 }
 
 fn files(count: usize) -> String {

@@ -52,9 +52,11 @@ use clap::{Parser, Subcommand};
 use exit::Exit;
 use failure::Failure;
 use output::printable;
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::process::ExitCode;
+use std::sync::Mutex;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -209,6 +211,14 @@ fn address(text: &str) -> Result<SocketAddr, String> {
 /// Prints a note to stderr, beside the result.
 fn note(text: &str) {
     let _ = writeln!(io::stderr(), "note: {}", safe(text));
+}
+
+/// Prints a note, unless this process has printed it: every run of a campaign reads the same files.
+fn note_once(text: &str) {
+    static PRINTED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    if PRINTED.lock().is_ok_and(|mut printed| printed.insert(text.to_string())) {
+        note(text);
+    }
 }
 
 /// Returns a text that may repeat what a user or a file said, so that it does nothing to the terminal.

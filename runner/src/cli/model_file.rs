@@ -1,6 +1,6 @@
 //! `--model` with the `config.json` of a Hugging Face repository.
 
-use super::note;
+use super::note_once;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -34,12 +34,12 @@ pub(super) fn read(folder: &Path, text: &str) -> Result<Option<String>, Problem>
         hugging_face::read(&content).map_err(|error| refuse(error.to_string()))?;
     let file = path.display();
     for assumed in notes {
-        note(&format!("{file}: {assumed}"));
+        note_once(&format!("{file}: {assumed}"));
     }
     for field in unknown {
-        note(&format!("{file}: Ignored field (may affect the result): {field}."));
+        note_once(&format!("{file}: Ignored field (may affect the result): {field}."));
     }
-    note(&format!("{file}: To use this model without the file, give --model {}", model.id));
+    note_once(&format!("{file}: To use this model without the file, give --model {}", model.id));
     Ok(Some(model.id))
 }
 

@@ -11,7 +11,7 @@ use trainplan_shared::campaign::{Cluster, Name};
 use trainplan_shared::catalog::{Catalog, Gpu};
 use trainplan_shared::field::Field;
 use trainplan_shared::probe::{
-    Probe, ProbeFactor, ProbeFigure, ProbeFigureKind, ProbeJob, ProbeReport, ProbeVerdict, SlowGpu,
+    Probe, ProbeFactor, ProbeFigure, ProbeJob, ProbeReport, ProbeVerdict, SlowNode,
 };
 use trainplan_shared::units::{percent, readable};
 
@@ -42,7 +42,7 @@ Without Slurm, run the measuring program yourself, on one node or several:
 
 Exit codes:
   0  Success
-  1  The job failed, or Slurm did not accept it
+  1  The job failed, Slurm did not accept it, or the file can't be written (it is then printed)
   2  Invalid arguments, profiles or file
   5  The cluster can't be reached")]
 pub(super) struct Args {
@@ -121,11 +121,8 @@ impl Args {
             let what = format!("The folder {} does not exist.", folder.display());
             return Err(Failure::Contents { path: file, what });
         }
-        let probe = self.measure(&cluster, &job)?;
-        let mut text =
-            serde_json::to_string_pretty(&probe).map_err(|error| Failure::Format(error.to_string()))?;
-        text.push('\n');
-        fs::write(&file, text).map_err(|error| Failure::File { path: file.clone(), error })?;
+        let measured = self.measure(&cluster, &job, &file);
+        let probe = tokio::runtime::Runtime::new()?.block_on(measured)?;
         show(&file, &probe, format)
     }
 
@@ -145,37 +142,52 @@ impl Args {
         Ok(ProbeJob::new(&spec, self.nodes, gpus_per_node, self.python.clone())?)
     }
 
-    /// Submits the job and waits for its result.
-    fn measure(&self, cluster: &Cluster, job: &ProbeJob) -> Result<Probe, Failure> {
+    /// Submits the job, waits for its result and writes the file. The cluster keeps the result until that has succeeded.
+    async fn measure(&self, cluster: &Cluster, job: &ProbeJob, file: &Path) -> Result<Probe, Failure> {
         let id = uuid::Uuid::now_v7().simple().to_string();
-        let mut probe = tokio::runtime::Runtime::new()?.block_on(async {
-            let submitted = probe::submit(cluster, job, id).await?;
-            note(&format!(
-                "Job {} measures {} with {} on each. Ctrl-C cancels it.",
-                submitted.job(),
-                counted(job.nodes, "node"),
-                counted(job.gpus_per_node, "GPU")
-            ));
-            let mut last = String::new();
-            let result = submitted.result(|ProbeProgress { state, line, .. }| {
-                let now = if line.is_empty() { state } else { format!("{state}: {line}") };
-                if now != last {
-                    note(&now);
-                    last = now;
-                }
-            });
-            tokio::select! {
-                result = result => Ok(result?),
-                _ = tokio::signal::ctrl_c() => {
-                    let _ = tokio::time::timeout(Duration::from_secs(30), submitted.cancel()).await;
-                    Err(Failure::Refused("The probe was interrupted, and its job canceled"))
-                }
+        let submitted = probe::submit(cluster, job, id).await?;
+        note(&format!(
+            "Job {} measures {} with {} on each. Ctrl-C cancels it.",
+            submitted.job(),
+            counted(job.nodes, "node"),
+            counted(job.gpus_per_node, "GPU")
+        ));
+        let mut last = String::new();
+        let result = submitted.result(|ProbeProgress { state, line, .. }| {
+            let now = if line.is_empty() { state } else { format!("{state}: {line}") };
+            if now != last {
+                note(&now);
+                last = now;
             }
-        })?;
+        });
+        let measured = tokio::select! {
+            result = result => result.map_err(Failure::from),
+            _ = tokio::signal::ctrl_c() => {
+                let _ = tokio::time::timeout(Duration::from_secs(30), submitted.cancel()).await;
+                Err(Failure::Refused("The probe was interrupted, and its job canceled"))
+            }
+        };
+        let mut probe = measured?;
         probe.cluster = Some(cluster.name.to_string());
         probe.gpu = gpu_of(cluster).map(|gpu| gpu.id.clone()).filter(|_| probe.accelerator != "cpu");
+        let copy = format!("ssh {} cat {} >FILE", cluster.ssh, submitted.place());
+        write(file, &probe, copy)?;
+        submitted.remove().await;
         Ok(probe)
     }
+}
+
+/// Writes the file of a probe. If that fails, it prints the file: another measurement may have to wait for hours. `copy` is the
+/// command that copies the file from the cluster.
+fn write(file: &Path, probe: &Probe, copy: String) -> Result<(), Failure> {
+    let mut text = serde_json::to_string_pretty(probe).map_err(|error| Failure::Format(error.to_string()))?;
+    text.push('\n');
+    fs::write(file, &text).map_err(|error| Failure::ProbeFile {
+        path: file.to_path_buf(),
+        error,
+        is_printed: output::text(&text).is_ok(),
+        copy,
+    })
 }
 
 /// Returns the GPU type of a cluster's profile.
@@ -250,12 +262,14 @@ fn table(file: &Path, probe: &Probe, report: &ProbeReport) -> Result<(), Failure
             printable(&skipped.reason)
         ))?;
     }
-    for SlowGpu { host, local_rank, figure, share } in &report.slow_gpus {
+    let slow = report.slow_nodes();
+    for node in slow.iter().take(SlowNode::SHOWN) {
+        output::prose(&format!("SLOW: {}", printable(&node.in_words())))?;
+    }
+    if slow.len() > SlowNode::SHOWN {
+        let nodes = slow.len();
         output::prose(&format!(
-            "SLOW: GPU {local_rank} of {}: {} of the median ({}).",
-            printable(host),
-            percent(*share),
-            figure.title()
+            "SLOW: {nodes} nodes in all have slow GPUs. `--format json` names the others."
         ))?;
     }
     let path = file.display().to_string();
@@ -280,16 +294,12 @@ fn conclusion(probe: &Probe, report: &ProbeReport, path: &str) -> String {
         (false, "1") => "Estimates stay as they are, but see the warnings above.".to_string(),
         (false, factors) => format!(
             "To adapt estimates to this cluster, pass `--cluster-factor {path}`, or write `cluster-factor = \"{factors}\"` \
-             in its profile."
+             in its profile. The profile can also name the file."
         ),
     }];
     if !report.slow_gpus.is_empty() {
         sentences
             .push("A run waits for its slowest GPU: estimates hold if it leaves out the slow ones.".into());
-    }
-    let is_slow = |kind| report.figures.iter().any(|figure| figure.figure == kind && figure.is_slow());
-    if is_slow(ProbeFigureKind::Fp8Matmul) {
-        sentences.push("FP8 is slow, which estimates don't count: plans in FP8 will take longer.".into());
     }
     if report.figures.iter().any(|figure| figure.verdict == ProbeVerdict::Implausible) {
         sentences.push("Figures that no such machine reaches, or far too low ones, are left out.".into());

@@ -1,6 +1,6 @@
 //! `--cluster-factor` with the file of a probe.
 
-use super::{model_file, note};
+use super::{model_file, note_once};
 use std::path::Path;
 use trainplan_shared::catalog::Catalog;
 use trainplan_shared::field::Field;
@@ -9,16 +9,13 @@ use trainplan_shared::probe::{Probe, ProbeReport};
 use trainplan_shared::problem::Problem;
 use trainplan_shared::spec::Spec;
 
-/// How the name of such a file ends.
-const ENDING: &str = ".json";
-
 /// Returns the factors of a probe's file as text, or none if `text` is not a path. A relative path is below `folder`. A note
 /// says which factors these are.
 ///
 /// # Errors
 /// The file can't be read, is not that of a probe, or measured another GPU type than that of `spec`.
 pub(super) fn read(folder: &Path, text: &str, spec: &Spec) -> Result<Option<String>, Problem> {
-    if !text.ends_with(ENDING) {
+    if !Probe::is_file_name(text) {
         return Ok(None);
     }
     let path = folder.join(text);
@@ -45,12 +42,12 @@ pub(super) fn read(folder: &Path, text: &str, spec: &Spec) -> Result<Option<Stri
     if let Some(other) = other {
         return Err(refuse(format!("It was measured on {measured}, but this is about {other}.")));
     }
-    note(&match report.cluster_factor.as_str() {
+    note_once(&match report.cluster_factor.as_str() {
         "1" => format!("{text}: measured on {measured}; as fast as in good order, so nothing changes"),
         factors => format!("{text}: measured on {measured}; the same as --cluster-factor {factors}"),
     });
     if !report.slow_gpus.is_empty() {
-        note(&format!(
+        note_once(&format!(
             "{text}: some GPUs are slower than the others; this holds for a run that leaves them out"
         ));
     }

@@ -6,6 +6,8 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use trainplan_shared::campaign::{CampaignProblem, Cluster, Clusters, Name};
+use trainplan_shared::field::Field;
+use trainplan_shared::probe::Probe;
 use trainplan_shared::problem::most_alike;
 
 /// The largest file that is read: far more than a user writes.
@@ -15,8 +17,22 @@ const LARGEST: u64 = 4 << 20;
 pub(super) fn cluster(name: &Name, given: Option<PathBuf>) -> Result<Cluster, Failure> {
     let path = given.map_or_else(usual, Ok)?;
     let clusters = Clusters::parse(&read_profiles(&path)?).map_err(|found| mistakes(&path, &found))?;
-    let cluster = clusters.get(name).cloned();
-    cluster.ok_or_else(|| Failure::Contents { what: no_cluster(name, &clusters), path })
+    find(&clusters, name, &path)
+}
+
+/// Returns the profile of a cluster from those of a file. The name of a probe's file is relative to that file; the result has the
+/// whole path.
+pub(super) fn find(clusters: &Clusters, name: &Name, path: &Path) -> Result<Cluster, Failure> {
+    let Some(mut cluster) = clusters.get(name).cloned() else {
+        return Err(Failure::Contents { what: no_cluster(name, clusters), path: path.to_path_buf() });
+    };
+    let factors = cluster.spec.get(Field::ClusterFactor);
+    if let Some(file) = factors.filter(|text| Probe::is_file_name(text)).map(|file| path.with_file_name(file))
+    {
+        let whole = std::path::absolute(&file).map_err(|error| Failure::File { path: file, error })?;
+        cluster.spec.set(Field::ClusterFactor, whole.display().to_string());
+    }
+    Ok(cluster)
 }
 
 /// Returns the mistakes in a file as a failure.
@@ -26,7 +42,7 @@ pub(super) fn mistakes(path: &Path, found: &[CampaignProblem]) -> Failure {
 }
 
 /// Returns the message for a missing profile, with the existing ones.
-pub(super) fn no_cluster(name: &Name, clusters: &Clusters) -> String {
+fn no_cluster(name: &Name, clusters: &Clusters) -> String {
     let names: Vec<&str> = clusters.names().collect();
     let nearest = most_alike(name.as_str(), names.iter().copied());
     let nearest = nearest.map_or(String::new(), |nearest| format!(" Did you mean {nearest}?"));

@@ -1,6 +1,6 @@
 //! `--stack` with a file that describes the user's own software.
 
-use super::{model_file, note, probe_file};
+use super::{model_file, note_once, probe_file};
 use std::path::Path;
 use trainplan_shared::field::Field;
 use trainplan_shared::message;
@@ -29,7 +29,7 @@ pub(super) fn read(folder: &Path, text: &str) -> Result<Option<String>, Problem>
         String::from_utf8(content).map_err(|_| refuse("The file is not UTF-8 text.".to_string()))?;
     let StackFile { name, software } = StackFile::parse(&content)
         .map_err(|problem| Problem { message: place.clone().and(problem.message), ..problem })?;
-    note(&format!("{text}: {name} is {}. Without the file, give --stack {software}", software.title()));
+    note_once(&format!("{text}: {name} is {}. Without the file, give --stack {software}", software.title()));
     Ok(Some(software.to_string()))
 }
 

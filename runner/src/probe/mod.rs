@@ -32,8 +32,10 @@ pub(crate) enum ProbeError {
     )]
     Job { job: u64, id: String, log: String },
     /// The result is not that of a probe.
-    #[error("Job {job} of the probe wrote a result that can't be read: {problem}")]
-    Result { job: u64, problem: Problem },
+    #[error(
+        "Job {job} of the probe wrote a result that can't be read: {problem}\nThe cluster keeps it in ~/{place}"
+    )]
+    Result { job: u64, place: String, problem: Problem },
 }
 
 /// How far a probe is.
@@ -91,7 +93,12 @@ impl SubmittedProbe {
         self.job
     }
 
-    /// Waits for the result, and removes the probe's folder from the cluster.
+    /// Returns the path of the result on the cluster, below the home directory. [`SubmittedProbe::remove`] removes it.
+    pub(crate) fn place(&self) -> String {
+        format!(".trainplan/probes/{}/result.json", self.id)
+    }
+
+    /// Waits for the result. The cluster keeps it.
     ///
     /// # Errors
     /// The cluster can't be reached any more, or the job ended without a result.
@@ -114,10 +121,11 @@ impl SubmittedProbe {
             let (state, rest) = said.split_once('\n').unwrap_or((&said, ""));
             match state {
                 "done" => {
-                    let probe = Probe::parse(rest);
-                    let probe = probe.map_err(|problem| ProbeError::Result { job: self.job, problem })?;
-                    self.remove().await;
-                    return Ok(probe);
+                    return Probe::parse(rest).map_err(|problem| ProbeError::Result {
+                        job: self.job,
+                        place: self.place(),
+                        problem,
+                    });
                 }
                 "ended" => {
                     let (id, log) = (self.id.clone(), rest.trim_end().to_string());
@@ -145,7 +153,7 @@ impl SubmittedProbe {
     }
 
     /// Removes the probe's folder. If that fails, a small folder remains.
-    async fn remove(&self) {
+    pub(crate) async fn remove(&self) {
         let script = Script::new("probe", "rm -rf \"$HOME/.trainplan/probes/$id\"").set("id", &self.id);
         if let Err(error) = self.link.run(&script, ASKING).await {
             tracing::debug!(%error, "the probe's folder remains");

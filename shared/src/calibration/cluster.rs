@@ -77,7 +77,7 @@ fn spread(factor: ClusterFactor) -> f64 {
         ClusterFactor::Network => 0.5,
         ClusterFactor::Matmul => 0.15,
         ClusterFactor::Fixed => 1.5,
-        ClusterFactor::Memory | ClusterFactor::Nvlink => FIXED,
+        ClusterFactor::Memory | ClusterFactor::Nvlink | ClusterFactor::Fp8 => FIXED,
     }
 }
 
@@ -189,7 +189,7 @@ impl FactorChoice {
         match self {
             FactorChoice::None => false,
             FactorChoice::Step => factor == ClusterFactor::Step,
-            FactorChoice::All => !matches!(factor, ClusterFactor::Memory | ClusterFactor::Nvlink),
+            FactorChoice::All => (factor as usize) < FITTED,
         }
     }
 }
@@ -200,9 +200,9 @@ fn factors_of(fitted: &[FittedFactor; FITTED]) -> ClusterFactors {
     ClusterFactors::new(std::array::from_fn(of))
 }
 
-/// Number of factors that runs can tell, the first ones. Step times don't tell memory and NVLink from kernels and network, but `trainplan
-/// probe` measures them.
-const FITTED: usize = ClusterFactor::ALL.len() - 2;
+/// Number of factors that runs can tell, the first ones. Step times don't tell memory and NVLink from kernels and network, nor FP8
+/// from BF16, but `trainplan probe` measures them.
+const FITTED: usize = ClusterFactor::ALL.len() - 3;
 
 /// Most groups of runs that are left out.
 const GROUPS: usize = 20;

@@ -9,6 +9,7 @@ use crate::catalog::{Catalog, Release};
 use crate::cluster_factors::ClusterFactors;
 use crate::field::Field;
 use crate::launch::LaunchOptions;
+use crate::probe::Probe;
 use crate::spec::Spec;
 use std::collections::BTreeMap;
 use toml::de::DeValue;
@@ -38,7 +39,7 @@ pub struct Cluster {
     pub name: Name,
     /// The host for `ssh`. The rest of the connection is in the user's ssh configuration.
     pub ssh: String,
-    /// Account, partition, GPU type and other fields.
+    /// Account, partition, GPU type and other fields. The factors of the cluster may be the name of a probe's file.
     pub spec: Spec,
     /// Variables for every run.
     pub env: Env,
@@ -182,7 +183,11 @@ fn read_cluster(reader: &mut TomlReader, entry: Entry) -> Option<Cluster> {
     reader.options(&spec, &place, &lines);
     let gpu = spec.get(Field::Gpu).map(|gpu| Catalog::embedded().gpu_or_own(gpu).map(drop));
     let rate = spec.count(Field::GemmTflops).map(drop);
-    let factors = spec.parse::<ClusterFactors>(Field::ClusterFactor).map(drop);
+    let factors = match spec.get(Field::ClusterFactor) {
+        // Only the runner can read files.
+        Some(text) if Probe::is_file_name(text) => Ok(()),
+        _ => spec.parse::<ClusterFactors>(Field::ClusterFactor).map(drop),
+    };
     for problem in [rate, factors].into_iter().chain(gpu).filter_map(Result::err) {
         let key = problem.field.flag();
         let line = lines.get(key).copied().unwrap_or(line);

@@ -278,6 +278,14 @@ fn the_cluster_can_define_the_gpu() {
 }
 
 #[test]
+fn a_profile_can_name_the_file_of_a_probe() {
+    let named = CLUSTERS.replacen("gpu = \"h100\"", "cluster-factor = \"probes/alpha.json\"", 1);
+    let clusters = Clusters::parse(&named).unwrap();
+    let cluster = clusters.get(&"alpha".parse().unwrap()).unwrap();
+    assert_eq!(cluster.spec.get(Field::ClusterFactor), Some("probes/alpha.json"));
+}
+
+#[test]
 fn mistakes_in_profiles_have_their_lines() {
     for (line, instead, wanted) in [
         (

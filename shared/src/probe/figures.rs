@@ -1,116 +1,11 @@
 //! The figures of a probe beside those of a machine in good order, and the factors that follow.
 
+use super::kinds::ProbeFigureKind;
+use super::slow_gpus::{SlowGpu, SlowNode, median, slow_gpus};
 use super::{CollectiveRate, FreeMemory, Probe, ProbePrecision, ProbeScope};
-use crate::catalog::{Catalog, Generation, Gpu};
-use crate::choices::choices;
+use crate::catalog::{Catalog, Gpu};
 use crate::cluster_factors::{ClusterFactor, ClusterFactors};
-use crate::data_file::{DataError, FromRow, Row, embedded};
-use crate::statistics::quantile;
 use serde::Serialize;
-use std::sync::LazyLock;
-
-choices! {
-    /// What a probe measures.
-    ProbeFigureKind {
-        /// BF16 matrix multiplication, TFLOPS; the median of the GPUs.
-        Bf16Matmul "bf16-matmul" "BF16 matrix multiplication",
-        /// FP8 matrix multiplication, TFLOPS.
-        Fp8Matmul "fp8-matmul" "FP8 matrix multiplication",
-        /// Fused attention, forward and backward, TFLOPS.
-        Attention "attention" "Attention, forward and backward",
-        /// Memory bandwidth, GB/s.
-        Memory "memory" "Memory bandwidth",
-        /// Host time for a launch, µs.
-        Launch "launch" "Kernel launch",
-        /// All-reduce of the GPUs of a node, GB/s.
-        Nvlink "nvlink" "All-reduce in a node",
-        /// All-to-all of the GPUs of a node, GB/s.
-        NvlinkExchange "nvlink-exchange" "All-to-all in a node",
-        /// All-reduce between nodes, GB/s per GPU.
-        Network "network" "All-reduce between nodes, per GPU",
-        /// All-to-all between nodes, GB/s per GPU.
-        NetworkExchange "network-exchange" "All-to-all between nodes, per GPU",
-        /// Latency of a step between nodes, µs.
-        Latency "latency" "Latency between nodes",
-    }
-}
-
-impl ProbeFigureKind {
-    /// Returns the unit.
-    pub const fn unit(self) -> &'static str {
-        match self {
-            ProbeFigureKind::Bf16Matmul | ProbeFigureKind::Fp8Matmul | ProbeFigureKind::Attention => "TFLOPS",
-            ProbeFigureKind::Launch | ProbeFigureKind::Latency => "µs",
-            _ => "GB/s",
-        }
-    }
-
-    /// Whether it is measured between nodes.
-    const fn crosses_nodes(self) -> bool {
-        matches!(self, ProbeFigureKind::Network | ProbeFigureKind::NetworkExchange | ProbeFigureKind::Latency)
-    }
-
-    /// Whether a small figure is good.
-    pub const fn is_time(self) -> bool {
-        matches!(self, ProbeFigureKind::Launch | ProbeFigureKind::Latency)
-    }
-
-    /// Returns the factor that the figure decides; none if it is only compared.
-    pub const fn factor(self) -> Option<ClusterFactor> {
-        match self {
-            ProbeFigureKind::Bf16Matmul => Some(ClusterFactor::Matmul),
-            ProbeFigureKind::Memory => Some(ClusterFactor::Memory),
-            ProbeFigureKind::Launch => Some(ClusterFactor::Host),
-            ProbeFigureKind::Nvlink => Some(ClusterFactor::Nvlink),
-            ProbeFigureKind::Network => Some(ClusterFactor::Network),
-            ProbeFigureKind::Latency => Some(ClusterFactor::Latency),
-            ProbeFigureKind::Fp8Matmul
-            | ProbeFigureKind::Attention
-            | ProbeFigureKind::NvlinkExchange
-            | ProbeFigureKind::NetworkExchange => None,
-        }
-    }
-
-    /// Returns the datasheet's figure that the limit is a share of; 1 for times.
-    fn datasheet(self, gpu: &Gpu) -> Option<f64> {
-        match self {
-            ProbeFigureKind::Bf16Matmul | ProbeFigureKind::Attention => Some(gpu.bf16_tflops),
-            ProbeFigureKind::Fp8Matmul => gpu.fp8_tflops,
-            ProbeFigureKind::Memory => Some(gpu.hbm_tbps * 1e3),
-            ProbeFigureKind::Nvlink | ProbeFigureKind::NvlinkExchange => Some(gpu.nvlink_gbps),
-            ProbeFigureKind::Network | ProbeFigureKind::NetworkExchange => Some(gpu.nic_gbit / 8.0),
-            ProbeFigureKind::Launch | ProbeFigureKind::Latency => Some(1.0),
-        }
-    }
-
-    /// Returns what a machine of this GPU type in good order reaches; none if that is unknown.
-    fn limit(self, gpu: &Gpu) -> Option<f64> {
-        static LIMITS: LazyLock<Vec<Limit>> = LazyLock::new(|| embedded!("probe.csv"));
-        let generation = gpu.generation;
-        let found =
-            LIMITS.iter().find(|limit| limit.figure == self.id() && limit.generation == generation.id())?;
-        Some(found.limit * self.datasheet(gpu)?)
-    }
-}
-
-/// A row of `data/probe.csv`.
-struct Limit {
-    figure: String,
-    generation: String,
-    limit: f64,
-}
-
-impl FromRow for Limit {
-    fn from_row(row: &Row<'_>) -> Result<Limit, DataError> {
-        let known = |text: &str| ProbeFigureKind::ALL.iter().any(|kind| kind.id() == text);
-        let figure = row.string("figure")?;
-        let generation = row.string("generation")?;
-        if !known(&figure) || !Generation::ALL.iter().any(|known| known.id() == generation) {
-            return Err(row.error(format!("unknown figure \"{figure}\" or generation \"{generation}\"")));
-        }
-        Ok(Limit { figure, generation, limit: row.number("limit")? })
-    }
-}
 
 /// How a figure compares with those of a machine in good order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -209,19 +104,6 @@ fn three_decimals(value: f64) -> f64 {
     (value * 1e3).round() / 1e3
 }
 
-/// A GPU that is slower than the others.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct SlowGpu {
-    /// Its node.
-    pub host: String,
-    /// Its number on the node.
-    pub local_rank: u32,
-    /// The figure in which it is slow.
-    pub figure: ProbeFigureKind,
-    /// Its figure over the median of all GPUs; for times the inverse.
-    pub share: f64,
-}
-
 /// What a probe says of a cluster.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ProbeReport {
@@ -239,9 +121,6 @@ pub struct ProbeReport {
     pub cluster_factor: String,
 }
 
-/// A GPU that reaches less than this share of the median is slow. One slow GPU slows every step of a run.
-const SLOW: f64 = 0.93;
-
 /// The share of a GPU's memory that is free after the start, at least.
 const FREE: f64 = 0.9;
 
@@ -249,10 +128,11 @@ impl ProbeReport {
     /// Compares a probe with machines in good order.
     pub fn of(probe: &Probe, catalog: &Catalog) -> ProbeReport {
         let gpu = probe.gpu_type(catalog);
-        let figures: Vec<ProbeFigure> = ProbeFigureKind::ALL
+        let mut figures: Vec<ProbeFigure> = ProbeFigureKind::ALL
             .into_iter()
             .filter_map(|kind| Some(ProbeFigure::new(kind, measured(probe, kind, gpu)?, gpu)))
             .collect();
+        relate_fp8_to_bf16(&mut figures);
         let mut factors = [1.0; ClusterFactor::ALL.len()];
         for ProbeFactor { factor, value } in figures.iter().filter_map(|figure| figure.factor) {
             factors[factor as usize] = value;
@@ -260,7 +140,9 @@ impl ProbeReport {
         let is_missing = |kind: &ProbeFigureKind| {
             let is_decisive = kind.factor().is_some() && gpu.is_some_and(|gpu| kind.limit(gpu).is_some());
             let is_joined = kind.crosses_nodes() && gpu.is_some_and(|gpu| is_one_domain(probe, gpu));
-            is_decisive && !is_joined && !figures.iter().any(|figure| figure.figure == *kind)
+            // If FP8 was not measured, estimates scale it as BF16.
+            let is_implied = *kind == ProbeFigureKind::Fp8Matmul;
+            is_decisive && !is_joined && !is_implied && !figures.iter().any(|figure| figure.figure == *kind)
         };
         let share = |memory: FreeMemory| memory.free_bytes as f64 / (memory.total_bytes as f64).max(1.0);
         ProbeReport {
@@ -273,6 +155,11 @@ impl ProbeReport {
         }
     }
 
+    /// Returns the slow GPUs by node, the node of the slowest first.
+    pub fn slow_nodes(&self) -> Vec<SlowNode<'_>> {
+        SlowNode::group(&self.slow_gpus)
+    }
+
     /// Returns whether everything that was compared is as good as in a machine in good order; false if nothing was compared.
     pub fn is_sound(&self) -> bool {
         let is_fine =
@@ -281,6 +168,18 @@ impl ProbeReport {
             && !self.lacks_memory
             && self.figures.iter().any(|figure| figure.verdict == ProbeVerdict::Ok)
             && self.figures.iter().all(is_fine)
+    }
+}
+
+/// Divides the factor on FP8 by that on BF16, because estimates scale FP8 by both.
+fn relate_fp8_to_bf16(figures: &mut [ProbeFigure]) {
+    let factor_of = |figures: &[ProbeFigure], kind| {
+        figures.iter().find(|figure| figure.figure == kind).and_then(|figure| figure.factor)
+    };
+    let bf16 = factor_of(figures, ProbeFigureKind::Bf16Matmul).map_or(1.0, |factor| factor.value);
+    let fp8 = figures.iter_mut().find(|figure| figure.figure == ProbeFigureKind::Fp8Matmul);
+    if let Some(factor) = fp8.and_then(|figure| figure.factor.as_mut()) {
+        factor.value = three_decimals(factor.value / bf16);
     }
 }
 
@@ -301,14 +200,12 @@ fn measured(probe: &Probe, kind: ProbeFigureKind, gpu: Option<&Gpu>) -> Option<f
     };
     // Where NVLink joins several nodes, groups of one GPU per node use it too.
     let joined = gpu.is_some_and(|gpu| is_one_domain(probe, gpu));
-    let scope = |kind: &'static str, scope: ProbeScope| {
-        move |rate: &&CollectiveRate| rate.kind == kind && rate.scope == scope
-    };
-    let fastest = |kind: &'static str, of: ProbeScope| {
-        let large = probe.collectives.iter().filter(scope(kind, of)).filter(|rate| rate.bytes >= LARGE);
-        large.map(|rate| rate.bus_gbps).reduce(f64::max)
+    let rates = |kind: &'static str, scope: ProbeScope| {
+        let is_wanted = move |rate: &&CollectiveRate| rate.kind == kind && rate.scope == scope;
+        probe.collectives.iter().filter(is_wanted)
     };
     match kind {
+        kind if kind.crosses_nodes() && joined => None,
         ProbeFigureKind::Bf16Matmul => {
             let ranks: Vec<f64> = probe.ranks.iter().filter_map(|rank| rank.bf16_tflops).collect();
             median(ranks).or_else(|| best(ProbePrecision::Bf16))
@@ -320,49 +217,20 @@ fn measured(probe: &Probe, kind: ProbeFigureKind, gpu: Option<&Gpu>) -> Option<f
         }
         ProbeFigureKind::Memory => probe.memory_gbps,
         ProbeFigureKind::Launch => probe.launch_us,
-        ProbeFigureKind::Nvlink => fastest("all-reduce", ProbeScope::Node),
-        ProbeFigureKind::NvlinkExchange => fastest("all-to-all", ProbeScope::Node),
-        kind if kind.crosses_nodes() && joined => None,
-        ProbeFigureKind::Network => fastest("all-reduce", ProbeScope::Network),
-        ProbeFigureKind::NetworkExchange => fastest("all-to-all", ProbeScope::Network),
         ProbeFigureKind::Latency => {
             // Larger messages take longer than their way.
-            let small = probe.collectives.iter().filter(scope("all-reduce", ProbeScope::Network));
-            let smallest = small.filter(|rate| rate.bytes < LARGE).min_by_key(|rate| rate.bytes)?;
+            let small = rates("all-reduce", ProbeScope::Network).filter(|rate| rate.bytes < LARGE);
+            let smallest = small.min_by_key(|rate| rate.bytes)?;
             // A small all-reduce goes up and down a tree.
             let steps = 2.0 * libm::log2(f64::from(smallest.ranks.max(2))).ceil();
             Some(smallest.time_s * 1e6 / steps)
         }
+        kind => {
+            let (collective, scope) = kind.collective()?;
+            let large = rates(collective, scope).filter(|rate| rate.bytes >= LARGE);
+            large.map(|rate| rate.bus_gbps).reduce(f64::max)
+        }
     }
-}
-
-fn median(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    (!values.is_empty()).then(|| quantile(&values, 0.5))
-}
-
-/// Returns the GPUs that are slower than the others, the slowest first.
-fn slow_gpus(probe: &Probe) -> Vec<SlowGpu> {
-    type RankFigure = fn(&super::RankRate) -> Option<f64>;
-    let kinds: [(ProbeFigureKind, RankFigure); 2] = [
-        (ProbeFigureKind::Bf16Matmul, |rank| rank.bf16_tflops),
-        (ProbeFigureKind::Memory, |rank| rank.memory_gbps),
-    ];
-    let mut slow: Vec<SlowGpu> = Vec::new();
-    for (figure, of) in kinds {
-        let Some(usual) = median(probe.ranks.iter().filter_map(of).collect()) else { continue };
-        slow.extend(probe.ranks.iter().filter_map(|rank| {
-            let share = of(rank)? / usual;
-            (share < SLOW).then(|| SlowGpu {
-                host: rank.host.clone(),
-                local_rank: rank.local_rank,
-                figure,
-                share,
-            })
-        }));
-    }
-    slow.sort_by(|one, other| one.share.total_cmp(&other.share));
-    slow
 }
 
 #[cfg(test)]
@@ -436,6 +304,37 @@ mod tests {
         assert!(!slow.is_sound());
         let factors: ClusterFactors = slow.cluster_factor.parse().unwrap();
         assert_eq!(factors.of(ClusterFactor::Nvlink), 1.0);
+    }
+
+    #[test]
+    fn the_factor_on_fp8_is_relative_to_that_on_bf16() {
+        // 0.64 of 1,979 TFLOPS is what a machine in good order reaches in FP8.
+        for (bf16, fp8, factors) in [
+            (750.0, 633.28, "1,fp8=0.5"),
+            (356.04, 633.28, "1,matmul=0.5"),
+            (356.04, 1_300.0, "1,matmul=0.5,fp8=2"),
+            (750.0, 1_300.0, "1"),
+        ] {
+            let mut one = probe(bf16, 2_950.0, 5.0, 46.0);
+            let rate = MatmulRate { precision: ProbePrecision::Fp8, tflops: fp8, ..one.matmuls[0] };
+            one.matmuls.push(rate);
+            assert_eq!(report(&one).cluster_factor, factors, "{bf16} {fp8}");
+        }
+    }
+
+    #[test]
+    fn collectives_without_a_limit_are_shown_and_change_nothing() {
+        let mut one = probe(750.0, 2_950.0, 5.0, 46.0);
+        let gather =
+            CollectiveRate { kind: "all-gather".into(), bus_gbps: 1.0, ..one.collectives[2].clone() };
+        let small = CollectiveRate { bytes: 1024, bus_gbps: 9.0, ..gather.clone() };
+        one.collectives.extend([gather, small]);
+        let report = report(&one);
+        let shown =
+            report.figures.iter().find(|figure| figure.figure == ProbeFigureKind::NetworkGather).unwrap();
+        assert_eq!((shown.measured, shown.limit, shown.factor), (1.0, None, None));
+        assert_eq!(shown.verdict, ProbeVerdict::NotCompared);
+        assert!(report.is_sound());
     }
 
     #[test]

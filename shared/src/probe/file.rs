@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 /// What [`Probe::kind`] says.
 const KIND: &str = "trainplan-probe";
 
+/// How the name of a file ends.
+const ENDING: &str = ".json";
+
 /// The newest form of the file that is read.
 const VERSION: u32 = 1;
 
@@ -169,6 +172,11 @@ pub struct SkippedMeasurement {
 }
 
 impl Probe {
+    /// Returns whether a value of `--cluster-factor` names the file of a probe; otherwise it lists factors.
+    pub fn is_file_name(text: &str) -> bool {
+        text.ends_with(ENDING)
+    }
+
     /// Returns whether a text is meant as the file of a probe, valid or not.
     pub fn is_meant(text: &str) -> bool {
         text.contains(KIND)

@@ -6,10 +6,14 @@
 mod figures;
 mod file;
 mod job;
+mod kinds;
+mod slow_gpus;
 
-pub use figures::{ProbeFactor, ProbeFigure, ProbeFigureKind, ProbeReport, ProbeVerdict, SlowGpu};
+pub use figures::{ProbeFactor, ProbeFigure, ProbeReport, ProbeVerdict};
 pub use file::{
     AttentionRate, CollectiveRate, FreeMemory, MatmulRate, Probe, ProbePrecision, ProbeScope, RankRate,
     SkippedMeasurement,
 };
 pub use job::ProbeJob;
+pub use kinds::ProbeFigureKind;
+pub use slow_gpus::{SlowGpu, SlowNode};

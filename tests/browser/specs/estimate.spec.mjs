@@ -249,10 +249,14 @@ test("a dropped probe adapts the estimate to the cluster, for its GPU type only"
 test("a question is about the GPU type of the probe", async ({ page }) => {
   await page.goto("/");
   await expect(page.locator("#headline")).toContainText("Llama 3.1 70B on");
+  await page.evaluate(() => window.scrollTo(0, document.body.scrollHeight));
   await dropFile(page, "alpha.probe.json", PROBE);
   await expect(page).toHaveURL(/cf=1%2Cmatmul%3D0\.899.*gs=h100$/);
   await expect(page.getByRole("button", { name: "Remove B200" })).toHaveCount(0);
   await expect(page.locator("#headline")).toContainText("× H100");
+  // The new answer does not move it out of sight.
+  await expect(page.getByRole("alert")).toContainText("Imported cluster alpha (H100).");
+  await expect(page.getByRole("alert")).toBeInViewport({ ratio: 1 });
 });
 
 test("a custom GPU changes what fits", async ({ page }) => {

@@ -113,10 +113,7 @@ impl Args {
             (Err(campaign), Err(clusters)) => return Err(Failure::Several(vec![campaign, clusters])),
             (Err(failure), Ok(_)) | (Ok(_), Err(failure)) => return Err(failure),
         };
-        let cluster = clusters.get(&campaign.cluster).ok_or_else(|| Failure::Contents {
-            path: file.clone(),
-            what: profiles::no_cluster(&campaign.cluster, &clusters),
-        })?;
+        let cluster = &profiles::find(&clusters, &campaign.cluster, &file)?;
         let folder = self.campaign.parent().unwrap_or(Path::new("")).to_path_buf();
         let planned = plan(&campaign, &lines, cluster, |spec| with_files(spec, &folder))
             .map_err(|found| mistakes(&self.campaign, &found))?;

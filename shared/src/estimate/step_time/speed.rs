@@ -59,11 +59,13 @@ impl Speed {
                 Generation::Blackwell => constants.gemm_fp8_blackwell,
                 _ => constants.gemm_fp8_hopper,
             };
+        let of_fp8 = inputs.options.cluster.of(ClusterFactor::Fp8);
         let (linear, operand_bytes) = match dtype.width() {
             Width::Bf16 => (gemm * peak, 2.0),
-            Width::Fp8 => (fp8, 1.0),
+            Width::Fp8 => (of_fp8 * fp8, 1.0),
             Width::Nvfp4 => {
-                (gpu.nvfp4_tflops.unwrap_or_default().max(1.0) * 1e12 * constants.gemm_nvfp4, 0.5)
+                let nvfp4 = gpu.nvfp4_tflops.unwrap_or_default().max(1.0) * 1e12;
+                (of_fp8 * nvfp4 * constants.gemm_nvfp4, 0.5)
             }
         };
         let cast_passes = match dtype {

@@ -220,8 +220,8 @@ pub(super) fn take_drops(plan: Plan) {
     });
 }
 
-/// What a probe that was dropped says, or why a dropped file can't be used. It scrolls into view, because the file may have been
-/// dropped far above.
+/// What a probe that was dropped says, or why a dropped file can't be used. The style sheet puts it first on the page, where no later
+/// answer moves it. It scrolls into view, because the file may have been dropped far below.
 #[component]
 pub(super) fn ImportNotice() -> impl IntoView {
     let plan = Plan::of_page();

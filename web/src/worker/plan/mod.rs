@@ -9,7 +9,7 @@ use crate::message::plan::{CalculatorReply, CalculatorRequest};
 use crate::message::{Imported, ImportedValue};
 use trainplan_shared::catalog::Catalog;
 use trainplan_shared::hugging_face;
-use trainplan_shared::probe::{Probe, ProbeReport};
+use trainplan_shared::probe::{Probe, ProbeReport, SlowNode};
 use trainplan_shared::units::{percent, readable};
 
 /// Answers a request of the planner.
@@ -61,12 +61,13 @@ fn import_probe(text: &str) -> Result<Imported, String> {
         let measured = readable(figure.measured);
         format!("{}: {measured} {}, {share} of a machine in good order.", figure.figure.title(), figure.unit)
     });
-    let slow_gpus = report.slow_gpus.iter().map(|slow| {
-        let share = percent(slow.share);
-        format!("GPU {} of {}: {share} of the median ({}).", slow.local_rank, slow.host, slow.figure.title())
-    });
+    let nodes = report.slow_nodes();
+    let slow_gpus = nodes.iter().take(SlowNode::SHOWN).map(SlowNode::in_words);
     let mut notes: Vec<String> = slow.chain(slow_gpus).collect();
-    if !report.slow_gpus.is_empty() {
+    if nodes.len() > SlowNode::SHOWN {
+        notes.push(format!("{} nodes in all have slow GPUs.", nodes.len()));
+    }
+    if !nodes.is_empty() {
         notes.push("A run waits for its slowest GPU: the plan holds if it leaves out the slow ones.".into());
     }
     if notes.is_empty() {
