@@ -41,6 +41,11 @@ install-path = "/lustre/llmb"
 recipe-dir = { "llama3.1" = "/lustre/recipes" }
 "#;
 
+/// Returns the profile of a cluster that also has release 26.06.01.
+fn with_newer_release() -> String {
+    format!("{CLUSTERS}\n[cluster.alpha.release.\"26.06.01\"]\ninstall-path = \"/lustre/newer\"\n")
+}
+
 fn place(campaign: &str, clusters: &str) -> TempDir {
     let place = tempfile::tempdir().unwrap();
     fs::write(place.path().join("a.campaign.toml"), campaign).unwrap();
@@ -166,12 +171,12 @@ fn the_table_has_every_run_and_its_script() {
 #[test]
 fn a_dry_run_names_what_each_run_is_compared_with() {
     let campaign = CAMPAIGN.replace("llama3.1-405b/h100/fp8/512@25.04", "llama3.1-70b/h100/fp8/512@26.06.01");
-    let run = dry_run(&campaign, CLUSTERS, "json");
+    let run = dry_run(&campaign, &with_newer_release(), "json");
     let runs: Value = serde_json::from_str(&run.stdout).unwrap();
     let (scaled, published) = (&runs[0]["reference"], &runs[1]["reference"]);
     assert_eq!((&scaled["kind"], &scaled["gpus"]), (&"weak_scaled".into(), &64.into()), "{scaled}");
     assert_eq!(published["kind"], "published");
-    let table = dry_run(&campaign, CLUSTERS, "table").stdout;
+    let table = dry_run(&campaign, &with_newer_release(), "table").stdout;
     assert!(table.contains("  Reference: 19.7 s, published on 64 GPUs\n"), "{table}");
     let changed =
         CAMPAIGN.replace("after = [\"small\"]", "after = [\"small\"]\nmbs = 2\nstyle = \"megatron-lm\"");
@@ -184,8 +189,16 @@ fn a_dry_run_names_what_each_run_is_compared_with() {
 }
 
 #[test]
+fn a_recipe_of_a_release_that_is_not_there_is_refused_with_the_recipes_that_can_run() {
+    let campaign = CAMPAIGN.replace("llama3.1-405b/h100/fp8/512@25.04", "llama3.1-70b/h100/fp8/512@26.06.01");
+    let said = refused(&campaign, CLUSTERS);
+    assert!(said.contains("Release 26.06.01 isn't in the profile of cluster alpha"), "{said}");
+    assert!(said.contains("Use llama3.1-70b/h100/fp8/512@25.04."), "{said}");
+}
+
+#[test]
 fn the_dry_run_of_a_certification_is_a_campaign_with_its_references() {
-    let place = place(CAMPAIGN, CLUSTERS);
+    let place = place(CAMPAIGN, &with_newer_release());
     let run = |arguments: &[&str]| {
         let more = ["--dry-run", "--clusters", "clusters.toml"];
         let output = Command::new(binary())

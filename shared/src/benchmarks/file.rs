@@ -465,7 +465,7 @@ mod tests {
         );
         let rows = parse(&written).unwrap();
         assert!(rows.len() > 1800, "{}", rows.len());
-        assert_eq!(rows.iter().filter(|row| row.recipe.is_some()).count(), 669);
+        assert_eq!(rows.iter().filter(|row| row.recipe.is_some()).count(), 702);
         assert_eq!(rows.iter().filter(|row| row.is_tiny).count(), 990);
     }
 

@@ -106,11 +106,11 @@ fn is_used(constant: &str, scenario: &MeasuredScenario) -> bool {
         "gemm_ampere" | "attention_ampere" => generation == Generation::Ampere,
         "gemm_hopper" | "attention_hopper" | "attention_hopper_old" => generation == Generation::Hopper,
         "gemm_blackwell" | "attention_blackwell" | "nvlink_blackwell" | "blackwell_before_2509" => {
-            generation == Generation::Blackwell
+            generation >= Generation::Blackwell
         }
-        "nvlink" => generation != Generation::Blackwell,
-        "gemm_fp8_hopper" => dtype.width() == Width::Fp8 && generation != Generation::Blackwell,
-        "gemm_fp8_blackwell" => dtype.width() == Width::Fp8 && generation == Generation::Blackwell,
+        "nvlink" => generation < Generation::Blackwell,
+        "gemm_fp8_hopper" => dtype.width() == Width::Fp8 && generation < Generation::Blackwell,
+        "gemm_fp8_blackwell" => dtype.width() == Width::Fp8 && generation >= Generation::Blackwell,
         "gemm_nvfp4" | "passes_nvfp4" => dtype == Dtype::Nvfp4,
         "passes_fp8" | "passes_mxfp8" => dtype != Dtype::Bf16,
         "experts"

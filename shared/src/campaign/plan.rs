@@ -5,11 +5,13 @@ use super::environment::Env;
 use super::parse::{CampaignLines, in_order};
 use super::problem::CampaignProblem;
 use super::{Campaign, NodeList, Run, Upload};
+use crate::catalog::{Catalog, Recipe, RecipeId, Release};
 use crate::estimate::Interval;
 use crate::field::Field;
-use crate::launch::{ClusterType, Launch, LaunchOptions, Style, TimeLimit, launch};
+use crate::launch::{ClusterType, Launch, LaunchOptions, Style, TimeLimit, launch, needs_top_directory};
 use crate::planning::Predicted;
 use crate::problem::Problem;
+use crate::scenario::Scenario;
 use crate::spec::Spec;
 
 /// A run with its prediction and launch.
@@ -108,6 +110,7 @@ fn plan_run<'a>(
             return Err(problems);
         }
     };
+    problems.extend(other_release(scenario, &launch, cluster));
     if launch.cluster_type != ClusterType::Slurm {
         let problem = Problem::new(Field::ClusterType, launch.cluster_type, "Campaigns run only on Slurm.");
         problems.push(problem.suggest(["slurm"]));
@@ -179,6 +182,31 @@ fn on_cluster(
 /// Returns `spec`, with the fields of `base` for those that are missing.
 fn under(base: &Spec, spec: &Spec) -> Spec {
     spec.iter().fold(base.clone(), |both, (field, text)| both.with(field, text))
+}
+
+/// Returns the problem of a recipe whose release the cluster's profile lacks, if it has releases with recipes for the same model on
+/// as many GPUs: those can run, while this one's script would stop without its release.
+fn other_release(scenario: &Scenario, launch: &Launch, cluster: &Cluster) -> Option<Problem> {
+    let (own, release) = (&scenario.recipe?.id, launch.release?);
+    let there: Vec<Release> = cluster.installations().into_iter().filter_map(|place| place.release).collect();
+    if there.contains(&release) || !needs_top_directory(launch, scenario) {
+        return None;
+    }
+    let runs_there = |recipe: &&Recipe| {
+        let RecipeId { dtype, release, .. } = recipe.id;
+        let is_alike = RecipeId { dtype, release, ..own.clone() } == recipe.id;
+        is_alike && dtype.width() == own.dtype.width() && there.contains(&release)
+    };
+    let others: Vec<&RecipeId> =
+        Catalog::embedded().recipes().iter().filter(runs_there).map(|recipe| &recipe.id).collect();
+    (!others.is_empty()).then(|| {
+        let message = format!(
+            "Release {release} isn't in the profile of cluster {0}, so its script would stop. Set its install-path under \
+             [cluster.{0}.release.\"{release}\"], or run a recipe of a release that is there.",
+            cluster.name
+        );
+        Problem::new(Field::Recipe, own, message).suggest(others)
+    })
 }
 
 /// Returns the problem of a scenario for other GPUs than the cluster's. A user's own variant of a type counts

@@ -267,6 +267,28 @@ fn a_run_for_other_gpus_is_refused_at_its_line() {
 }
 
 #[test]
+fn a_recipe_whose_release_is_not_there_is_refused_with_those_that_can_run() {
+    let newer = GOOD.replace("fp8/512@25.04", "fp8/1024@26.06.01");
+    let said = planned(&newer, CLUSTERS).unwrap_err();
+    assert!(
+        said.starts_with("line 11: run.a.recipe: Release 26.06.01 isn't in the profile of cluster alpha"),
+        "{said}"
+    );
+    assert!(said.contains("[cluster.alpha.release.\"26.06.01\"]"), "{said}");
+    assert!(said.ends_with(" Use llama3.1-405b/h100/fp8/1024@25.04.\n"), "{said}");
+    // Its directory may also be set in another way.
+    let installed =
+        format!("{CLUSTERS}[cluster.alpha.release.\"26.06.01\"]\ninstall-path = \"/lustre/newer\"\n");
+    let variable = CLUSTERS.replace("env = {", "env = { LLMB_INSTALL = \"/lustre/newer\",");
+    let by_campaign = newer.replace("max-steps = 50", "install-path = \"/lustre/newer\"");
+    for (campaign, clusters) in [(&newer, &*installed), (&newer, &*variable), (&by_campaign, CLUSTERS)] {
+        planned(campaign, clusters).unwrap();
+    }
+    // No installed release has such a recipe: what must be set on the cluster is a warning.
+    planned(&newer, &CLUSTERS.replace("25.04", "25.05")).unwrap();
+}
+
+#[test]
 fn the_cluster_can_define_the_gpu() {
     let own = GOOD.replace(
         "recipe = \"llama3.1-8b/h100/bf16/8@25.04\"",

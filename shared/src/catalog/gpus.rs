@@ -13,6 +13,8 @@ choices! {
         Hopper "hopper" "Hopper",
         /// NVIDIA Blackwell: MXFP8 and NVFP4.
         Blackwell "blackwell" "Blackwell",
+        /// NVIDIA Rubin: planned. Nobody has measured one, so its kernels are assumed to reach Blackwell's shares of the peaks.
+        Rubin "rubin" "Rubin",
     }
 }
 

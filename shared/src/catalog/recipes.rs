@@ -197,13 +197,13 @@ fn split_size(id: &str) -> Option<(u32, [&str; 2])> {
     Some((number.parse().ok()?, [before, after]))
 }
 
-/// A line of recipes.csv: one recipe for each precision and GPU count.
+/// A line of recipes.csv: one recipe for each GPU type, precision and GPU count.
 #[derive(Debug)]
 pub(super) struct MatrixRow {
     release: Release,
     model: String,
     precisions: String,
-    gpu: String,
+    gpu_types: String,
     scaling: Option<Scaling>,
     gpus: Vec<u32>,
     variant: Option<String>,
@@ -233,7 +233,7 @@ impl FromRow for MatrixRow {
             release: row.value("release")?,
             model: row.string("model")?,
             precisions: row.string("precisions")?,
-            gpu: row.string("gpu")?,
+            gpu_types: row.string("gpu")?,
             scaling: row.optional("scaling")?,
             gpus: row.list("gpus")?,
             variant: Some(row.string("variant")?).filter(|variant| !variant.is_empty()),
@@ -261,19 +261,24 @@ impl FromRow for MatrixRow {
 
 impl MatrixRow {
     pub(super) fn into_recipes(self) -> Vec<Recipe> {
-        let precisions = self.precisions.split(' ').filter_map(|precision| precision.parse().ok());
-        let of_precision = |dtype| self.gpus.iter().map(move |gpus| (dtype, *gpus));
-        precisions.flat_map(of_precision).map(|(dtype, gpus)| self.recipe(dtype, gpus)).collect()
+        let mut recipes = Vec::new();
+        for gpu in self.gpu_types.split(' ') {
+            let precisions = self.precisions.split(' ').filter_map(|precision| precision.parse().ok());
+            for dtype in precisions {
+                recipes.extend(self.gpus.iter().map(|gpus| self.recipe(gpu, dtype, *gpus)));
+            }
+        }
+        recipes
     }
 
-    fn recipe(&self, dtype: Dtype, gpus: u32) -> Recipe {
+    fn recipe(&self, gpu: &str, dtype: Dtype, gpus: u32) -> Recipe {
         let first = self.gpus.first().copied().unwrap_or(1).max(1);
         // By weak scaling; a row of one GPU count has its own values.
         let scaled = |value: u32| (u64::from(value) * u64::from(gpus) / u64::from(first)) as u32;
         Recipe {
             id: RecipeId {
                 model: self.model.clone(),
-                gpu: self.gpu.clone(),
+                gpu: gpu.to_string(),
                 dtype,
                 gpus,
                 variant: self.variant.clone(),
@@ -315,6 +320,7 @@ mod tests {
 
     /// What a document prints beside the layout.
     struct Printed {
+        gpu_types: usize,
         precisions: usize,
         gpus: Vec<u32>,
         dp: u32,
@@ -323,8 +329,10 @@ mod tests {
 
     impl FromRow for Printed {
         fn from_row(row: &Row<'_>) -> Result<Printed, DataError> {
-            let precisions = row.string("precisions")?.split(' ').count();
-            Ok(Printed { precisions, gpus: row.list("gpus")?, dp: row.value("dp")?, ga: row.value("ga")? })
+            let [gpu_types, precisions] = ["gpu", "precisions"].map(|column| row.list::<String>(column));
+            let [gpu_types, precisions] = [gpu_types?.len(), precisions?.len()];
+            let gpus = row.list("gpus")?;
+            Ok(Printed { gpu_types, precisions, gpus, dp: row.value("dp")?, ga: row.value("ga")? })
         }
     }
 
@@ -334,7 +342,7 @@ mod tests {
         let printed = rows.iter().flat_map(|row| {
             let of_gpus = |gpus: &u32| (row.dp * gpus / row.gpus[0], row.ga);
             let of_row: Vec<(u32, u32)> = row.gpus.iter().map(of_gpus).collect();
-            of_row.repeat(row.precisions)
+            of_row.repeat(row.gpu_types * row.precisions)
         });
         let derived = Catalog::embedded().recipes().iter().map(|recipe| (recipe.dp(), recipe.ga()));
         assert_eq!(printed.collect::<Vec<_>>(), derived.collect::<Vec<_>>());

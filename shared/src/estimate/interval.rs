@@ -76,7 +76,7 @@ choices! {
         /// The release of NVIDIA's software or of Megatron-LM on the GPU's generation, or a release that the user changed in a few
         /// properties.
         Release "release" "NVIDIA release",
-        /// Other software on the GPU's generation, or any that the user changed.
+        /// Other software on the GPU's generation, any software on a generation that nobody measured, or any that the user changed.
         Software "software" "software",
         /// So many GPUs of the generation: more than twice as many as in any run.
         Scale "scale" "scale",
@@ -120,10 +120,15 @@ impl Distance {
             |extent: &MeasuredExtent, stack| extent.stack == stack && extent.generation == gpu.generation;
         let is_measured_software =
             software.known().is_some_and(|stack| extents.iter().any(|extent| is_of(extent, stack)));
+        let of_software = match extents.iter().any(|extent| extent.generation == gpu.generation) {
+            true => Distance::of_software(software),
+            // No release is close to one that was measured on such GPUs.
+            false => Distance::Software,
+        };
         let most = Distance::most_gpus(gpu.generation, is_routed);
         [
             (!extents.iter().any(|extent| extent.gpu == gpu.id)).then_some(Distance::Gpu),
-            (!is_measured_software).then(|| Distance::of_software(software)),
+            (!is_measured_software).then_some(of_software),
             (gpus > most.saturating_mul(FAR)).then_some(Distance::Scale),
         ]
         .into_iter()
@@ -435,6 +440,19 @@ mod tests {
             far.extrapolated.high >= near.extrapolated.high
                 && far.interpolated.high >= near.interpolated.high
         );
+    }
+
+    #[test]
+    fn a_planned_gpu_is_far_in_every_way_and_has_the_widest_interval() {
+        let planned = Catalog::embedded().gpu("vr200").unwrap();
+        let everything = [Distance::Gpu, Distance::Software, Distance::Scale];
+        assert_eq!(Distance::all_of(planned, 8, false, &Stack::Bridge2606.into()), everything);
+        for is_routed in [false, true] {
+            let [planned, of_known_generation] =
+                ["vr200", "gh200"].map(|gpu| intervals(gpu, 256, is_routed, BRIDGE).extrapolated);
+            assert!(contains(planned, of_known_generation), "{planned:?} {of_known_generation:?}");
+            assert!(planned.high / planned.low > 1.6, "{planned:?}");
+        }
     }
 
     #[test]

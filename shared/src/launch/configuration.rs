@@ -238,7 +238,7 @@ mod tests {
             assert_eq!(assignments(recipe, &scenario), Vec::<String>::new(), "{}", recipe.id);
             recipes += 1;
         }
-        assert_eq!(recipes, 258);
+        assert_eq!(recipes, 291);
     }
 
     #[test]

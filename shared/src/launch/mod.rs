@@ -212,6 +212,13 @@ fn with_release(scenario: &Scenario, options: &LaunchOptions) -> Result<Launch, 
     })
 }
 
+/// Whether the script of a launch needs its release's top directory, because neither the launch nor its variables name it.
+#[cfg(feature = "campaign")]
+pub(crate) fn needs_top_directory(launch: &Launch, scenario: &Scenario) -> bool {
+    let script = launch.release.and_then(|release| facts::ReleaseScript::of(release, &scenario.model));
+    script.is_some_and(|script| launch.needs.contains(&script.root))
+}
+
 /// Exports the top directory first: other values may refer to it.
 fn root(plan: &mut LaunchPlan) {
     let name = &plan.script().root;

@@ -203,8 +203,11 @@ fn is_unmeasured(scenario: &Scenario, estimate: &Estimate) -> Option<Message> {
         },
         (Distance::Scale, _) => {
             let kind = if is_routed { "mixture of experts" } else { "dense model" };
-            let most = group_digits(f64::from(Distance::most_gpus(gpu.generation, is_routed)));
-            format!("No run of a {kind} on more than {most} {generation} GPUs was measured")
+            let than = match Distance::most_gpus(gpu.generation, is_routed) {
+                0 => String::new(),
+                most => format!("more than {} ", group_digits(f64::from(most))),
+            };
+            format!("No run of a {kind} on {than}{generation} GPUs was measured")
         }
     });
     let mut why: Vec<String> = far.collect();
@@ -357,6 +360,14 @@ mod tests {
                 .with(Field::Gbs, "65536"),
         );
         assert!(far.contains("The GH200 96GB was never measured. No run of a dense model on more than 16,384 Hopper GPUs was measured. The interval"), "{far}");
+        let planned = warnings(fields("llama3.1-8b", "vr200"));
+        assert!(
+            planned.contains(
+                "The VR200 was never measured. Megatron-Bridge 26.06 and later was never measured on Rubin GPUs. No run of a dense \
+                 model on Rubin GPUs was measured. The interval is therefore wide: "
+            ),
+            "{planned}"
+        );
         let software =
             warnings(fields("llama3.1-8b", "b200").with(Field::Stack, "torchtitan").with(Field::Fsdp, "on"));
         assert!(

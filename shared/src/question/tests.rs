@@ -1,4 +1,5 @@
 use super::*;
+use crate::estimate::Distance;
 use crate::field::Field;
 use crate::gpu_counts::GpuCounts;
 use crate::message::Front;
@@ -22,6 +23,25 @@ fn refused(fields: &[(Field, &str)]) -> Vec<Problem> {
 fn small(more: &[(Field, &str)]) -> Question {
     let fields = [(Field::Model, "llama3.1-8b"), (Field::Tokens, "1T"), (Field::GpuTypes, "h100")];
     ask(&[&fields, more].concat())
+}
+
+#[test]
+fn gpu_types_that_nobody_measured_are_compared_only_if_they_are_named() {
+    let of = |fields: &[(Field, &str)]| {
+        let question = ask(&[&[(Field::Model, "llama3.1-8b"), (Field::Tokens, "1T")], fields].concat());
+        let is_far = |offer: &GpuOffer| {
+            Distance::all_of(&offer.gpu, 8, false, &offer.options.software).contains(&Distance::Gpu)
+        };
+        question.offers.iter().map(is_far).collect::<Vec<_>>()
+    };
+    assert_eq!(of(&[]), [false, false]);
+    assert_eq!(of(&[(Field::GpuTypes, "h100,vr200")]), [false, true]);
+    let problems = refused(&[
+        (Field::Model, "llama3.1-8b"),
+        (Field::GpuTypes, "vr200"),
+        (Field::Stack, "megatron-bridge-26.02"),
+    ]);
+    assert!(problems[0].to_string().contains("doesn't run on the VR200"), "{}", problems[0]);
 }
 
 #[test]

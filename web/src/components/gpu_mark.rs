@@ -20,7 +20,7 @@ const fn mark(colour: &'static str, symbol: &'static str, sign: &'static str) ->
 
 /// The GPU types of the catalog with their marks. Types whose colours look alike to colour-blind people have different
 /// shapes.
-const MARKS: [(&str, GpuMark); 13] = [
+const MARKS: [(&str, GpuMark); 14] = [
     ("a100", mark("#64748b", "triangle-up", "▲")),
     ("a100-40gb", mark("#8a7f55", "triangle-right", "▶")),
     ("a800", mark("#7a8ea6", "star", "★")),
@@ -34,6 +34,7 @@ const MARKS: [(&str, GpuMark); 13] = [
     ("gb200", mark("#c0399f", "star", "★")),
     ("b300", mark("#8b5cf6", "square", "■")),
     ("gb300", mark("#87880a", "triangle-up", "▲")),
+    ("vr200", mark("#c2557f", "hexagon", "⬢")),
 ];
 
 /// The mark of a GPU type of a user's own.

@@ -28,7 +28,7 @@ const COLUMNS: [OwnColumn; 9] = [
     OwnColumn { name: "nvlink_gbps", unit: Some("GB/s"), range: [10.0, 10_000.0] },
     OwnColumn { name: "nvlink_domain", unit: None, range: [1.0, 10_000.0] },
     OwnColumn { name: "gpus_per_node", unit: None, range: [1.0, 1000.0] },
-    OwnColumn { name: "nic_gbit", unit: Some("Gbit/s"), range: [1.0, 10_000.0] },
+    OwnColumn { name: "nic_gbit", unit: Some("Gbit/s"), range: [2.0, 10_000.0] },
 ];
 
 fn names() -> [&'static str; COLUMNS.len()] {

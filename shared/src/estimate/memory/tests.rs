@@ -248,7 +248,7 @@ fn recipes_that_offload_layers_are_not_refused() {
         .filter(|recipe| recipe.offload_layers > 0)
         .map(|recipe| &recipe.id)
         .collect();
-    assert_eq!(offloading.len(), 22);
+    assert_eq!(offloading.len(), 24);
     let is_refused = |id: &&RecipeId| {
         let scenario = Spec::default().with(Field::Recipe, id.to_string()).scenario().unwrap();
         MemoryEstimate::of(&scenario.inputs()).verdict() == MemoryVerdict::DoesNotFit

@@ -25,7 +25,7 @@ impl<'a> Links<'a> {
     pub(super) fn new(inputs: &Inputs<'_>, constants: &'a Constants) -> Links<'a> {
         let (gpu, cluster) = (inputs.gpu, inputs.options.cluster);
         let share = match gpu.generation {
-            Generation::Blackwell => constants.nvlink_blackwell,
+            Generation::Blackwell | Generation::Rubin => constants.nvlink_blackwell,
             Generation::Ampere | Generation::Hopper => constants.nvlink,
         };
         Links {

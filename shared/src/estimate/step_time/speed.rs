@@ -44,7 +44,9 @@ impl Speed {
                 (constants.gemm_hopper, constants.attention_hopper)
             }
             Generation::Hopper => (constants.gemm_hopper, constants.attention_hopper_old),
-            Generation::Blackwell => (constants.gemm_blackwell, constants.attention_blackwell),
+            Generation::Blackwell | Generation::Rubin => {
+                (constants.gemm_blackwell, constants.attention_blackwell)
+            }
         };
         let peak = gpu.bf16_tflops * 1e12;
         let of_type = constants.gpu(gpu);
@@ -56,7 +58,7 @@ impl Speed {
         let fp8 = gpu.fp8_tflops.unwrap_or(2.0 * gpu.bf16_tflops) * 1e12;
         let fp8 = fp8
             * match generation {
-                Generation::Blackwell => constants.gemm_fp8_blackwell,
+                Generation::Blackwell | Generation::Rubin => constants.gemm_fp8_blackwell,
                 _ => constants.gemm_fp8_hopper,
             };
         let of_fp8 = inputs.options.cluster.of(ClusterFactor::Fp8);
@@ -91,6 +93,7 @@ impl Speed {
                 Generation::Ampere => 108.0,
                 Generation::Hopper => 132.0,
                 Generation::Blackwell => 148.0,
+                Generation::Rubin => 224.0,
             },
         }
     }
