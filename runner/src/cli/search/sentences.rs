@@ -434,7 +434,8 @@ pub(super) fn unmet_sentence(unmet: Unmet, found: &SearchedGpu<'_>) -> String {
         }
         Unmet::NoLayout => format!("No layout works on {name}.{}", changed()),
         Unmet::TooSlow { days } => {
-            let gpus = answer.layouts.first().map_or(0, |run| run.gpus);
+            let shown = answer.shown();
+            let gpus = shown.map_or(0, |run| run.gpus);
             let (unit, of_day) = time_unit(days);
             let time = readable_days(days * of_day);
             let limit = match question.goal {
@@ -445,7 +446,7 @@ pub(super) fn unmet_sentence(unmet: Unmet, found: &SearchedGpu<'_>) -> String {
                 Goal::Deadline(limit) => format!(", not {}", significant(limit * of_day, 4)),
                 Goal::Budget(_) | Goal::Open => String::new(),
             };
-            let range_end = answer.layouts.first().map_or(f64::INFINITY, |run| run.time.high.days);
+            let range_end = shown.map_or(f64::INFINITY, |run| run.time.high.days);
             let (within, by) = match question.chance {
                 Chance::NineInTen if days > range_end => ("takes", " with software that was measured"),
                 Chance::NineInTen => ("may take up to", ""),
@@ -528,7 +529,7 @@ pub(super) fn beside_published(found: &SearchedGpu<'_>) -> Option<String> {
 /// Returns how the best plan compares with the fastest run that anybody measured of the model on this GPU type.
 pub(super) fn beside_measured(found: &SearchedGpu<'_>) -> Option<String> {
     let measured = BestMeasured::of(&found.question.model.id, &found.offer.gpu.id)?;
-    let best = found.answer.best().or(found.answer.layouts.first())?;
+    let best = found.answer.shown()?;
     Some(measured.compared(&found.offer.gpu.name, best.tokens_per_s_per_gpu, best.days))
 }
 
@@ -578,9 +579,9 @@ pub(super) fn counted(counts: &SearchCounts) -> String {
 /// Returns how the listed layouts are ordered, if not simply by their step times.
 pub(super) fn order(answer: &GpuAnswer) -> Option<String> {
     let seconds: Vec<f64> = answer.layouts.iter().map(|run| run.layout.s_per_sequence()).collect();
-    match answer.best_is_moved_up {
+    match answer.first_is_moved_up {
         true => Some(format!(
-            "{ORDER} The first one is moved up, because it reaches the goal and the next one doesn't."
+            "{ORDER} The first one is moved up, because it finishes in time and the next one doesn't."
         )),
         false => (!seconds.is_sorted()).then(|| ORDER.to_owned()),
     }
