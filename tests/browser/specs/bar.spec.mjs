@@ -323,6 +323,34 @@ test("a chosen form of purchase stays with every goal, and the form in the bar i
   }
 });
 
+test("owned GPUs at a price of 0 cost their energy and storage, and the link keeps their number, form and price", async ({ page }) => {
+  await page.goto("/?v=1&m=llama3.1-8b&t=1T&gs=h100&nr=64&by=60d");
+  await answered(page);
+  await page.locator("#ask-purchase").selectOption("owned");
+  await enter(page, "#ask-price", "0");
+  await expect(page).toHaveURL(/price=0/);
+  await answered(page);
+  for (const again of [false, true]) {
+    if (again) await page.reload();
+    await answered(page);
+    await expect(page).toHaveURL(/nr=64/);
+    await expect(page).toHaveURL(/buy=owned/);
+    await expect(page.locator("#ask-gpu-range")).toHaveValue("64");
+    await expect(page.locator("#ask-purchase")).toHaveValue("owned");
+    await expect(page.locator("#ask-price")).toHaveValue("0");
+    await expect(page.locator(".slot-problem")).toHaveCount(0);
+    await expect(cards(page).first().locator("header")).toContainText("$0 per GPU-hour; only energy and storage are counted");
+    await expect(cards(page).first().locator(".mini.main > div").nth(1)).toHaveText(/^Cost\$[1-9][\d.,]*k? \$[1-9]/);
+    await expect(verdict(page)).toHaveText(/^64 × H100 finish in about [\d.]+ days, for \$[1-9][\d.,]*k?\.$/);
+  }
+  // The details, and a budget, count the same.
+  await expect(page.locator('[data-figure="cost"]').first()).toHaveText(/^\$[1-9]/);
+  await page.locator("#ask-goal").selectOption("gpus-for-budget");
+  await answered(page);
+  await expect(page.locator("#ask-price")).toHaveValue("0");
+  await expect(verdict(page)).toHaveText(/^64 × H100 finish in [\d.]+ days, for \$[1-9]/);
+});
+
 test("the last GPU type can be removed, and another one is asked for", async ({ page }) => {
   await page.goto("/?v=1&gs=h200&nr=512");
   await answered(page);

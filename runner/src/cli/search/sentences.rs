@@ -134,12 +134,13 @@ pub(super) fn assumptions(question: &Question) -> String {
 fn price(offer: &GpuOffer, currency: &str) -> String {
     let name = &offer.gpu.name;
     let Some(price) = offer.price else { return format!("{name} unknown, set it with --price") };
-    let source = price.source.purchase();
     let estimated =
         price.source.estimated_from().map(|gpu| format!(", estimated from {gpu}")).unwrap_or_default();
     let quotes = if price.is_single_quote() { ", one quote" } else { "" };
-    let source =
-        source.map_or("yours".to_string(), |purchase| format!("assumed: {purchase}{estimated}{quotes}"));
+    let source = match price.source.purchase() {
+        Some(purchase) => format!("assumed: {purchase}{estimated}{quotes}"),
+        None => price.note(),
+    };
     let range = price.per_gpu_hour.readable(|price| format!("{price:.2}"));
     format!("{name} {range} {currency} ({source})")
 }
