@@ -14,6 +14,10 @@ use std::sync::LazyLock;
 
 choices! {
     /// How GPUs are paid for. It changes the price by a factor of up to five.
+    ///
+    /// Where nobody chooses one, a search assumes a reservation, also for runs that are shorter than its term, and says so beside the
+    /// cost with the cost on demand. It is the only form with a comparable price for nearly all GPU types, and the form must not
+    /// follow from the length of a plan: the cost would fall to a third from the term on, so that the cheapest plan would take years.
     #[derive(Default)]
     PurchaseForm of Field::Purchase {
         /// Bought: the total cost of ownership, with power, cooling and network, from that of a hyperscaler to that of a neocloud.
@@ -75,14 +79,6 @@ pub enum PriceSource {
 }
 
 impl PriceSource {
-    /// Returns the form of purchase of an assumed price; none for the user's own price.
-    pub fn form(self) -> Option<PurchaseForm> {
-        match self {
-            PriceSource::Assumed { form, .. } => Some(form),
-            PriceSource::Yours => None,
-        }
-    }
-
     /// Returns how the GPUs are paid for, and for how long they must be rented: "reserved for 3 years"; none for the user's own
     /// price.
     pub fn purchase(self) -> Option<String> {

@@ -143,7 +143,7 @@ impl GpuAnswer {
         self.chosen.map(|index| &self.points[index])
     }
 
-    /// Returns the plan to show: the best one, or the one that comes nearest to the goal, of which [`Unmet`] speaks; none if no layout
+    /// Returns the plan to show: the best one, or the one that comes nearest to the goal, which [`Unmet`] describes; none if no layout
     /// works.
     pub fn shown(&self) -> Option<&PlannedRun> {
         self.shown.map(|index| &self.points[index])

@@ -313,10 +313,12 @@ test("a chosen form of purchase stays with every goal, and the form in the bar i
   await expect(page.locator(".more p")).toContainText(
     /The term is longer than the run: you also pay for the rest, unless you use it\. On demand, the run costs \$[\d.]+M \(\$[\d.]+–[\d.]+M\)/,
   );
+  await expect(verdict(page)).toContainText("(GPUs reserved for 3 years).");
   await purchase.selectOption("on-demand");
   for (const goal of ["deadline", "budget"]) {
     await page.locator("#ask-goal").selectOption(goal);
     await answered(page);
+    if (goal === "deadline") await expect(verdict(page)).toContainText("(GPUs on demand).");
     await expect(purchase).toHaveValue("on-demand");
     await expect(header).toContainText("on demand");
     await expect(share).toHaveCount(0);

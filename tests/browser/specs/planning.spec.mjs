@@ -12,7 +12,7 @@ for (const [model, title] of [
 ]) {
   test(`how many H100 or B200 train ${title} on 10T tokens, by keyboard only`, async ({ page }) => {
     await page.goto("/");
-    await expect(verdict(page)).toHaveText(/^[\d,]+ × B200 finish in about [\d.]+ days, for \$[\d.]+M at reserved prices\.$/);
+    await expect(verdict(page)).toHaveText(/^[\d,]+ × B200 finish in about [\d.]+ days, for \$[\d.]+M \(GPUs reserved for 3 years\)\.$/);
     await page.locator("#ask-model").focus();
     await page.keyboard.press("ControlOrMeta+A");
     await page.keyboard.type(model);
@@ -27,6 +27,8 @@ for (const [model, title] of [
       await expect(card.locator(".hero")).toHaveText(/^[\d,]+ GPUs( \+ [\d,]+ spare)?$/);
       await expect(card.locator(".mini.main > div").nth(0)).toHaveText(/^Time\d+ days \d+–\d+$/);
       await expect(card.locator(".mini.main > div").nth(1)).toHaveText(/^Cost\$[\d.]+M \$[\d.]+–[\d.]+M$/);
+      // A reservation is longer than the run.
+      await expect(card.locator(".mini.main > div").nth(2)).toHaveText(/^On demand\$[\d.]+M \$[\d.]+–[\d.]+M$/);
       await expect(card.locator(".layout-line")).toContainText("MBS");
     }
   });
@@ -159,7 +161,7 @@ test("a deadline that can't be met offers changes that meet it, and Ctrl-Z takes
   const change = cards(page).getByRole("button", { name: /^Allow [\d.]+ days$/ });
   await expect(cards(page).getByRole("button", { name: /^(Use [\d,]+ GPUs|Train on [\d.]+[BT] tokens)$/ })).toHaveCount(2);
   await change.click();
-  await expect(verdict(page)).toHaveText(/^64 × H100 finish in about \d+ days, for \$[\d.]+[kM] at reserved prices\.$/);
+  await expect(verdict(page)).toHaveText(/^64 × H100 finish in about \d+ days, for \$[\d.]+[kM] \(GPUs reserved for 3 years\)\.$/);
   await page.keyboard.press("ControlOrMeta+z");
   await expect(verdict(page)).toContainText("No plan finishes within 5 days");
   // Nothing is left to undo: the page stays.

@@ -3,7 +3,6 @@
 use super::WorkerMessage;
 use super::plan::Refusal;
 use serde::{Deserialize, Serialize};
-use trainplan_shared::cost::PurchaseForm;
 use trainplan_shared::estimate::{MemoryMargin, MemoryVerdict};
 use trainplan_shared::message::Front;
 use trainplan_shared::question::{Chance, Objective, PlanFacts, Unmet};
@@ -109,9 +108,6 @@ pub(crate) struct AskedGpu {
     pub(crate) memory_gib: f64,
     /// The price of a GPU-hour, from lowest to highest; none if unknown.
     pub(crate) price: Option<(f64, f64)>,
-    /// The form of purchase of the assumed price; none for a price of the user's.
-    #[serde(default)]
-    pub(crate) form: Option<PurchaseForm>,
     /// Whether the assumed price rests on a single quote, so that its range says nothing about other sellers.
     #[serde(default)]
     pub(crate) is_single_quote: bool,

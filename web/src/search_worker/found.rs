@@ -46,7 +46,6 @@ fn asked_gpu(offer: &GpuOffer) -> AskedGpu {
         name: offer.gpu.name.clone(),
         memory_gib: offer.gpu.hbm_gb,
         price: offer.price.as_ref().map(|price| (price.per_gpu_hour.low, price.per_gpu_hour.high)),
-        form: offer.price.and_then(|price| price.source.form()),
         is_single_quote: offer.price.is_some_and(|price| price.is_single_quote()),
         purchase: offer.price.and_then(|price| price.source.purchase()),
         price_from: offer.price.and_then(|price| price.source.estimated_from()).map(str::to_string),

@@ -2,6 +2,7 @@
 
 use super::found::SearchedGpu;
 use trainplan_shared::benchmarks::BestMeasured;
+use trainplan_shared::cost::Price;
 use trainplan_shared::estimate::Interval;
 use trainplan_shared::field::Field;
 use trainplan_shared::gpu_counts::GpuCounts;
@@ -173,7 +174,7 @@ pub(super) fn verdict(found: &[SearchedGpu<'_>]) -> String {
     sentences.extend(unspent(question, &reaching));
     sentences.extend(more_tokens(question, &reaching));
     sentences.extend(in_bf16(&reaching));
-    sentences.extend(on_demand(&reaching));
+    sentences.extend(reservations(&reaching));
     sentences.extend(whole_term(question, &reaching));
     let missing = found.iter().filter_map(|found| Some(unmet_sentence(found.answer.unmet?, found)));
     sentences.extend(missing);
@@ -312,21 +313,31 @@ fn in_bf16(reaching: &[(&SearchedGpu<'_>, &PlannedRun)]) -> Option<String> {
     (!plans.is_empty()).then(|| format!("In BF16, the run would take {}.", one_of(&plans)))
 }
 
-/// Returns what the plans cost without the reservation that their prices assume.
-fn on_demand(reaching: &[(&SearchedGpu<'_>, &PlannedRun)]) -> Option<String> {
-    let costs: Vec<String> = reaching
-        .iter()
-        .filter_map(|(found, run)| {
-            let Interval { low, mid, high } = run.on_demand_cost(found.offer)?;
+/// Returns for which reservations the plans' costs are, and what they cost on demand; none without a reservation.
+fn reservations(reaching: &[(&SearchedGpu<'_>, &PlannedRun)]) -> Option<String> {
+    let (mut reserved, mut costs) = (Vec::new(), Vec::new());
+    for (found, run) in reaching {
+        let price = found.offer.price.filter(Price::is_reservation);
+        let Some(purchase) = price.and_then(|price| price.source.purchase()) else { continue };
+        let name = &found.offer.gpu.name;
+        reserved.push((name, purchase));
+        if let Some(Interval { low, mid, high }) = run.on_demand_cost(found.offer) {
             let cost = cells::money_range(mid, ValueRange { low, high }, currency(found.question));
-            Some(match reaching {
-                [_] => cost,
-                _ => format!("{cost} with {}", found.offer.gpu.name),
-            })
-        })
-        .collect();
-    (!costs.is_empty())
-        .then(|| format!("On demand instead of reserved, the run would cost about {}.", all_of(&costs)))
+            costs.push(if reaching.len() == 1 { cost } else { format!("{cost} with {name}") });
+        }
+    }
+    let (_, first) = reserved.first()?;
+    let is_shared =
+        reserved.len() == reaching.len() && reserved.iter().all(|(_, purchase)| purchase == first);
+    let reserved: Vec<String> = match is_shared {
+        true => vec![format!("GPUs {first}")],
+        false => reserved.iter().map(|(name, purchase)| format!("{name} {purchase}")).collect(),
+    };
+    let on_demand = match costs.is_empty() {
+        true => String::new(),
+        false => format!("; on demand, the run would cost about {}", all_of(&costs)),
+    };
+    Some(format!("The cost is for {}{on_demand}.", all_of(&reserved)))
 }
 
 /// Returns what renting the plans' GPUs for the whole term of their reservation costs, if the runs are shorter, and whether that is more

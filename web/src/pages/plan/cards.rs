@@ -265,11 +265,12 @@ fn card(
     ];
     let row = |name: &'static str, value: String, note: String| card_row(name, value.into_any(), note, None);
     let (time, time_range) = time_texts(found.days);
-    let main_rows = vec![row("Time", time, time_range), row("Cost", cost, cost_range)];
-    let mut money_rows = Vec::new();
+    let mut main_rows = vec![row("Time", time, time_range), row("Cost", cost, cost_range)];
+    // What a run costs that is shorter than the reservation whose price the cost assumes.
     if known.on_demand {
-        money_rows.push(row("On demand", on_demand, on_demand_range));
+        main_rows.push(row("On demand", on_demand, on_demand_range));
     }
+    let mut money_rows = Vec::new();
     if known.whole_term {
         money_rows.push(row("Whole reservation", whole_term, String::new()));
     }

@@ -4,7 +4,6 @@ use super::amounts::{cost_range, cost_text, cost_texts, count_text, limit_text, 
 use super::findings::{Findings, OfferFindings, contender, is_within};
 use crate::message::plan::ScriptEffect;
 use crate::message::search::{AskedGoal, AskedGpu, FoundAnswer, FoundFamily, FoundPlan, Spread, Trust};
-use trainplan_shared::cost::PurchaseForm;
 use trainplan_shared::estimate::Interval;
 use trainplan_shared::problem::one_of;
 use trainplan_shared::question::{CLEARLY_FASTER, Chance, Objective, Unmet, chance_text, in_time_of_ten};
@@ -369,13 +368,8 @@ fn all_of(names: &[&str]) -> String {
 pub(super) fn alone(gpu: &AskedGpu, plan: &FoundPlan, goal: AskedGoal, currency: &str) -> String {
     let gpus = group_digits(plan.gpus.into());
     let time = duration(plan.days.mid);
-    let prices = match gpu.form {
-        None => "",
-        Some(PurchaseForm::Owned) => " on GPUs of your own",
-        Some(PurchaseForm::Reserved) => " at reserved prices",
-        Some(PurchaseForm::OnDemand) => " at on-demand prices",
-    };
-    let cost = plan.cost.map(|cost| format!(", for {}{prices}", cost_text(cost.mid, currency)));
+    let purchase = gpu.purchase.as_ref().map_or(String::new(), |purchase| format!(" (GPUs {purchase})"));
+    let cost = plan.cost.map(|cost| format!(", for {}{purchase}", cost_text(cost.mid, currency)));
     let about = if matches!(goal, AskedGoal::Deadline(_)) { "about " } else { "" };
     format!("{gpus} × {} finish in {about}{time}{}.", gpu.name, cost.unwrap_or_default())
 }
@@ -617,7 +611,8 @@ mod tests {
     #[test]
     fn a_reservation_that_exceeds_the_budget_is_named_beside_the_lead() {
         let paid = |paid_gpus: u32| FoundPlan { paid_gpus, ..plan(512, 60.0, 2e6) };
-        let Verdict { rest, more, .. } = verdict(&for_budget(paid(544))).expect("a verdict");
+        let Verdict { lead, rest, more } = verdict(&for_budget(paid(544))).expect("a verdict");
+        assert_eq!(lead, "512 × B200 finish in 60 days, for $2.00M (GPUs reserved for 3 years).");
         let expected = "GPUs reserved for 3 years cost $41.5M in all, more than the budget of $4M, which covers only the run's share.";
         assert!(rest.contains(expected), "{rest}");
         assert!(more.contains("the GPUs are reserved for 3 years and cost $41.5M in all."), "{more}");
