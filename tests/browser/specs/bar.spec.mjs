@@ -424,6 +424,22 @@ for (const width of [1280, 1440]) {
   });
 }
 
+for (const width of [1100, 1280, 1440]) {
+  test(`three limits and five GPU types take two lines on a window of ${width} px`, async ({ page }) => {
+    await page.setViewportSize({ width, height: 900 });
+    const many = "h100,h200,b200,gb200,gb300";
+    for (const goal of ["nr=1024&by=60d&bud=4M", "by=60d&bud=4M", "nr=1024&bud=4M"]) {
+      await page.goto(`/?v=1&m=qwen3-235b-a22b&t=10T&gs=${many}&${goal}`);
+      const slots = page.locator(".ask > .slot");
+      await expect(slots).toHaveCount(5);
+      const asked = await boxes(slots);
+      // No slot breaks within itself either.
+      expect(new Set(asked.map(({ top }) => Math.round(top))).size, goal).toBe(2);
+      expect(new Set(asked.map(({ height }) => Math.round(height))).size, goal).toBe(1);
+    }
+  });
+}
+
 test("a cleared field has its usual value again", async ({ page }) => {
   await page.goto("/");
   await answered(page);
