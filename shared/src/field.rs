@@ -171,9 +171,9 @@ fields! {
         "Spare nodes that are paid for, in percent of the nodes that train"
         "Spare nodes that are paid for, in percent of the nodes that train [default: 5, or 0 for GPU counts that you name]",
     Price "price" "price" "Price" Goal Text "PRICE"
-        "Price of a GPU-hour: 2.95, 1.99..3.50 or h100=2.95,b200=4.50"
-        "Price of a GPU-hour: 2.95, a range such as 1.99..3.50, or one for each GPU type as h100=2.95,b200=4.50 \
-         [default: published prices]",
+        "Price of a GPU-hour: 2.95, 1.99..3.50 or h100=2.95,b200=4.50; 0 counts only energy and storage"
+        "Price of a GPU-hour: 2.95, a range such as 1.99..3.50, or one for each GPU type as h100=2.95,b200=4.50; 0 counts \
+         only energy and storage [default: published prices]",
     Purchase "purchase" "buy" "Purchase" Goal Text "FORM"
         "How the GPUs are paid for: owned (total cost of ownership), reserved or on-demand"
         "How the GPUs are paid for: owned (total cost of ownership), reserved or on-demand [default: all three are shown]",

@@ -19,6 +19,7 @@ mod licenses;
 mod metrics;
 mod own;
 mod parse;
+mod prices;
 mod probe;
 mod recipes;
 mod results;

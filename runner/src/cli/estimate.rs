@@ -363,7 +363,7 @@ fn cost_line(cost: &RunCost, currency: &str) -> [String; 3] {
     };
     let price = cost.price.per_gpu_hour.readable(|price| format!("{price:.2}"));
     let quotes = if cost.price.is_single_quote() { " (one quote)" } else { "" };
-    [name, total, format!("{price} per GPU-hour{quotes}, {}", cost.price.source.note())]
+    [name, total, format!("{price} per GPU-hour{quotes}, {}", cost.price.note())]
 }
 
 /// The scenario in one line, including derived values.

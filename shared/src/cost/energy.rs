@@ -33,7 +33,7 @@ impl ElectricityPrice {
     }
 }
 
-/// The energy of a run. It is part of every price of GPU-hours: never add its cost to one.
+/// The energy of a run. It is part of every price of GPU-hours but 0: never add its cost to another one.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct RunEnergy {
     /// Power of the GPUs that train, in kW each. Spare nodes are not counted.
@@ -72,7 +72,7 @@ impl RunEnergy {
                 self.mwh.high,
                 "MWh",
             )
-            .note("contained in the price of GPU-hours"),
+            .note("contained in every price of GPU-hours but 0"),
         ]
     }
 }

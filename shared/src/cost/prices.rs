@@ -14,6 +14,10 @@ use std::sync::LazyLock;
 
 choices! {
     /// How GPUs are paid for. It changes the price by a factor of up to five.
+    ///
+    /// Where nobody chooses one, a search assumes a reservation, also for runs that are shorter than its term, and says so beside the
+    /// cost with the cost on demand. It is the only form with a comparable price for nearly all GPU types, and the form must not
+    /// follow from the length of a plan: the cost would fall to a third from the term on, so that the cheapest plan would take years.
     #[derive(Default)]
     PurchaseForm of Field::Purchase {
         /// Bought: the total cost of ownership, with power, cooling and network, from that of a hyperscaler to that of a neocloud.
@@ -75,14 +79,6 @@ pub enum PriceSource {
 }
 
 impl PriceSource {
-    /// Returns the form of purchase of an assumed price; none for the user's own price.
-    pub fn form(self) -> Option<PurchaseForm> {
-        match self {
-            PriceSource::Assumed { form, .. } => Some(form),
-            PriceSource::Yours => None,
-        }
-    }
-
     /// Returns how the GPUs are paid for, and for how long they must be rented: "reserved for 3 years"; none for the user's own
     /// price.
     pub fn purchase(self) -> Option<String> {
@@ -147,6 +143,19 @@ impl Price {
         let ValueRange { low, high } = self.per_gpu_hour;
         let hours = |years: u32| f64::from(years) * YEAR_H;
         Some(ValueRange::between(hours(term.shortest_years) * high, hours(term.longest_years) * low))
+    }
+
+    /// Whether the GPUs cost nothing, such as those that a user owns, so that only the energy and the storage of a run are paid for.
+    pub fn is_free(&self) -> bool {
+        self.per_gpu_hour.high == 0.0
+    }
+
+    /// Returns the source for people, and what is counted at a price of 0.
+    pub fn note(&self) -> String {
+        match self.is_free() {
+            true => format!("{}: only energy and storage are counted", self.source.note()),
+            false => self.source.note(),
+        }
     }
 
     /// Returns the middle of its range, as a price without one.
@@ -238,6 +247,11 @@ impl OwnPrices {
         let own = self.0.iter().find(|own| own.gpu.as_deref().is_none_or(|named| named == gpu))?;
         Some(Price::own(own.per_gpu_hour))
     }
+
+    /// Whether any GPU type has a price of 0.
+    pub fn has_free(&self) -> bool {
+        self.0.iter().any(|own| Price::own(own.per_gpu_hour).is_free())
+    }
 }
 
 impl FromStr for OwnPrices {
@@ -279,9 +293,10 @@ impl FromStr for OwnPrices {
     }
 }
 
-/// Reads the price or the range of prices in a part of the user's text.
+/// Reads the price or the range of prices in a part of the user's text. No range begins at 0: prices span a factor.
 fn own_range(price: &str, text: &str) -> Result<ValueRange, Problem> {
-    if let Some(range) = ValueRange::parse(price).filter(|range| range.low > 0.0) {
+    let is_price = |range: &ValueRange| range.low > 0.0 || range.high == 0.0;
+    if let Some(range) = ValueRange::parse(price).filter(is_price) {
         return Ok(range);
     }
     let swapped = price.split_once("..").map(|(low, high)| format!("{}..{}", high.trim(), low.trim()));
@@ -385,9 +400,21 @@ mod tests {
                 .starts_with("--price names an unknown GPU, \"h10\". Did you mean h100?")
         );
         assert_eq!(problem("h100=2,h100=3").to_string(), "--price sets the h100 twice.");
-        for text in ["", "0", "-1", "2,3", "h100=2,3", "2.95,h100=3", "h100=", "=2"] {
+        for text in ["", "0..2", "-1", "2,3", "h100=2,3", "2.95,h100=3", "h100=", "=2"] {
             assert_eq!(problem(text).field, Field::Price, "{text}");
         }
+    }
+
+    #[test]
+    fn owned_gpus_may_cost_nothing() {
+        for (text, is_free) in [("0", true), ("$0.00", true), ("h100=0,b200=4", true), ("0.01", false)] {
+            let prices: OwnPrices = text.parse().unwrap();
+            let price = prices.of("h100").unwrap();
+            assert_eq!((price.is_free(), prices.has_free()), (is_free, is_free), "{text}");
+            assert_eq!(price.middle().per_gpu_hour, price.per_gpu_hour);
+        }
+        assert_eq!(Price::own(ValueRange::of(0.0)).note(), "yours: only energy and storage are counted");
+        assert_eq!(Price::own(ValueRange::of(2.0)).note(), "yours");
     }
 
     proptest! {

@@ -1,6 +1,6 @@
 //! The cost of a whole run.
 
-use super::Price;
+use super::{Price, RunEnergy};
 use crate::assumption::Assumption;
 use crate::explain::Line;
 use crate::goodput::RunTime;
@@ -51,6 +51,9 @@ pub struct RunCost {
     pub gpus: ValueRange,
     /// Cost of storing checkpoints.
     pub storage: ValueRange,
+    /// Cost of the energy, if the price of the GPUs is 0: every other price contains it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub energy: Option<ValueRange>,
     /// Total cost.
     pub total: ValueRange,
     /// Total cost per 10¹² tokens.
@@ -60,8 +63,8 @@ pub struct RunCost {
 }
 
 impl RunCost {
-    /// Returns the cost of a run that trains `tokens` tokens. It allocates nothing, so that a search can call it for every
-    /// candidate.
+    /// Returns the cost of a run that trains `tokens` tokens, without the energy that a price of 0 doesn't contain. It allocates
+    /// nothing, so that a search can call it for every candidate.
     pub fn of(run: &RunTime, tokens: f64, price: Price, storage: CheckpointStorage) -> RunCost {
         let gpu_hours = run.paid_gpu_hours();
         let ValueRange { low, high } = price.per_gpu_hour;
@@ -73,7 +76,16 @@ impl RunCost {
         };
         let total = gpus.plus(storage);
         let per_trillion_tokens = total.times(1e12 / tokens);
-        RunCost { price, gpu_hours, gpus, storage, total, per_trillion_tokens, tokens }
+        RunCost { price, gpu_hours, gpus, storage, energy: None, total, per_trillion_tokens, tokens }
+    }
+
+    /// Returns the cost with the energy of the run, if the price of the GPUs is 0.
+    #[must_use]
+    pub fn with_energy(self, energy: &RunEnergy) -> RunCost {
+        let Some(energy) = energy.cost.filter(|_| self.price.is_free()) else { return self };
+        let total = self.total.plus(energy);
+        let per_trillion_tokens = total.times(1e12 / self.tokens);
+        RunCost { energy: Some(energy), total, per_trillion_tokens, ..self }
     }
 
     /// Returns the most tokens that a budget pays for at the same throughput: the lower end with the highest cost, the
@@ -104,8 +116,14 @@ impl RunCost {
                 self.gpus.high,
                 "",
             )
-            .note(format!("{range} per GPU-hour, {}", self.price.source.note())),
+            .note(format!("{range} per GPU-hour, {}", self.price.note())),
         ];
+        if let Some(energy) = self.energy {
+            lines.push(
+                Line::new(format!("cost of energy in {currency}"), "energy · price", "", energy.high, "")
+                    .note(format!("low end: {}", group_digits(energy.low))),
+            );
+        }
         if self.storage.high > 0.0 {
             lines.push(
                 Line::new(
@@ -129,7 +147,7 @@ impl RunCost {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cost::PurchaseForm;
+    use crate::cost::{ElectricityPrice, Power, PowerSource, PurchaseForm};
     use crate::estimate::Interval;
     use crate::goodput::{Disruptions, FailureRate, RunLoad, SaveTime};
     use crate::units::DAY_S;
@@ -171,6 +189,28 @@ mod tests {
         assert!((cost.per_trillion_tokens.high - cost.total.high / 2.0).abs() < 1e-6);
         let free = RunCost::of(&run, 2e12, cost.price, CheckpointStorage::without_price());
         assert_eq!(free.total, free.gpus);
+    }
+
+    #[test]
+    fn gpus_at_a_price_of_0_cost_their_energy_and_the_storage() {
+        let run = RunTime::of(&load(1000, MONTH_DAYS), &undisturbed());
+        let power = Power { kw_per_gpu: 1.5, source: PowerSource::Yours };
+        let energy = RunEnergy::of(&run, power, ElectricityPrice::Own(0.1));
+        let cost = |price: f64| {
+            let price = Price::own(ValueRange::of(price));
+            RunCost::of(&run, 2e12, price, CheckpointStorage::assumed()).with_energy(&energy)
+        };
+        let free = cost(0.0);
+        assert_eq!((free.gpus, free.energy), (ValueRange::of(0.0), energy.cost));
+        assert_eq!(free.total, free.storage.plus(energy.cost.unwrap()));
+        assert!((free.total.high / (1000.0 * 24.0 * MONTH_DAYS * 1.1 * 1.5 * 0.1) - 1.0).abs() < 0.01);
+        assert!((free.per_trillion_tokens.low - free.total.low / 2.0).abs() < 1e-9);
+        assert!((free.tokens_for(free.total.high).low / 2e12 - 1.0).abs() < 1e-9);
+        let lines = free.explain(&run, "USD");
+        assert_eq!(lines.iter().filter(|line| line.name == "cost of energy in USD").count(), 1);
+        assert_eq!(lines.last().unwrap().value, free.total.high);
+        // Any other price contains the energy.
+        assert_eq!((cost(2.0).energy, cost(2.0).total), (None, cost(2.0).gpus.plus(cost(2.0).storage)));
     }
 
     #[test]

@@ -35,7 +35,7 @@ pub struct RunPlan {
     pub currency: String,
     /// Its cost at the user's price, or at each published price of the GPU; empty if no price is known.
     pub costs: Vec<RunCost>,
-    /// Its energy, which the costs contain.
+    /// Its energy. Every cost contains it.
     pub energy: RunEnergy,
     /// The derivation.
     pub explain: Vec<Line>,
@@ -53,10 +53,9 @@ impl RunPlan {
         };
         let time = RunTime::of(&load, &settings.disruptions);
         let expected = load.expected(&settings.disruptions);
-        let prices = settings.prices(&scenario.gpu.id).into_iter();
-        let costs: Vec<RunCost> =
-            prices.map(|price| RunCost::of(&time, tokens, price, settings.storage(&price))).collect();
         let power = Power::of(&scenario.gpu, settings.power);
+        let prices = settings.prices(&scenario.gpu.id).into_iter();
+        let costs: Vec<RunCost> = prices.map(|price| settings.cost(&time, tokens, price, power)).collect();
         let energy = RunEnergy::of(&time, power, settings.electricity());
         let currency = settings.currency.to_string();
         let mut explain = time.explain(&settings.disruptions);
@@ -159,6 +158,14 @@ mod tests {
         assert!((plan.days.low / undisturbed.low - 1.0).abs() < 1e-9);
         assert!((plan.days.high / undisturbed.high - 1.0).abs() < 1e-9);
         assert_eq!(plan.failures, ValueRange::of(0.0));
+    }
+
+    #[test]
+    fn a_price_of_0_leaves_the_energy_and_the_storage() {
+        let plan = plan(&[(Field::Price, "0"), (Field::Purchase, "owned")]);
+        let [cost] = plan.costs[..] else { panic!("{:?}", plan.costs) };
+        assert!(cost.total.low > 0.0 && cost.energy == plan.energy.cost);
+        assert_eq!(cost.total, cost.storage.plus(plan.energy.cost.unwrap()));
     }
 
     #[test]

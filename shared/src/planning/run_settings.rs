@@ -1,10 +1,11 @@
 //! What a whole run depends on, from fields: failures, saves, prices and power.
 
 use crate::cost::{
-    CheckpointStorage, Currency, ElectricityPrice, OwnPrices, PowerChoice, Price, PriceSource, PurchaseForm,
+    CheckpointStorage, Currency, ElectricityPrice, OwnPrices, Power, PowerChoice, Price, PriceSource,
+    PurchaseForm, RunCost, RunEnergy,
 };
 use crate::field::Field;
-use crate::goodput::{Disruptions, Recovery, SaveTime};
+use crate::goodput::{Disruptions, Recovery, RunTime, SaveTime};
 use crate::gpu_counts::GpuCounts;
 use crate::message;
 use crate::message::Setting;
@@ -15,8 +16,8 @@ use crate::units::{parse_count, parse_seconds};
 /// Bytes per second in one GB/s.
 const GIGA: f64 = 1e9;
 
-/// The fields of a whole run, read and checked; the default is assumed. A search reads them once and then calls
-/// [`RunTime::of`](crate::goodput::RunTime::of) and [`RunCost::of`](crate::cost::RunCost::of) for every candidate.
+/// The fields of a whole run, read and checked; the default is assumed. A search reads them once and then calls [`RunTime::of`] and
+/// [`RunSettings::cost`] for every candidate.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RunSettings {
     /// What keeps the run from training.
@@ -60,8 +61,14 @@ impl RunSettings {
         forms.filter_map(|form| Price::assumed(gpu, form)).collect()
     }
 
+    /// Returns the cost of a run that trains `tokens` tokens on GPUs of this price and power. It allocates nothing.
+    pub fn cost(&self, run: &RunTime, tokens: f64, price: Price, power: Power) -> RunCost {
+        let energy = RunEnergy::of(run, power, self.electricity());
+        RunCost::of(run, tokens, price, self.storage(&price)).with_energy(&energy)
+    }
+
     /// Returns how kept checkpoints are paid for at a price.
-    pub fn storage(&self, price: &Price) -> CheckpointStorage {
+    fn storage(&self, price: &Price) -> CheckpointStorage {
         match price.source {
             PriceSource::Yours if !self.currency.is_assumed() => CheckpointStorage::without_price(),
             _ => CheckpointStorage::assumed(),
@@ -102,10 +109,16 @@ impl Spec {
         };
         let own_prices: Option<OwnPrices> = keep(&mut problems, self.parse(Field::Price));
         let currency: Currency = keep(&mut problems, self.parse(Field::Currency)).unwrap_or_default();
-        if self.get(Field::Price).is_none() && !currency.is_assumed() {
+        let is_free = own_prices.as_ref().is_some_and(OwnPrices::has_free);
+        let missing = match (self.get(Field::Price), self.get(Field::Electricity)) {
+            (None, _) => Some(Field::Price),
+            (Some(_), None) if is_free => Some(Field::Electricity),
+            _ => None,
+        };
+        if let Some(missing) = missing.filter(|_| !currency.is_assumed()) {
             let message = message![
                 "Published prices are in USD, and nothing is converted. Set ",
-                Field::Price,
+                missing,
                 format!(" to your price in {currency}, or "),
                 Setting::new(Field::Currency, Currency::ASSUMED),
                 "."
@@ -204,16 +217,15 @@ mod tests {
     fn a_form_of_purchase_leaves_one_price() {
         let settings = spec(&[(Field::Purchase, "reserved")]).run_settings().unwrap();
         assert_eq!(settings.prices("b200"), [Price::assumed("b200", PurchaseForm::Reserved).unwrap()]);
-        let usual = |fields: &[(Field, &str)], gpu: &str| {
-            let price = spec(fields).run_settings().unwrap().usual_price(gpu).unwrap();
-            price.source.form().unwrap()
+        let is_usual = |fields: &[(Field, &str)], gpu: &str, form: PurchaseForm| {
+            spec(fields).run_settings().unwrap().usual_price(gpu).unwrap().is_assumed_for(form)
         };
         // The goal doesn't change it.
         for goal in [&[(Field::Budget, "5M")][..], &[(Field::Budget, "5M"), (Field::Deadline, "60d")], &[]] {
-            assert_eq!(usual(goal, "b200"), PurchaseForm::Reserved);
+            assert!(is_usual(goal, "b200", PurchaseForm::Reserved));
         }
-        assert_eq!(usual(&[(Field::Purchase, "on-demand")], "b200"), PurchaseForm::OnDemand);
-        assert_eq!(usual(&[], "a100"), PurchaseForm::OnDemand, "it has no other price");
+        assert!(is_usual(&[(Field::Purchase, "on-demand")], "b200", PurchaseForm::OnDemand));
+        assert!(is_usual(&[], "a100", PurchaseForm::OnDemand), "it has no other price");
     }
 
     #[test]
@@ -223,7 +235,7 @@ mod tests {
             (Field::RestartTime, "soon"),
             (Field::Overhead, "-1"),
             (Field::SpareNodes, "200"),
-            (Field::Price, "0"),
+            (Field::Price, "-1"),
             (Field::Purchase, "leased"),
             (Field::Currency, "EUR"),
         ];
@@ -241,5 +253,14 @@ mod tests {
             "Published prices are in USD, and nothing is converted. Set --price to your price in EUR, or --currency \
              USD."
         );
+        // At a price of 0, the energy is all that is paid for.
+        let free = [(Field::Price, "h100=0,b200=4"), (Field::Currency, "EUR")];
+        let problem = spec(&free).run_settings().unwrap_err().remove(0);
+        assert_eq!(
+            problem.to_string(),
+            "Published prices are in USD, and nothing is converted. Set --electricity to your price in EUR, or --currency \
+             USD."
+        );
+        assert!(spec(&[&free[..], &[(Field::Electricity, "0.2")]].concat()).run_settings().is_ok());
     }
 }

@@ -27,11 +27,13 @@ pub struct GpuAnswer {
     /// The best plan of every number of GPUs that has one, ascending.
     pub points: Vec<PlannedRun>,
     /// The index of the best plan; none if no plan reaches the goal.
-    pub chosen: Option<usize>,
-    /// The best layouts on as many GPUs as the best plan, or as the plan nearest to the goal. The best plan's comes first.
+    chosen: Option<usize>,
+    /// The index of the best plan, or of the one that comes nearest to the goal; none if no layout works.
+    shown: Option<usize>,
+    /// The best layouts on as many GPUs as the plan to show, whose layout comes first.
     pub layouts: Vec<PlannedRun>,
-    /// Whether the best plan's layout ranks below others, which do not reach the goal.
-    pub best_is_moved_up: bool,
+    /// Whether the first layout ranks below others, which are not in time.
+    pub first_is_moved_up: bool,
     /// The layout of a published recipe of the model on this GPU type, on as many GPUs, with the recipe.
     pub published: Option<(&'static Recipe, PlannedRun)>,
     /// How many layouts there are on as many GPUs, and why the others were discarded.
@@ -75,7 +77,7 @@ impl GpuAnswer {
             counts = ranking.counts;
             layouts = ranking.best.into_iter().map(|layout| run(gpus, layout)).collect();
         }
-        let best_is_moved_up = chosen.is_some_and(|index| move_up(&points[index], &mut layouts));
+        let first_is_moved_up = shown.is_some_and(|index| move_up(&points[index], &mut layouts));
         let published = gpus.and_then(|gpus| {
             let (recipe, layout) = published(question, search.space(), gpus, layouts.first()?.layout)?;
             Some((recipe, run(gpus, layout)))
@@ -124,8 +126,9 @@ impl GpuAnswer {
             gpu: offer.gpu.clone(),
             points: points.to_vec(),
             chosen,
+            shown,
             layouts,
-            best_is_moved_up,
+            first_is_moved_up,
             published,
             counts,
             with_measured_software,
@@ -135,9 +138,15 @@ impl GpuAnswer {
         }
     }
 
-    /// Returns the best plan.
+    /// Returns the best plan; none if no plan reaches the goal.
     pub fn best(&self) -> Option<&PlannedRun> {
         self.chosen.map(|index| &self.points[index])
+    }
+
+    /// Returns the plan to show: the best one, or the one that comes nearest to the goal, which [`Unmet`] describes; none if no layout
+    /// works.
+    pub fn shown(&self) -> Option<&PlannedRun> {
+        self.shown.map(|index| &self.points[index])
     }
 
     /// Returns the most tokens that the budget, the deadline or both allow, rounded down, and the plan with them: on any number of
@@ -300,7 +309,9 @@ impl Question {
         match (self.budget().filter(|_| self.is_in_time(nearest)), nearest.cost_with(self.chance)) {
             (Some(_), None) => Unmet::NoPrice,
             (Some(_), Some(cost)) => {
-                Unmet::TooExpensive { cost, tokens: enough_tokens.map_or(0.0, |enough| enough.tokens) }
+                let (tokens, gpus) =
+                    enough_tokens.map_or((0.0, 0), |enough| (enough.tokens, enough.run.gpus));
+                Unmet::TooExpensive { cost, tokens, gpus }
             }
             (None, _) => Unmet::TooSlow { days: nearest.days_with(self.chance) },
         }

@@ -55,11 +55,10 @@ impl PlannedRun {
         let settings = &question.settings;
         let time = RunTime::of(&load, &settings.disruptions);
         let expected = load.expected(&settings.disruptions);
-        let cost = |time: &RunTime, price: Price| {
-            RunCost::of(time, question.tokens, price, settings.storage(&price))
-        };
         let dtype = layout.candidate.dtype;
         let gpu = &offer.gpu;
+        let power = Power::of(gpu, settings.power);
+        let cost = |time: &RunTime, price: Price| settings.cost(time, question.tokens, price, power);
         let peak = gpu.recipe_tflops(dtype).or(gpu.datasheet_tflops(dtype)).unwrap_or(gpu.bf16_tflops);
         let flops = ModelFlops::by_blocks(architecture, question.seq_len, false).per_sequence;
         let per_gpu = gbs / step_time_s.mid / f64::from(gpus);
@@ -73,7 +72,7 @@ impl PlannedRun {
             time,
             cost: offer.price.map(|price| cost(&time, price)),
             expected_cost: offer.price.map(|price| cost(&expected, price.middle()).total.high),
-            energy: RunEnergy::of(&time, Power::of(gpu, settings.power), settings.electricity()),
+            energy: RunEnergy::of(&time, power, settings.electricity()),
         }
     }
 

@@ -292,11 +292,11 @@ fn a_budget_buys_the_fastest_plan_that_it_covers_or_fewer_tokens() {
     assert!(enough.best().unwrap().cost.unwrap().total.high <= 200e3);
     let question = small(&[(Field::Budget, "2k"), (Field::Price, "2")]);
     let found = answer(&question);
-    let Some(Unmet::TooExpensive { cost, tokens }) = found.unmet else { panic!("enough") };
+    let Some(Unmet::TooExpensive { cost, tokens, gpus }) = found.unmet else { panic!("enough") };
     assert!(cost > 2e3 && tokens > 0.0 && tokens < 1e12);
-    // The number of tokens that is named is the one of the change.
+    // The number of tokens that is named is the one of the change, on the GPUs of its plan.
     let change = found.relaxations.iter().find(|change| change.setting.field == Field::Tokens).unwrap();
-    assert_eq!(crate::units::parse_count(&change.setting.value), Some(tokens));
+    assert_eq!((crate::units::parse_count(&change.setting.value), change.run.gpus), (Some(tokens), gpus));
     let gh200 = small(&[(Field::Budget, "2k"), (Field::GpuTypes, "gh200")]);
     assert_eq!(answer(&gh200).unmet, Some(Unmet::NoPrice));
 }
@@ -373,10 +373,43 @@ fn the_best_plan_is_the_first_of_the_layouts() {
         let layouts: Vec<Candidate> = found.layouts.iter().map(|run| run.layout.candidate).collect();
         assert!(layouts[1..].iter().all(|layout| *layout != layouts[0]));
     }
-    assert!(!unmoved.best_is_moved_up);
-    assert!(moved.best_is_moved_up);
+    assert!(!unmoved.first_is_moved_up);
+    assert!(moved.first_is_moved_up);
     assert_eq!(moved.layouts[1].layout.candidate, unmoved.layouts[0].layout.candidate);
     assert!(days(&moved.layouts[0]) <= limit + 0.001 && days(&moved.layouts[1]) > limit);
+    // A budget that no plan meets leaves the plan in time the one that is shown, and whose cost is too high.
+    let fields: Vec<(Field, &str)> = fields.into_iter().chain([(Field::Budget, "50k")]).collect();
+    let found = answer(&ask(&fields));
+    let Some(Unmet::TooExpensive { cost, .. }) = found.unmet else { panic!("{:?}", found.unmet) };
+    let shown = found.shown().expect("a plan");
+    assert_eq!((found.best(), shown.cost_with(Chance::NineInTen)), (None, Some(cost)));
+    assert_eq!(shown.layout.candidate, moved.layouts[0].layout.candidate);
+    assert_eq!(found.layouts.first(), Some(shown));
+    assert!(found.first_is_moved_up && found.points.contains(shown));
+}
+
+#[test]
+fn an_unmet_goal_is_explained_by_the_plan_that_is_shown() {
+    for (deadline, budget) in [("20d", ""), ("60d", "50k"), ("", "50k")] {
+        let fields = [
+            (Field::Model, "llama3.1-70b"),
+            (Field::GpuTypes, "h100"),
+            (Field::Tokens, "10T"),
+            (Field::GpuRange, "<=2048"),
+            (Field::Deadline, deadline),
+            (Field::Budget, budget),
+        ];
+        let found = answer(&ask(&fields));
+        let shown = found.shown().expect("a plan");
+        match found.unmet {
+            Some(Unmet::TooSlow { days }) => assert_eq!(days, shown.days_with(Chance::NineInTen)),
+            Some(Unmet::TooExpensive { cost, .. }) => {
+                assert_eq!(Some(cost), shown.cost_with(Chance::NineInTen));
+            }
+            unmet => panic!("{deadline} {budget}: {unmet:?}"),
+        }
+        assert_eq!(found.layouts.first(), Some(shown), "{deadline} {budget}");
+    }
 }
 
 #[test]
@@ -477,7 +510,7 @@ fn a_run_for_a_budget_takes_no_years() {
         (Field::Purchase, "on-demand"),
     ];
     let found = answer(&ask(&fields));
-    let Some(Unmet::TooExpensive { cost, tokens }) = found.unmet else { panic!("{:?}", found.unmet) };
+    let Some(Unmet::TooExpensive { cost, tokens, .. }) = found.unmet else { panic!("{:?}", found.unmet) };
     assert!(cost > 2e6 && tokens < 10e12);
     assert!(found.layouts[0].time.high.days <= 180.0);
     // Numbers of GPUs that were asked for are not judged by their days.

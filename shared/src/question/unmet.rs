@@ -2,27 +2,48 @@
 
 use super::{PlannedRun, TrainableTokens};
 use crate::message::Setting;
+use serde::{Deserialize, Serialize};
+use std::cmp::Ordering;
 
-/// Why no plan reaches the goal.
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// Why no plan reaches the goal. The figures are those of [`GpuAnswer::shown`](super::GpuAnswer::shown), the plan that comes nearest to
+/// the goal.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Unmet {
     /// No layout works on any of the numbers of GPUs.
     NoLayout,
     /// Every plan takes longer than the deadline.
     TooSlow {
-        /// Days within which the best plan ends with the chance that was asked for.
+        /// Days within which the fastest plan ends with the chance that was asked for.
         days: f64,
     },
-    /// The cheapest plan may cost more than the budget.
+    /// The cheapest of the plans in time may cost more than the budget.
     TooExpensive {
-        /// Cost within which the cheapest plan stays with the chance that was asked for.
+        /// Cost within which that plan stays with the chance that was asked for.
         cost: f64,
         /// The tokens of the relaxation that changes them: the most, rounded down, with which a plan reaches the goal; 0 if none
         /// was found.
         tokens: f64,
+        /// The number of GPUs that train these tokens.
+        gpus: u32,
     },
     /// The goal is a budget, but no price is known.
     NoPrice,
+}
+
+impl Unmet {
+    /// Compares how far two GPU types are from the goal, the nearer one first: those with a plan in time, by its cost; those that are
+    /// too slow, by their days; those without a price; those without a layout.
+    pub fn order(&self, other: &Unmet) -> Ordering {
+        let place = |unmet: &Unmet| match *unmet {
+            Unmet::TooExpensive { cost, .. } => (0, cost),
+            Unmet::TooSlow { days } => (1, days),
+            Unmet::NoPrice => (2, 0.0),
+            Unmet::NoLayout => (3, 0.0),
+        };
+        let (one, other) = (place(self), place(other));
+        one.0.cmp(&other.0).then(one.1.total_cmp(&other.1))
+    }
 }
 
 /// A change of the question with which a plan works.
@@ -49,4 +70,21 @@ pub(super) struct Nearby<'a> {
     pub(super) enough_tokens: Option<&'a TrainableTokens>,
     /// The numbers of GPUs that were searched, ascending.
     pub(super) tried: &'a [u32],
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sorting::sorted;
+
+    #[test]
+    fn a_plan_in_time_comes_nearer_to_a_goal_than_a_late_one() {
+        let expensive = |cost: f64| Unmet::TooExpensive { cost, tokens: 0.0, gpus: 0 };
+        let slow = |days: f64| Unmet::TooSlow { days };
+        let all = [Unmet::NoLayout, slow(61.0), expensive(9e6), Unmet::NoPrice, expensive(4e6), slow(90.0)];
+        let ordered = sorted(&all, Unmet::order);
+        let expected =
+            [expensive(4e6), expensive(9e6), slow(61.0), slow(90.0), Unmet::NoPrice, Unmet::NoLayout];
+        assert_eq!(ordered, expected);
+    }
 }

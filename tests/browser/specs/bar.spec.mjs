@@ -313,14 +313,44 @@ test("a chosen form of purchase stays with every goal, and the form in the bar i
   await expect(page.locator(".more p")).toContainText(
     /The term is longer than the run: you also pay for the rest, unless you use it\. On demand, the run costs \$[\d.]+M \(\$[\d.]+–[\d.]+M\)/,
   );
+  await expect(verdict(page)).toContainText("(GPUs reserved for 3 years).");
   await purchase.selectOption("on-demand");
   for (const goal of ["deadline", "budget"]) {
     await page.locator("#ask-goal").selectOption(goal);
     await answered(page);
+    if (goal === "deadline") await expect(verdict(page)).toContainText("(GPUs on demand).");
     await expect(purchase).toHaveValue("on-demand");
     await expect(header).toContainText("on demand");
     await expect(share).toHaveCount(0);
   }
+});
+
+test("owned GPUs at a price of 0 cost their energy and storage, and the link keeps their number, form and price", async ({ page }) => {
+  await page.goto("/?v=1&m=llama3.1-8b&t=1T&gs=h100&nr=64&by=60d");
+  await answered(page);
+  await page.locator("#ask-purchase").selectOption("owned");
+  await enter(page, "#ask-price", "0");
+  await expect(page).toHaveURL(/price=0/);
+  await answered(page);
+  for (const again of [false, true]) {
+    if (again) await page.reload();
+    await answered(page);
+    await expect(page).toHaveURL(/nr=64/);
+    await expect(page).toHaveURL(/buy=owned/);
+    await expect(page.locator("#ask-gpu-range")).toHaveValue("64");
+    await expect(page.locator("#ask-purchase")).toHaveValue("owned");
+    await expect(page.locator("#ask-price")).toHaveValue("0");
+    await expect(page.locator(".slot-problem")).toHaveCount(0);
+    await expect(cards(page).first().locator("header")).toContainText("$0 per GPU-hour; only energy and storage are counted");
+    await expect(cards(page).first().locator(".mini.main > div").nth(1)).toHaveText(/^Cost\$[1-9][\d.,]*k? \$[1-9]/);
+    await expect(verdict(page)).toHaveText(/^64 × H100 finish in about [\d.]+ days, for \$[1-9][\d.,]*k?\.$/);
+  }
+  // The details, and a budget, count the same.
+  await expect(page.locator('[data-figure="cost"]').first()).toHaveText(/^\$[1-9]/);
+  await page.locator("#ask-goal").selectOption("gpus-for-budget");
+  await answered(page);
+  await expect(page.locator("#ask-price")).toHaveValue("0");
+  await expect(verdict(page)).toHaveText(/^64 × H100 finish in [\d.]+ days, for \$[1-9]/);
 });
 
 test("the last GPU type can be removed, and another one is asked for", async ({ page }) => {
@@ -391,6 +421,22 @@ for (const width of [1280, 1440]) {
     const last = page.getByRole("button", { name: "Remove GB300" });
     await last.focus();
     await expect(last).toBeInViewport({ ratio: 1 });
+  });
+}
+
+for (const width of [1100, 1280, 1440]) {
+  test(`three limits and five GPU types take two lines on a window of ${width} px`, async ({ page }) => {
+    await page.setViewportSize({ width, height: 900 });
+    const many = "h100,h200,b200,gb200,gb300";
+    for (const goal of ["nr=1024&by=60d&bud=4M", "by=60d&bud=4M", "nr=1024&bud=4M"]) {
+      await page.goto(`/?v=1&m=qwen3-235b-a22b&t=10T&gs=${many}&${goal}`);
+      const slots = page.locator(".ask > .slot");
+      await expect(slots).toHaveCount(5);
+      const asked = await boxes(slots);
+      // No slot breaks within itself either.
+      expect(new Set(asked.map(({ top }) => Math.round(top))).size, goal).toBe(2);
+      expect(new Set(asked.map(({ height }) => Math.round(height))).size, goal).toBe(1);
+    }
   });
 }
 

@@ -12,7 +12,7 @@ for (const [model, title] of [
 ]) {
   test(`how many H100 or B200 train ${title} on 10T tokens, by keyboard only`, async ({ page }) => {
     await page.goto("/");
-    await expect(verdict(page)).toHaveText(/^[\d,]+ × B200 finish in about [\d.]+ days, for \$[\d.]+M at reserved prices\.$/);
+    await expect(verdict(page)).toHaveText(/^[\d,]+ × B200 finish in about [\d.]+ days, for \$[\d.]+M \(GPUs reserved for 3 years\)\.$/);
     await page.locator("#ask-model").focus();
     await page.keyboard.press("ControlOrMeta+A");
     await page.keyboard.type(model);
@@ -27,6 +27,8 @@ for (const [model, title] of [
       await expect(card.locator(".hero")).toHaveText(/^[\d,]+ GPUs( \+ [\d,]+ spare)?$/);
       await expect(card.locator(".mini.main > div").nth(0)).toHaveText(/^Time\d+ days \d+–\d+$/);
       await expect(card.locator(".mini.main > div").nth(1)).toHaveText(/^Cost\$[\d.]+M \$[\d.]+–[\d.]+M$/);
+      // A reservation is longer than the run.
+      await expect(card.locator(".mini.main > div").nth(2)).toHaveText(/^On demand\$[\d.]+M \$[\d.]+–[\d.]+M$/);
       await expect(card.locator(".layout-line")).toContainText("MBS");
     }
   });
@@ -159,7 +161,7 @@ test("a deadline that can't be met offers changes that meet it, and Ctrl-Z takes
   const change = cards(page).getByRole("button", { name: /^Allow [\d.]+ days$/ });
   await expect(cards(page).getByRole("button", { name: /^(Use [\d,]+ GPUs|Train on [\d.]+[BT] tokens)$/ })).toHaveCount(2);
   await change.click();
-  await expect(verdict(page)).toHaveText(/^64 × H100 finish in about \d+ days, for \$[\d.]+[kM] at reserved prices\.$/);
+  await expect(verdict(page)).toHaveText(/^64 × H100 finish in about \d+ days, for \$[\d.]+[kM] \(GPUs reserved for 3 years\)\.$/);
   await page.keyboard.press("ControlOrMeta+z");
   await expect(verdict(page)).toContainText("No plan finishes within 5 days");
   // Nothing is left to undo: the page stays.
@@ -167,6 +169,38 @@ test("a deadline that can't be met offers changes that meet it, and Ctrl-Z takes
   await page.keyboard.press("ControlOrMeta+Shift+z");
   await expect(verdict(page)).toHaveText(/^64 × H100 finish in about/);
 });
+
+for (const types of ["h100", "h100,b200,gb300"]) {
+  test(`a deadline and a budget that can't both be met are explained by one plan, on ${types}`, async ({ page }) => {
+    await page.goto(`/?v=1&m=llama3.1-70b&t=10T&gs=${types}&by=60d&bud=50K`);
+    const says =
+      /^No plan finishes within 60 days for at most \$50k 9 times in 10\. The cheapest that finishes in time costs up to \$[\d.]+M, on ([\d,]+) × (\w+)\.$/;
+    await expect(verdict(page)).toHaveText(says);
+    const [, gpus, type] = (await verdict(page).textContent()).match(says);
+    const card = cards(page).filter({ has: page.getByRole("heading", { name: type, exact: true }) });
+    await expect(card).toHaveCount(1);
+    await expect(card.locator(".hero strong")).toHaveText(gpus);
+    await expect(card.locator(".missed").first()).toHaveText(
+      /^Exceeds the budget of \$50k, which is enough for [\d.]+B tokens on [\d,]+ GPUs\.$/,
+    );
+    // It is in time at the slow end of its range, too.
+    const days = await card.locator(".mini.main > div").nth(0).locator(".note").textContent();
+    expect(Number(days.split("–")[1])).toBeLessThanOrEqual(60);
+    // The layouts list the same plan first, and it is the one that is shown.
+    await expect(page.locator("#layouts-title")).toContainText(`Best layouts on ${gpus} × ${type}`);
+    const row = page.locator(".layout-table tbody tr").first();
+    await expect(row).toHaveClass(/selected/);
+    await expect(row.locator(".of-days small")).toHaveText(days);
+    await expect(card.locator(".layout-line")).toContainText(await row.locator(".row-button").textContent());
+    // The first key shows where the chart marks it.
+    const chart = page.locator(".chart-keys");
+    await expect(chart.locator(".scatterlayer .trace").first()).toBeVisible();
+    await chart.focus();
+    await page.keyboard.press("End");
+    await expect(page.locator(".chart-note [aria-live]")).toContainText(`${gpus} × ${type}: `);
+    await expect(page.locator(".chart-note [aria-live]")).toContainText(`(${days})`);
+  });
+}
 
 test("the question asks how likely the deadline must be met, and the plan for the other chance is named", async ({ page }) => {
   await page.goto("/?v=1&m=llama3.1-8b&t=10T&gs=h100&by=20d");

@@ -3,10 +3,9 @@
 use super::WorkerMessage;
 use super::plan::Refusal;
 use serde::{Deserialize, Serialize};
-use trainplan_shared::cost::PurchaseForm;
 use trainplan_shared::estimate::{MemoryMargin, MemoryVerdict};
 use trainplan_shared::message::Front;
-use trainplan_shared::question::{Chance, Objective, PlanFacts};
+use trainplan_shared::question::{Chance, Objective, PlanFacts, Unmet};
 
 /// A question for the search worker. A newer one replaces it.
 #[derive(Debug, Serialize, Deserialize)]
@@ -109,9 +108,6 @@ pub(crate) struct AskedGpu {
     pub(crate) memory_gib: f64,
     /// The price of a GPU-hour, from lowest to highest; none if unknown.
     pub(crate) price: Option<(f64, f64)>,
-    /// The form of purchase of the assumed price; none for a price of the user's.
-    #[serde(default)]
-    pub(crate) form: Option<PurchaseForm>,
     /// Whether the assumed price rests on a single quote, so that its range says nothing about other sellers.
     #[serde(default)]
     pub(crate) is_single_quote: bool,
@@ -226,11 +222,11 @@ pub(crate) enum Trust {
 pub(crate) struct FoundAnswer {
     /// The best plan, or the one nearest to the goal; none if no layout works.
     pub(crate) plan: Option<FoundPlan>,
-    /// The best layouts on as many GPUs.
+    /// The best layouts on as many GPUs, that of the plan first.
     pub(crate) layouts: Vec<FoundFamily>,
-    /// Whether the layout of the best plan ranks below others, which do not reach the goal.
+    /// Whether that ranks below others, which are not in time.
     #[serde(default)]
-    pub(crate) best_is_moved_up: bool,
+    pub(crate) first_is_moved_up: bool,
     /// The layout of a published recipe on as many GPUs, with the recipe's id.
     pub(crate) published: Option<(String, FoundPlan)>,
     /// The number of layouts that were considered.
@@ -249,7 +245,7 @@ pub(crate) struct FoundAnswer {
     /// The best plan if the goal had to be reached with the other chance.
     pub(crate) with_other_chance: Option<FoundPlan>,
     /// Why the goal is not reached; none if it is.
-    pub(crate) unmet: Option<FoundUnmet>,
+    pub(crate) unmet: Option<Unmet>,
     /// Changes of the question with which a plan works.
     pub(crate) changes: Vec<FoundChange>,
 }
@@ -278,19 +274,4 @@ pub(crate) struct FoundChange {
     pub(crate) value: String,
     /// Whether the plan reaches the goal.
     pub(crate) reaches_goal: bool,
-}
-
-/// Why no plan reaches the goal.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum FoundUnmet {
-    /// No layout works.
-    NoLayout,
-    /// The best plan takes this many days.
-    TooSlow(f64),
-    /// The cheapest plan costs `cost`, with the chance that was asked for. `tokens`, those of the change of the tokens, are within
-    /// the limits; 0 if none are.
-    TooExpensive { cost: f64, tokens: f64 },
-    /// The goal is a budget, but no price is known.
-    NoPrice,
 }

@@ -1,14 +1,13 @@
 //! What the search found, as messages.
 
 use crate::message::search::{
-    AskedGoal, AskedGpu, AskedQuestion, FoundAnswer, FoundChange, FoundFamily, FoundPlan, FoundUnmet, Spread,
-    Trust,
+    AskedGoal, AskedGpu, AskedQuestion, FoundAnswer, FoundChange, FoundFamily, FoundPlan, Spread, Trust,
 };
 use trainplan_shared::estimate::Confidence;
 use trainplan_shared::layout::PipelineSplit;
 use trainplan_shared::link;
 use trainplan_shared::precision::Dtype;
-use trainplan_shared::question::{Goal, GpuAnswer, GpuOffer, PlannedRun, Question, Relaxation, Unmet};
+use trainplan_shared::question::{Goal, GpuAnswer, GpuOffer, PlannedRun, Question, Relaxation};
 use trainplan_shared::search::Candidate;
 
 /// Families of layouts that the page lists.
@@ -47,7 +46,6 @@ fn asked_gpu(offer: &GpuOffer) -> AskedGpu {
         name: offer.gpu.name.clone(),
         memory_gib: offer.gpu.hbm_gb,
         price: offer.price.as_ref().map(|price| (price.per_gpu_hour.low, price.per_gpu_hour.high)),
-        form: offer.price.and_then(|price| price.source.form()),
         is_single_quote: offer.price.is_some_and(|price| price.is_single_quote()),
         purchase: offer.price.and_then(|price| price.source.purchase()),
         price_from: offer.price.and_then(|price| price.source.estimated_from()).map(str::to_string),
@@ -120,9 +118,9 @@ pub(super) fn answer(question: &Question, offer: &GpuOffer, answer: &GpuAnswer) 
     let plan = |run: &PlannedRun| plan(question, offer, run);
     let counts = &answer.counts;
     FoundAnswer {
-        plan: answer.best().or(answer.layouts.first()).map(plan),
+        plan: answer.shown().map(plan),
         layouts: families(&answer.layouts, plan),
-        best_is_moved_up: answer.best_is_moved_up,
+        first_is_moved_up: answer.first_is_moved_up,
         published: answer.published.as_ref().map(|(recipe, run)| (recipe.id.to_string(), plan(run))),
         considered: counts.combinations,
         valid: counts.valid(),
@@ -134,12 +132,7 @@ pub(super) fn answer(question: &Question, offer: &GpuOffer, answer: &GpuAnswer) 
             .map(|(software, run)| (software.title().to_string(), days(run))),
         most_tokens: answer.most_tokens(question, offer).map(|most| (most.tokens, plan(&most.run))),
         with_other_chance: answer.with_other_chance.as_ref().map(plan),
-        unmet: answer.unmet.map(|unmet| match unmet {
-            Unmet::NoLayout => FoundUnmet::NoLayout,
-            Unmet::TooSlow { days } => FoundUnmet::TooSlow(days),
-            Unmet::TooExpensive { cost, tokens } => FoundUnmet::TooExpensive { cost, tokens },
-            Unmet::NoPrice => FoundUnmet::NoPrice,
-        }),
+        unmet: answer.unmet,
         changes: answer.relaxations.iter().map(change).collect(),
     }
 }

@@ -119,7 +119,7 @@ struct AnswerOutput<'a> {
     in_bf16: Option<PlanOutput<'a>>,
     /// Why no plan reaches the goal; null if one does.
     unmet: Option<UnmetOutput<'a>>,
-    /// The best layouts on as many GPUs as the best plan, or as the plan nearest to the goal; best first.
+    /// The best layouts on as many GPUs as the best plan, or as the plan nearest to the goal, whose layout comes first; best first.
     layouts: Vec<PlanOutput<'a>>,
     /// The layout of a published recipe of the model, on as many GPUs.
     published: Option<PublishedOutput<'a>>,
@@ -419,7 +419,7 @@ impl<'a> UnmetOutput<'a> {
         match unmet {
             Unmet::NoLayout => output(UnmetKind::NoLayout),
             Unmet::TooSlow { days } => UnmetOutput { days: Some(days), ..output(UnmetKind::TooSlow) },
-            Unmet::TooExpensive { cost, tokens } => {
+            Unmet::TooExpensive { cost, tokens, .. } => {
                 let tokens = Some(tokens).filter(|tokens| *tokens > 0.0);
                 UnmetOutput { cost: Some(cost), tokens, ..output(UnmetKind::TooExpensive) }
             }

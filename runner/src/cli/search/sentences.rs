@@ -2,6 +2,7 @@
 
 use super::found::SearchedGpu;
 use trainplan_shared::benchmarks::BestMeasured;
+use trainplan_shared::cost::Price;
 use trainplan_shared::estimate::Interval;
 use trainplan_shared::field::Field;
 use trainplan_shared::gpu_counts::GpuCounts;
@@ -134,12 +135,13 @@ pub(super) fn assumptions(question: &Question) -> String {
 fn price(offer: &GpuOffer, currency: &str) -> String {
     let name = &offer.gpu.name;
     let Some(price) = offer.price else { return format!("{name} unknown, set it with --price") };
-    let source = price.source.purchase();
     let estimated =
         price.source.estimated_from().map(|gpu| format!(", estimated from {gpu}")).unwrap_or_default();
     let quotes = if price.is_single_quote() { ", one quote" } else { "" };
-    let source =
-        source.map_or("yours".to_string(), |purchase| format!("assumed: {purchase}{estimated}{quotes}"));
+    let source = match price.source.purchase() {
+        Some(purchase) => format!("assumed: {purchase}{estimated}{quotes}"),
+        None => price.note(),
+    };
     let range = price.per_gpu_hour.readable(|price| format!("{price:.2}"));
     format!("{name} {range} {currency} ({source})")
 }
@@ -172,7 +174,7 @@ pub(super) fn verdict(found: &[SearchedGpu<'_>]) -> String {
     sentences.extend(unspent(question, &reaching));
     sentences.extend(more_tokens(question, &reaching));
     sentences.extend(in_bf16(&reaching));
-    sentences.extend(on_demand(&reaching));
+    sentences.extend(reservations(&reaching));
     sentences.extend(whole_term(question, &reaching));
     let missing = found.iter().filter_map(|found| Some(unmet_sentence(found.answer.unmet?, found)));
     sentences.extend(missing);
@@ -311,21 +313,31 @@ fn in_bf16(reaching: &[(&SearchedGpu<'_>, &PlannedRun)]) -> Option<String> {
     (!plans.is_empty()).then(|| format!("In BF16, the run would take {}.", one_of(&plans)))
 }
 
-/// Returns what the plans cost without the reservation that their prices assume.
-fn on_demand(reaching: &[(&SearchedGpu<'_>, &PlannedRun)]) -> Option<String> {
-    let costs: Vec<String> = reaching
-        .iter()
-        .filter_map(|(found, run)| {
-            let Interval { low, mid, high } = run.on_demand_cost(found.offer)?;
+/// Returns for which reservations the plans' costs are, and what they cost on demand; none without a reservation.
+fn reservations(reaching: &[(&SearchedGpu<'_>, &PlannedRun)]) -> Option<String> {
+    let (mut reserved, mut costs) = (Vec::new(), Vec::new());
+    for (found, run) in reaching {
+        let price = found.offer.price.filter(Price::is_reservation);
+        let Some(purchase) = price.and_then(|price| price.source.purchase()) else { continue };
+        let name = &found.offer.gpu.name;
+        reserved.push((name, purchase));
+        if let Some(Interval { low, mid, high }) = run.on_demand_cost(found.offer) {
             let cost = cells::money_range(mid, ValueRange { low, high }, currency(found.question));
-            Some(match reaching {
-                [_] => cost,
-                _ => format!("{cost} with {}", found.offer.gpu.name),
-            })
-        })
-        .collect();
-    (!costs.is_empty())
-        .then(|| format!("On demand instead of reserved, the run would cost about {}.", all_of(&costs)))
+            costs.push(if reaching.len() == 1 { cost } else { format!("{cost} with {name}") });
+        }
+    }
+    let (_, first) = reserved.first()?;
+    let is_shared =
+        reserved.len() == reaching.len() && reserved.iter().all(|(_, purchase)| purchase == first);
+    let reserved: Vec<String> = match is_shared {
+        true => vec![format!("GPUs {first}")],
+        false => reserved.iter().map(|(name, purchase)| format!("{name} {purchase}")).collect(),
+    };
+    let on_demand = match costs.is_empty() {
+        true => String::new(),
+        false => format!("; on demand, the run would cost about {}", all_of(&costs)),
+    };
+    Some(format!("The cost is for {}{on_demand}.", all_of(&reserved)))
 }
 
 /// Returns what renting the plans' GPUs for the whole term of their reservation costs, if the runs are shorter, and whether that is more
@@ -434,7 +446,8 @@ pub(super) fn unmet_sentence(unmet: Unmet, found: &SearchedGpu<'_>) -> String {
         }
         Unmet::NoLayout => format!("No layout works on {name}.{}", changed()),
         Unmet::TooSlow { days } => {
-            let gpus = answer.layouts.first().map_or(0, |run| run.gpus);
+            let shown = answer.shown();
+            let gpus = shown.map_or(0, |run| run.gpus);
             let (unit, of_day) = time_unit(days);
             let time = readable_days(days * of_day);
             let limit = match question.goal {
@@ -445,7 +458,7 @@ pub(super) fn unmet_sentence(unmet: Unmet, found: &SearchedGpu<'_>) -> String {
                 Goal::Deadline(limit) => format!(", not {}", significant(limit * of_day, 4)),
                 Goal::Budget(_) | Goal::Open => String::new(),
             };
-            let range_end = answer.layouts.first().map_or(f64::INFINITY, |run| run.time.high.days);
+            let range_end = shown.map_or(f64::INFINITY, |run| run.time.high.days);
             let (within, by) = match question.chance {
                 Chance::NineInTen if days > range_end => ("takes", " with software that was measured"),
                 Chance::NineInTen => ("may take up to", ""),
@@ -528,7 +541,7 @@ pub(super) fn beside_published(found: &SearchedGpu<'_>) -> Option<String> {
 /// Returns how the best plan compares with the fastest run that anybody measured of the model on this GPU type.
 pub(super) fn beside_measured(found: &SearchedGpu<'_>) -> Option<String> {
     let measured = BestMeasured::of(&found.question.model.id, &found.offer.gpu.id)?;
-    let best = found.answer.best().or(found.answer.layouts.first())?;
+    let best = found.answer.shown()?;
     Some(measured.compared(&found.offer.gpu.name, best.tokens_per_s_per_gpu, best.days))
 }
 
@@ -578,9 +591,9 @@ pub(super) fn counted(counts: &SearchCounts) -> String {
 /// Returns how the listed layouts are ordered, if not simply by their step times.
 pub(super) fn order(answer: &GpuAnswer) -> Option<String> {
     let seconds: Vec<f64> = answer.layouts.iter().map(|run| run.layout.s_per_sequence()).collect();
-    match answer.best_is_moved_up {
+    match answer.first_is_moved_up {
         true => Some(format!(
-            "{ORDER} The first one is moved up, because it reaches the goal and the next one doesn't."
+            "{ORDER} The first one is moved up, because it finishes in time and the next one doesn't."
         )),
         false => (!seconds.is_sorted()).then(|| ORDER.to_owned()),
     }

@@ -340,12 +340,12 @@ fn RunFigures(
     let (energy, energy_range) = energy_range(Spread { low, mid: (low + high) / 2.0, high });
     let failures = readable_range(run.failures, |count| group_digits(count.round()));
     let goodput = format!("goodput {}–{}", significant(run.goodput.0 * 100.0, 3), percent(run.goodput.1));
-    let form = run.purchase.clone().map_or(String::new(), |form| format!("GPUs {form}"));
+    let form = run.purchase.clone().map_or(String::new(), |form| format!(", GPUs {form}"));
     view! {
         <dl class="figures">
             {cost.map(|(cost, range)| view! {
                 <div class="figure">
-                    <dt title=form>"Cost"</dt>
+                    <dt>"Cost"{form}</dt>
                     <dd data-figure="cost" class:late=is_over>
                         {cost} " " <small>"(" {range} ")"</small> {overspent.map(|text| view! { <span class="late">{text}</span> })}
                     </dd>

@@ -72,7 +72,8 @@ pub(super) fn price_text(gpu: &AskedGpu, currency: &str) -> Option<String> {
         .as_ref()
         .map_or(String::new(), |from| format!(", estimated from the {}", value_title(Field::Gpu, from)));
     let quote = if gpu.is_single_quote { ", one quote" } else { "" };
-    Some(format!("{}{range} per GPU-hour{purchase}{from}{quote}", currency_sign(currency)))
+    let free = if high == 0.0 { "; only energy and storage are counted" } else { "" };
+    Some(format!("{}{range} per GPU-hour{purchase}{from}{quote}{free}", currency_sign(currency)))
 }
 
 /// Returns a line of values that breaks only between them.
@@ -145,6 +146,15 @@ mod tests {
         assert_eq!(text(true), "$1.30 per GPU-hour, reserved for 3 years, one quote");
         // Several sellers may ask the same.
         assert_eq!(text(false), "$1.30 per GPU-hour, reserved for 3 years");
+    }
+
+    #[test]
+    fn a_price_of_0_says_what_is_counted() {
+        let gpu = AskedGpu { price: Some((0.0, 0.0)), ..AskedGpu::default() };
+        assert_eq!(
+            price_text(&gpu, "USD").expect("a price"),
+            "$0 per GPU-hour; only energy and storage are counted"
+        );
     }
 
     #[test]

@@ -11,17 +11,17 @@ use super::locks;
 use super::question::value_title;
 use super::saved::SaveButton;
 use super::trust::{TrustMark, TrustText, trust_text};
-use super::verdict::with_script;
+use super::verdict::{enough_for, with_script};
 use crate::components::gpu_mark::{GpuMark, GpuSign};
 use crate::message::plan::ScriptEffect;
-use crate::message::search::{AskedGoal, FoundAnswer, FoundChange, FoundPlan, FoundUnmet, Spread, Trust};
+use crate::message::search::{AskedGoal, FoundAnswer, FoundChange, FoundPlan, Spread, Trust};
 use leptos::prelude::*;
 use trainplan_shared::benchmarks::BestMeasured;
 use trainplan_shared::catalog::Catalog;
 use trainplan_shared::estimate::{Interval, MemoryVerdict};
 use trainplan_shared::field::Field;
 use trainplan_shared::link;
-use trainplan_shared::question::{Chance, chance_text, in_time_of_ten};
+use trainplan_shared::question::{Chance, Unmet, chance_text, in_time_of_ten};
 use trainplan_shared::search::{Lock, USED_OF_NVL72};
 use trainplan_shared::units::{duration, group_digits, group_three_digits, parse_count, percent};
 
@@ -265,11 +265,12 @@ fn card(
     ];
     let row = |name: &'static str, value: String, note: String| card_row(name, value.into_any(), note, None);
     let (time, time_range) = time_texts(found.days);
-    let main_rows = vec![row("Time", time, time_range), row("Cost", cost, cost_range)];
-    let mut money_rows = Vec::new();
+    let mut main_rows = vec![row("Time", time, time_range), row("Cost", cost, cost_range)];
+    // What a run costs that is shorter than the reservation whose price the cost assumes.
     if known.on_demand {
-        money_rows.push(row("On demand", on_demand, on_demand_range));
+        main_rows.push(row("On demand", on_demand, on_demand_range));
     }
+    let mut money_rows = Vec::new();
     if known.whole_term {
         money_rows.push(row("Whole reservation", whole_term, String::new()));
     }
@@ -284,7 +285,7 @@ fn card(
     speed_rows.push(row("Tokens per step", batch, String::new()));
     let other_batch = plan.search.findings.with_untracked(|findings| other_batch(findings, found));
     let missed = missed.map(|missed| view! { <p class="missed">{missed}</p> });
-    let is_too_slow = matches!(answer.unmet, Some(FoundUnmet::TooSlow(_)));
+    let is_too_slow = matches!(answer.unmet, Some(Unmet::TooSlow { .. }));
     let doubts = found.cautions(is_too_slow).into_iter();
     let doubts = doubts.map(|doubt| view! { <p class="missed">{doubt}</p> }).collect_view();
     let more = plan.more_figures;
@@ -370,26 +371,28 @@ fn card(
     }.into_any()
 }
 
-/// Returns which limits a plan doesn't hold, as sentences; none if it holds them.
+/// Returns which limits the plan of an answer doesn't hold, as sentences; none if it holds them.
 fn missed(findings: &Findings, answer: &FoundAnswer, found: &FoundPlan, currency: &str) -> Option<String> {
     let unmet = answer.unmet?;
-    let is_by_slow_end = findings.is_by_slow_end();
-    let end = |spread: Spread| if is_by_slow_end { spread.high } else { spread.mid };
-    let late = match findings.goal() {
-        AskedGoal::Deadline(limit) => (end(found.days) > limit).then(|| {
-            let verb = if found.days.mid <= limit { "May miss" } else { "Misses" };
-            format!("{verb} the deadline of {}", limit_text(limit))
-        }),
-        AskedGoal::Budget(_) | AskedGoal::Open => {
-            findings.longest_days().filter(|_| matches!(unmet, FoundUnmet::TooSlow(_))).map(|longest| {
-                let verb = if found.days.mid <= longest { "May take" } else { "Takes" };
-                format!("{verb} longer than {}", limit_text(longest))
-            })
-        }
+    if unmet == Unmet::NoPrice {
+        return Some("No price is known. Enter one per GPU-hour.".to_string());
+    }
+    let late = findings.most_days().filter(|_| matches!(unmet, Unmet::TooSlow { .. })).map(|most| {
+        let has_deadline = matches!(findings.goal(), AskedGoal::Deadline(_));
+        let misses = match (found.days.mid <= most, has_deadline) {
+            (true, true) => "May miss the deadline of",
+            (false, true) => "Misses the deadline of",
+            (true, false) => "May take longer than",
+            (false, false) => "Takes longer than",
+        };
+        format!("{misses} {}", limit_text(most))
+    });
+    let is_over = |budget: &f64| {
+        matches!(unmet, Unmet::TooExpensive { .. })
+            || !is_within(found, Some(*budget), findings.is_by_slow_end())
     };
-    let over = findings.budget().zip(found.cost).filter(|(budget, cost)| end(*cost) > *budget);
-    let over = over.map(|(budget, cost)| {
-        let verb = match (cost.mid <= budget, late.is_some()) {
+    let over = findings.budget().filter(is_over).map(|budget| {
+        let verb = match (is_within(found, Some(budget), false), late.is_some()) {
             (true, true) => "may exceed",
             (true, false) => "May exceed",
             (false, true) => "exceeds",
@@ -398,14 +401,13 @@ fn missed(findings: &Findings, answer: &FoundAnswer, found: &FoundPlan, currency
         format!("{verb} the budget of {}", money(budget, currency))
     });
     let limits: Vec<String> = late.into_iter().chain(over).collect();
+    let limits = limits.join(" and ");
     Some(match unmet {
-        FoundUnmet::NoPrice => "No price is known. Enter one per GPU-hour.".to_string(),
         // The button below names the same number.
-        FoundUnmet::TooExpensive { tokens, .. } if tokens > 0.0 && limits.len() == 1 => {
-            format!("{}, which is enough for {} tokens.", limits.join(""), count_text(tokens))
+        Unmet::TooExpensive { tokens, gpus, .. } if tokens > 0.0 => {
+            format!("{limits}, which is {}.", enough_for(tokens, gpus))
         }
-        _ if limits.is_empty() => "Takes too long. No plan is better.".to_string(),
-        _ => format!("{}. No plan is better.", limits.join(" and ")),
+        _ => format!("{limits}. No plan is better."),
     })
 }
 
@@ -719,7 +721,34 @@ fn card_span(index: usize, count: usize, most: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use super::super::findings::tests::{answered, plan};
     use super::*;
+
+    #[test]
+    fn a_card_names_the_limits_that_its_own_plan_misses() {
+        let text = |budget: f64, days: f64, unmet: Unmet| {
+            let found = plan(640, days, 2.3e6);
+            let mut findings = answered(&[("B200", Some(found.clone()))]);
+            findings.asked.as_mut().expect("a question").max_cost = Some(budget);
+            let answer = FoundAnswer { unmet: Some(unmet), ..FoundAnswer::default() };
+            missed(&findings, &answer, &found, "USD").expect("a sentence")
+        };
+        let expensive = |cost: f64, tokens: f64| Unmet::TooExpensive { cost, tokens, gpus: 40 };
+        assert_eq!(
+            text(5e4, 49.0, expensive(2.53e6, 2.2e11)),
+            "Exceeds the budget of $50k, which is enough for 220B tokens on 40 GPUs."
+        );
+        // With the software that was measured, it may cost more than the end of its range.
+        assert_eq!(
+            text(2.55e6, 49.0, expensive(2.57e6, 0.0)),
+            "May exceed the budget of $2.55M. No plan is better."
+        );
+        assert_eq!(
+            text(5e4, 70.0, Unmet::TooSlow { days: 77.0 }),
+            "Misses the deadline of 60 days and exceeds the budget of $50k. No plan is better."
+        );
+        assert_eq!(text(5e4, 70.0, Unmet::NoPrice), "No price is known. Enter one per GPU-hour.");
+    }
 
     #[test]
     fn rows_of_cards_are_full_and_differ_by_one_card() {

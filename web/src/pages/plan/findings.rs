@@ -3,8 +3,8 @@
 
 use crate::message::plan::ScriptEffect;
 use crate::message::search::{
-    AskedGoal, AskedGpu, AskedQuestion, FoundAnswer, FoundFamily, FoundPlan, FoundUnmet, SearchNews,
-    SearchReply, SearchRequest, Spread, Trust,
+    AskedGoal, AskedGpu, AskedQuestion, FoundAnswer, FoundFamily, FoundPlan, SearchNews, SearchReply,
+    SearchRequest, Spread, Trust,
 };
 use crate::reader::{PageWorker, SEARCH_WORKER};
 use leptos::prelude::*;
@@ -294,18 +294,11 @@ impl Findings {
     /// Returns the index of the GPU type with the best plan; if none reaches the goal, of the one that comes nearest to it.
     pub(super) fn best(&self) -> Option<usize> {
         let missing = |index: usize| {
-            let answer = self.offers[index].answer.as_ref()?;
-            let plan = answer.plan.as_ref()?;
-            let value = match (self.goal(), plan.cost) {
-                _ if answer.unmet == Some(FoundUnmet::NoPrice) => f64::INFINITY,
-                (AskedGoal::Budget(_), Some(cost)) if self.is_by_slow_end() => cost.high,
-                (AskedGoal::Budget(_), Some(cost)) => cost.mid,
-                _ => plan.days.mid,
-            };
-            Some((index, value))
+            let answer = self.offers[index].answer.as_ref().filter(|answer| answer.plan.is_some())?;
+            Some((index, answer.unmet?))
         };
         let nearest =
-            || (0..self.offers.len()).filter_map(missing).min_by(|one, other| one.1.total_cmp(&other.1));
+            || (0..self.offers.len()).filter_map(missing).min_by(|one, other| one.1.order(&other.1));
         self.reaching().first().copied().or_else(|| Some(nearest()?.0))
     }
 
@@ -435,6 +428,7 @@ pub(super) fn is_within(plan: &FoundPlan, budget: Option<f64>, by_slow_end: bool
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use trainplan_shared::question::Unmet;
 
     pub(in super::super) fn spread(mid: f64) -> Spread {
         Spread { low: mid * 0.9, mid, high: mid * 1.1 }
@@ -472,6 +466,18 @@ pub(super) mod tests {
         assert_eq!(findings.best_plan_on("h100").map(|plan| plan.gpus), Some(1024));
         assert_eq!(findings.best_plan_on("b300"), None);
         assert!(!findings.is_searching());
+    }
+
+    #[test]
+    fn the_type_whose_plan_is_in_time_and_cheapest_comes_nearest_to_a_goal() {
+        let plans = [("H100", 70.0, 2e6), ("B200", 49.0, 3e6), ("GB300", 37.0, 4e6)];
+        let mut findings = answered(&plans.map(|(name, days, cost)| (name, Some(plan(512, days, cost)))));
+        let expensive = |cost: f64| Unmet::TooExpensive { cost, tokens: 0.0, gpus: 0 };
+        let unmet = [Unmet::TooSlow { days: 77.0 }, expensive(3.3e6), expensive(4.4e6)];
+        for (offer, unmet) in findings.offers.iter_mut().zip(unmet) {
+            offer.answer.as_mut().expect("an answer").unmet = Some(unmet);
+        }
+        assert_eq!(findings.best(), Some(1));
     }
 
     #[test]

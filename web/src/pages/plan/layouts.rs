@@ -22,9 +22,9 @@ pub(super) const LAYOUT_TERMS: &str = "TP, PP, CP, EP: GPUs for tensor, pipeline
                                        pipeline stage. MBS: micro batch size, in sequences. FSDP: fully sharded data parallel. Counted \
                                        split: the embedding and the loss count as a layer each.";
 
-/// What is said below the table if the best plan ranks below others.
+/// What is said below the table if its first layout ranks below others.
 const MOVED_UP: &str =
-    " The first layout is moved up, because it reaches the goal and those ranked before it don't.";
+    " The first layout is moved up, because it finishes in time and those ranked before it don't.";
 
 /// A column that the table can be sorted by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -284,7 +284,7 @@ pub(super) fn Layouts() -> impl IntoView {
     };
     let moved_up = move || {
         let is_moved =
-            offer.with(|offer| offer.as_ref()?.answer.as_ref().map(|answer| answer.best_is_moved_up));
+            offer.with(|offer| offer.as_ref()?.answer.as_ref().map(|answer| answer.first_is_moved_up));
         (is_moved == Some(true) && column.get().is_none()).then_some(MOVED_UP)
     };
     let counted = move || {

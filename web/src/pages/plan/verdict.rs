@@ -3,13 +3,10 @@
 use super::amounts::{cost_range, cost_text, cost_texts, count_text, limit_text, money, outlasts, time_text};
 use super::findings::{Findings, OfferFindings, contender, is_within};
 use crate::message::plan::ScriptEffect;
-use crate::message::search::{
-    AskedGoal, AskedGpu, FoundAnswer, FoundFamily, FoundPlan, FoundUnmet, Spread, Trust,
-};
-use trainplan_shared::cost::PurchaseForm;
+use crate::message::search::{AskedGoal, AskedGpu, FoundAnswer, FoundFamily, FoundPlan, Spread, Trust};
 use trainplan_shared::estimate::Interval;
 use trainplan_shared::problem::one_of;
-use trainplan_shared::question::{CLEARLY_FASTER, Chance, Objective, chance_text, in_time_of_ten};
+use trainplan_shared::question::{CLEARLY_FASTER, Chance, Objective, Unmet, chance_text, in_time_of_ten};
 use trainplan_shared::units::{difference, duration, group_digits, is_same};
 
 /// The answer in words.
@@ -371,13 +368,8 @@ fn all_of(names: &[&str]) -> String {
 pub(super) fn alone(gpu: &AskedGpu, plan: &FoundPlan, goal: AskedGoal, currency: &str) -> String {
     let gpus = group_digits(plan.gpus.into());
     let time = duration(plan.days.mid);
-    let prices = match gpu.form {
-        None => "",
-        Some(PurchaseForm::Owned) => " on GPUs of your own",
-        Some(PurchaseForm::Reserved) => " at reserved prices",
-        Some(PurchaseForm::OnDemand) => " at on-demand prices",
-    };
-    let cost = plan.cost.map(|cost| format!(", for {}{prices}", cost_text(cost.mid, currency)));
+    let purchase = gpu.purchase.as_ref().map_or(String::new(), |purchase| format!(" (GPUs {purchase})"));
+    let cost = plan.cost.map(|cost| format!(", for {}{purchase}", cost_text(cost.mid, currency)));
     let about = if matches!(goal, AskedGoal::Deadline(_)) { "about " } else { "" };
     format!("{gpus} × {} finish in {about}{time}{}.", gpu.name, cost.unwrap_or_default())
 }
@@ -483,80 +475,72 @@ fn on_demand(best: &OfferFindings, plan: &FoundPlan, second: &OfferFindings, oth
     format!(" On demand, {} costs {compared}{overlap}.", best.gpu.name)
 }
 
-/// Returns the sentence for a goal that no plan reaches.
+/// Returns the sentence for a goal that no plan reaches: about the plan that comes nearest, which the page shows.
 fn unreached(findings: &Findings, currency: &str) -> Verdict {
-    let answers = || findings.offers.iter().filter_map(|offer| Some((offer, offer.answer.as_ref()?)));
-    let fastest = answers()
-        .filter_map(|(offer, answer)| match answer.unmet {
-            Some(FoundUnmet::TooSlow(days)) => Some((offer, days, answer.plan.as_ref()?)),
-            _ => None,
-        })
-        .min_by(|one, other| one.1.total_cmp(&other.1));
-    let cheapest = answers()
-        .filter_map(|(offer, answer)| match answer.unmet {
-            Some(FoundUnmet::TooExpensive { cost, tokens }) => Some((offer, cost, tokens)),
-            _ => None,
-        })
-        .min_by(|one, other| one.1.total_cmp(&other.1));
+    let nearest = findings.best().and_then(|index| {
+        let offer = &findings.offers[index];
+        let answer = offer.answer.as_ref()?;
+        Some((offer, answer.plan.as_ref()?, answer.unmet?))
+    });
     let is_by_slow_end = findings.is_by_slow_end();
     let often = if is_by_slow_end { format!(" {}", Chance::NineInTen.title()) } else { String::new() };
-    let costs = if is_by_slow_end { "costs up to" } else { "costs" };
-    let longest = findings.longest_days();
-    let lead = match (findings.goal(), fastest, cheapest) {
-        (AskedGoal::Deadline(limit), _, Some((offer, cost, _))) => format!(
-            "No plan finishes within {} for at most {}{often}. The cheapest that finishes in time {costs} {}, on {}.",
-            limit_text(limit),
-            findings.budget().map_or(String::new(), |budget| money(budget, currency)),
-            cost_text(cost, currency),
-            offer.gpu.name
-        ),
-        (AskedGoal::Deadline(limit), Some((offer, _, plan)), None) => format!(
-            "No plan finishes within {}{often}. The best takes about {}, on {} × {}{}.",
-            limit_text(limit),
-            match is_by_slow_end {
-                true => time_text(plan.days),
-                false => duration(plan.days.mid),
-            },
-            group_digits(plan.gpus.into()),
-            offer.gpu.name,
-            if offer.points.last().is_some_and(|point| point.gpus == plan.gpus) {
-                ", the largest number searched"
-            } else {
-                ""
+    let within = findings.most_days().map_or(String::new(), |most| format!(" within {}", limit_text(most)));
+    let lead = match nearest {
+        Some((offer, plan, unmet)) => {
+            let on = format!("on {} × {}", group_digits(plan.gpus.into()), offer.gpu.name);
+            let budget = findings.budget().map_or(String::new(), |budget| money(budget, currency));
+            match unmet {
+                Unmet::TooExpensive { cost, tokens, gpus } => {
+                    let costs = if is_by_slow_end { "costs up to" } else { "costs" };
+                    let cost = cost_text(cost, currency);
+                    match findings.goal() {
+                        AskedGoal::Deadline(_) => format!(
+                            "No plan finishes{within} for at most {budget}{often}. The cheapest that finishes in time {costs} {cost}, {on}."
+                        ),
+                        _ => format!(
+                            "{budget} is not enough. The cheapest plan{within} {costs} {cost}, {on}{}.",
+                            match tokens > 0.0 {
+                                true => format!("; the budget is {}", enough_for(tokens, gpus)),
+                                false => String::new(),
+                            }
+                        ),
+                    }
+                }
+                Unmet::TooSlow { days } => format!(
+                    "No plan finishes{within}{often}. The best takes {}, {on}{}.",
+                    match is_by_slow_end {
+                        // The range does not count that nobody measured the software.
+                        true if days > plan.days.high => format!("up to {}", duration(days)),
+                        true => format!("about {}", time_text(plan.days)),
+                        false => format!("about {}", duration(days)),
+                    },
+                    match offer.points.last().is_some_and(|point| point.gpus == plan.gpus) {
+                        true => ", the largest number searched",
+                        false => "",
+                    }
+                ),
+                Unmet::NoPrice | Unmet::NoLayout => {
+                    "Enter a price per GPU-hour to plan for a budget.".to_string()
+                }
             }
-        ),
-        (AskedGoal::Budget(budget), _, Some((offer, cost, tokens))) => format!(
-            "{} is not enough. The cheapest plan{} {costs} {}, on {}{}.",
-            money(budget, currency),
-            longest.map_or(String::new(), |longest| format!(" within {}", limit_text(longest))),
-            cost_text(cost, currency),
-            offer.gpu.name,
-            match tokens > 0.0 {
-                true => format!("; the budget is enough for {} tokens", count_text(tokens)),
-                false => String::new(),
-            }
-        ),
-        (AskedGoal::Budget(_), Some((offer, days, plan)), None) => format!(
-            "No plan finishes within {}{often}. The best takes {} {}, on {} × {}.",
-            limit_text(longest.unwrap_or_default()),
-            if is_by_slow_end { "up to" } else { "about" },
-            duration(days),
-            group_digits(plan.gpus.into()),
-            offer.gpu.name
-        ),
-        (AskedGoal::Budget(_), ..) => "Enter a price per GPU-hour to plan for a budget.".to_string(),
-        _ => "No layout of this model works on these GPUs. The cards say what to change.".to_string(),
+        }
+        None => "No layout of this model works on these GPUs. The cards say what to change.".to_string(),
     };
     Verdict { lead, rest: unpriced(findings), more: String::new() }
 }
 
+/// Returns for how many tokens a budget is enough, and with how many GPUs: `enough for 220B tokens on 40 GPUs`.
+pub(super) fn enough_for(tokens: f64, gpus: u32) -> String {
+    format!("enough for {} tokens on {} GPUs", count_text(tokens), group_digits(gpus.into()))
+}
+
 /// Returns the GPU types that need a price but have none, as a sentence.
 fn unpriced(findings: &Findings) -> String {
-    of_types(findings, &|unmet, _| matches!(unmet, FoundUnmet::NoPrice), "No price is known for {}.")
+    of_types(findings, &|unmet, _| matches!(unmet, Unmet::NoPrice), "No price is known for {}.")
 }
 
 /// Returns a sentence with the names of the GPU types whose answers have a property in the place of `{}`; empty if there are none.
-fn of_types(findings: &Findings, has: &dyn Fn(&FoundUnmet, &FoundAnswer) -> bool, says: &str) -> String {
+fn of_types(findings: &Findings, has: &dyn Fn(&Unmet, &FoundAnswer) -> bool, says: &str) -> String {
     let is_one = |answer: &FoundAnswer| answer.unmet.as_ref().is_some_and(|unmet| has(unmet, answer));
     let offers = findings.offers.iter().filter(|offer| offer.answer.as_ref().is_some_and(is_one));
     let names: Vec<&str> = offers.map(|offer| offer.gpu.name.as_str()).collect();
@@ -565,21 +549,18 @@ fn of_types(findings: &Findings, has: &dyn Fn(&FoundUnmet, &FoundAnswer) -> bool
 
 /// Returns the GPU types that miss the goal, as a sentence.
 fn missed(findings: &Findings) -> String {
-    let of = |has: &dyn Fn(&FoundUnmet, &FoundAnswer) -> bool, says| of_types(findings, has, says);
+    let of = |has: &dyn Fn(&Unmet, &FoundAnswer) -> bool, says| of_types(findings, has, says);
     // Whether the best plan is certainly too slow.
-    let is_slow = |unmet: &FoundUnmet, answer: &FoundAnswer| {
-        let FoundUnmet::TooSlow(_) = unmet else { return None };
+    let is_slow = |unmet: &Unmet, answer: &FoundAnswer| {
+        let Unmet::TooSlow { .. } = unmet else { return None };
         let limit = findings.most_days()?;
         Some(!findings.is_by_slow_end() || answer.plan.as_ref().is_some_and(|plan| plan.days.low > limit))
     };
     sentences([
-        of(&|unmet, _| matches!(unmet, FoundUnmet::NoLayout), "No layout works on {}."),
+        of(&|unmet, _| matches!(unmet, Unmet::NoLayout), "No layout works on {}."),
         of(&|unmet, answer| is_slow(unmet, answer) == Some(true), "{} can't finish in time."),
         of(&|unmet, answer| is_slow(unmet, answer) == Some(false), "{} may not finish in time."),
-        of(
-            &|unmet, _| matches!(unmet, FoundUnmet::TooExpensive { .. }),
-            "{} would cost more than the budget.",
-        ),
+        of(&|unmet, _| matches!(unmet, Unmet::TooExpensive { .. }), "{} would cost more than the budget."),
         unpriced(findings),
     ])
 }
@@ -630,7 +611,8 @@ mod tests {
     #[test]
     fn a_reservation_that_exceeds_the_budget_is_named_beside_the_lead() {
         let paid = |paid_gpus: u32| FoundPlan { paid_gpus, ..plan(512, 60.0, 2e6) };
-        let Verdict { rest, more, .. } = verdict(&for_budget(paid(544))).expect("a verdict");
+        let Verdict { lead, rest, more } = verdict(&for_budget(paid(544))).expect("a verdict");
+        assert_eq!(lead, "512 × B200 finish in 60 days, for $2.00M (GPUs reserved for 3 years).");
         let expected = "GPUs reserved for 3 years cost $41.5M in all, more than the budget of $4M, which covers only the run's share.";
         assert!(rest.contains(expected), "{rest}");
         assert!(more.contains("the GPUs are reserved for 3 years and cost $41.5M in all."), "{more}");
@@ -704,15 +686,53 @@ mod tests {
     fn the_only_type_that_finishes_in_time_is_named() {
         let mut findings =
             answered(&[("H100", Some(plan(16_384, 82.0, 4e6))), ("B200", Some(plan(512, 59.0, 3e6)))]);
-        findings.offers[0].answer.as_mut().unwrap().unmet = Some(FoundUnmet::TooSlow(82.0));
+        findings.offers[0].answer.as_mut().unwrap().unmet = Some(Unmet::TooSlow { days: 82.0 });
         let (first, _) = lead(&findings);
         assert_eq!(first, "512 × B200 finish in about 59 days, for $3.00M.");
         findings.offers[1].answer.as_mut().unwrap().with_other_chance = Some(plan(576, 52.0, 3.1e6));
         let (_, rest) = lead(&findings);
         let late = "At the slow end of its range, B200 misses the deadline. 576 × B200 would be in time 9 times in 10.";
         assert_eq!(rest, format!("H100 can't finish in time. {late}"));
-        findings.offers[1].answer.as_mut().unwrap().unmet = Some(FoundUnmet::TooSlow(90.0));
+        findings.offers[1].answer.as_mut().unwrap().unmet = Some(Unmet::TooSlow { days: 90.0 });
         let expected = "No plan finishes within 60 days. The best takes about 82 days, on 16,384 × H100.";
         assert_eq!(lead(&findings).0, expected);
+    }
+
+    #[test]
+    fn a_goal_that_no_plan_reaches_is_explained_by_the_plan_that_is_shown() {
+        let mut findings =
+            answered(&[("H100", Some(plan(1392, 52.0, 2.4e6))), ("B200", Some(plan(640, 49.0, 2.5e6)))]);
+        let enough = [(2.74e6, 64), (2.57e6, 40)];
+        for (offer, (cost, gpus)) in findings.offers.iter_mut().zip(enough) {
+            let answer = offer.answer.as_mut().expect("an answer");
+            answer.unmet = Some(Unmet::TooExpensive { cost, tokens: 2.2e11, gpus });
+        }
+        let asked = findings.asked.as_mut().expect("a question");
+        asked.max_cost = Some(5e4);
+        asked.chance = Some(Chance::NineInTen);
+        assert_eq!(
+            lead(&findings).0,
+            "No plan finishes within 60 days for at most $50k 9 times in 10. The cheapest that finishes in time costs up to \
+             $2.57M, on 640 × B200."
+        );
+        assert_eq!(findings.best_plan().map(|plan| plan.gpus), Some(640));
+        let asked = findings.asked.as_mut().expect("a question");
+        (asked.goal, asked.max_cost, asked.longest_days) = (AskedGoal::Budget(5e4), None, Some(180.0));
+        assert_eq!(
+            lead(&findings).0,
+            "$50k is not enough. The cheapest plan within 180 days costs up to $2.57M, on 640 × B200; the budget is enough \
+             for 220B tokens on 40 GPUs."
+        );
+        // The largest number of GPUs that was searched, with software that nobody measured.
+        findings.offers[1].points = vec![plan(640, 49.0, 2.5e6)];
+        for offer in &mut findings.offers {
+            offer.answer.as_mut().expect("an answer").unmet = Some(Unmet::TooSlow { days: 190.0 });
+        }
+        findings.offers[1].answer.as_mut().expect("an answer").unmet = Some(Unmet::TooSlow { days: 185.0 });
+        assert_eq!(
+            lead(&findings).0,
+            "No plan finishes within 180 days 9 times in 10. The best takes up to 185 days, on 640 × B200, the largest number \
+             searched."
+        );
     }
 }

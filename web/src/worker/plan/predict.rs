@@ -4,7 +4,6 @@ use crate::message::{
     Bars, EvidenceRun, FieldChange, Part, PredictedLine, Prediction, Remedy as ShownRemedy, WholeRun,
 };
 use crate::worker::typography::unbroken;
-use trainplan_shared::cost::RunCost;
 use trainplan_shared::estimate::{
     Anchor, Breakdown, MemoryEstimate, MemoryPart, MemoryVerdict, StageGroup, StageMemory, StepPart,
     StepPartGroup,
@@ -56,7 +55,7 @@ fn whole_run(spec: &Spec, predicted: &Predicted) -> Option<WholeRun> {
     let price = settings.usual_price(&predicted.scenario.gpu.id);
     let cost = price.map(|price| {
         let [range, expected] = [(&plan.time, price), (&plan.expected, price.middle())]
-            .map(|(time, price)| RunCost::of(time, plan.tokens, price, settings.storage(&price)).total);
+            .map(|(time, price)| settings.cost(time, plan.tokens, price, plan.energy.power).total);
         [range.low, expected.high, range.high]
     });
     Some(WholeRun {
