@@ -166,7 +166,7 @@ async fn runs_without_a_plan_are_listed_with_the_prediction_for_their_scenario()
     let dir = tempfile::tempdir().unwrap();
     let store = open(&dir).await;
     let mut unknown = Intake::new("train.log", &Spec::default());
-    unknown.feed(&log(11.0));
+    unknown.feed(&log(12.5));
     let unknown = unknown.finish();
     for run in [&result_of(&log(11.0)), &result_of(&log(8.0)), &unknown] {
         store.put(run, None).await.unwrap();

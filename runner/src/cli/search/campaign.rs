@@ -270,8 +270,8 @@ struct MeasuringRun {
 const START_UP_S: f64 = 1800.0;
 
 /// Returns the run that measures a plan: for a published layout, with the script of its recipe if that is possible; otherwise with
-/// what launches it unless a user chooses. If the software of its script differs noticeably from what the search predicted, the run names it, and
-/// is predicted as its script runs.
+/// the launcher that `trainplan launch` chooses, too. If the software of its script differs noticeably from what the search predicted,
+/// the run names it, and is predicted as its script runs.
 fn run(
     found: &SearchedGpu<'_>,
     plan: &PlannedRun,
