@@ -15,6 +15,7 @@ mod help;
 mod import;
 mod jobs;
 mod launch;
+mod launchers;
 mod licenses;
 mod metrics;
 mod own;

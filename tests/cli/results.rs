@@ -33,6 +33,31 @@ fn runs_are_listed_and_deleted() {
     assert_eq!(ids(&list(&[])), all[1..]);
 }
 
+#[test]
+fn runs_are_listed_beside_what_was_published_and_predicted() {
+    let (_place, data) = store(&[9400]);
+    let run = json(&["results", "list", "--data-dir", &data])[0].clone();
+    let estimate = json(&["estimate", "--recipe", "llama3.1-8b/h100/fp8/8@25.04"]);
+    assert_eq!(run["prediction"]["step_time_s"], estimate["step_time_s"]);
+    let [measured, published, predicted] = [
+        &run["step_time_s"]["mean"],
+        &run["baseline"]["step_time_s"],
+        &run["prediction"]["step_time_s"]["mid"],
+    ]
+    .map(|seconds| seconds.as_f64().unwrap());
+    let error = run["prediction"]["error"].as_f64().unwrap();
+    assert!((error - (measured / predicted - 1.0)).abs() < 1e-12, "{run}");
+
+    let (header, rows) = csv(&["results", "list", "--data-dir", &data]);
+    let cell = |title: &str| -> f64 {
+        let place = header.iter().position(|known| known == title).unwrap();
+        rows[0][place].parse().unwrap()
+    };
+    let times = ["step_time_s_mean", "published_step_time_s", "predicted_step_time_s"].map(cell);
+    assert_eq!((times, cell("prediction_error")), ([measured, published, predicted], error));
+    assert!(cell("predicted_low_s") < predicted && predicted < cell("predicted_high_s"));
+}
+
 /// A log that does not tell what it is a run of, put into a store with its raw log: the place, the data directory, its id.
 fn a_log_of_nothing_known() -> (TempDir, String, String) {
     let place = tempfile::tempdir().unwrap();

@@ -278,7 +278,7 @@ fn a_csv_file_says_what_launches_each_layout() {
         let column = header.iter().position(|title| title == "launched_with").unwrap();
         rows[0][column].clone()
     };
-    assert_eq!(["fsdp=no", "fsdp=yes"].map(launched_with), ["26.06.01", "megatron-lm"]);
+    assert_eq!(["fsdp=no", "fsdp=yes"].map(launched_with), ["bridge-main", "megatron-lm"]);
 }
 
 #[test]

@@ -53,6 +53,7 @@ fn measure(name: &str, place: &Place) {
         ("list of a recipe, 100", "/runs?recipe=llama3.1-8b/h100/fp8/8@25.04".into()),
         ("list by step time, 100", "/runs?sort=step_time_s&gpu=h100".into()),
         ("list by plan error, 100", "/runs?sort=-plan_error".into()),
+        ("list by prediction error, 100", "/runs?sort=-prediction_error".into()),
         ("list, newest 1000", "/runs?limit=1000".into()),
         ("history of everything", "/history".into()),
         ("history of a cluster", "/history?cluster=cluster7".into()),
@@ -108,7 +109,8 @@ fn multiply(place: &Place, mut count: usize, wanted: usize) {
     let is_postgres = place.database.is_some();
     let columns = "ran_at, path, campaign, run, repeat, cluster, recipe, model, gpu, gpus, dtype, status, step_time_std_s, \
         step_time_std_kind, step_time_n, tokens_per_s, mfu, convention, baseline_step_time_s, speed_percent, plan_low_s, \
-        plan_mid_s, plan_high_s, plan_error, is_comparable, parser_version, line, summary_version, token";
+        plan_mid_s, plan_high_s, plan_error, prediction_low_s, prediction_mid_s, prediction_high_s, prediction_error, is_comparable, \
+        parser_version, line, summary_version, token";
     let new_id = if is_postgres {
         "gen_random_uuid()::text"
     } else {

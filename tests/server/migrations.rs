@@ -30,6 +30,9 @@ fn shows_both(server: &Server) {
     assert_eq!((first["comparable"].as_bool(), second["comparable"].as_bool()), (Some(true), Some(false)));
     assert_eq!((&first["has_log"], &first["status"]), (&Value::Bool(false), &"scored".into()));
     assert!(first["line"].as_str().unwrap().contains("llama3.1-8b"), "{first}");
+    let (measured, prediction) = (&first["step_time_s"]["mean"], &first["prediction"]);
+    let error = measured.as_f64().unwrap() / prediction["step_time_s"]["mid"].as_f64().unwrap() - 1.0;
+    assert!((prediction["error"].as_f64().unwrap() - error).abs() < 1e-12, "{first}");
     let file = server.anyone().json(&format!("/runs/{FIRST}"));
     assert_eq!(file["log"]["steps"]["label"], serde_json::json!([47, 48, 49]));
     assert_eq!(server.anyone().all("sort=step_time_s&limit=1").len(), 2);

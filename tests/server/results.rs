@@ -22,6 +22,7 @@ on_every_store! {
     pages_are_complete_while_runs_are_added
     runs_without_figures_sort_last
     runs_are_compared
+    lists_show_predictions_as_comparisons_do
 }
 
 fn stored_results_never_change(kind: Kind) {
@@ -205,10 +206,20 @@ fn every_order_has_complete_pages(kind: Kind) {
     let times = [11.0, 12.0, 12.0, 12.0, 10.5, 13.25];
     let mut runs: Vec<Made> = times.iter().map(|seconds| carried(*seconds, "eos")).collect();
     runs.extend((0..3).map(|steps| made_of([log(f64::NAN, 50), vec![b'\n'; steps]].concat())));
+    // No campaign launched these, so they have no plan but a prediction.
+    runs.extend([9.25, 14.5].map(made));
     for made in &runs {
         assert_eq!(owner.put(&made.run).status, 201);
     }
-    for key in ["received_at", "step_time_s", "tokens_per_s", "mfu", "speed_percent", "plan_error"] {
+    for key in [
+        "received_at",
+        "step_time_s",
+        "tokens_per_s",
+        "mfu",
+        "speed_percent",
+        "plan_error",
+        "prediction_error",
+    ] {
         for sort in [key.to_owned(), format!("-{key}")] {
             let whole = owner.json(&format!("/runs?sort={sort}"));
             let value = |run: &Value| match key {
@@ -216,13 +227,15 @@ fn every_order_has_complete_pages(kind: Kind) {
                 "step_time_s" => run[key]["mean"].as_f64(),
                 "speed_percent" => run["baseline"][key].as_f64(),
                 "plan_error" => run["plan"]["error"].as_f64(),
+                "prediction_error" => run["plan"]["error"].as_f64().or(run["prediction"]["error"].as_f64()),
                 _ => run[key].as_f64(),
             };
             let values: Vec<_> = whole["items"].as_array().unwrap().iter().filter_map(value).collect();
             let is_sorted = |down: bool| values.is_sorted_by(|a, b| if down { a >= b } else { a <= b });
             assert!(is_sorted(sort.starts_with('-')), "{sort}: {values:?}");
             if key != "received_at" {
-                assert!(values.len() >= times.len(), "{sort}: {values:?}");
+                let with_value = if key == "plan_error" { times.len() } else { times.len() + 2 };
+                assert_eq!(values.len(), with_value, "{sort}: {values:?}");
                 // Missing values come last.
                 let first = whole["items"].as_array().unwrap().iter().take(values.len());
                 assert!(first.map(value).all(|value| value.is_some()), "{sort}");
@@ -341,4 +354,21 @@ fn runs_are_compared(kind: Kind) {
     owner.get(&format!("/compare?ids={}", Uuid::now_v7())).problem(404);
     let many = vec![first.run.id.to_string(); 17].join(",");
     assert!(owner.get(&format!("/compare?ids={many}")).problem(400).contains("16"));
+}
+
+fn lists_show_predictions_as_comparisons_do(kind: Kind) {
+    let server = Server::at(&Place::new(kind));
+    let (owner, own, launched) = (server.owner(), made(12.0), carried(12.6, "eos"));
+    for made in [&own, &launched] {
+        assert_eq!(owner.put(&made.run).status, 201);
+    }
+    let listed = owner.json("/runs?sort=received_at");
+    let compared = owner.json(&format!("/compare?ids={},{}", own.run.id, launched.run.id));
+    for place in 0..2 {
+        for key in ["plan", "prediction", "baseline"] {
+            assert_eq!(listed["items"][place][key], compared["items"][place][key], "{place}: {key}");
+        }
+    }
+    let has = |place: usize| ["plan", "prediction"].map(|key| listed["items"][place][key].is_object());
+    assert_eq!([has(0), has(1)], [[false, true], [true, false]]);
 }

@@ -17,7 +17,8 @@ use trainplan_shared::spec::Spec;
 /// The script goes to stdout and warnings go to stderr. Run the script with `sh`; it submits
 /// the job itself. Exception: a script of --style megatron-lm is a batch script, so submit it with `sbatch`.
 ///
-/// If you name no recipe, release or style and no NVIDIA recipe runs the scenario, the script uses Megatron-LM
+/// If you name no recipe, release or style, the newest release that has the planned software and runs the
+/// scenario comes first. If no NVIDIA recipe runs the scenario or its software, the script uses Megatron-LM
 /// directly, and a note on stderr says why.
 ///
 /// With --format json, the output also has the preparation steps, the paths of logs, profiles and checkpoints,

@@ -101,6 +101,11 @@ columns! {
     plan_mid_s: Option<f64>,
     plan_high_s: Option<f64>,
     plan_error: Option<f64>,
+    prediction_low_s: Option<f64>,
+    prediction_mid_s: Option<f64>,
+    prediction_high_s: Option<f64>,
+    /// That of the plan, or else of the prediction.
+    prediction_error: Option<f64>,
     /// 0 or 1: PostgreSQL and SQLite have no common boolean.
     is_comparable: i64,
     parser_version: i64,
@@ -132,9 +137,9 @@ const LARGEST_FIGURE: f64 = 1e100;
 /// many bytes here: each NUL is replaced by a longer character, and links escape bytes. Links also have keys.
 const LONGEST_TEXTS: [usize; 3] = [3 * LONGEST_NAME, 3 * LONGEST_PATH, 4 * LONGEST_SCENARIO];
 
-/// The version of the columns' meaning. Increase it when a column is added or changes its meaning: rows of
-/// older versions are then computed again.
-pub(super) const SUMMARY_VERSION: i64 = 4;
+/// The version of the columns' meaning. Increase it when a column is added or changes its meaning, and when predictions change:
+/// rows of older versions are then computed again.
+pub(super) const SUMMARY_VERSION: i64 = 5;
 
 impl RunRow {
     /// The columns that keep their values when a run is scored again.
@@ -177,6 +182,10 @@ impl RunRow {
             ("plan_mid_s", &mut self.plan_mid_s, STEP_TIMES),
             ("plan_high_s", &mut self.plan_high_s, STEP_TIMES),
             ("plan_error", &mut self.plan_error, -LARGEST_FIGURE..LARGEST_FIGURE),
+            ("prediction_low_s", &mut self.prediction_low_s, 0.0..LARGEST_FIGURE),
+            ("prediction_mid_s", &mut self.prediction_mid_s, 0.0..LARGEST_FIGURE),
+            ("prediction_high_s", &mut self.prediction_high_s, 0.0..LARGEST_FIGURE),
+            ("prediction_error", &mut self.prediction_error, -LARGEST_FIGURE..LARGEST_FIGURE),
             ("tokens_per_s", &mut self.tokens_per_s, 0.0..LARGEST_FIGURE),
             ("mfu", &mut self.mfu, 0.0..LARGEST_FIGURE),
             ("speed_percent", &mut self.speed_percent, 0.0..LARGEST_FIGURE),
@@ -236,8 +245,10 @@ impl RunRow {
         token: Option<&str>,
     ) -> RunRow {
         let run = run.clone();
-        let (step_time, baseline, plan) = (run.step_time_s, run.baseline, run.plan);
+        let (step_time, baseline, plan, predicted) =
+            (run.step_time_s, run.baseline, run.plan, run.predicted());
         let planned = plan.map(|plan| plan.step_time_s);
+        let prediction = run.prediction.map(|prediction| prediction.step_time_s);
         RunRow {
             id: run.id,
             received_at: run.received_at,
@@ -273,6 +284,10 @@ impl RunRow {
             plan_mid_s: planned.map(|planned| planned.mid),
             plan_high_s: planned.map(|planned| planned.high),
             plan_error: plan.and_then(|plan| plan.error),
+            prediction_low_s: prediction.map(|prediction| prediction.low),
+            prediction_mid_s: prediction.map(|prediction| prediction.mid),
+            prediction_high_s: prediction.map(|prediction| prediction.high),
+            prediction_error: predicted.and_then(|predicted| predicted.error),
             is_comparable: i64::from(run.comparable),
             parser_version: i64::from(run.parser_version),
             line: run.line,
@@ -348,14 +363,14 @@ impl From<RunRow> for RunSummary {
             },
             n: row.step_time_n.unwrap_or_default().unsigned_abs(),
         });
-        let plan = match (row.plan_low_s, row.plan_mid_s, row.plan_high_s) {
-            (Some(low), Some(mid), Some(high)) => Some(PlanComparison {
-                step_time_s: Interval { low, mid, high },
-                error: row.plan_error,
-                within: step_time_s.map(|stat| (low..=high).contains(&stat.mean)),
-            }),
-            _ => None,
+        let compared = |low: Option<f64>, mid: Option<f64>, high: Option<f64>, error: Option<f64>| {
+            let predicted = Interval { low: low?, mid: mid?, high: high? };
+            let within = step_time_s.map(|stat| (predicted.low..=predicted.high).contains(&stat.mean));
+            Some(PlanComparison { step_time_s: predicted, error, within })
         };
+        let plan = compared(row.plan_low_s, row.plan_mid_s, row.plan_high_s, row.plan_error);
+        let prediction =
+            compared(row.prediction_low_s, row.prediction_mid_s, row.prediction_high_s, row.prediction_error);
         let speed_percent = row.speed_percent;
         let baseline =
             row.baseline_step_time_s.map(|step_time_s| BaselineComparison { step_time_s, speed_percent });
@@ -386,6 +401,7 @@ impl From<RunRow> for RunSummary {
                 .find(|known| Some(known.id()) == row.convention.as_deref()),
             baseline,
             plan,
+            prediction,
             comparable: row.is_comparable != 0,
             parser_version: small(row.parser_version).unwrap_or_default(),
             line: row.line,

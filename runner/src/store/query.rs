@@ -103,10 +103,11 @@ pub(super) enum SortKey {
     Mfu,
     SpeedPercent,
     PlanError,
+    PredictionError,
 }
 
 impl SortKey {
-    const ALL: [SortKey; 7] = [
+    const ALL: [SortKey; 8] = [
         SortKey::ReceivedAt,
         SortKey::RanAt,
         SortKey::StepTime,
@@ -114,6 +115,7 @@ impl SortKey {
         SortKey::Mfu,
         SortKey::SpeedPercent,
         SortKey::PlanError,
+        SortKey::PredictionError,
     ];
 
     /// Returns whether the column is a time, which every run has.
@@ -130,6 +132,7 @@ impl SortKey {
             SortKey::Mfu => "mfu",
             SortKey::SpeedPercent => "speed_percent",
             SortKey::PlanError => "plan_error",
+            SortKey::PredictionError => "prediction_error",
         }
     }
 
@@ -142,6 +145,7 @@ impl SortKey {
             SortKey::Mfu => run.mfu,
             SortKey::SpeedPercent => run.baseline.and_then(|baseline| baseline.speed_percent),
             SortKey::PlanError => run.plan.and_then(|plan| plan.error),
+            SortKey::PredictionError => run.predicted().and_then(|predicted| predicted.error),
         }
         .map(SortValue::Number)
     }
@@ -150,8 +154,8 @@ impl SortKey {
 /// The text is not an order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "unknown order; allowed: received_at, ran_at, step_time_s, tokens_per_s, mfu, speed_percent, plan_error; put - before one for \
-     descending order"
+    "unknown order; allowed: received_at, ran_at, step_time_s, tokens_per_s, mfu, speed_percent, plan_error, prediction_error; put - \
+     before one for descending order"
 )]
 pub(crate) struct UnknownSort;
 

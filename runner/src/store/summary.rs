@@ -46,6 +46,7 @@ pub(super) fn summary(run: &RunResult, received_at: String, has_log: bool) -> Ru
         convention: report.convention,
         baseline: report.baseline,
         plan: report.plan,
+        prediction: report.prediction,
         comparable: report.comparable.yes,
         parser_version: run.provenance.parser_version,
         has_log,
@@ -65,4 +66,38 @@ fn work(scenario: &Spec) -> Spec {
 fn ran_at(run: &RunResult) -> Option<String> {
     let started = run.carried.as_ref().and_then(|carried| carried.jobs.first()?.started.as_ref());
     Some(time(started.or(run.source.written_at.as_ref())?.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::blobs::hex;
+    use super::super::columns::SUMMARY_VERSION;
+    use sha2::{Digest, Sha256};
+    use trainplan_shared::catalog::Catalog;
+    use trainplan_shared::estimate::{Estimate, Interval};
+    use trainplan_shared::field::Field;
+    use trainplan_shared::spec::Spec;
+
+    /// The SHA-256 of the predictions for all recipes, and the version of the summaries that hold such predictions.
+    const PREDICTIONS: (&str, i64) = ("0676c5604c4c174610ea238e013e8a3c0e417c7b4c2383e8994ec88c7b1dcf63", 5);
+
+    /// Lists would otherwise show other predictions than the page of a run, and `verify-store` would call the rows wrong.
+    #[test]
+    fn changed_predictions_are_stored_under_a_new_version() {
+        let mut digest = Sha256::new();
+        for recipe in Catalog::embedded().recipes() {
+            let spec = Spec::default().with(Field::Recipe, recipe.id.to_string());
+            let Interval { low, mid, high } = Estimate::of(&spec.scenario().unwrap()).step_time_s;
+            for seconds in [low, mid, high] {
+                digest.update(seconds.to_le_bytes());
+            }
+        }
+        let found = hex(&digest.finalize());
+        assert_eq!(
+            (found.as_str(), SUMMARY_VERSION),
+            PREDICTIONS,
+            "predictions changed: increase SUMMARY_VERSION, unless no build with its present value was in use, and put both into \
+             PREDICTIONS"
+        );
+    }
 }

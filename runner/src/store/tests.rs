@@ -154,9 +154,36 @@ async fn summaries_agree_with_reports() {
     assert!(summary.baseline.unwrap().speed_percent.is_some());
     assert_eq!(summary.plan, report.plan);
     assert_eq!(summary.plan.unwrap().within, Some(true));
+    // The prediction made before the run counts.
+    assert_eq!((summary.prediction, summary.predicted()), (None, report.plan));
     assert!(summary.comparable && !summary.has_log);
     let times = (summary.received_at.clone(), format!("{:.6}", Timestamp::now()));
     assert!(times.0 <= times.1 && times.0.len() == times.1.len(), "{times:?}");
+}
+
+#[tokio::test]
+async fn runs_without_a_plan_are_listed_with_the_prediction_for_their_scenario() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(&dir).await;
+    let mut unknown = Intake::new("train.log", &Spec::default());
+    unknown.feed(&log(12.5));
+    let unknown = unknown.finish();
+    for run in [&result_of(&log(11.0)), &result_of(&log(8.0)), &unknown] {
+        store.put(run, None).await.unwrap();
+        let report = Report::of(run, &View::default());
+        let summary = store.summary(run.id).await.unwrap().unwrap();
+        assert_eq!((summary.plan, summary.prediction), (None, report.prediction));
+        assert_eq!(summary.prediction.is_none(), run.id == unknown.id);
+        if let Some(prediction) = summary.prediction {
+            let measured = summary.step_time_s.unwrap().mean;
+            assert_eq!(prediction.error, Some(measured / prediction.step_time_s.mid - 1.0));
+        }
+    }
+    let query = Query { sort: "-prediction_error".parse().unwrap(), ..Query::default() };
+    let listed = store.list(&query).await.unwrap().items;
+    assert_eq!(listed[2].id, unknown.id.to_string());
+    let errors: Vec<f64> = listed[..2].iter().filter_map(|run| run.prediction?.error).collect();
+    assert!(errors.len() == 2 && errors[0] > errors[1], "{errors:?}");
 }
 
 #[tokio::test]

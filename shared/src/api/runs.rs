@@ -56,8 +56,12 @@ pub struct RunSummary {
     pub convention: Option<Convention>,
     /// The recipe's published measurement.
     pub baseline: Option<BaselineComparison>,
-    /// What was predicted before the run started.
+    /// The run compared with the prediction made before it started; null if no campaign launched it.
     pub plan: Option<PlanComparison>,
+    /// The run compared with the prediction for its scenario. Null for a run with a plan, for one that was not scored, and where
+    /// parts of the scenario are unknown.
+    #[serde(default)]
+    pub prediction: Option<PlanComparison>,
     /// Whether its step time may be compared with other runs.
     pub comparable: bool,
     /// The version of the parser that read the log.
@@ -79,6 +83,12 @@ impl RunSummary {
     pub fn attempt_words(&self) -> String {
         let retried = self.attempt.filter(|attempt| *attempt > 1).zip(self.attempts);
         retried.map_or(String::new(), |(attempt, attempts)| format!(", attempt {attempt} of {attempts}"))
+    }
+
+    /// Returns the comparison with the plan, or else with the prediction for the scenario.
+    #[must_use]
+    pub fn predicted(&self) -> Option<PlanComparison> {
+        self.plan.or(self.prediction)
     }
 }
 

@@ -55,7 +55,6 @@ use facts::Limits;
 use plan::LaunchPlan;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::iter;
 use target::Target;
 
 /// The exact commands that start a scenario.
@@ -66,6 +65,9 @@ pub struct Launch {
     /// Why it runs Megatron-LM; `None` if a release runs it, or if that was chosen.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fallback: Option<Fallback>,
+    /// The software that the script runs.
+    #[serde(skip)]
+    pub software: Software,
     /// The launcher.
     pub style: Style,
     /// The cluster manager.
@@ -120,7 +122,8 @@ pub fn container_image(recipe: &RecipeId) -> Option<String> {
     (!limits.image.is_empty()).then(|| format!("nemo:{}", limits.image))
 }
 
-/// Returns the launch of a scenario.
+/// Returns the launch of a scenario. If nobody chose a recipe, a release or a style, the newest release that runs exactly the
+/// planned software launches it, otherwise the usual release for such a scenario.
 ///
 /// # Errors
 /// Every problem, with values that work.
@@ -133,38 +136,55 @@ pub fn launch(scenario: &Scenario, options: &LaunchOptions) -> Result<Launch, Ve
     with_release(scenario, options)
 }
 
-/// Returns the launch of a scenario. If no style and no release was chosen and no release launches it, the script runs
-/// Megatron-LM directly, and [`Launch::fallback`] says why.
+/// Returns the launch of a scenario. If no style and no release was chosen and no release launches it or has its software, the
+/// script runs Megatron-LM directly, and [`Launch::fallback`] says why. Searches, the campaigns that they write, pages and
+/// `trainplan launch` all ask this function, so that they name the same launcher.
 ///
 /// # Errors
 /// Every problem, with values that work: first those of a launch with a release.
 pub fn launch_or_fall_back(scenario: &Scenario, options: &LaunchOptions) -> Result<Launch, Vec<Problem>> {
     let is_free = options.style.is_none() && options.release.is_none();
+    let with_megatron_lm =
+        || launch(scenario, &LaunchOptions { style: Some(Style::MegatronLm), ..options.clone() });
+    // Flags of Megatron-LM turn on parts of such software, a release none.
+    let is_unreleased = scenario.recipe.is_none() && !offers::is_released(scenario.options.software);
+    if is_free
+        && is_unreleased
+        && let Ok(launch) = with_megatron_lm()
+    {
+        return Ok(Launch { fallback: Fallback::for_software(scenario), ..launch });
+    }
     let problems = match launch(scenario, options) {
         // An option that a release doesn't support is a mistake, not a reason for other software.
         Err(problems) if is_free && problems.iter().all(|problem| problem.field.is_of_scenario()) => problems,
         other => return other,
     };
-    match launch(scenario, &LaunchOptions { style: Some(Style::MegatronLm), ..options.clone() }) {
+    match with_megatron_lm() {
         Ok(launch) => Ok(Launch { fallback: Some(Fallback::of(scenario, problems)), ..launch }),
         Err(own) => Err(problems.into_iter().chain(own).collect()),
     }
 }
 
-/// Returns the launch of a scenario with a release that runs it with exactly the planned software, without turning anything off that
-/// would slow it noticeably; `None` if no release does. The release that launches it by default comes first, then the newest.
-pub fn launch_as_planned(scenario: &Scenario, options: &LaunchOptions) -> Option<Launch> {
-    let others = offers::with_planned_software(scenario).into_iter().map(Some);
-    let others = others.filter(|_| options.release.is_none());
-    iter::once(options.release).chain(others).find_map(|release| {
-        let launch = launch(scenario, &LaunchOptions { release, ..options.clone() }).ok()?;
-        let runs: Software = launch.release?.software().stack.into();
-        (runs == scenario.options.software && launch.slowdown.is_none()).then_some(launch)
+fn with_release(scenario: &Scenario, options: &LaunchOptions) -> Result<Launch, Vec<Problem>> {
+    match as_planned(scenario, options) {
+        Some(launch) => Ok(launch),
+        None => with_target(Target::find(scenario, options)?, scenario, options),
+    }
+}
+
+/// Returns the launch with the newest release that runs exactly the planned software, without turning anything off that would slow
+/// it noticeably; `None` if no release does, or if the launch can't choose its release.
+fn as_planned(scenario: &Scenario, options: &LaunchOptions) -> Option<Launch> {
+    if !Target::is_free(scenario, options) {
+        return None;
+    }
+    offers::with_planned_software(scenario).into_iter().find_map(|release| {
+        let target = Target::of(release, scenario, options).ok()?;
+        with_target(target, scenario, options).ok().filter(|launch| launch.slowdown.is_none())
     })
 }
 
-fn with_release(scenario: &Scenario, options: &LaunchOptions) -> Result<Launch, Vec<Problem>> {
-    let target = Target::find(scenario, options)?;
+fn with_target(target: Target, scenario: &Scenario, options: &LaunchOptions) -> Result<Launch, Vec<Problem>> {
     let (style, changed) = style::choose(scenario, options, &target).map_err(|problem| vec![problem])?;
     let mut plan = LaunchPlan::new(scenario, options, target, style);
     plan.warnings.extend(changed);
@@ -184,10 +204,12 @@ fn with_release(scenario: &Scenario, options: &LaunchOptions) -> Result<Launch, 
     let outputs = Outputs::of(&plan);
     let reference = release::reference(&plan);
     let slowdown = release::slowdown(&plan);
-    plan.warnings.extend(memory::warning(scenario, options, Some(release::software_of_script(&plan))));
+    let software = release::software_of_script(&plan);
+    plan.warnings.extend(memory::warning(scenario, options, Some(software)));
     Ok(Launch {
         release: Some(plan.release()),
         fallback: None,
+        software,
         style,
         cluster_type: options.cluster_type,
         prepare: prepare::steps(&plan),

@@ -7,6 +7,7 @@ use crate::message;
 use crate::problem::{Problem, most_alike, one_of};
 use crate::releases::Release;
 use crate::scenario::Scenario;
+use crate::stack::Software;
 
 /// Returns a release's recipes for the scenario's model.
 pub(super) fn recipes(release: Release, scenario: &Scenario) -> Vec<&'static Recipe> {
@@ -42,6 +43,11 @@ pub(super) fn with_planned_software(scenario: &Scenario) -> Vec<Release> {
         all.filter(|release| scenario.options.software == release.software().stack.into()).collect();
     alike.sort_unstable_by(|one, other| other.cmp(one));
     alike
+}
+
+/// Returns whether some release runs exactly this software.
+pub(super) fn is_released(software: Software) -> bool {
+    Release::ALL.into_iter().any(|release| software == release.software().stack.into())
 }
 
 /// Returns the problem of a release without a recipe for the model.

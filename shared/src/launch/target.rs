@@ -42,14 +42,27 @@ impl Target {
         }
         let usual = offers::usual_release(scenario)?;
         Target::of(usual, scenario, options).or_else(|problems| {
-            let is_free =
-                scenario.recipe.is_none() && options.style.is_none_or(|style| style == Style::TrainSh);
+            let is_free = Target::is_free(scenario, options);
             let mut others = offers::with_planned_software(scenario).into_iter().filter(|_| is_free);
             others.find_map(|release| Target::of(release, scenario, options).ok()).ok_or(problems)
         })
     }
 
-    fn of(release: Release, scenario: &Scenario, options: &LaunchOptions) -> Result<Target, Vec<Problem>> {
+    /// Returns whether a launch can choose its release: nobody named one, nor a recipe or a style that not every release has.
+    pub(super) fn is_free(scenario: &Scenario, options: &LaunchOptions) -> bool {
+        let fits_style = options.style.is_none_or(|style| style == Style::TrainSh);
+        scenario.recipe.is_none() && options.release.is_none() && fits_style
+    }
+
+    /// Returns the recipe of a release that runs a scenario.
+    ///
+    /// # Errors
+    /// If the release doesn't run such a scenario, or fixes a field at another value.
+    pub(super) fn of(
+        release: Release,
+        scenario: &Scenario,
+        options: &LaunchOptions,
+    ) -> Result<Target, Vec<Problem>> {
         let recipes = offers::recipes(release, scenario);
         let (script, rules) = ReleaseScript::of(release, &scenario.model)
             .zip(release.contract().script_of(&scenario.model.id))

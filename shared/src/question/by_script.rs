@@ -246,15 +246,16 @@ mod tests {
     fn a_layout_whose_script_reaches_the_goal_is_named_instead() {
         let fields = [
             (Field::Model, "llama3.1-70b"),
-            (Field::GpuTypes, "h100"),
+            (Field::GpuTypes, "gb200"),
             (Field::GpuRange, "1408"),
             (Field::Tokens, "10T"),
-            (Field::Deadline, "60d"),
+            (Field::Deadline, "30d"),
         ];
         let question = question(&fields);
         let offer = &question.offers[0];
         let answer = Survey::new(&question, offer).finish();
         let found = answer.script(&question, offer, 10).expect("a plan");
+        // No release runs FSDP for this model, and Megatron-LM's flags don't turn on all of the planned software.
         assert!(!found.script.reaches_goal());
         let instead = &answer.layouts[found.instead.expect("a layout")];
         assert!(question.reaches(instead) && instead.script(&question, offer).reaches_goal());

@@ -59,6 +59,11 @@ pub fn deviation_from_plan(plan: PlanComparison) -> String {
     }
 }
 
+/// Returns by how many percent a step took longer than predicted: `+3.1`.
+pub(super) fn against_predicted(predicted: Option<PlanComparison>) -> Option<String> {
+    predicted.and_then(|predicted| predicted.error).map(|error| format!("{:+.1}", error * 100.0))
+}
+
 /// Returns what a run of a campaign is called: `nightly/llama-8b on alpha #2`.
 #[must_use]
 pub fn run_title(campaign: &str, run: &str, repeat: u32, cluster: &str) -> String {

@@ -243,10 +243,7 @@ columns! {
         };
     }
     PlanError "plan_error" {
-        terminal "  difference %" => |run| {
-            let predicted = run.item.plan.or(run.item.prediction);
-            predicted.and_then(|plan| plan.error).map(|error| format!("{:+.1}", error * 100.0))
-        };
+        terminal "  difference %" => |run| cells::against_predicted(run.item.plan.or(run.item.prediction));
         csv 34 "plan_error" => |run| number(run.item.plan.and_then(|plan| plan.error));
     }
     PeakMemory "peak_memory" {

@@ -56,6 +56,9 @@ columns! {
         terminal "MFU %" [number, extra(3)] => |run| run.mfu.map(cells::percent);
         csv 11 "mfu" => |run| number(run.mfu);
     }
+    PublishedTime "published_time" {
+        csv 20 "published_step_time_s" => |run| number(run.baseline.map(|baseline| baseline.step_time_s));
+    }
     OfPublished "of_published" {
         page "Of published, %" [number, main, order("-speed_percent")] => |run| {
             cells::of_published(run.baseline).into()
@@ -63,9 +66,25 @@ columns! {
         terminal "published %" [number, extra(2)] => |run| cells::of_published(run.baseline);
         csv 12 "speed_percent" => |run| number(run.baseline.and_then(|baseline| baseline.speed_percent));
     }
-    Planned "planned" {
-        page "Planned, s" [number, optional, order("-plan_error"), hint("By how much longer than planned")] =>
-            |run| cells::planned(run.plan);
+    Predicted "predicted" {
+        page "Predicted, s" [number, optional, order("-prediction_error"), hint("By how much longer than predicted")] =>
+            |run| cells::planned(run.predicted());
+        terminal "predicted s" [number, extra(6)] => |run| {
+            run.predicted().map(|predicted| cells::interval(predicted.step_time_s))
+        };
+        csv 17 "predicted_step_time_s" => |run| {
+            number(run.predicted().map(|predicted| predicted.step_time_s.mid))
+        };
+    }
+    PredictedLow "predicted_low" {
+        csv 16 "predicted_low_s" => |run| number(run.predicted().map(|predicted| predicted.step_time_s.low));
+    }
+    PredictedHigh "predicted_high" {
+        csv 18 "predicted_high_s" => |run| number(run.predicted().map(|predicted| predicted.step_time_s.high));
+    }
+    PredictionError "prediction_error" {
+        terminal "vs predicted %" [number, extra(5)] => |run| cells::against_predicted(run.predicted());
+        csv 19 "prediction_error" => |run| number(run.predicted().and_then(|predicted| predicted.error));
     }
     Name "name" {
         terminal "run" [wraps] => |run| Some(match (&run.campaign, &run.run) {

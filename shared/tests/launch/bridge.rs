@@ -375,6 +375,38 @@ fn a_scenario_without_a_release_finds_the_recipe_that_runs_its_software() {
 }
 
 #[test]
+fn the_release_that_has_the_planned_software_comes_before_the_usual_one() {
+    // 26.06.01 and bridge-main publish this layout, the first with a measurement.
+    let plan = "model=llama3.1-8b gpu=h100 gpus=64 dtype=fp8-current gbs=512";
+    let launched = |more: &str| {
+        let text = format!("{plan} {more}");
+        let pairs = text.split_whitespace().map(|pair| pair.split_once('=').unwrap());
+        let spec = pairs
+            .fold(Spec::default(), |spec, (flag, value)| spec.with(Field::from_flag(flag).unwrap(), value));
+        let (scenario, options) = (spec.scenario().unwrap(), LaunchOptions::from_spec(&spec).unwrap());
+        launch_or_fall_back(&scenario, &options).unwrap()
+    };
+    for (more, release) in [
+        ("", Some("bridge-main")),
+        ("stack=megatron-bridge-26.02", Some("26.06.01")),
+        ("release=26.06.01", Some("26.06.01")),
+        ("style=llmb-run", Some("26.06.01")),
+        // Only the usual release has this option.
+        ("profile=on", Some("26.06.01")),
+        ("stack=torchtitan", None),
+        ("stack=megatron-lm-0.14", None),
+    ] {
+        let launch = launched(more);
+        assert_eq!(launch.release.map(Release::id), release, "{more}");
+        assert_eq!(launch.fallback.is_some(), more == "stack=torchtitan", "{more}");
+    }
+    let fallback = launched("stack=torchtitan").fallback.unwrap();
+    assert_eq!(fallback.problems[0].to_string(), "No release runs torchtitan.");
+    assert!(fallback.release.is_some());
+    assert!(launched("release=26.06.01").slowdown.is_some() && launched("").slowdown.is_none());
+}
+
+#[test]
 fn megatron_bridges_options_and_what_train_sh_can_not_do() {
     let id = "gpt-oss-120b/h100/bf16/64@bridge-main";
     let fields = [

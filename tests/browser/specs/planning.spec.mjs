@@ -68,10 +68,11 @@ test("a card says what its launch script does, and the verdict doesn't say that 
 });
 
 test("if the launch script of the best plan misses the goal, a layout whose script reaches it can be shown", async ({ page }) => {
-  await page.goto("/?v=1&m=llama3.1-70b&t=10T&gs=h100&nr=1408&by=60d");
+  // The best plan uses FSDP, which no release runs for this model, and Megatron-LM runs it more slowly than planned.
+  await page.goto("/?v=1&m=llama3.1-70b&t=10T&gs=gb200&nr=1408&by=30d");
   await expect(cards(page).first().locator(".card-note")).toContainText("may miss the deadline");
   const standIn = cards(page).first().locator(".stand-in");
-  await expect(standIn).toHaveText(/^With FP8.+MBS.+, the launch script reaches the goal\.$/);
+  await expect(standIn).toHaveText(/^With (MX)?FP8.+MBS.+, the launch script reaches the goal\.$/);
   const button = standIn.getByRole("button");
   const title = await button.textContent();
   await button.click();

@@ -12,7 +12,7 @@ use trainplan_shared::catalog::Recipe;
 use trainplan_shared::estimate::{MemoryEstimate, MemoryVerdict};
 use trainplan_shared::field::Field;
 use trainplan_shared::launch::{
-    LaunchOptions, ScriptSoftware, Style, TimeLimit, launch, launch_as_planned, launch_or_fall_back,
+    LaunchOptions, ScriptSoftware, Style, TimeLimit, WarningTopic, launch, launch_or_fall_back,
 };
 use trainplan_shared::layout::PipelineSplit;
 use trainplan_shared::message::Front;
@@ -23,7 +23,7 @@ use trainplan_shared::releases::Release;
 use trainplan_shared::result::Scoring;
 use trainplan_shared::search::Candidate;
 use trainplan_shared::spec::Spec;
-use trainplan_shared::stack::{Software, Stack};
+use trainplan_shared::stack::Software;
 use trainplan_shared::units::significant;
 
 /// Returns the comment at the top of a campaign whose runs train `steps` steps, with these releases or with Megatron-LM.
@@ -256,7 +256,7 @@ struct MeasuringRun {
     run: Run,
     /// The release that launches it; none for Megatron-LM.
     release: Option<Release>,
-    /// The software of its script; none if a release runs it with the planned software.
+    /// The software of its script; none if a release runs it.
     script: Option<ScriptSoftware>,
     /// Why it uses Megatron-LM, if NVIDIA has no recipe: a sentence.
     reason: Option<String>,
@@ -269,9 +269,9 @@ struct MeasuringRun {
 /// Seconds from a job's start to its first step: the container, the model and the first compilations.
 const START_UP_S: f64 = 1800.0;
 
-/// Returns the run that measures a plan: for a published layout, with the script of its recipe; otherwise with a release that runs what
-/// the search predicted; otherwise with Megatron-LM. If the software of its script differs noticeably from what the search predicted, the
-/// run names it, and is predicted as its script runs.
+/// Returns the run that measures a plan: for a published layout, with the script of its recipe if that is possible; otherwise with
+/// the launcher that `trainplan launch` chooses, too. If the software of its script differs noticeably from what the search predicted,
+/// the run names it, and is predicted as its script runs.
 fn run(
     found: &SearchedGpu<'_>,
     plan: &PlannedRun,
@@ -282,55 +282,58 @@ fn run(
     let mut spec: Spec = plan.spec(found.question, found.offer).with(Field::Tokens, "");
     let mut scenario = spec.scenario()?;
     let (mut script, mut reason) = (None, None);
-    let mut comment;
-    let options = LaunchOptions::from_spec(&spec)?;
-    let own = published.map(|recipe| (recipe, as_published(&spec, recipe)));
-    let mut release = match own {
-        Some((_, Ok(_))) => None,
-        _ => launch_as_planned(&scenario, &options).and_then(|launch| launch.release),
-    };
     let mut slowest_s = plan.layout.step_time_s.high;
-    match (release, own) {
-        (Some(release), own) => {
-            comment = own.and_then(|own| why_not_as_published(own, &format!("release {release}")));
-            spec = spec.with(Field::Release, release.to_string());
-        }
-        (None, Some((recipe, Ok(own)))) => {
-            release = Some(recipe.id.release);
+    let (release, comment) = match published.map(|recipe| (recipe, as_published(&spec, recipe))) {
+        Some((recipe, Ok(own))) => {
             let predicted = own.estimate()?;
             slowest_s = slowest_s.max(predicted.estimate.step_time_s.high);
             (spec, scenario) = (own, predicted.scenario);
-            comment = Some(format!("The published layout, with the script of {}.", recipe.id));
+            let comment = format!("The published layout, with the script of {}.", recipe.id);
+            (Some(recipe.id.release), Some(comment))
         }
-        (None, own) => {
-            comment = own.and_then(|own| why_not_as_published(own, "Megatron-LM"));
-            spec = spec.with(Field::Style, Style::MegatronLm.to_string());
-            let of_script = ScriptSoftware::of(&scenario, &LaunchOptions::from_spec(&spec)?);
-            // Nothing is replaced if the search itself predicted Megatron-LM.
-            let replaces = scenario.options.software.base() != Stack::MegatronLm014;
-            let fallback = launch_or_fall_back(&scenario, &options).ok().and_then(|launch| launch.fallback);
-            if let Some(fallback) = fallback.filter(|_| replaces) {
-                let why = why_megatron_lm(&scenario, &fallback, Front::File);
-                match fallback.release {
-                    // All runs of a GPU type and precision have the same reason.
-                    None => reason = Some(why),
-                    Some(_) => comment = comment.or(Some(why)),
+        own => {
+            let launch = launch_or_fall_back(&scenario, &LaunchOptions::from_spec(&spec)?)?;
+            let launcher =
+                launch.release.map_or("Megatron-LM".to_owned(), |release| format!("release {release}"));
+            let mut comment = own.and_then(|own| why_not_as_published(own, &launcher));
+            let differs = match launch.release {
+                Some(release) => {
+                    spec = spec.with(Field::Release, release.to_string());
+                    let mut warnings = launch.warnings.iter();
+                    let warning = warnings.find(|warning| warning.topic == WarningTopic::Software);
+                    comment = comment.or_else(|| warning.map(|warning| warning.text.text(Front::File)));
+                    launch.slowdown.is_some()
                 }
-            }
-            if of_script.differs() {
-                spec = spec.with(Field::Stack, of_script.software.to_string());
-                if of_script.is_other() {
+                None => {
+                    spec = spec.with(Field::Style, Style::MegatronLm.to_string());
+                    if let Some(fallback) = &launch.fallback {
+                        let why = why_megatron_lm(&scenario, fallback, Front::File);
+                        match fallback.release {
+                            // All runs of a GPU type and precision have the same reason.
+                            None => reason = Some(why),
+                            Some(_) => comment = comment.or(Some(why)),
+                        }
+                    }
+                    let of_script = ScriptSoftware::of(&scenario, &LaunchOptions::from_spec(&spec)?);
+                    let differs = of_script.differs();
+                    script = Some(of_script);
+                    differs
+                }
+            };
+            slowest_s *= launch.slowdown.unwrap_or(1.0).max(1.0);
+            if differs {
+                if launch.software.base() != scenario.options.software.base() {
                     // The factors are of the other software.
                     spec = spec.with(Field::ClusterFactor, "");
                 }
+                spec = spec.with(Field::Stack, launch.software.to_string());
                 scenario = spec.scenario()?;
             }
-            script = Some(of_script);
+            (launch.release, comment)
         }
-    }
+    };
     let steps = launch(&scenario, &LaunchOptions::from_spec(&spec)?)?.steps;
-    let slowdown = script.as_ref().map_or(1.0, |script| script.slowdown.max(1.0));
-    let limit = TimeLimit::covering(START_UP_S + f64::from(steps) * slowest_s * slowdown);
+    let limit = TimeLimit::covering(START_UP_S + f64::from(steps) * slowest_s);
     let spec = spec.with(Field::TimeLimit, limit.to_string());
     // A published run fits, whatever its estimate says.
     let has_run = scenario.reference().is_some() && release.is_some();

@@ -54,6 +54,7 @@ pub(super) fn launch(scenario: &Scenario, options: &LaunchOptions) -> Result<Lau
     Ok(Launch {
         release: None,
         fallback: None,
+        software: software::software(scenario, options),
         runs: None,
         style: Style::MegatronLm,
         cluster_type: ClusterType::Slurm,
