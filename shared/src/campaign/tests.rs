@@ -279,9 +279,8 @@ fn a_recipe_whose_release_is_not_there_is_refused_with_those_that_can_run() {
     // Its directory may also be set in another way.
     let installed =
         format!("{CLUSTERS}[cluster.alpha.release.\"26.06.01\"]\ninstall-path = \"/lustre/newer\"\n");
-    let variable = CLUSTERS.replace("env = {", "env = { LLMB_INSTALL = \"/lustre/newer\",");
     let by_campaign = newer.replace("max-steps = 50", "install-path = \"/lustre/newer\"");
-    for (campaign, clusters) in [(&newer, &*installed), (&newer, &*variable), (&by_campaign, CLUSTERS)] {
+    for (campaign, clusters) in [(&newer, &*installed), (&by_campaign, CLUSTERS)] {
         planned(campaign, clusters).unwrap();
     }
     // No installed release has such a recipe: what must be set on the cluster is a warning.
