@@ -332,8 +332,8 @@ async fn copy_rows(connection: &mut AnyConnection, table: &str) -> sqlx::Result<
     }
 }
 
-/// Returns the smallest number of a row after which another row can be found, from `after` on, where none can be; none if there
-/// is none.
+/// Returns the smallest number from `after` on after which SQLite finds the next row. None if every further row is on a damaged
+/// page.
 async fn beyond_damage(
     connection: &mut AnyConnection,
     beyond: &str,

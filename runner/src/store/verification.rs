@@ -129,7 +129,7 @@ impl Store {
         Ok(found.map_err(|error| self.failed(error))?.into_iter().map(|Typed(id)| id).collect())
     }
 
-    /// Returns the ids of runs of which only scores are stored.
+    /// Returns the ids of runs that have scores, but neither a row nor a result.
     pub(crate) async fn lost_results(&self) -> Result<Vec<String>, StoreError> {
         let select = "SELECT DISTINCT scores.id FROM scores \
             LEFT JOIN runs ON runs.id = scores.id LEFT JOIN results ON results.id = scores.id \
