@@ -10,7 +10,7 @@ import { join } from "node:path";
 // details later. Benchmarks links to its data, which is part of its first answers.
 const PAGES = { "index.html": 350_000, "benchmarks/index.html": 323_000, "results/index.html": 342_000 };
 // The worker that searches for plans, with its script.
-const SEARCH_BUDGET = 170_700;
+const SEARCH_BUDGET = 170_800;
 const dist = join(import.meta.dirname, "..", "dist");
 
 const size = (path) => statSync(join(dist, `${path}.br`)).size;
