@@ -142,7 +142,7 @@ fields! {
     ClusterFactor "cluster-factor" "cf" "Cluster factors" Scenario Text "FACTORS"
         "Measured over predicted step time on your cluster, such as 1.08, or the factors that trainplan calibrate --cluster prints"
         "Factors that fit the estimate to your cluster: one on the step time, such as 1.08, or several, such as \
-         1.08,host=1.4,network=0.8. `trainplan calibrate --cluster` computes them; or the file of a `trainplan probe`",
+         1.08,host=1.4,network=0.8. `trainplan calibrate --cluster` computes them. A file of `trainplan probe` can stand for them",
     Convention "convention" "c" "FLOPs convention" Counting Text "CONVENTION"
         "" "How FLOPs are counted: recipe (as in the recipe's own README), full (the whole attention matrix) or causal \
             (half of it) [default: recipe with --recipe, otherwise full]",

@@ -40,7 +40,9 @@ pub(super) fn read(folder: &Path, text: &str, spec: &Spec) -> Result<Option<Stri
     };
     let other = wanted(spec).into_iter().find(|gpu| gpu != measured);
     if let Some(other) = other {
-        return Err(refuse(format!("It was measured on {measured}, but this is about {other}.")));
+        return Err(refuse(format!(
+            "It was measured on {measured}, but this is about {other}. Ask only about {measured}."
+        )));
     }
     note_once(&match report.cluster_factor.as_str() {
         "1" => format!("{text}: measured on {measured}; as fast as in good order, so nothing changes"),

@@ -18,6 +18,13 @@ choices! {
     }
 }
 
+impl Generation {
+    /// Returns whether its GPUs can't be bought yet, so that nobody has measured one.
+    pub fn is_planned(self) -> bool {
+        self == Generation::Rubin
+    }
+}
+
 /// A GPU type; rates are dense and per GPU.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Gpu {

@@ -185,12 +185,10 @@ fn unpublished_scale(plan: &mut LaunchPlan) {
     let scales: Vec<String> = plan.target.scales.iter().map(u32::to_string).collect();
     plan.incomparable.push(format!("release {release} has no published number for {gpus} GPUs"));
     if plan.style != Style::LlmbRun {
+        let scales = scales.join(", ");
         plan.warn(
-            format!(
-                "Release {release} was published for {} GPUs; its script accepts {gpus} without a check.",
-                scales.join(", ")
-            ),
-            "Use one of these for a tested configuration.",
+            format!("Release {release} was published for {scales} GPUs; its script accepts {gpus} without a check."),
+            format!("For a tested configuration, use {scales} GPUs."),
         );
     }
 }

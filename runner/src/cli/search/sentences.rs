@@ -538,8 +538,15 @@ pub(super) fn beside_published(found: &SearchedGpu<'_>) -> Option<String> {
     })
 }
 
-/// Returns how the best plan compares with the fastest run that anybody measured of the model on this GPU type.
+/// Returns how the best plan compares with the fastest run that anybody measured of the model on this GPU type, or that nobody can
+/// have measured one.
 pub(super) fn beside_measured(found: &SearchedGpu<'_>) -> Option<String> {
+    if found.offer.gpu.generation.is_planned() {
+        return Some(format!(
+            "Nobody has measured a {}: it is planned, and the estimate rests on its published peaks.",
+            found.offer.gpu.name
+        ));
+    }
     let measured = BestMeasured::of(&found.question.model.id, &found.offer.gpu.id)?;
     let best = found.answer.shown()?;
     Some(measured.compared(&found.offer.gpu.name, best.tokens_per_s_per_gpu, best.days))

@@ -10,7 +10,7 @@ use super::layouts::LAYOUT_TERMS;
 use super::locks;
 use super::question::value_title;
 use super::saved::SaveButton;
-use super::trust::{TrustMark, TrustText, trust_text};
+use super::trust::{TrustMark, trust_text};
 use super::verdict::{enough_for, with_script};
 use crate::components::gpu_mark::{GpuMark, GpuSign};
 use crate::message::plan::ScriptEffect;
@@ -491,7 +491,11 @@ fn fastest_measured(run: Option<&BestMeasured>, offer: &OfferFindings, found: &F
 #[component]
 fn Evidence(offer: OfferFindings, found: FoundPlan) -> impl IntoView {
     let plan = Planner::of_page();
-    let TrustText { why, .. } = trust_text(found.trust);
+    let is_planned = Catalog::embedded().gpu(&offer.gpu.id).is_some_and(|gpu| gpu.generation.is_planned());
+    let why = match is_planned {
+        true => format!("Nobody has measured a {}: it is planned.", offer.gpu.name),
+        false => trust_text(found.trust).why.to_string(),
+    };
     let beyond = plan.search.findings.with_untracked(|findings| {
         let (run, days) = (findings.best_measured(&offer)?, findings.best_as_measured_days(&offer)?);
         let share = (days / found.days.mid - 1.0) * 100.0;
@@ -521,7 +525,7 @@ fn Evidence(offer: OfferFindings, found: FoundPlan) -> impl IntoView {
             time_text(days)
         )
     });
-    let is_doubtful = beyond.is_some() || software.is_some();
+    let is_doubtful = is_planned || beyond.is_some() || software.is_some();
     view! {
         <p class="card-evidence" class:doubtful=is_doubtful>
             {why} {beyond} {safe} {software}

@@ -25,7 +25,7 @@ pub(super) fn trust_text(trust: Trust) -> TrustText {
     let (class, word, why) = match trust {
         Trust::Measured => ("measured", "High", "This layout was measured with this software."),
         Trust::Near => {
-            ("near", "Medium", "The model was measured on this GPU and software in similar layouts.")
+            ("near", "Medium", "The model was measured on this GPU with this software, in similar layouts.")
         }
         Trust::Modelled => (
             "modelled",

@@ -81,7 +81,7 @@ fn import_probe(text: &str) -> Result<Imported, String> {
         value: ImportedValue::Cluster { factors: report.cluster_factor, gpu: gpu.id.clone() },
         title: match &probe.cluster {
             Some(name) => format!("cluster {name} ({})", gpu.name),
-            None => format!("a cluster of {}", gpu.name),
+            None => format!("the probe of a cluster with {} GPUs", gpu.name),
         },
         notes,
         unknown: Vec::new(),
