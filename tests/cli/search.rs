@@ -126,7 +126,17 @@ fn a_clearly_faster_but_less_certain_layout_is_named_without_a_deadline() {
 
 #[test]
 fn a_plan_for_a_planned_gpu_says_that_nobody_has_measured_one() {
-    let run = trainplan(&["search", "--model", "llama3.1-8b", "--gpu", "vr200", "--tokens", "1T", "--gpus", "64"]);
+    let run = trainplan(&[
+        "search",
+        "--model",
+        "llama3.1-8b",
+        "--gpu",
+        "vr200",
+        "--tokens",
+        "1T",
+        "--format",
+        "table",
+    ]);
     assert_eq!(run.code, Some(0), "{}", run.stderr);
     assert!(run.stdout.contains("Nobody has measured a VR200: it is planned"), "{}", run.stdout);
 }

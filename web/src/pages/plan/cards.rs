@@ -491,7 +491,7 @@ fn fastest_measured(run: Option<&BestMeasured>, offer: &OfferFindings, found: &F
 #[component]
 fn Evidence(offer: OfferFindings, found: FoundPlan) -> impl IntoView {
     let plan = Planner::of_page();
-    let is_planned = Catalog::embedded().gpu(&offer.gpu.id).is_some_and(|gpu| gpu.generation.is_planned());
+    let is_planned = Catalog::embedded().gpu(&offer.gpu.id).is_ok_and(|gpu| gpu.generation.is_planned());
     let why = match is_planned {
         true => format!("Nobody has measured a {}: it is planned.", offer.gpu.name),
         false => trust_text(found.trust).why.to_string(),
