@@ -111,8 +111,9 @@ test("a model of one's own is imported from the list of models", async ({ page }
   await expect(own).toBeVisible();
   await expect(page.getByRole("option", { name: "No match" })).toBeVisible();
   await expectAccessible(page);
-  const chooser = page.waitForEvent("filechooser");
   await page.keyboard.press("ArrowDown");
+  await expect(own).toHaveAttribute("aria-selected", "true");
+  const chooser = page.waitForEvent("filechooser", { timeout: 60_000 });
   await page.keyboard.press("Enter");
   await (await chooser).setFiles({ name: "config.json", mimeType: "application/json", buffer: Buffer.from(JSON.stringify(CONFIG)) });
   await expect(page.locator("#ask-model")).toHaveValue(/mixture/);

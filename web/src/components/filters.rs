@@ -156,10 +156,11 @@ pub(crate) fn NothingFound(filters: &'static [Filter]) -> impl IntoView {
     let clear = move |_| set(address, filters.iter().map(|(key, _)| (*key, String::new())));
     view! {
         <div class="notice nothing" role="status">
-            {move || unmet().into_iter().map(culprit).collect_view()}
+            // First, because the other sentences come later and would move its button.
             <Show when=move || !is_said()>
                 <p>"No runs match these filters. " <button type="button" class="action" on:click=clear>"Show all runs"</button></p>
             </Show>
+            {move || unmet().into_iter().map(culprit).collect_view()}
         </div>
     }
 }
