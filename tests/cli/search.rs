@@ -126,7 +126,7 @@ fn a_clearly_faster_but_less_certain_layout_is_named_without_a_deadline() {
 
 #[test]
 fn a_plan_for_a_planned_gpu_says_that_nobody_has_measured_one() {
-    let run = trainplan(&[
+    let run = trainplan([
         "search",
         "--model",
         "llama3.1-8b",
