@@ -103,6 +103,8 @@ test("an invalid value keeps the last answer, dimmed and named as such", async (
 });
 
 test("a model of one's own is imported from the list of models", async ({ page }) => {
+  // The browser reports choosers only some time after the first listener is added.
+  page.on("filechooser", () => {});
   await page.goto("/");
   await expect(details(page)).toBeVisible();
   await page.locator("#ask-model").click();
