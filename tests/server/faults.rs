@@ -201,6 +201,35 @@ fn the_disk_is_full() {
     assert_eq!(server.again().anyone().all("").len(), count);
 }
 
+/// Asserts that impossible numbers of changes, which come into the database by `damage`, are set back after an upload that they
+/// make fail, and by `verify-store`.
+fn assert_numbers_are_set_back(server: &Server, damage: &str) {
+    let (owner, place) = (server.owner(), &server.place);
+    let spoil = || execute(&place.address(), damage).unwrap();
+    let mut events = owner.watch(None);
+    spoil();
+    let run = carried(12.0, "eos").run;
+    let stored = || match owner.put(&run).status {
+        201 => Some(()),
+        // Not that the disk is full.
+        503 => None,
+        status => panic!("{damage}: {status}"),
+    };
+    wait_for("repair", SOON, stored);
+    wait_for("reload", SOON, || (events.told().0 == "again").then_some(()));
+    assert_eq!(verified(place), [], "{damage}");
+    let other = carried(12.0, "eos").run;
+    assert_eq!(owner.put(&other).status, 201, "{damage}");
+    wait_for("the next run", SOON, || (events.told().1 == other.id.to_string()).then_some(()));
+
+    spoil();
+    let found = verified(place);
+    assert_eq!((found.len(), found[0].0.as_str()), (1, "database"), "{damage}: {found:?}");
+    assert!(found[0].2.contains("numbers of changes"), "{found:?}");
+    assert_eq!(verified(place), [], "{damage}");
+    assert_eq!(owner.put(&carried(12.0, "eos").run).status, 201, "{damage}");
+}
+
 #[test]
 fn the_numbers_of_changes_are_exhausted() {
     let mut server = Server::start();
@@ -210,32 +239,8 @@ fn the_numbers_of_changes_are_exhausted() {
         "UPDATE sqlite_sequence SET seq = 9223372036854775807",
         "UPDATE changes SET seq = 9223372036854775807 WHERE seq = (SELECT max(seq) FROM changes)",
     ] {
-        let spoil = || execute(&place.address(), damage).unwrap();
-        let owner = server.owner();
-        let mut events = owner.watch(None);
-        spoil();
-        let run = carried(12.0, "eos").run;
-        let stored = || match owner.put(&run).status {
-            201 => Some(()),
-            // Not that the disk is full.
-            503 => None,
-            status => panic!("{damage}: {status}"),
-        };
-        wait_for("repair", SOON, stored);
-        wait_for("reload", SOON, || (events.told().0 == "again").then_some(()));
-        assert_eq!(verified(&place), [], "{damage}");
-        let other = carried(12.0, "eos").run;
-        assert_eq!(owner.put(&other).status, 201, "{damage}");
-        wait_for("the next run", SOON, || (events.told().1 == other.id.to_string()).then_some(()));
-
-        spoil();
-        let found = verified(&place);
-        assert_eq!((found.len(), found[0].0.as_str()), (1, "database"), "{damage}: {found:?}");
-        assert!(found[0].2.contains("numbers of changes"), "{found:?}");
-        assert_eq!(verified(&place), [], "{damage}");
-        assert_eq!(owner.put(&carried(12.0, "eos").run).status, 201, "{damage}");
-
-        spoil();
+        assert_numbers_are_set_back(&server, damage);
+        execute(&place.address(), damage).unwrap();
         server = server.again();
         let number = "SELECT count(*) FROM sqlite_sequence WHERE seq > 1000000";
         wait_for("repair at the start", SOON, || (place.number(number) == 0).then_some(()));
@@ -248,27 +253,8 @@ fn the_numbers_of_changes_are_exhausted() {
 #[test]
 fn the_sequence_of_changes_is_exhausted_on_postgres() {
     let server = Server::at(&Place::new(Kind::Shared));
-    let (owner, place) = (server.owner(), &server.place);
-    assert_eq!(owner.put(&carried(12.0, "eos").run).status, 201);
-    let spoil =
-        || execute(&place.address(), "SELECT setval('changes_seq_seq', 9223372036854775807)").unwrap();
-    let mut events = owner.watch(None);
-    spoil();
-    let run = carried(12.0, "eos").run;
-    let stored = || match owner.put(&run).status {
-        201 => Some(()),
-        503 => None,
-        status => panic!("{status}"),
-    };
-    wait_for("repair", SOON, stored);
-    wait_for("reload", SOON, || (events.told().0 == "again").then_some(()));
-    assert_eq!(verified(place), []);
-    spoil();
-    let found = verified(place);
-    assert_eq!((found.len(), found[0].0.as_str()), (1, "database"), "{found:?}");
-    assert!(found[0].2.contains("numbers of changes"), "{found:?}");
-    assert_eq!(owner.put(&carried(12.0, "eos").run).status, 201);
-    assert_eq!(verified(place), []);
+    assert_eq!(server.owner().put(&carried(12.0, "eos").run).status, 201);
+    assert_numbers_are_set_back(&server, "SELECT setval('changes_seq_seq', 9223372036854775807)");
 }
 
 #[test]

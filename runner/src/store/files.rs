@@ -315,7 +315,7 @@ impl Store {
         Ok(row.map_err(|error| self.failed(error))?.map(StoredFile::from))
     }
 
-    /// Returns what the stored file of a run's uploaded result says. None if there is no file, or if it can't be read.
+    /// Reads what the stored file of a run's uploaded result says. Returns `None` if the file is missing or unreadable.
     pub(super) async fn claims(
         &self,
         reader: impl Executor<'_, Database = Any>,

@@ -333,7 +333,7 @@ impl Store {
         };
         let select = sqlx::query_scalar("SELECT id FROM runs WHERE sha256 = $1 LIMIT 2").bind(&claims.sha256);
         let others: Vec<Typed<String>> = select.fetch_all(&mut **writing).await.map_err(failed)?;
-        // Two rows with this hash would be a puzzle.
+        // If two rows have this hash, nothing tells which of them to exchange.
         let [Typed(Some(other))] = &others[..] else { return Ok(None) };
         let Some(other) = valid_id(other) else { return Ok(None) };
         let (Some(row), Some(others)) =
