@@ -286,12 +286,12 @@ fn shape(architecture: &Architecture) -> u32 {
     hash(rest.into_iter().chain(attention).chain(mlp).chain(moe).chain(mamba).chain(linear))
 }
 
-/// Returns the oldest software that trains a model like `stack` does. Megatron-Bridge 26.06 changed how experts and attention sinks
-/// are computed: it runs dense models like 26.02 to 26.04, whose step times for Llama 3.1 on GB200, GB300 and H100 differ from its
+/// Returns the oldest software that trains a model like `stack` does. Megatron-Bridge 26.06 changed how experts are computed: it
+/// runs dense models like 26.02 to 26.04, whose step times for Llama 3.1 on GB200, GB300 and H100 differ from its
 /// own by no more than theirs do from each other.
 fn as_run_by(stack: Stack, architecture: &Architecture) -> Stack {
     match stack {
-        Stack::Bridge2606 if architecture.moe.is_none() && !architecture.attention.sinks => Stack::Bridge2602,
+        Stack::Bridge2606 if architecture.moe.is_none() => Stack::Bridge2602,
         stack => stack,
     }
 }
@@ -308,6 +308,8 @@ fn settings(inputs: &Inputs<'_>) -> u16 {
             options.shares_sequence(),
             options.uses_cuda_graphs(architecture),
             options.hides_experts(layout.vp() > 1),
+            options.sends_once_per_domain(),
+            options.overlaps_tp(),
             options.token_drop,
             options.reshard,
             options.cluster.is_default(),
