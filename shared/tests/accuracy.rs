@@ -121,7 +121,7 @@ fn dense_models_of_nvidia() {
 #[test]
 fn routed_models_of_nvidia() {
     let is_routed_of_nvidia = |row: &Measurement| is_nvidia(row) && is_routed(row);
-    assert_within(0.12, 223, Grouping::Model, is_routed_of_nvidia);
+    assert_within(0.125, 223, Grouping::Model, is_routed_of_nvidia);
     assert_within(0.11, 223, Grouping::Mapping, is_routed_of_nvidia);
 }
 
@@ -158,8 +158,8 @@ fn intervals_of_every_class_cover_four_of_five_rows() {
     let classes: Vec<IntervalClass> = intervals.iter().map(|interval| interval.class).collect();
     assert_eq!(classes, IntervalClass::ALL);
     for interval in &intervals {
-        // Two rows more or less move the coverage of a small class further.
-        let most = 0.83_f64.max(0.80 + 2.0 / interval.n as f64);
+        // A row more or less moves the coverage of a small class further.
+        let most = 0.83_f64.max(0.80 + 1.5 / interval.n as f64);
         assert!((0.77..=most).contains(&interval.coverage), "{interval:?}");
     }
 }

@@ -299,7 +299,7 @@ fn as_run_by(stack: Stack, architecture: &Architecture) -> Stack {
 /// Returns a hash of what changes a run beside its place: the division of layers, and options that differ from those of the
 /// software's recipes; 0 if there is nothing.
 fn settings(inputs: &Inputs<'_>) -> u16 {
-    let Inputs { architecture, layout, options, .. } = inputs;
+    let Inputs { architecture, gpu, layout, options, .. } = inputs;
     // By what they do, so that a switch which is set to the software's default counts as no difference.
     let of = |options: &TrainingOptions| {
         let Modules { mlp, mla_up_proj, layernorm, moe_act, shared_experts, moe } = options.modules;
@@ -308,8 +308,8 @@ fn settings(inputs: &Inputs<'_>) -> u16 {
             options.shares_sequence(),
             options.uses_cuda_graphs(architecture),
             options.hides_experts(layout.vp() > 1),
-            options.sends_once_per_domain(),
-            options.overlaps_tp(),
+            options.sends_once_per_domain() || layout.ep() * layout.expert_tp() <= gpu.nvlink_domain,
+            options.overlaps_tp() || layout.tp() == 1,
             options.token_drop,
             options.reshard,
             options.cluster.is_default(),
