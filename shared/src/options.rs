@@ -36,6 +36,10 @@ pub struct TrainingOptions {
     /// Whether the exchange of tokens between experts overlaps with another micro batch; none for the default of the
     /// software's recipes.
     pub expert_overlap: Option<bool>,
+    /// Whether a token is sent once to each NVLink domain for all experts there; none for the software's default.
+    pub sends_once: Option<bool>,
+    /// Whether tensor parallelism's communication overlaps with computation; none for the software's default.
+    pub tp_overlap: Option<bool>,
     /// Whether tokens beyond an expert's even share are dropped.
     pub token_drop: bool,
     /// Whether communication overlaps with computation where the software supports it.
@@ -60,6 +64,8 @@ impl Default for TrainingOptions {
             sequence_parallel: None,
             cuda_graphs: None,
             expert_overlap: None,
+            sends_once: None,
+            tp_overlap: None,
             token_drop: false,
             overlap: true,
             software: Software::default(),
@@ -128,6 +134,16 @@ impl TrainingOptions {
             CudaGraphs::Dense => architecture.moe.is_none(),
             CudaGraphs::None => false,
         })
+    }
+
+    /// Returns whether a token is sent once to each NVLink domain for all experts there.
+    pub fn sends_once_per_domain(&self) -> bool {
+        self.sends_once.unwrap_or(self.software.properties().sends_once_per_domain)
+    }
+
+    /// Returns whether tensor parallelism's communication overlaps with computation.
+    pub fn overlaps_tp(&self) -> bool {
+        self.overlap && self.tp_overlap.unwrap_or(self.software.properties().overlaps_tp)
     }
 
     /// Returns whether the exchange between experts overlaps with another micro batch. This needs an interleaved

@@ -3,10 +3,13 @@
 use crate::data_file::{DataError, FromRow, Row, embedded};
 use crate::estimate::Inputs;
 use crate::options::{Modules, Recompute, TrainingOptions};
+use crate::stack::Stack;
 use std::sync::LazyLock;
 
 /// The settings of one published recipe; `None` where it inherits a default.
 pub(super) struct PublishedSettings {
+    /// The software whose runs have them; none if all of 2026 do.
+    stack: Option<Stack>,
     model: String,
     gpu: String,
     dtype: String,
@@ -17,15 +20,18 @@ pub(super) struct PublishedSettings {
     ep: Option<u32>,
     vp: Option<u32>,
     mbs: Option<u32>,
-    full: bool,
+    recompute: Option<Recompute>,
     modules: Modules,
     cuda_graphs: Option<bool>,
-    expert_overlap: bool,
+    expert_overlap: Option<bool>,
+    sends_once: Option<bool>,
+    tp_overlap: Option<bool>,
 }
 
 impl FromRow for PublishedSettings {
     fn from_row(row: &Row<'_>) -> Result<PublishedSettings, DataError> {
         Ok(PublishedSettings {
+            stack: row.optional("stack")?,
             model: row.string("model")?,
             gpu: row.string("gpu")?,
             dtype: row.string("dtype")?,
@@ -36,15 +42,20 @@ impl FromRow for PublishedSettings {
             ep: row.optional("ep")?,
             vp: row.optional("vp")?,
             mbs: row.optional("mbs")?,
-            full: row.text("recompute")? == "full",
+            recompute: row.optional("recompute")?,
             modules: modules(row.text("modules")?),
-            cuda_graphs: match row.text("cuda_graphs")? {
-                "" => None,
-                _ => Some(row.yes("cuda_graphs")?),
-            },
-            expert_overlap: row.yes("expert_overlap")?,
+            cuda_graphs: optional_yes(row, "cuda_graphs")?,
+            expert_overlap: optional_yes(row, "expert_overlap")?,
+            // DeepEP and HybridEP send a token once to each NVLink domain.
+            sends_once: row.optional("dispatcher")?.map(|name: String| name != "alltoall"),
+            tp_overlap: optional_yes(row, "tp_overlap")?,
         })
     }
+}
+
+/// Returns whether a column is `yes`; `None` if it is empty.
+fn optional_yes(row: &Row<'_>, column: &str) -> Result<Option<bool>, DataError> {
+    if row.text(column)?.is_empty() { Ok(None) } else { row.yes(column).map(Some) }
 }
 
 /// Returns the recomputed modules from Megatron's names, separated by spaces or commas, perhaps after `selective:`.
@@ -60,12 +71,15 @@ pub(super) fn modules(names: &str) -> Modules {
     }
 }
 
+/// The settings of all published recipes.
+static SETTINGS: LazyLock<Vec<PublishedSettings>> = LazyLock::new(|| embedded!("bridge_knobs.csv"));
+
 /// Returns the settings of the recipe for that model, GPU, precision and GPU count, if the layout matches.
 pub(super) fn settings(model: &str, run: &Inputs<'_>) -> Option<&'static PublishedSettings> {
-    static SETTINGS: LazyLock<Vec<PublishedSettings>> = LazyLock::new(|| embedded!("bridge_knobs.csv"));
     let agrees = |set: Option<u32>, is: u32| set.is_none_or(|set| set == is);
     SETTINGS.iter().find(|settings| {
-        settings.model == model
+        settings.stack.is_none_or(|stack| run.options.software.known() == Some(stack))
+            && settings.model == model
             && settings.gpu == run.gpu.id
             && settings.dtype == run.dtype.id()
             && settings.gpus == run.layout.gpus()
@@ -79,13 +93,37 @@ pub(super) fn settings(model: &str, run: &Inputs<'_>) -> Option<&'static Publish
 }
 
 impl PublishedSettings {
-    /// Copies the settings into `options`.
+    /// Copies the settings into `options`. Recomputed modules that the run's own row names stay.
     pub(super) fn apply(&self, options: &mut TrainingOptions) {
-        if self.full {
-            options.recompute = Recompute::Full;
+        options.recompute = self.recompute.unwrap_or(options.recompute);
+        if options.modules == Modules::default() {
+            options.modules = self.modules;
         }
-        options.modules = self.modules;
         options.cuda_graphs = self.cuda_graphs;
-        options.expert_overlap = self.expert_overlap.then_some(true);
+        options.expert_overlap = self.expert_overlap;
+        options.sends_once = self.sends_once;
+        options.tp_overlap = self.tp_overlap;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_recipe_says_all_that_it_inherits() {
+        for one in SETTINGS.iter() {
+            let layout = [one.tp, one.pp, one.cp, one.ep, one.vp, one.mbs];
+            let recipe = format!("{} {} {} {}", one.model, one.gpu, one.dtype, one.gpus);
+            assert!(layout.iter().all(Option::is_some), "{recipe}: {layout:?}");
+            assert!(one.cuda_graphs.is_some() && one.expert_overlap.is_some(), "{recipe}");
+            assert!(one.sends_once.is_some() || one.ep == Some(1), "{recipe}");
+        }
+    }
+
+    #[test]
+    fn a_recipe_of_one_stack_comes_before_that_of_all() {
+        let general = SETTINGS.iter().position(|one| one.stack.is_none()).unwrap();
+        assert!(general > 0 && SETTINGS[general..].iter().all(|one| one.stack.is_none()));
     }
 }
