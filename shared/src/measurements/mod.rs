@@ -155,9 +155,9 @@ mod tests {
         // DeepSeek-V3 on GB200 in MXFP8: 26.06 recomputes another module than 26.04.01, and overlaps the exchange between experts.
         let (earlier, later) = (options("r0088"), options("r0001"));
         assert_eq!(earlier.modules, Modules { mlp: true, ..Modules::default() });
-        assert_eq!((earlier.expert_overlap, earlier.cuda_graphs), (Some(false), Some(true)));
+        assert_eq!((earlier.switches.hidden_experts, earlier.switches.graphs), (Some(false), Some(true)));
         assert_eq!(later.modules, Modules { mla_up_proj: true, ..Modules::default() });
-        assert_eq!((later.expert_overlap, later.cuda_graphs), (Some(true), Some(true)));
+        assert_eq!((later.switches.hidden_experts, later.switches.graphs), (Some(true), Some(true)));
         assert!(later.sends_once_per_domain() && later.overlaps_tp());
         // Qwen3 235B on H100 sends each copy of a token, and waits for tensor parallelism.
         let qwen = options("r0105");

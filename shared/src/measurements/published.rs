@@ -3,7 +3,7 @@
 use crate::data_file::{DataError, FromRow, Row, embedded};
 use crate::estimate::Inputs;
 use crate::options::{Modules, Recompute, TrainingOptions};
-use crate::stack::Stack;
+use crate::stack::{Stack, Switches};
 use std::sync::LazyLock;
 
 /// The settings of one published recipe; `None` where it inherits a default.
@@ -22,10 +22,7 @@ pub(super) struct PublishedSettings {
     mbs: Option<u32>,
     recompute: Option<Recompute>,
     modules: Modules,
-    cuda_graphs: Option<bool>,
-    expert_overlap: Option<bool>,
-    sends_once: Option<bool>,
-    tp_overlap: Option<bool>,
+    pub(super) switches: Switches,
 }
 
 impl FromRow for PublishedSettings {
@@ -44,11 +41,13 @@ impl FromRow for PublishedSettings {
             mbs: row.optional("mbs")?,
             recompute: row.optional("recompute")?,
             modules: modules(row.text("modules")?),
-            cuda_graphs: optional_yes(row, "cuda_graphs")?,
-            expert_overlap: optional_yes(row, "expert_overlap")?,
-            // DeepEP and HybridEP send a token once to each NVLink domain.
-            sends_once: row.optional("dispatcher")?.map(|name: String| name != "alltoall"),
-            tp_overlap: optional_yes(row, "tp_overlap")?,
+            switches: Switches {
+                graphs: optional_yes(row, "cuda_graphs")?,
+                hidden_experts: optional_yes(row, "expert_overlap")?,
+                // DeepEP and HybridEP send a token once to each NVLink domain.
+                sent_once: row.optional("dispatcher")?.map(|name: String| name != "alltoall"),
+                hidden_tp: optional_yes(row, "tp_overlap")?,
+            },
         })
     }
 }
@@ -99,16 +98,16 @@ impl PublishedSettings {
         if options.modules == Modules::default() {
             options.modules = self.modules;
         }
-        options.cuda_graphs = self.cuda_graphs;
-        options.expert_overlap = self.expert_overlap;
-        options.sends_once = self.sends_once;
-        options.tp_overlap = self.tp_overlap;
+        options.switches = self.switches;
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::catalog::Catalog;
+    use crate::layout::{Degrees, Layout};
+    use crate::search::PublishedSplit;
 
     #[test]
     fn every_recipe_says_all_that_it_inherits() {
@@ -116,8 +115,8 @@ mod tests {
             let layout = [one.tp, one.pp, one.cp, one.ep, one.vp, one.mbs];
             let recipe = format!("{} {} {} {}", one.model, one.gpu, one.dtype, one.gpus);
             assert!(layout.iter().all(Option::is_some), "{recipe}: {layout:?}");
-            assert!(one.cuda_graphs.is_some() && one.expert_overlap.is_some(), "{recipe}");
-            assert!(one.sends_once.is_some() || one.ep == Some(1), "{recipe}");
+            assert!(one.switches.graphs.is_some() && one.switches.hidden_experts.is_some(), "{recipe}");
+            assert!(one.switches.sent_once.is_some() || one.ep == Some(1), "{recipe}");
         }
     }
 
@@ -125,5 +124,37 @@ mod tests {
     fn a_recipe_of_one_stack_comes_before_that_of_all() {
         let general = SETTINGS.iter().position(|one| one.stack.is_none()).unwrap();
         assert!(general > 0 && SETTINGS[general..].iter().all(|one| one.stack.is_none()));
+    }
+
+    #[test]
+    fn the_switches_of_recipes_are_those_of_all_recipes_but_a_few() {
+        let catalog = Catalog::embedded();
+        let mut others = Vec::new();
+        for one in SETTINGS.iter().filter(|one| one.stack.is_none()) {
+            let Ok(model) = catalog.model(&one.model) else { continue };
+            let [tp, pp, cp, ep, vp] =
+                [one.tp, one.pp, one.cp, one.ep, one.vp].map(Option::unwrap_or_default);
+            let degrees = Degrees { gpus: one.gpus, tp, pp, cp, ep, vp, ..Degrees::default() };
+            // Recipes may list the layers of each stage, which changes no switch.
+            let split = PublishedSplit::find(&model.id, model.architecture.layers, pp, vp).cloned();
+            let degrees = Degrees { split: split.unwrap_or_default(), ..degrees };
+            let layout = Layout::new(&degrees, &model.architecture).unwrap();
+            let default =
+                TrainingOptions { software: Stack::Bridge2606.into(), ..TrainingOptions::default() };
+            let told = default.as_in_recipes(&one.model, &one.gpu, one.dtype.parse().unwrap());
+            let own = TrainingOptions { switches: one.switches, ..default };
+            let effects = |options: &TrainingOptions| {
+                let experts = (options.hides_experts(&layout), options.sends_once_per_domain());
+                (
+                    options.uses_cuda_graphs(&model.architecture),
+                    (ep > 1).then_some(experts),
+                    (tp > 1).then(|| options.overlaps_tp()),
+                )
+            };
+            if effects(&told) != effects(&own) {
+                others.push(format!("{}/{}/{}/{}", one.model, one.gpu, one.dtype, one.gpus));
+            }
+        }
+        assert_eq!(others, Vec::<String>::new());
     }
 }

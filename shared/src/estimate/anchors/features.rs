@@ -307,7 +307,7 @@ fn settings(inputs: &Inputs<'_>) -> u16 {
             options.overlap,
             options.shares_sequence(),
             options.uses_cuda_graphs(architecture),
-            options.hides_experts(layout.vp() > 1),
+            options.hides_experts(layout),
             options.sends_once_per_domain() || layout.ep() * layout.expert_tp() <= gpu.nvlink_domain,
             options.overlaps_tp() || layout.tp() == 1,
             options.token_drop,

@@ -302,7 +302,7 @@ impl<'a> BlockCosts<'a> {
             * (1.0 + act_again / 3.0)
             * unfused;
         let exchanged = rows / expert_tp * BF16 * width * uneven;
-        let exposed = match options.hides_experts(layout.vp() > 1) {
+        let exposed = match options.hides_experts(layout) {
             true => self.constants.ep_exposed,
             false => 1.0,
         };
