@@ -107,7 +107,7 @@ mod tests {
     use super::*;
     use crate::catalog::Catalog;
     use crate::layout::{Degrees, Layout};
-    use crate::search::PublishedSplit;
+    use crate::search::{PublishedSplit, StackRules};
 
     #[test]
     fn every_recipe_says_all_that_it_inherits() {
@@ -126,21 +126,37 @@ mod tests {
         assert!(general > 0 && SETTINGS[general..].iter().all(|one| one.stack.is_none()));
     }
 
+    /// Returns the recipes of a stack: its own, and those of all that it has no other version of.
+    fn of_stack(stack: Stack) -> impl Iterator<Item = &'static PublishedSettings> {
+        let key = |one: &PublishedSettings| (one.model.clone(), one.gpu.clone(), one.dtype.clone(), one.gpus);
+        let own: Vec<_> = SETTINGS.iter().filter(|one| one.stack == Some(stack)).map(key).collect();
+        SETTINGS.iter().filter(move |one| match one.stack {
+            Some(of) => of == stack,
+            None => !own.contains(&key(one)),
+        })
+    }
+
     #[test]
     fn the_switches_of_recipes_are_those_of_all_recipes_but_a_few() {
         let catalog = Catalog::embedded();
-        let mut others = Vec::new();
-        for one in SETTINGS.iter().filter(|one| one.stack.is_none()) {
-            let Ok(model) = catalog.model(&one.model) else { continue };
+        let (mut compared, mut others) = (0, Vec::new());
+        let stacks = [Stack::Bridge2602, Stack::Bridge2606];
+        for (stack, one) in stacks.into_iter().flat_map(|stack| of_stack(stack).map(move |one| (stack, one)))
+        {
+            let (Ok(model), Ok(gpu)) = (catalog.model(&one.model), catalog.gpu(&one.gpu)) else { continue };
+            if !StackRules::of(stack).computes_in(one.dtype.parse().unwrap(), gpu) {
+                continue;
+            }
             let [tp, pp, cp, ep, vp] =
                 [one.tp, one.pp, one.cp, one.ep, one.vp].map(Option::unwrap_or_default);
             let degrees = Degrees { gpus: one.gpus, tp, pp, cp, ep, vp, ..Degrees::default() };
             // Recipes may list the layers of each stage, which changes no switch.
             let split = PublishedSplit::find(&model.id, model.architecture.layers, pp, vp).cloned();
             let degrees = Degrees { split: split.unwrap_or_default(), ..degrees };
-            let layout = Layout::new(&degrees, &model.architecture).unwrap();
-            let default =
-                TrainingOptions { software: Stack::Bridge2606.into(), ..TrainingOptions::default() };
+            // Proxies have fewer GPUs than their layout.
+            let Ok(layout) = Layout::new(&degrees, &model.architecture) else { continue };
+            compared += 1;
+            let default = TrainingOptions { software: stack.into(), ..TrainingOptions::default() };
             let told = default.as_in_recipes(&one.model, &one.gpu, one.dtype.parse().unwrap());
             let own = TrainingOptions { switches: one.switches, ..default };
             let effects = |options: &TrainingOptions| {
@@ -152,9 +168,18 @@ mod tests {
                 )
             };
             if effects(&told) != effects(&own) {
-                others.push(format!("{}/{}/{}/{}", one.model, one.gpu, one.dtype, one.gpus));
+                others.push(format!("{stack} {}/{}/{}/{}", one.model, one.gpu, one.dtype, one.gpus));
             }
         }
-        assert_eq!(others, Vec::<String>::new());
+        assert_eq!(
+            others,
+            [
+                "megatron-bridge-26.02 qwen3-30b-a3b/b200/mxfp8/8",
+                "megatron-bridge-26.06 llama3.1-405b/vr200/nvfp4/256",
+                "megatron-bridge-26.06 qwen3-235b-a22b/b200/mxfp8/64",
+                "megatron-bridge-26.06 qwen3-235b-a22b/b300/mxfp8/64",
+            ]
+        );
+        assert_eq!(compared, 280);
     }
 }

@@ -3,10 +3,11 @@
 use super::{CudaGraphs, Stack, StackProperties};
 use crate::data_file::{DataError, FromRow, Row, embedded};
 use crate::precision::Dtype;
+use serde::Serialize;
 use std::sync::LazyLock;
 
 /// What a recipe switches on or off; `None` for the software's default.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Switches {
     /// Whether CUDA graphs launch the kernels.
     pub graphs: Option<bool>,
@@ -19,6 +20,23 @@ pub struct Switches {
 }
 
 impl Switches {
+    /// Returns what differs from the software's defaults, for people.
+    pub fn in_words(self) -> impl Iterator<Item = &'static str> {
+        let Switches { graphs, hidden_experts, sent_once, hidden_tp } = self;
+        [
+            (graphs, "with CUDA graphs", "without CUDA graphs"),
+            (
+                hidden_experts,
+                "with the exchange between experts hidden",
+                "with the exchange between experts exposed",
+            ),
+            (sent_once, "with tokens sent once to each NVLink domain", "with tokens sent to each expert"),
+            (hidden_tp, "with tensor parallelism hidden", "with tensor parallelism exposed"),
+        ]
+        .into_iter()
+        .filter_map(|(switch, on, off)| switch.map(|is_on| if is_on { on } else { off }))
+    }
+
     /// Returns them without what software with these properties can't do.
     pub(crate) fn within(self, properties: &StackProperties) -> Switches {
         let unless_on = |switch: Option<bool>, has: bool| switch.filter(|on| has || !on);
@@ -35,7 +53,7 @@ impl Switches {
         static ROWS: LazyLock<Vec<SwitchRow>> = LazyLock::new(|| embedded!("recipe_switches.csv"));
         let names = |row: &&SwitchRow| {
             row.model == model
-                && row.stack == stack
+                && row.stacks.contains(&stack)
                 && (row.gpus.is_empty() || row.gpus.iter().any(|name| name == gpu))
                 && (row.precisions.is_empty() || row.precisions.contains(&dtype))
         };
@@ -45,7 +63,7 @@ impl Switches {
 
 /// A line of `recipe_switches.csv`.
 struct SwitchRow {
-    stack: Stack,
+    stacks: Vec<Stack>,
     model: String,
     gpus: Vec<String>,
     precisions: Vec<Dtype>,
@@ -68,7 +86,7 @@ impl FromRow for SwitchRow {
             }
         }
         Ok(SwitchRow {
-            stack: row.value("stack")?,
+            stacks: row.list("stacks")?,
             model: row.string("model")?,
             gpus: row.optional_list("gpus")?,
             precisions: row.optional_list("precisions")?,
