@@ -164,6 +164,7 @@ impl Recipe {
             software: self.id.release.software().stack.into(),
             ..TrainingOptions::default()
         }
+        .as_in_recipes(&self.id.model, &self.id.gpu, self.dtype())
     }
 
     /// Returns whether another recipe of its series runs the same layout on its own number of GPUs, with a batch in

@@ -336,7 +336,7 @@ mod measured {
         // were not too large.
         assert_eq!(
             [of("megatron-bridge"), of("nemo-docs"), of("automodel"), of("bigscience")],
-            [21, 1, 9, 6]
+            [17, 1, 9, 6]
         );
         assert!(of("nanotron-ultrascale") <= 18);
         assert!(refused.len() <= 60 && all > 2600, "{} of {all}", refused.len());
