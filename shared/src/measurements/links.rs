@@ -119,7 +119,8 @@ fn the_document_counts_the_published_numbers_with_a_recipe() {
             counts.entry(Collection::with_release(&row.source, release)).or_default()[place] += 1;
         }
     }
-    let total = counts.values().fold([0; 4], |sum, one| std::array::from_fn(|place| sum[place] + one[place]));
+    let total =
+        counts.values().fold([0_usize; 4], |sum, one| std::array::from_fn(|place| sum[place] + one[place]));
     let line = |name: &str, counts: &[usize; 4]| {
         let [exact, weak_scaled, other, none] = counts;
         let all: usize = counts.iter().sum();
