@@ -1,5 +1,7 @@
 //! Measured training runs, to which the estimate is fitted and compared.
 
+#[cfg(test)]
+mod links;
 mod machine;
 mod published;
 mod row;
