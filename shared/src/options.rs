@@ -119,13 +119,15 @@ impl TrainingOptions {
         Some(Problem::new(Field::GemmTflops, tflops, message![Field::GemmTflops, range]))
     }
 
-    /// Returns whether CUDA graphs launch the kernels of a model.
+    /// Returns whether CUDA graphs launch the kernels of a model. Megatron-FSDP doesn't support them: all recipes with FSDP turn
+    /// them off.
     pub fn uses_cuda_graphs(&self, architecture: &Architecture) -> bool {
-        self.switches.graphs.unwrap_or(match self.software.properties().cuda_graphs {
+        let by_default = match self.software.properties().cuda_graphs {
             CudaGraphs::All => true,
             CudaGraphs::Dense => architecture.moe.is_none(),
             CudaGraphs::None => false,
-        })
+        };
+        self.switches.graphs.unwrap_or(by_default) && !self.fsdp
     }
 
     /// Returns whether a token is sent once to each NVLink domain for all experts there.

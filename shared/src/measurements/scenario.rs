@@ -136,6 +136,8 @@ impl MeasuredScenario {
         if matches!(software.known(), Some(Stack::Bridge2602 | Stack::Bridge2606)) {
             match published::settings(&model, &scenario.inputs()) {
                 Some(settings) => settings.apply(&mut scenario.options),
+                // Earlier releases had other settings with other layouts.
+                None if software.known() == Some(Stack::Bridge2602) => (),
                 None => {
                     let options = &scenario.options;
                     scenario.options = options.as_in_recipes(&model, &scenario.gpu.id, scenario.dtype);

@@ -308,7 +308,8 @@ impl<'a> LayoutSearch<'a> {
                 continue;
             }
             let mut memory: Option<MicroBatchMemory> = None;
-            let mut costs: [Option<MicroBatchCosts<'_>>; PipelineKind::ALL.len()] = Default::default();
+            // By kind, without and with FSDP, which excludes CUDA graphs.
+            let mut costs: [[Option<MicroBatchCosts<'_>>; 2]; PipelineKind::ALL.len()] = Default::default();
             // Those of the number of stages before: pipelines with as many follow each other.
             let mut batches: (u32, Vec<(u32, Batch)>) = (0, Vec::new());
             for (pipeline, of_pipeline) in pipelines.iter_mut().zip(of_pipelines) {
@@ -358,7 +359,7 @@ impl<'a> LayoutSearch<'a> {
                             continue;
                         };
                         counts.fitting += 1;
-                        let costs = costs[pipeline.kind(&self.space) as usize]
+                        let costs = costs[pipeline.kind(&self.space) as usize][usize::from(*fsdp)]
                             .get_or_insert_with(|| MicroBatchCosts::of(&inputs, constants));
                         let breakdown = costs.breakdown(&inputs);
                         let modelled_s = breakdown.step_time_s();
