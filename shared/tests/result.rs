@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use trainplan_shared::catalog::{Catalog, Recipe, Release};
 use trainplan_shared::field::Field;
 use trainplan_shared::log::{Status, Window};
-use trainplan_shared::result::{FileError, Intake, Report, RunResult, View, read, write};
+use trainplan_shared::result::{FileError, Intake, Report, RunResult, Source, View, read, write};
 use trainplan_shared::spec::Spec;
 
 fn run_said(path: &str, log: &str, said: &Spec) -> RunResult {
@@ -272,6 +272,29 @@ fn more_may_be_said_of_a_saved_run_later() {
     let told = Report::of(&run, &view);
     assert_eq!(told.recipe.as_deref(), Some("nemotron4-340b/b200/fp8/256@25.12"));
     assert!(told.mfu.is_some());
+}
+
+#[test]
+fn a_stored_run_keeps_what_it_says_and_gets_what_another_reading_of_its_log_adds() {
+    let known = run("log-acct.pretrain_llama3.1_8b_fp8_8_12345_0.out", &nemo2(128, "12.39", ""));
+    let renamed = RunResult {
+        source: Source { written_at: Some("2026-11-27T10:00:00Z".into()), ..known.source.clone() },
+        ..run("train.log", &nemo2(128, "12.39", ""))
+    };
+    assert_eq!(known.id, renamed.id);
+    let completed = known.clone().completed_by(&renamed);
+    assert_eq!((&completed.identity, &completed.log), (&known.identity, &known.log));
+    assert_eq!(completed.source.written_at, renamed.source.written_at);
+    // The identity that the stored run lacks.
+    let completed = renamed.clone().completed_by(&known);
+    assert_eq!((&completed.identity, completed.id), (&known.identity, known.id));
+    // What a newer parser read, with the identity that somebody set.
+    let mut old = known.clone();
+    old.provenance.parser_version -= 1;
+    old.log.steps.label.clear();
+    let completed = old.completed_by(&renamed);
+    assert_eq!((&completed.log, &completed.provenance), (&renamed.log, &renamed.provenance));
+    assert_eq!((&completed.identity, &completed.comparable), (&known.identity, &known.comparable));
 }
 
 #[test]
