@@ -51,6 +51,7 @@ pub(crate) use report::NOT_SCORED;
 pub(crate) use report::ViewedRun;
 pub use report::{
     BaselineComparison, Checkpoints, LossEnds, MemoryPeaks, PlanComparison, Publication, Report, View,
+    speed_percent,
 };
 pub use scoring::Scoring;
 pub use sentence::sentence;

@@ -190,7 +190,7 @@ columns! {
         };
     }
     OfPublished "of_published" {
-        page "Of published, %" [number, main] => |run| {
+        page "Speed, % of published" [number, main] => |run| {
             let published =
                 run.item.baseline.map(|baseline| format!("of {} s", cells::seconds(baseline.step_time_s)));
             PageCell::new(cells::of_published(run.item.baseline), published)
@@ -243,8 +243,16 @@ columns! {
         };
     }
     PlanError "plan_error" {
-        terminal "  difference %" => |run| cells::against_predicted(run.item.plan.or(run.item.prediction));
+        terminal "  speed of it %" => |run| cells::of_predicted(run.item.plan.or(run.item.prediction));
         csv 34 "plan_error" => |run| number(run.item.plan.and_then(|plan| plan.error));
+    }
+    OfPlan "of_plan" {
+        csv 52 "plan_speed_percent" => |run| number(run.item.plan.and_then(|plan| plan.speed_percent));
+    }
+    OfPredicted "of_predicted" {
+        csv 53 "predicted_speed_percent" => |run| {
+            number(run.item.prediction.and_then(|prediction| prediction.speed_percent))
+        };
     }
     PeakMemory "peak_memory" {
         terminal "peak memory GiB" => |run| run.item.memory.peak_bytes.map(cells::gib);
