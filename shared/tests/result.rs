@@ -298,6 +298,41 @@ fn a_stored_run_keeps_what_it_says_and_gets_what_another_reading_of_its_log_adds
 }
 
 #[test]
+fn a_script_of_any_kind_states_its_scenario_in_the_log() {
+    let stated = |line: &str| {
+        run("train.log", &format!("+ echo 'trainplan scenario: m=x'\n{line}\n{}", bridge(128, "9400.0")))
+    };
+    let scenario = |line: &str| stated(line).identity.scenario;
+    let said = scenario("node1: trainplan scenario: m=llama3.1-8b&gpu=h100&n=8&dtype=bf16");
+    let told = [Field::Model, Field::Gpu, Field::Gpus, Field::Dtype, Field::Gbs].map(|field| said.get(field));
+    assert_eq!(told, [Some("llama3.1-8b"), Some("h100"), Some("8"), Some("bf16"), Some("128")]);
+    let report =
+        Report::of(&stated("trainplan scenario: v=1&m=llama3.1-8b&gpu=h100&n=8&s=8192"), &View::default());
+    assert!(report.mfu.is_some_and(|mfu| mfu > 0.0), "{:?}", report.notes);
+    // A recipe fixes everything.
+    let recipe = "llama3.1-8b/h100/fp8/8@25.04";
+    assert_eq!(scenario(&format!("trainplan scenario: r={recipe}")).get(Field::Recipe), Some(recipe));
+    // What the user sets counts more, and the other fields of the line stay unless it names another model.
+    let line = format!("trainplan scenario: m=llama3.1-8b&gpu=h100&n=8\n{}", bridge(128, "9400.0"));
+    let b200 = run_said("train.log", &line, &Spec::default().with(Field::Gpu, "b200")).identity.scenario;
+    assert_eq!((b200.get(Field::Model), b200.get(Field::Gpu)), (Some("llama3.1-8b"), Some("b200")));
+    let other =
+        run_said("train.log", &line, &Spec::default().with(Field::Model, "llama3.1-70b")).identity.scenario;
+    assert_eq!((other.get(Field::Model), other.get(Field::Gpu)), (Some("llama3.1-70b"), None));
+    // An invalid, unnamed or torn line states nothing.
+    for line in [
+        "trainplan scenario: m=llama-9",
+        "trainplan scenario: gpu=h100",
+        "trainplan scenario: ",
+        "trainplan scenario: m=llama3.1-8b&tp=0",
+    ] {
+        assert!(stated(line).identity.doubts.join(" ").contains("name its model"), "{line}");
+    }
+    let long = format!("trainplan scenario: m=llama3.1-8b&gpu=h100&x={}", "x".repeat(3000));
+    assert!(stated(&long).identity.doubts.join(" ").contains("name its model"));
+}
+
+#[test]
 fn a_model_that_no_release_here_publishes_needs_a_word() {
     let path = "log-a.pretrain_qwen3_235b_a22b_bf16_gpus64_tp1_pp8_cp1_ep32_12_0.out";
     let found = report(path, &nemo2(256, "3", " | TFLOPS_per_GPU: 600"));
