@@ -36,6 +36,10 @@ pub fn recipe(recipe: &RecipeId) -> String {
     container_image(recipe).map_or_else(|| recipe.to_string(), |image| format!("{recipe} ({image})"))
 }
 
+/// What readers of the columns below should know: published and predicted times are compared by the speed.
+pub(super) const OF_PUBLISHED: &str = "Speed in % of the published: below 100 is slower";
+pub(super) const OF_PREDICTED: &str = "Speed in % of the predicted: below 100 is slower";
+
 /// Returns the speed in percent of the published one.
 #[must_use]
 pub fn of_published(baseline: Option<BaselineComparison>) -> Option<String> {

@@ -190,7 +190,7 @@ columns! {
         };
     }
     OfPublished "of_published" {
-        page "Speed, % of published" [number, main] => |run| {
+        page "Of published, %" [number, main, hint(cells::OF_PUBLISHED)] => |run| {
             let published =
                 run.item.baseline.map(|baseline| format!("of {} s", cells::seconds(baseline.step_time_s)));
             PageCell::new(cells::of_published(run.item.baseline), published)
@@ -217,7 +217,7 @@ columns! {
     }
     Predicted "predicted" {
         // Beside other runs, what they measured says more.
-        page "Predicted, s" [number, optional] => |run| {
+        page "Predicted, s" [number, optional, hint(cells::OF_PREDICTED)] => |run| {
             cells::planned(run.item.prediction.filter(|_| run.runs == 1))
         };
         terminal "predicted s (80 % interval)" => |run| {

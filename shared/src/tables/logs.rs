@@ -78,12 +78,16 @@ columns! {
         csv 17 "published_step_time_s" => |report| number(report.baseline.map(|baseline| baseline.step_time_s));
     }
     OfPublished "of_published" {
-        page "Speed, % of published" [number, main] => |report| cells::of_published(report.baseline).into();
+        page "Of published, %" [number, main, hint(cells::OF_PUBLISHED)] => |report| {
+            cells::of_published(report.baseline).into()
+        };
         terminal "speed % of published" [number, extra(3)] => |report| cells::of_published(report.baseline);
         csv 18 "speed_percent" => |report| number(report.baseline.and_then(|baseline| baseline.speed_percent));
     }
     Predicted "predicted" {
-        page "Predicted, s" [number, optional] => |report| cells::planned(predicted(report));
+        page "Predicted, s" [number, optional, hint(cells::OF_PREDICTED)] => |report| {
+            cells::planned(predicted(report))
+        };
         terminal "predicted s" [number, extra(8)] => |report| {
             predicted(report).map(|predicted| cells::interval(predicted.step_time_s))
         };

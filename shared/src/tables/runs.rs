@@ -75,14 +75,14 @@ columns! {
         csv 20 "published_step_time_s" => |run| number(run.baseline.map(|baseline| baseline.step_time_s));
     }
     OfPublished "of_published" {
-        page "Speed, % of published" [number, main, order("-speed_percent")] => |run| {
+        page "Of published, %" [number, main, order("-speed_percent"), hint(cells::OF_PUBLISHED)] => |run| {
             cells::of_published(run.baseline).into()
         };
         terminal "speed % of published" [number, extra(2)] => |run| cells::of_published(run.baseline);
         csv 12 "speed_percent" => |run| number(run.baseline.and_then(|baseline| baseline.speed_percent));
     }
     Predicted "predicted" {
-        page "Predicted, s" [number, optional, order("-prediction_error"), hint("By speed in % of predicted")] =>
+        page "Predicted, s" [number, optional, order("-prediction_error"), hint(cells::OF_PREDICTED)] =>
             |run| cells::planned(run.predicted());
         terminal "predicted s" [number, extra(6)] => |run| {
             run.predicted().map(|predicted| cells::interval(predicted.step_time_s))

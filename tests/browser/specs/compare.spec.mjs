@@ -21,7 +21,7 @@ test("without ids the newest comparison is drawn, with plan, published number, c
   await expect(cell(other, "Against reference")).toContainText(/\+4\.8\d\s%\+4\.\d\d to \+5\.\d\d\s%, slower/);
   await expect(cell(other, "Step time, s")).toContainText(/: mean 12\.8\d+, 95\s% interval 12\.8\d+ to 12\.9\d+/);
   await expect(cell(other, "MFU, %")).toHaveText(/42\.\drecipe of 1,979 TFLOPS/);
-  await expect(cell(other, "Speed, % of published")).toHaveText("95.9of 12.37 s");
+  await expect(cell(other, "Of published, %")).toHaveText("95.9of 12.37 s");
   await expect(cell(other, "Planned, s")).toContainText("12 (11.4 to 12.9)");
   for (const name of ["llama-405b#1", "llama-405b-new#1", "Planned", "Published"]) {
     await expect(page.locator(".chart").first().locator(".legendtext").filter({ hasText: name }).first()).toBeVisible();

@@ -22,6 +22,10 @@ test("a run shows its score, where it comes from, and its log", async ({ page, s
   for (const text of ["llama3.1-405b/h100/fp8/512@25.04", "COMPLETED", "launch-sh", "trainplan 0.1.0"]) await expect(known).toContainText(text);
   await page.getByText("Scoring history").click();
   await expect(page.getByRole("row", { name: /Parser \d+ scored llama3.1-405b\/h100\/fp8\/512@25.04 12.4 .* as uploaded/ })).toBeVisible();
+  await page.setViewportSize({ width: 375, height: 812 });
+  const scores = page.getByRole("region", { name: "What each version of the parser made of the log" });
+  expect(await scores.evaluate((region) => region.scrollWidth - region.clientWidth), "sideways").toBe(0);
+  await page.setViewportSize({ width: 1280, height: 720 });
   for (const label of ["Comparable with the published number", "Job 1 nodes", "Run in the campaign"]) {
     await expect(known.getByRole("rowheader", { name: label })).toBeVisible();
   }

@@ -74,7 +74,8 @@ test("what the server has is shown beside its prediction, and what comes later c
   const first = row(page, "llama-405b on eosnightly");
   await expect(first.getByRole("rowheader")).toContainText("llama-405b on eosnightly/");
   await expect(cell(first, "Tokens/s")).toHaveText("169,535");
-  await expect(cell(first, "Speed, % of published")).toHaveText("100.0");
+  await expect(cell(first, "Of published, %")).toHaveText("100.0");
+  await expect(page.getByRole("button", { name: "Of published, %" })).toHaveAttribute("title", "Speed in % of the published: below 100 is slower");
   await expect(cell(first, "Predicted, s")).toHaveText("12 (11.4 to 12.9)97.0 % of this speed");
   await expect(cell(row(page, "llama-405b on eos #2"), "Predicted, s")).toContainText("88.9 % of this speed");
   // No campaign launched it, so it has the prediction for its scenario.
@@ -113,7 +114,7 @@ test("on a phone a run is a few lines: its name, what people look for first, and
   await expect(cell(run, "Status")).toBeHidden();
   await expect(cell(run, "Predicted, s")).toContainText(/[\d.]+\s% of this speed/);
   await expect(cell(row(page, "llama-405b on eos"), "Predicted, s")).toContainText("97.0 % of this speed");
-  const figures = await boxes(run.locator(["Step time, s", "MFU, %", "Speed, % of published"].map((label) => `td[data-label="${label}"]`).join()));
+  const figures = await boxes(run.locator(["Step time, s", "MFU, %", "Of published, %"].map((label) => `td[data-label="${label}"]`).join()));
   expect(figures).toHaveLength(3);
   expect(new Set(figures.map(({ y }) => Math.round(y))).size, "lines of the figures").toBe(1);
   expect((await run.boundingBox()).height).toBeLessThan(190);
