@@ -183,6 +183,54 @@ impl MeanTime {
     }
 }
 
+/// How the GPU-hours were used of the jobs that completed and whose logs are known, and of those that an interruption ended.
+/// A job's time goes from its first start to its end, with the waits for its requeued starts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub(crate) struct MeasuredGoodput {
+    /// The share that went into steps that count: the goodput, as the planner defines it.
+    pub(crate) share: f64,
+    /// Steps that count.
+    pub(crate) training_gpu_hours: f64,
+    /// Start-up, checkpoints and shutdown.
+    pub(crate) outside_steps_gpu_hours: f64,
+    /// Steps that ran again after a restart.
+    pub(crate) repeated_gpu_hours: f64,
+    /// From an interruption to the requeued start.
+    pub(crate) requeue_gpu_hours: f64,
+    /// Jobs that an interruption ended.
+    pub(crate) lost_gpu_hours: f64,
+}
+
+impl MeasuredGoodput {
+    /// Adds a job of so many GPUs that ended in a way, with its log.
+    fn add(&mut self, gpus: u32, ran_s: f64, requeue_s: f64, end: StartEnd, log: Option<&Log>) {
+        let hours = |seconds: f64| seconds * f64::from(gpus) / 3600.0;
+        if end.is_interruption() {
+            self.lost_gpu_hours += hours(ran_s + requeue_s);
+            return;
+        }
+        let Some(log) = log.filter(|_| end == StartEnd::Completed) else { return };
+        let Some(steps_s) = training_s(log).map(|steps_s| steps_s.min(ran_s)) else { return };
+        // Several ranks may print a step, too.
+        let repeated = if log.restarts > 0 { log.duplicates } else { 0 };
+        let step_s = steps_s / log.steps.len().max(1) as f64;
+        let repeated_s = (repeated as f64 * step_s).min(ran_s - steps_s);
+        self.training_gpu_hours += hours(steps_s);
+        self.repeated_gpu_hours += hours(repeated_s);
+        self.outside_steps_gpu_hours += hours(ran_s - steps_s - repeated_s);
+        self.requeue_gpu_hours += hours(requeue_s);
+    }
+
+    /// Returns all GPU-hours.
+    pub(crate) fn gpu_hours(&self) -> f64 {
+        self.training_gpu_hours
+            + self.outside_steps_gpu_hours
+            + self.repeated_gpu_hours
+            + self.requeue_gpu_hours
+            + self.lost_gpu_hours
+    }
+}
+
 /// What jobs did, over all runs that were added.
 #[derive(Debug, Default)]
 pub(crate) struct JobTally {
@@ -195,6 +243,7 @@ pub(crate) struct JobTally {
     queue_s: Vec<f64>,
     requeue_s: Vec<f64>,
     outside_steps_s: Vec<f64>,
+    goodput: MeasuredGoodput,
 }
 
 impl JobTally {
@@ -213,6 +262,7 @@ impl JobTally {
         for (place, (job, _)) in run.status.jobs.iter().enumerate() {
             let starts = starts(job, events);
             self.jobs += usize::from(!starts.is_empty());
+            let (mut all_ran_s, mut requeue_s, mut last_end) = (0.0, 0.0, None);
             for (number, start) in starts.iter().enumerate() {
                 let ended = start.ended.unwrap_or(seen_ms / 1000).max(start.started);
                 let ran_s = (ended - start.started) as f64;
@@ -225,11 +275,18 @@ impl JobTally {
                 let waited = start.submitted.map(|submitted| (start.started - submitted) as f64);
                 self.queue_s.extend(waited.filter(|waited| *waited >= 0.0));
                 let next = starts.get(number + 1);
-                self.requeue_s.extend(next.map(|next| (next.started - ended).max(0) as f64));
-                if let (StartEnd::Completed, 1, Some(steps_s)) = (end, starts.len(), log.and_then(training_s))
-                {
+                let requeued_s = next.map(|next| (next.started - ended).max(0) as f64);
+                self.requeue_s.extend(requeued_s);
+                let steps_s = log.filter(|log| log.restarts == 0).and_then(training_s);
+                if let (StartEnd::Completed, 1, Some(steps_s)) = (end, starts.len(), steps_s) {
                     self.outside_steps_s.extend(Some(ran_s - steps_s).filter(|rest| *rest >= 0.0));
                 }
+                all_ran_s += ran_s;
+                requeue_s += requeued_s.unwrap_or_default();
+                last_end = Some(end);
+            }
+            if let (0, Some(end)) = (place, last_end) {
+                self.goodput.add(run.plan.gpus, all_ran_s, requeue_s, end, log);
             }
         }
     }
@@ -254,6 +311,13 @@ impl JobTally {
     /// Returns the mean time from the end of a start to the next start of the same job.
     pub(crate) fn requeue(&self) -> Option<MeanTime> {
         MeanTime::of(&self.requeue_s)
+    }
+
+    /// Returns how the GPU-hours were used; none if no job completed with a known log or was interrupted.
+    pub(crate) fn goodput(&self) -> Option<MeasuredGoodput> {
+        let all = self.goodput.gpu_hours();
+        let share = self.goodput.training_gpu_hours / all;
+        (all > 0.0).then_some(MeasuredGoodput { share, ..self.goodput })
     }
 
     /// Returns the mean time that a completed job ran without training: start-up, saves and shutdown.
@@ -286,10 +350,10 @@ fn end_of(run: &Run, start: &JobStart, is_logged: bool, log: Option<&Log>) -> St
     }
 }
 
-/// Returns the sum of the step times of a log; none if a step or its time is missing.
+/// Returns the sum of the step times of a log, each step once; none if a step or its time is missing.
 fn training_s(log: &Log) -> Option<f64> {
     let span = log.steps.span()?;
-    let is_whole = span.count() == log.steps.len() as u64 && log.restarts == 0;
+    let is_whole = span.count() == log.steps.len() as u64;
     let times: Option<Vec<f64>> = (0..log.steps.len()).map(|row| log.steps.step_time_s.get(row)).collect();
     times.filter(|_| is_whole).map(|times| times.iter().sum())
 }
@@ -365,6 +429,43 @@ mod tests {
         // Cancelled before it started again.
         let cancelled = seen(703, State::Ended(End::Cancelled), [500, 130, 700]);
         assert_eq!(starts("7", &[first, waiting, cancelled]), [requeued]);
+    }
+
+    #[test]
+    fn goodput_is_the_share_of_steps_that_count() {
+        let step = |n| format!("Training epoch 0, iteration {n}/49 | train_step_timing in s: 36.0 |\n");
+        let of = |steps: Vec<u32>| {
+            trainplan_shared::log::parse(steps.into_iter().map(step).collect::<String>().as_bytes())
+        };
+        let mut goodput = MeasuredGoodput::default();
+        // Half an hour of steps in an hour, and an hour in the queue for a requeued start.
+        goodput.add(10, 3600.0, 3600.0, StartEnd::Completed, Some(&of((0..50).collect())));
+        let shares = |goodput: &MeasuredGoodput| {
+            [
+                goodput.training_gpu_hours,
+                goodput.outside_steps_gpu_hours,
+                goodput.repeated_gpu_hours,
+                goodput.requeue_gpu_hours,
+                goodput.lost_gpu_hours,
+            ]
+        };
+        assert_eq!(shares(&goodput), [5.0, 5.0, 0.0, 10.0, 0.0]);
+        // Ten steps ran again after a restart.
+        goodput.add(10, 3600.0, 0.0, StartEnd::Completed, Some(&of((0..30).chain(20..50).collect())));
+        assert_eq!(shares(&goodput), [10.0, 9.0, 1.0, 10.0, 0.0]);
+        goodput.add(10, 7200.0, 360.0, StartEnd::NodeFailure, None);
+        // What the user ended, a wrong launch and a log that isn't known say nothing.
+        for (end, log) in [
+            (StartEnd::Cancelled, Some(of(vec![0]))),
+            (StartEnd::BeforeFirstStep, None),
+            (StartEnd::Completed, None),
+        ] {
+            goodput.add(10, 3600.0, 0.0, end, log.as_ref());
+        }
+        assert_eq!(shares(&goodput), [10.0, 9.0, 1.0, 10.0, 21.0]);
+        let tally = JobTally { goodput, ..JobTally::default() };
+        assert_eq!(tally.goodput().map(|goodput| goodput.share), Some(10.0 / 51.0));
+        assert_eq!(JobTally::default().goodput(), None);
     }
 
     #[test]

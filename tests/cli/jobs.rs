@@ -227,6 +227,16 @@ fn failures_are_counted_by_cause_with_an_interval() {
         "{outside}"
     );
 
+    // An hour of one completed job, and three of two that were interrupted.
+    let goodput = &alpha["goodput"];
+    assert_eq!(number(&goodput["lost_gpu_hours"]), 3.0 * 512.0);
+    let training = number(&goodput["training_gpu_hours"]);
+    assert!((training / (512.0 * 50.0 * 9.4 / 3600.0) - 1.0).abs() < 0.02, "{goodput}");
+    assert!((number(&goodput["share"]) - training / 2048.0).abs() < 1e-9, "{goodput}");
+    let table = journal.table(&["--cluster", "alpha"]);
+    let text = format!("Goodput: {:.1} % of 2,048 GPU-hours went into", 100.0 * training / 2048.0);
+    assert!(table.contains(&text) && table.contains("interrupted jobs took 75.0 %"), "{table}");
+
     let (header, rows) = csv(&["jobs", "failures", "--data-dir", &journal.data(), "--cluster", "alpha"]);
     assert_eq!(header, ["end", "times", "is_interruption"]);
     assert_eq!((rows.len(), &rows[0][..]), (7, &["node_failure", "1", "true"].map(String::from)[..]));
