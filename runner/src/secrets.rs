@@ -61,6 +61,15 @@ pub(crate) async fn find(name: &str, secret: &Secret) -> Result<String, SecretEr
     if value.is_empty() { Err(fail("its value is empty".into())) } else { Ok(value) }
 }
 
+/// Returns the values of the secrets whose environment variables are set. No program is run for it.
+pub(crate) fn of_environment(secrets: &[(String, Secret)]) -> Vec<String> {
+    let value = |(name, secret): &(String, Secret)| match secret {
+        Secret::Env(variable) => of_variable(name, variable).ok(),
+        Secret::Command(_) => None,
+    };
+    secrets.iter().filter_map(value).collect()
+}
+
 /// Returns what is wrong with a secret whose environment variable is not set; none for a secret of a program, which is not run:
 /// it may ask the user for a password.
 pub(crate) fn unset(name: &str, secret: &Secret) -> Option<SecretError> {
