@@ -130,7 +130,9 @@ fn starts(job: &str, events: &[(i64, i64, Event)]) -> Vec<JobStart> {
             (Some(last), Some(started)) => {
                 started > last.started && last.ended.is_none_or(|end| started >= end)
             }
-            (Some(last), None) => sighting.state == State::Running && last.ended.is_some(),
+            (Some(last), None) => {
+                matches!(sighting.state, State::Running | State::Suspended) && last.ended.is_some()
+            }
             (None, _) => true,
         };
         if let Some(last) = last {
@@ -146,7 +148,7 @@ fn starts(job: &str, events: &[(i64, i64, Event)]) -> Vec<JobStart> {
         }
         let submitted = sighting.submitted.filter(|_| is_first);
         match sighting.state {
-            State::Running if is_new => {
+            State::Running | State::Suspended if is_new => {
                 let started = started.unwrap_or(at);
                 starts.push(JobStart { submitted, started, ended: None, end: None });
             }
@@ -393,6 +395,13 @@ mod tests {
         // No poll saw it running.
         assert_eq!(starts("7", &events[2..]), [start(Some(100), 130, Some(500), Some(End::Failed))]);
         assert_eq!(starts("7", &events[..2]), [start(Some(100), 130, None, None)]);
+        // It was suspended for a while.
+        let suspended = [
+            events[1].clone(),
+            seen(200, State::Suspended, [100, 130, 0]),
+            seen(300, State::Running, [100, 130, 0]),
+        ];
+        assert_eq!(starts("7", &suspended), [start(Some(100), 130, None, None)]);
         // Slurm corrected its start.
         let moved = seen(133, State::Running, [100, 131, 0]);
         let ended = seen(505, State::Ended(End::Failed), [100, 131, 500]);

@@ -83,7 +83,7 @@ impl ListedState {
     fn of(run: &Run, is_unwatched: bool) -> ListedState {
         let status = &run.status;
         let runs = |(_, seen): &(String, Option<Sighting>)| {
-            seen.as_ref().is_some_and(|seen| seen.state == State::Running)
+            seen.as_ref().is_some_and(|seen| matches!(seen.state, State::Running | State::Suspended))
         };
         match (status.phase, RunOutcome::of(run)) {
             (_, RunOutcome::Scored) => ListedState::Scored,

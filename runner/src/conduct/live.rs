@@ -369,7 +369,8 @@ impl LiveRun {
             Some(_) => (TIMES * self.step_s()).max(least_s as f64),
             None => BEFORE_THE_FIRST_S.max(least_s) as f64,
         };
-        let since = self.last_step.unwrap_or(begun).elapsed();
+        // A job that was suspended or waited in the queue since its last step begins anew.
+        let since = self.last_step.map_or(begun, |step| step.max(begun)).elapsed();
         if since.as_secs_f64() <= limit_s {
             return None;
         }

@@ -1,3 +1,4 @@
+use super::event::Disturbance;
 use super::*;
 use crate::slurm::{End, Launcher, Sighting, State, StateSource};
 use sqlx::Executor as _;
@@ -237,6 +238,11 @@ fn the_state_of_a_run_follows_from_its_events() {
     // A requeued job is not over, and disturbs the measurement.
     let back = with(&[&both[..], &[observed("8", State::Pending)]].concat());
     assert_eq!((back.phase, back.was_requeued()), (Phase::Submitted, true));
+    // A suspended one is not over either, and is said once.
+    let suspended = observed("7", State::Suspended);
+    let paused = with(&[suspended.clone(), observed("7", State::Running), suspended]);
+    assert_eq!(paused.disturbances, [Disturbance::Suspended { job: "7".into() }]);
+    assert_eq!(paused.phase, Phase::Submitted);
     // Being out of sight does not change the state of a job.
     let unseen = with(&[
         observed("7", State::Running),
