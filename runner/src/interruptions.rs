@@ -2,6 +2,7 @@
 
 use crate::journal::{Event, Phase, Run};
 use crate::slurm::{End, State};
+use crate::suspect_nodes::NodeTally;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use trainplan_shared::goodput::ObservedFailures;
@@ -103,6 +104,8 @@ struct JobStart {
     ended: Option<i64>,
     /// Slurm's word for its end; none if the job was requeued or is not over.
     end: Option<End>,
+    /// Its nodes, as Slurm lists them.
+    nodes: Option<String>,
 }
 
 /// Returns the starts of a job by its run's events. A job that ended in the queue has none.
@@ -136,6 +139,9 @@ fn starts(job: &str, events: &[(i64, i64, Event)]) -> Vec<JobStart> {
             (None, _) => true,
         };
         if let Some(last) = last {
+            if !is_new && sighting.state != State::Pending && sighting.nodes.is_some() {
+                last.nodes.clone_from(&sighting.nodes);
+            }
             if sighting.state == State::Pending || is_new {
                 let requeued = sighting.submitted.filter(|time| (last.started..=at).contains(time));
                 last.ended = last.ended.or(requeued.or(started)).or(Some(at));
@@ -150,13 +156,20 @@ fn starts(job: &str, events: &[(i64, i64, Event)]) -> Vec<JobStart> {
         match sighting.state {
             State::Running | State::Suspended if is_new => {
                 let started = started.unwrap_or(at);
-                starts.push(JobStart { submitted, started, ended: None, end: None });
+                starts.push(JobStart {
+                    submitted,
+                    started,
+                    ended: None,
+                    end: None,
+                    nodes: sighting.nodes.clone(),
+                });
             }
             State::Ended(end) if is_new => {
                 // A job that is cancelled in the queue starts and ends at once.
                 let ended = sighting.ended.unwrap_or(at);
                 if let Some(started) = started.filter(|started| *started < ended) {
-                    starts.push(JobStart { submitted, started, ended: Some(ended), end: Some(end) });
+                    let nodes = sighting.nodes.clone();
+                    starts.push(JobStart { submitted, started, ended: Some(ended), end: Some(end), nodes });
                 }
             }
             _ => {}
@@ -246,6 +259,7 @@ pub(crate) struct JobTally {
     requeue_s: Vec<f64>,
     outside_steps_s: Vec<f64>,
     goodput: MeasuredGoodput,
+    nodes: NodeTally,
 }
 
 impl JobTally {
@@ -274,6 +288,10 @@ impl JobTally {
                 let log = log.filter(|_| is_logged);
                 let end = end_of(run, start, is_logged, log);
                 *self.ends.entry(end).or_default() += 1;
+                let is_telling = end.is_interruption() || end == StartEnd::Completed;
+                if let Some(nodes) = start.nodes.as_deref().filter(|_| is_telling) {
+                    self.nodes.add(nodes, end.is_interruption());
+                }
                 let waited = start.submitted.map(|submitted| (start.started - submitted) as f64);
                 self.queue_s.extend(waited.filter(|waited| *waited >= 0.0));
                 let next = starts.get(number + 1);
@@ -303,6 +321,11 @@ impl JobTally {
         let interruptions =
             self.ends().filter(|(end, _)| end.is_interruption()).map(|(_, times)| times).sum();
         ObservedFailures { gpu_hours: self.gpu_hours, interruptions }
+    }
+
+    /// Returns the jobs by node.
+    pub(crate) fn nodes(&self) -> &NodeTally {
+        &self.nodes
     }
 
     /// Returns the mean time from the submission of a job to its start.
@@ -378,7 +401,7 @@ mod tests {
     }
 
     fn start(submitted: Option<i64>, started: i64, ended: Option<i64>, end: Option<End>) -> JobStart {
-        JobStart { submitted, started, ended, end }
+        JobStart { submitted, started, ended, end, nodes: None }
     }
 
     #[test]

@@ -408,6 +408,33 @@ fn a_plan_takes_the_printed_rate() {
 }
 
 #[test]
+fn a_node_with_more_interruptions_than_chance_explains_is_named() {
+    let mut journal = OwnJournal::new();
+    journal.round("alpha", 4200);
+    for (nodes, end, runs) in
+        [("n[2-3]", "completed", 9), ("n[1-2]", "completed", 1), ("n[1-2]", "node_fail", 4)]
+    {
+        for number in 0..runs {
+            let seen = [(620, running(), Some(600), None), (4200, ended(end), Some(600), Some(4200))];
+            let with_nodes = value!({
+                "event": "observed", "job": "7", "state": ended(end), "source": "squeue", "submitted": SUBMITTED,
+                "started": SUBMITTED + 600, "ended": SUBMITTED + 4200, "nodes": nodes,
+            });
+            journal.run("alpha", &format!("{nodes}-{end}-{number}"), 16, &seen, &[with_nodes]);
+        }
+    }
+    journal.write();
+    let failures = journal.failures(&[]);
+    let suspect = value!([{ "node": "n1", "interrupted": 4, "starts": 5 }]);
+    assert_eq!((&failures["suspect_nodes"], &failures["interruptions"]), (&suspect, &4.into()));
+    let table = journal.table(&[]);
+    for text in ["Node n1 was part of 4 of 4 interrupted jobs, and of 5 jobs in all", "--exclude n1`"] {
+        assert!(table.contains(text), "{text} is not in {table}");
+    }
+    assert_eq!(two_clusters().failures(&[])["suspect_nodes"], value!([]));
+}
+
+#[test]
 fn no_failure_gives_the_upper_end_and_not_zero() {
     let journal = two_clusters();
     let beta = journal.failures(&["--cluster", "beta"]);

@@ -6,6 +6,7 @@ use crate::data::DataDir;
 use crate::interruptions::{JobTally, MeanTime, MeasuredGoodput, StartEnd};
 use crate::journal::{Journal, Phase, Run};
 use crate::store::Store;
+use crate::suspect_nodes::SuspectNode;
 use serde::Serialize;
 use std::collections::BTreeSet;
 use trainplan_shared::estimate::Interval;
@@ -37,6 +38,8 @@ struct FailureSummary<'a> {
     outside_steps: Option<MeanTime>,
     /// How the time of the jobs was used.
     goodput: Option<MeasuredGoodput>,
+    /// Nodes whose jobs were interrupted more often than chance explains.
+    suspect_nodes: Vec<SuspectNode>,
     /// The value of --failure-rate.
     failure_rate: Option<String>,
     /// Whether the interval includes all published studies.
@@ -84,6 +87,7 @@ pub(super) async fn failures(data: &DataDir, cluster: Option<&str>, format: Form
         requeue: tally.requeue(),
         outside_steps: tally.outside_steps(),
         goodput: tally.goodput(),
+        suspect_nodes: tally.nodes().suspects(),
         failure_rate: observed.setting(),
         includes_studies: observed.includes_studies(),
     };
@@ -92,7 +96,7 @@ pub(super) async fn failures(data: &DataDir, cluster: Option<&str>, format: Form
         Format::Csv => {
             output::csv(["end", "times", "is_interruption"], summary.ends.iter().map(EndCount::cells))
         }
-        Format::Table => print(&summary, observed),
+        Format::Table => print(&summary, observed, tally.nodes().interrupted()),
     }
 }
 
@@ -128,7 +132,12 @@ impl EndCount {
     }
 }
 
-fn print(summary: &FailureSummary<'_>, observed: ObservedFailures) -> Result<(), Failure> {
+/// Prints the summary; `on_known_nodes` is how many of the interruptions were on known nodes.
+fn print(
+    summary: &FailureSummary<'_>,
+    observed: ObservedFailures,
+    on_known_nodes: u64,
+) -> Result<(), Failure> {
     let (Some(rate), Some(setting)) = (summary.interruptions_per_gpu_hour, &summary.failure_rate) else {
         note("No job has run yet, so no failure rate is known. Start one with `trainplan run CAMPAIGN`.");
         return Ok(());
@@ -174,6 +183,12 @@ fn print(summary: &FailureSummary<'_>, observed: ObservedFailures) -> Result<(),
     }
     if let Some(goodput) = summary.goodput {
         output::prose(&in_words(&goodput))?;
+    }
+    for SuspectNode { node, interrupted, starts } in &summary.suspect_nodes {
+        output::prose(&format!(
+            "Node {node} was part of {interrupted} of {on_known_nodes} interrupted jobs, and of {starts} jobs in all: more than \
+             chance explains. To leave it out, use `trainplan run --exclude {node}`."
+        ))?;
     }
     if summary.includes_studies {
         output::prose(&caution(observed))?;
