@@ -206,7 +206,9 @@ impl PlanComparison {
     /// the step time is within the interval; none if the run was not scored.
     #[must_use]
     pub fn new(step_time_s: Interval, error: Option<f64>, within: Option<bool>) -> Self {
-        Self { step_time_s, speed_percent: error.map(speed_percent), error, within }
+        // A step of no time has no speed.
+        let speed_percent = error.map(speed_percent).filter(|percent| percent.is_finite());
+        Self { step_time_s, speed_percent, error, within }
     }
 
     fn of(step_time_s: Interval, measured_s: Option<f64>) -> Self {
