@@ -260,6 +260,24 @@ fn the_state_of_a_run_follows_from_its_events() {
 }
 
 #[test]
+fn a_plan_of_another_version_may_differ_in_what_the_program_derives() {
+    let begun = plan("a");
+    let mut now = Plan { script: "#!/bin/bash\n".into(), baseline_s: Some(9.0), ..begun.clone() };
+    assert!(!begun.is_of_other_version(&now), "the same version derives the same");
+    now.predicted.calibration = "trainplan 9".into();
+    assert!(begun.is_of_other_version(&now));
+    let others = [
+        Plan { scenario: "m=llama3.1-70b".into(), ..now.clone() },
+        Plan { retries: 1, ..now.clone() },
+        Plan { secrets: Vec::new(), ..now.clone() },
+        Plan { name: "b".into(), ..now },
+    ];
+    for other in others {
+        assert!(!begun.is_of_other_version(&other), "{other:?}");
+    }
+}
+
+#[test]
 fn events_of_older_journals_are_read() {
     let read = |text: &str| serde_json::from_str::<Event>(text).unwrap();
     let restarted = |why| Event::Restarted { job: "7".into(), why };
