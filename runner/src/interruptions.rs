@@ -2,6 +2,7 @@
 
 use crate::journal::{Event, Phase, Run};
 use crate::slurm::{End, State};
+use crate::suspect_nodes::NodeTally;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use trainplan_shared::goodput::ObservedFailures;
@@ -103,6 +104,8 @@ struct JobStart {
     ended: Option<i64>,
     /// Slurm's word for its end; none if the job was requeued or is not over.
     end: Option<End>,
+    /// Its nodes, as Slurm lists them.
+    nodes: Option<String>,
 }
 
 /// Returns the starts of a job by its run's events. A job that ended in the queue has none.
@@ -130,10 +133,15 @@ fn starts(job: &str, events: &[(i64, i64, Event)]) -> Vec<JobStart> {
             (Some(last), Some(started)) => {
                 started > last.started && last.ended.is_none_or(|end| started >= end)
             }
-            (Some(last), None) => sighting.state == State::Running && last.ended.is_some(),
+            (Some(last), None) => {
+                matches!(sighting.state, State::Running | State::Suspended) && last.ended.is_some()
+            }
             (None, _) => true,
         };
         if let Some(last) = last {
+            if !is_new && sighting.state != State::Pending && sighting.nodes.is_some() {
+                last.nodes.clone_from(&sighting.nodes);
+            }
             if sighting.state == State::Pending || is_new {
                 let requeued = sighting.submitted.filter(|time| (last.started..=at).contains(time));
                 last.ended = last.ended.or(requeued.or(started)).or(Some(at));
@@ -146,15 +154,22 @@ fn starts(job: &str, events: &[(i64, i64, Event)]) -> Vec<JobStart> {
         }
         let submitted = sighting.submitted.filter(|_| is_first);
         match sighting.state {
-            State::Running if is_new => {
+            State::Running | State::Suspended if is_new => {
                 let started = started.unwrap_or(at);
-                starts.push(JobStart { submitted, started, ended: None, end: None });
+                starts.push(JobStart {
+                    submitted,
+                    started,
+                    ended: None,
+                    end: None,
+                    nodes: sighting.nodes.clone(),
+                });
             }
             State::Ended(end) if is_new => {
                 // A job that is cancelled in the queue starts and ends at once.
                 let ended = sighting.ended.unwrap_or(at);
                 if let Some(started) = started.filter(|started| *started < ended) {
-                    starts.push(JobStart { submitted, started, ended: Some(ended), end: Some(end) });
+                    let nodes = sighting.nodes.clone();
+                    starts.push(JobStart { submitted, started, ended: Some(ended), end: Some(end), nodes });
                 }
             }
             _ => {}
@@ -183,6 +198,54 @@ impl MeanTime {
     }
 }
 
+/// How the GPU-hours were used of the jobs that completed and whose logs are known, and of those that an interruption ended.
+/// A job's time goes from its first start to its end, with the waits for its requeued starts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub(crate) struct MeasuredGoodput {
+    /// The share that went into steps that count: the goodput, as the planner defines it.
+    pub(crate) share: f64,
+    /// Steps that count.
+    pub(crate) training_gpu_hours: f64,
+    /// Start-up, checkpoints and shutdown.
+    pub(crate) outside_steps_gpu_hours: f64,
+    /// Steps that ran again after a restart.
+    pub(crate) repeated_gpu_hours: f64,
+    /// From an interruption to the requeued start.
+    pub(crate) requeue_gpu_hours: f64,
+    /// Jobs that an interruption ended.
+    pub(crate) lost_gpu_hours: f64,
+}
+
+impl MeasuredGoodput {
+    /// Adds a job of so many GPUs that ended in a way, with its log.
+    fn add(&mut self, gpus: u32, ran_s: f64, requeue_s: f64, end: StartEnd, log: Option<&Log>) {
+        let hours = |seconds: f64| seconds * f64::from(gpus) / 3600.0;
+        if end.is_interruption() {
+            self.lost_gpu_hours += hours(ran_s + requeue_s);
+            return;
+        }
+        let Some(log) = log.filter(|_| end == StartEnd::Completed) else { return };
+        let Some(steps_s) = training_s(log).map(|steps_s| steps_s.min(ran_s)) else { return };
+        // Several ranks may print a step, too.
+        let repeated = if log.restarts > 0 { log.duplicates } else { 0 };
+        let step_s = steps_s / log.steps.len().max(1) as f64;
+        let repeated_s = (repeated as f64 * step_s).min(ran_s - steps_s);
+        self.training_gpu_hours += hours(steps_s);
+        self.repeated_gpu_hours += hours(repeated_s);
+        self.outside_steps_gpu_hours += hours(ran_s - steps_s - repeated_s);
+        self.requeue_gpu_hours += hours(requeue_s);
+    }
+
+    /// Returns all GPU-hours.
+    pub(crate) fn gpu_hours(&self) -> f64 {
+        self.training_gpu_hours
+            + self.outside_steps_gpu_hours
+            + self.repeated_gpu_hours
+            + self.requeue_gpu_hours
+            + self.lost_gpu_hours
+    }
+}
+
 /// What jobs did, over all runs that were added.
 #[derive(Debug, Default)]
 pub(crate) struct JobTally {
@@ -195,6 +258,8 @@ pub(crate) struct JobTally {
     queue_s: Vec<f64>,
     requeue_s: Vec<f64>,
     outside_steps_s: Vec<f64>,
+    goodput: MeasuredGoodput,
+    nodes: NodeTally,
 }
 
 impl JobTally {
@@ -213,6 +278,7 @@ impl JobTally {
         for (place, (job, _)) in run.status.jobs.iter().enumerate() {
             let starts = starts(job, events);
             self.jobs += usize::from(!starts.is_empty());
+            let (mut all_ran_s, mut requeue_s, mut last_end) = (0.0, 0.0, None);
             for (number, start) in starts.iter().enumerate() {
                 let ended = start.ended.unwrap_or(seen_ms / 1000).max(start.started);
                 let ran_s = (ended - start.started) as f64;
@@ -222,14 +288,25 @@ impl JobTally {
                 let log = log.filter(|_| is_logged);
                 let end = end_of(run, start, is_logged, log);
                 *self.ends.entry(end).or_default() += 1;
+                let is_telling = end.is_interruption() || end == StartEnd::Completed;
+                if let Some(nodes) = start.nodes.as_deref().filter(|_| is_telling) {
+                    self.nodes.add(nodes, end.is_interruption());
+                }
                 let waited = start.submitted.map(|submitted| (start.started - submitted) as f64);
                 self.queue_s.extend(waited.filter(|waited| *waited >= 0.0));
                 let next = starts.get(number + 1);
-                self.requeue_s.extend(next.map(|next| (next.started - ended).max(0) as f64));
-                if let (StartEnd::Completed, 1, Some(steps_s)) = (end, starts.len(), log.and_then(training_s))
-                {
+                let requeued_s = next.map(|next| (next.started - ended).max(0) as f64);
+                self.requeue_s.extend(requeued_s);
+                let steps_s = log.filter(|log| log.restarts == 0).and_then(training_s);
+                if let (StartEnd::Completed, 1, Some(steps_s)) = (end, starts.len(), steps_s) {
                     self.outside_steps_s.extend(Some(ran_s - steps_s).filter(|rest| *rest >= 0.0));
                 }
+                all_ran_s += ran_s;
+                requeue_s += requeued_s.unwrap_or_default();
+                last_end = Some(end);
+            }
+            if let (0, Some(end)) = (place, last_end) {
+                self.goodput.add(run.plan.gpus, all_ran_s, requeue_s, end, log);
             }
         }
     }
@@ -246,6 +323,11 @@ impl JobTally {
         ObservedFailures { gpu_hours: self.gpu_hours, interruptions }
     }
 
+    /// Returns the jobs by node.
+    pub(crate) fn nodes(&self) -> &NodeTally {
+        &self.nodes
+    }
+
     /// Returns the mean time from the submission of a job to its start.
     pub(crate) fn queue(&self) -> Option<MeanTime> {
         MeanTime::of(&self.queue_s)
@@ -254,6 +336,13 @@ impl JobTally {
     /// Returns the mean time from the end of a start to the next start of the same job.
     pub(crate) fn requeue(&self) -> Option<MeanTime> {
         MeanTime::of(&self.requeue_s)
+    }
+
+    /// Returns how the GPU-hours were used; none if no job completed with a known log or was interrupted.
+    pub(crate) fn goodput(&self) -> Option<MeasuredGoodput> {
+        let all = self.goodput.gpu_hours();
+        let share = self.goodput.training_gpu_hours / all;
+        (all > 0.0).then_some(MeasuredGoodput { share, ..self.goodput })
     }
 
     /// Returns the mean time that a completed job ran without training: start-up, saves and shutdown.
@@ -286,10 +375,10 @@ fn end_of(run: &Run, start: &JobStart, is_logged: bool, log: Option<&Log>) -> St
     }
 }
 
-/// Returns the sum of the step times of a log; none if a step or its time is missing.
+/// Returns the sum of the step times of a log, each step once; none if a step or its time is missing.
 fn training_s(log: &Log) -> Option<f64> {
     let span = log.steps.span()?;
-    let is_whole = span.count() == log.steps.len() as u64 && log.restarts == 0;
+    let is_whole = span.count() == log.steps.len() as u64;
     let times: Option<Vec<f64>> = (0..log.steps.len()).map(|row| log.steps.step_time_s.get(row)).collect();
     times.filter(|_| is_whole).map(|times| times.iter().sum())
 }
@@ -312,7 +401,7 @@ mod tests {
     }
 
     fn start(submitted: Option<i64>, started: i64, ended: Option<i64>, end: Option<End>) -> JobStart {
-        JobStart { submitted, started, ended, end }
+        JobStart { submitted, started, ended, end, nodes: None }
     }
 
     #[test]
@@ -329,6 +418,13 @@ mod tests {
         // No poll saw it running.
         assert_eq!(starts("7", &events[2..]), [start(Some(100), 130, Some(500), Some(End::Failed))]);
         assert_eq!(starts("7", &events[..2]), [start(Some(100), 130, None, None)]);
+        // It was suspended for a while.
+        let suspended = [
+            events[1].clone(),
+            seen(200, State::Suspended, [100, 130, 0]),
+            seen(300, State::Running, [100, 130, 0]),
+        ];
+        assert_eq!(starts("7", &suspended), [start(Some(100), 130, None, None)]);
         // Slurm corrected its start.
         let moved = seen(133, State::Running, [100, 131, 0]);
         let ended = seen(505, State::Ended(End::Failed), [100, 131, 500]);
@@ -365,6 +461,43 @@ mod tests {
         // Cancelled before it started again.
         let cancelled = seen(703, State::Ended(End::Cancelled), [500, 130, 700]);
         assert_eq!(starts("7", &[first, waiting, cancelled]), [requeued]);
+    }
+
+    #[test]
+    fn goodput_is_the_share_of_steps_that_count() {
+        let step = |n| format!("Training epoch 0, iteration {n}/49 | train_step_timing in s: 36.0 |\n");
+        let of = |steps: Vec<u32>| {
+            trainplan_shared::log::parse(steps.into_iter().map(step).collect::<String>().as_bytes())
+        };
+        let mut goodput = MeasuredGoodput::default();
+        // Half an hour of steps in an hour, and an hour in the queue for a requeued start.
+        goodput.add(10, 3600.0, 3600.0, StartEnd::Completed, Some(&of((0..50).collect())));
+        let shares = |goodput: &MeasuredGoodput| {
+            [
+                goodput.training_gpu_hours,
+                goodput.outside_steps_gpu_hours,
+                goodput.repeated_gpu_hours,
+                goodput.requeue_gpu_hours,
+                goodput.lost_gpu_hours,
+            ]
+        };
+        assert_eq!(shares(&goodput), [5.0, 5.0, 0.0, 10.0, 0.0]);
+        // Ten steps ran again after a restart.
+        goodput.add(10, 3600.0, 0.0, StartEnd::Completed, Some(&of((0..30).chain(20..50).collect())));
+        assert_eq!(shares(&goodput), [10.0, 9.0, 1.0, 10.0, 0.0]);
+        goodput.add(10, 7200.0, 360.0, StartEnd::NodeFailure, None);
+        // What the user ended, a wrong launch and a log that isn't known say nothing.
+        for (end, log) in [
+            (StartEnd::Cancelled, Some(of(vec![0]))),
+            (StartEnd::BeforeFirstStep, None),
+            (StartEnd::Completed, None),
+        ] {
+            goodput.add(10, 3600.0, 0.0, end, log.as_ref());
+        }
+        assert_eq!(shares(&goodput), [10.0, 9.0, 1.0, 10.0, 21.0]);
+        let tally = JobTally { goodput, ..JobTally::default() };
+        assert_eq!(tally.goodput().map(|goodput| goodput.share), Some(10.0 / 51.0));
+        assert_eq!(JobTally::default().goodput(), None);
     }
 
     #[test]

@@ -16,6 +16,7 @@ mod serve;
 mod slurm;
 mod ssh;
 mod store;
+mod suspect_nodes;
 mod tls;
 mod upload;
 

@@ -39,10 +39,7 @@ pub(crate) async fn find_all(secrets: &[(String, Secret)]) -> Result<Vec<(String
 pub(crate) async fn find(name: &str, secret: &Secret) -> Result<String, SecretError> {
     let fail = |why: String| SecretError { name: name.to_string(), why };
     let value = match secret {
-        Secret::Env(variable) => std::env::var(variable).map_err(|_| {
-            let set = format!("Set it before you start Trainplan, with `export {variable}=…`");
-            fail(format!("the environment variable {variable} is not set. {set}"))
-        })?,
+        Secret::Env(variable) => of_variable(name, variable)?,
         Secret::Command(words) => {
             let [program, arguments @ ..] = &words[..] else {
                 return Err(fail("its command is empty".into()));
@@ -62,6 +59,38 @@ pub(crate) async fn find(name: &str, secret: &Secret) -> Result<String, SecretEr
         }
     };
     if value.is_empty() { Err(fail("its value is empty".into())) } else { Ok(value) }
+}
+
+/// Returns the values of the secrets whose environment variables are set. No program is run for it.
+pub(crate) fn of_environment(secrets: &[(String, Secret)]) -> Vec<String> {
+    let value = |(name, secret): &(String, Secret)| match secret {
+        Secret::Env(variable) => of_variable(name, variable).ok(),
+        Secret::Command(_) => None,
+    };
+    secrets.iter().filter_map(value).collect()
+}
+
+/// Returns what is wrong with a secret whose environment variable is not set; none for a secret of a program, which is not run:
+/// it may ask the user for a password.
+pub(crate) fn unset(name: &str, secret: &Secret) -> Option<SecretError> {
+    match secret {
+        Secret::Env(variable) => of_variable(name, variable).err(),
+        Secret::Command(_) => None,
+    }
+}
+
+/// Returns the value of a secret's environment variable.
+fn of_variable(name: &str, variable: &str) -> Result<String, SecretError> {
+    let is = match std::env::var(variable) {
+        Ok(value) if !value.is_empty() => return Ok(value),
+        Ok(_) => "empty",
+        Err(_) => "not set",
+    };
+    let set = format!("Set it before you start Trainplan, with `export {variable}=…`");
+    Err(SecretError {
+        name: name.to_string(),
+        why: format!("the environment variable {variable} is {is}. {set}"),
+    })
 }
 
 /// Returns the text with the secrets in it replaced: launchers may print their environment.

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use trainplan_shared::catalog::{Catalog, Recipe, Release};
 use trainplan_shared::field::Field;
 use trainplan_shared::log::{Status, Window};
-use trainplan_shared::result::{FileError, Intake, Report, RunResult, View, read, write};
+use trainplan_shared::result::{FileError, Intake, Report, RunResult, Source, View, read, write};
 use trainplan_shared::spec::Spec;
 
 fn run_said(path: &str, log: &str, said: &Spec) -> RunResult {
@@ -273,6 +273,64 @@ fn more_may_be_said_of_a_saved_run_later() {
     let told = Report::of(&run, &view);
     assert_eq!(told.recipe.as_deref(), Some("nemotron4-340b/b200/fp8/256@25.12"));
     assert!(told.mfu.is_some());
+}
+
+#[test]
+fn a_stored_run_keeps_what_it_says_and_gets_what_another_reading_of_its_log_adds() {
+    let known = run("log-acct.pretrain_llama3.1_8b_fp8_8_12345_0.out", &nemo2(128, "12.39", ""));
+    let renamed = RunResult {
+        source: Source { written_at: Some("2026-11-27T10:00:00Z".into()), ..known.source.clone() },
+        ..run("train.log", &nemo2(128, "12.39", ""))
+    };
+    assert_eq!(known.id, renamed.id);
+    let completed = known.clone().completed_by(&renamed);
+    assert_eq!((&completed.identity, &completed.log), (&known.identity, &known.log));
+    assert_eq!(completed.source.written_at, renamed.source.written_at);
+    // The identity that the stored run lacks.
+    let completed = renamed.clone().completed_by(&known);
+    assert_eq!((&completed.identity, completed.id), (&known.identity, known.id));
+    // What a newer parser read, with the identity that somebody set.
+    let mut old = known.clone();
+    old.provenance.parser_version -= 1;
+    old.log.steps.label.clear();
+    let completed = old.completed_by(&renamed);
+    assert_eq!((&completed.log, &completed.provenance), (&renamed.log, &renamed.provenance));
+    assert_eq!((&completed.identity, &completed.comparable), (&known.identity, &known.comparable));
+}
+
+#[test]
+fn a_script_of_any_kind_states_its_scenario_in_the_log() {
+    let stated = |line: &str| {
+        run("train.log", &format!("+ echo 'trainplan scenario: m=x'\n{line}\n{}", bridge(128, "9400.0")))
+    };
+    let scenario = |line: &str| stated(line).identity.scenario;
+    let said = scenario("node1: trainplan scenario: m=llama3.1-8b&gpu=h100&n=8&dtype=bf16");
+    let told = [Field::Model, Field::Gpu, Field::Gpus, Field::Dtype, Field::Gbs].map(|field| said.get(field));
+    assert_eq!(told, [Some("llama3.1-8b"), Some("h100"), Some("8"), Some("bf16"), Some("128")]);
+    let report =
+        Report::of(&stated("trainplan scenario: v=1&m=llama3.1-8b&gpu=h100&n=8&s=8192"), &View::default());
+    assert!(report.mfu.is_some_and(|mfu| mfu > 0.0), "{:?}", report.notes);
+    // A recipe fixes everything.
+    let recipe = "llama3.1-8b/h100/fp8/8@25.04";
+    assert_eq!(scenario(&format!("trainplan scenario: r={recipe}")).get(Field::Recipe), Some(recipe));
+    // What the user sets counts more, and the other fields of the line stay unless it names another model.
+    let line = format!("trainplan scenario: m=llama3.1-8b&gpu=h100&n=8\n{}", bridge(128, "9400.0"));
+    let b200 = run_said("train.log", &line, &Spec::default().with(Field::Gpu, "b200")).identity.scenario;
+    assert_eq!((b200.get(Field::Model), b200.get(Field::Gpu)), (Some("llama3.1-8b"), Some("b200")));
+    let other =
+        run_said("train.log", &line, &Spec::default().with(Field::Model, "llama3.1-70b")).identity.scenario;
+    assert_eq!((other.get(Field::Model), other.get(Field::Gpu)), (Some("llama3.1-70b"), None));
+    // An invalid, unnamed or torn line states nothing.
+    for line in [
+        "trainplan scenario: m=llama-9",
+        "trainplan scenario: gpu=h100",
+        "trainplan scenario: ",
+        "trainplan scenario: m=llama3.1-8b&tp=0",
+    ] {
+        assert!(stated(line).identity.doubts.join(" ").contains("name its model"), "{line}");
+    }
+    let long = format!("trainplan scenario: m=llama3.1-8b&gpu=h100&x={}", "x".repeat(3000));
+    assert!(stated(&long).identity.doubts.join(" ").contains("name its model"));
 }
 
 #[test]

@@ -58,8 +58,8 @@ export class Server {
     this.process.kill();
   }
 
-  /** Uploads a run and returns its id. Steps take `seconds`, give or take `wave`. */
-  async put(seconds, { carried, gpus = 512, gbs = gpus / 2, wave = 0.1, log = true, steps = 50, name } = {}) {
+  /** Uploads a run and returns its id; that of a campaign's run can be given. Steps take `seconds`, give or take `wave`. */
+  async put(seconds, { id, carried, gpus = 512, gbs = gpus / 2, wave = 0.1, log = true, steps = 50, name } = {}) {
     // Each log differs by its learning rate: equal logs are the same run.
     const run = this.runs++;
     const folder = mkdtempSync(join(tmpdir(), "trainplan-"));
@@ -75,7 +75,8 @@ export class Server {
     writeFileSync(path, lines.join(""));
     execFileSync(binary, ["parse", path, "--save", folder], { stdio: "pipe" });
     const file = join(folder, readdirSync(folder).find((name) => name.endsWith(".result.json")));
-    const result = JSON.parse(readFileSync(file, "utf8"));
+    const parsed = JSON.parse(readFileSync(file, "utf8"));
+    const result = { ...parsed, id: id ?? parsed.id };
     const body = Buffer.from(JSON.stringify(carried ? { ...result, carried } : result));
     const digest = createHash("sha256").update(body).digest("base64");
     await this.send("PUT", `/runs/${result.id}`, body, { "content-digest": `sha-256=:${digest}:` });

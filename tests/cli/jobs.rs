@@ -227,6 +227,16 @@ fn failures_are_counted_by_cause_with_an_interval() {
         "{outside}"
     );
 
+    // An hour of one completed job, and three of two that were interrupted.
+    let goodput = &alpha["goodput"];
+    assert_eq!(number(&goodput["lost_gpu_hours"]), 3.0 * 512.0);
+    let training = number(&goodput["training_gpu_hours"]);
+    assert!((training / (512.0 * 50.0 * 9.4 / 3600.0) - 1.0).abs() < 0.02, "{goodput}");
+    assert!((number(&goodput["share"]) - training / 2048.0).abs() < 1e-9, "{goodput}");
+    let table = journal.table(&["--cluster", "alpha"]);
+    let text = format!("Goodput: {:.1} % of 2,048 GPU-hours went into", 100.0 * training / 2048.0);
+    assert!(table.contains(&text) && table.contains("interrupted jobs took 75.0 %"), "{table}");
+
     let (header, rows) = csv(&["jobs", "failures", "--data-dir", &journal.data(), "--cluster", "alpha"]);
     assert_eq!(header, ["end", "times", "is_interruption"]);
     assert_eq!((rows.len(), &rows[0][..]), (7, &["node_failure", "1", "true"].map(String::from)[..]));
@@ -395,6 +405,33 @@ fn a_plan_takes_the_printed_rate() {
     let plan = json(&[&scenario[..], &flags.split(' ').collect::<Vec<_>>()].concat());
     let text = plan.to_string();
     assert!(text.contains("0.00027") && text.contains("0.0016"), "{text}");
+}
+
+#[test]
+fn a_node_with_more_interruptions_than_chance_explains_is_named() {
+    let mut journal = OwnJournal::new();
+    journal.round("alpha", 4200);
+    for (nodes, end, runs) in
+        [("n[2-3]", "completed", 9), ("n[1-2]", "completed", 1), ("n[1-2]", "node_fail", 4)]
+    {
+        for number in 0..runs {
+            let seen = [(620, running(), Some(600), None), (4200, ended(end), Some(600), Some(4200))];
+            let with_nodes = value!({
+                "event": "observed", "job": "7", "state": ended(end), "source": "squeue", "submitted": SUBMITTED,
+                "started": SUBMITTED + 600, "ended": SUBMITTED + 4200, "nodes": nodes,
+            });
+            journal.run("alpha", &format!("{nodes}-{end}-{number}"), 16, &seen, &[with_nodes]);
+        }
+    }
+    journal.write();
+    let failures = journal.failures(&[]);
+    let suspect = value!([{ "node": "n1", "interrupted": 4, "starts": 5 }]);
+    assert_eq!((&failures["suspect_nodes"], &failures["interruptions"]), (&suspect, &4.into()));
+    let table = journal.table(&[]);
+    for text in ["Node n1 was part of 4 of 4 interrupted jobs, and of 5 jobs in all", "--exclude n1`"] {
+        assert!(table.contains(text), "{text} is not in {table}");
+    }
+    assert_eq!(two_clusters().failures(&[])["suspect_nodes"], value!([]));
 }
 
 #[test]

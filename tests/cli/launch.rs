@@ -112,7 +112,7 @@ while :; do
     esac
     shift
 done
-exec "$@" > "$log" 2>&1
+exec "$@" >> "$log" 2>&1
 "#;
     let torchrun = r#"#!/bin/sh
 printf '%s\n' "$@" > argv
@@ -176,6 +176,14 @@ fn what_no_release_runs_runs_by_megatron_lm_and_is_read_back() {
     assert_eq!(row["step_time_s"]["mean"], 4.096);
     assert_eq!(row["tokens_per_s"], 512.0 * 4096.0 / 4.096);
     assert!(row["mfu"].as_f64().is_some_and(|mfu| mfu > 0.0), "{row}");
+
+    // The log states what it is a log of, under any name.
+    let log = row["path"].as_str().unwrap();
+    fs::copy(place.path().join(log), place.path().join("own.log")).unwrap();
+    let own = json(&["parse", &place.path().join("own.log").to_string_lossy()])[0].clone();
+    assert_eq!(own["step_time_s"]["mean"], 4.096);
+    let doubts = own["notes"].to_string();
+    assert!(!doubts.contains("name its model") && !doubts.contains("GPU type"), "{doubts}");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 use crate::check::store;
 use crate::compare::log;
+use crate::terminal::on_terminal;
 use crate::{csv, json, refusal};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -47,15 +48,47 @@ fn runs_are_listed_beside_what_was_published_and_predicted() {
     .map(|seconds| seconds.as_f64().unwrap());
     let error = run["prediction"]["error"].as_f64().unwrap();
     assert!((error - (measured / predicted - 1.0)).abs() < 1e-12, "{run}");
+    // Both are speeds in percent: below 100 for a run that is slower than published or predicted.
+    let speeds =
+        ["baseline", "prediction"].map(|reference| run[reference]["speed_percent"].as_f64().unwrap());
+    for (speed, reference) in speeds.into_iter().zip([published, predicted]) {
+        assert!((speed - 100.0 * reference / measured).abs() < 1e-9 && speed < 100.0, "{run}");
+    }
 
     let (header, rows) = csv(&["results", "list", "--data-dir", &data]);
     let cell = |title: &str| -> f64 {
         let place = header.iter().position(|known| known == title).unwrap();
         rows[0][place].parse().unwrap()
     };
+    assert_eq!(["speed_percent", "predicted_speed_percent"].map(cell), speeds);
     let times = ["step_time_s_mean", "published_step_time_s", "predicted_step_time_s"].map(cell);
     assert_eq!((times, cell("prediction_error")), ([measured, published, predicted], error));
     assert!(cell("predicted_low_s") < predicted && predicted < cell("predicted_high_s"));
+}
+
+#[test]
+fn a_list_says_what_ran_and_fits_into_80_columns() {
+    const RECIPE: &str = "llama3.1-8b/h100/fp8/8@25.04";
+    let (_place, data) = store(&[9400, 9410]);
+    let list = |columns| {
+        on_terminal(columns, &format!("\"$TRAINPLAN\" results list --data-dir '{data}' 2>/dev/null"))
+    };
+    for columns in [80, 250] {
+        let text = list(columns);
+        assert!(text.lines().all(|line| line.chars().count() <= columns), "{text}");
+        assert!(text.contains("recipe or model") && text.matches(RECIPE).count() == 2, "{text}");
+    }
+    assert!(list(250).contains("speed % of predicted"), "{}", list(250));
+    // The beginning of an id is enough for other commands.
+    let runs = json(&["results", "list", "--data-dir", &data]);
+    let id = runs[0]["id"].as_str().unwrap();
+    assert!(list(80).contains(&format!(" {}  ", &id[..13])) && !list(80).contains(id));
+    assert_eq!(ids(&json(&["results", "delete", &id[..13], "--data-dir", &data])), [id]);
+
+    let (header, rows) = csv(&["results", "list", "--data-dir", &data]);
+    let cell = |title: &str| &rows[0][header.iter().position(|known| known == title).unwrap()];
+    let known = ["recipe", "model", "gpu", "gpus", "dtype"].map(cell);
+    assert_eq!(known, [RECIPE, "llama3.1-8b", "h100", "8", "fp8"]);
 }
 
 /// A log that does not tell what it is a run of, put into a store with its raw log: the place, the data directory, its id.

@@ -169,6 +169,24 @@ fn the_table_has_every_run_and_its_script() {
 }
 
 #[test]
+fn a_dry_run_says_which_secrets_are_not_set() {
+    let unset = CAMPAIGN.replace("THE_TOKEN", "NO_SUCH_TOKEN");
+    let run = dry_run(&unset, CLUSTERS, "json");
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    assert_eq!(run.stderr.matches("NO_SUCH_TOKEN is not set").count(), 1, "{}", run.stderr);
+    let upload = CAMPAIGN.replace(
+        "[defaults.env]",
+        "[upload]\nto = \"https://results.example\"\ntoken = { env = \"NO_SUCH_TOKEN\" }\n\n[defaults.env]",
+    );
+    let said = dry_run(&upload, CLUSTERS, "json").stderr;
+    assert!(
+        said.contains("Can't get the token for https://results.example: the environment variable"),
+        "{said}"
+    );
+    assert!(!dry_run(CAMPAIGN, CLUSTERS, "json").stderr.contains("Can't get"));
+}
+
+#[test]
 fn a_dry_run_names_what_each_run_is_compared_with() {
     let campaign = CAMPAIGN.replace("llama3.1-405b/h100/fp8/512@25.04", "llama3.1-70b/h100/fp8/512@26.06.01");
     let run = dry_run(&campaign, &with_newer_release(), "json");

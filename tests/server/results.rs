@@ -140,6 +140,10 @@ fn filters_combine(kind: Kind) {
     for made in &all {
         assert_eq!(owner.put(&made.run).status, 201);
     }
+    // A campaign's run is found by its log once the server has that log, any other run also before.
+    let eos = &all[1];
+    assert!(owner.put_log(eos.run.id, 0, true, &eos.log).status < 300);
+    let logs = all.each_ref().map(|made| made.run.source.sha256.clone());
     let [own, eos, dgx, failed] = all.map(|made| made.run.id.to_string());
     let page = owner.json("/runs");
     let received = |id: &str| {
@@ -175,6 +179,10 @@ fn filters_combine(kind: Kind) {
         ("gpus=16".into(), vec![]),
         ("dtype=bf16".into(), vec![]),
         (format!("line={line}&cluster=dgx"), vec![&dgx]),
+        (format!("log={}", logs[0]), vec![&own]),
+        (format!("log={}", logs[1].to_uppercase()), vec![&eos]),
+        (format!("log={}", logs[2]), vec![]),
+        (format!("log={}", "0".repeat(64)), vec![]),
         (format!("since={since}"), vec![&failed, &dgx, &eos]),
         (format!("since={since}&until={until}"), vec![&eos]),
         (format!("until={since}&limit=1"), vec![&own]),
@@ -189,6 +197,7 @@ fn filters_combine(kind: Kind) {
         ("gpus=99999999999", "whole number"),
         ("since=yesterday", "2026"),
         ("status=great", "scored"),
+        ("log=71", "64 hexadecimal digits"),
         ("sort=name", "step_time_s"),
         ("cursor=x", "next_cursor"),
         ("clutser=eos", "cluster"),

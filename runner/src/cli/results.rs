@@ -6,6 +6,8 @@ use super::stored::{by_id, deleted_by_id};
 use super::{Failure, note};
 use crate::store::{Query, Sort};
 use serde::Serialize;
+use std::collections::BTreeSet;
+use trainplan_shared::api::RunSummary;
 use trainplan_shared::catalog::Catalog;
 use trainplan_shared::tables::StoredRunColumn;
 
@@ -115,7 +117,9 @@ impl List {
         match self.format.choose() {
             Format::Json => output::json(&page.items)?,
             Format::Csv => output::csv_table(&StoredRunColumn::csv(&page.items))?,
-            Format::Table => output::text_table(StoredRunColumn::terminal_table(&page.items))?,
+            Format::Table => {
+                output::text_table(StoredRunColumn::terminal_table(&with_short_ids(&page.items)))?;
+            }
         }
         if page.next_cursor.is_some() {
             note(&format!(
@@ -125,6 +129,18 @@ impl List {
         }
         Ok(())
     }
+}
+
+/// Returns runs with the shortest beginnings of their ids, of at least two groups of digits, that differ: commands take
+/// these too.
+fn with_short_ids(runs: &[RunSummary]) -> Vec<RunSummary> {
+    let beginning = |run: &RunSummary, length: usize| run.id.chars().take(length).collect::<String>();
+    let differ = |length: &usize| {
+        let all: BTreeSet<String> = runs.iter().map(|run| beginning(run, *length)).collect();
+        all.len() == runs.len()
+    };
+    let length = [13, 18, 23].into_iter().find(differ).unwrap_or(usize::MAX);
+    runs.iter().map(|run| RunSummary { id: beginning(run, length), ..run.clone() }).collect()
 }
 
 /// Deletes all given runs, or none if one is unknown.

@@ -7,6 +7,7 @@ use crate::journal::{Event, Phase, Round, Run, UploadState};
 use crate::slurm::{Sighting, State};
 use serde::Serialize;
 use std::collections::BTreeMap;
+use trainplan_shared::result;
 use trainplan_shared::tables::{TerminalHeading, TerminalTable};
 use trainplan_shared::units::readable;
 
@@ -40,6 +41,8 @@ pub(super) struct Summary<'a> {
     planned_step_time_s: f64,
     /// How much longer than planned it took, as a fraction.
     error: Option<f64>,
+    /// Its speed in percent of the planned one.
+    plan_speed_percent: Option<f64>,
     within: Option<bool>,
     published_step_time_s: Option<f64>,
     speed_percent: Option<f64>,
@@ -80,7 +83,7 @@ impl ListedState {
     fn of(run: &Run, is_unwatched: bool) -> ListedState {
         let status = &run.status;
         let runs = |(_, seen): &(String, Option<Sighting>)| {
-            seen.as_ref().is_some_and(|seen| seen.state == State::Running)
+            seen.as_ref().is_some_and(|seen| matches!(seen.state, State::Running | State::Suspended))
         };
         match (status.phase, RunOutcome::of(run)) {
             (_, RunOutcome::Scored) => ListedState::Scored,
@@ -174,6 +177,7 @@ impl<'a> Summary<'a> {
             error: None,
             within: None,
             published_step_time_s: run.plan.baseline_s,
+            plan_speed_percent: None,
             speed_percent: None,
             result: (status.phase == Phase::Stored).then_some(run.id.as_str()),
             why: status.failure.as_deref(),
@@ -187,6 +191,7 @@ impl<'a> Summary<'a> {
         {
             (summary.step_time_s, summary.mfu) = (*step_time_s, *mfu);
             (summary.speed_percent, summary.error, summary.within) = (*speed_percent, *error, *within);
+            summary.plan_speed_percent = error.map(result::speed_percent);
             summary.why = summary.why.or(reason.as_deref());
         }
         summary
@@ -229,7 +234,7 @@ enum RunColumn {
     GpuHours,
     StepTime,
     Planned,
-    OffBy,
+    SpeedOfPlan,
     Published,
     Speed,
     Mfu,
@@ -244,7 +249,7 @@ impl RunColumn {
         RunColumn::GpuHours,
         RunColumn::StepTime,
         RunColumn::Planned,
-        RunColumn::OffBy,
+        RunColumn::SpeedOfPlan,
         RunColumn::Published,
         RunColumn::Speed,
         RunColumn::Mfu,
@@ -259,9 +264,9 @@ impl RunColumn {
             RunColumn::GpuHours => TerminalHeading::new("GPU-hours").number().extra(6),
             RunColumn::StepTime => TerminalHeading::new("step, s").number(),
             RunColumn::Planned => TerminalHeading::new("planned, s").number().extra(3),
-            RunColumn::OffBy => TerminalHeading::new("off by, %").number().extra(1),
+            RunColumn::SpeedOfPlan => TerminalHeading::new("speed, % of plan").number().extra(1),
             RunColumn::Published => TerminalHeading::new("published, s").number().extra(8),
-            RunColumn::Speed => TerminalHeading::new("speed, %").number().extra(4),
+            RunColumn::Speed => TerminalHeading::new("speed, % of published").number().extra(4),
             RunColumn::Mfu => TerminalHeading::new("MFU, %").number().extra(7),
         }
     }
@@ -282,7 +287,7 @@ pub(super) fn table(summaries: &[Summary]) -> Result<(), Failure> {
         RunColumn::GpuHours => run.gpu_hours.map_or_else(|| "-".into(), readable),
         RunColumn::StepTime => rounded(run.step_time_s),
         RunColumn::Planned => rounded(Some(run.planned_step_time_s)),
-        RunColumn::OffBy => run.error.map_or_else(|| "-".into(), |error| format!("{:+.1}", error * 100.0)),
+        RunColumn::SpeedOfPlan => percent(run.plan_speed_percent),
         RunColumn::Published => rounded(run.published_step_time_s),
         RunColumn::Speed => percent(run.speed_percent),
         RunColumn::Mfu => percent(run.mfu.map(|mfu| mfu * 100.0)),
@@ -326,6 +331,7 @@ pub(super) fn csv<'a>(summaries: impl Iterator<Item = &'a Summary<'a>>) -> Resul
         "why",
         "attempt",
         "attempts",
+        "plan_speed_percent",
     ];
     let number = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
     let rows = summaries.map(|run| {
@@ -348,6 +354,7 @@ pub(super) fn csv<'a>(summaries: impl Iterator<Item = &'a Summary<'a>>) -> Resul
             run.why.unwrap_or_default().into(),
             run.retry.saturating_add(1).to_string(),
             run.retries.saturating_add(1).to_string(),
+            number(run.plan_speed_percent),
         ]
     });
     output::csv(header, rows)

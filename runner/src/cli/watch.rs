@@ -12,6 +12,7 @@ use std::io::{self, Write as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
+use trainplan_shared::result;
 
 /// Prints a line of JSON to stdout for every event.
 pub(super) struct JsonLines {
@@ -235,9 +236,9 @@ pub(super) fn state_of(live: &LiveRun) -> String {
         if let Some(step) = progress.step_time_s {
             let planned = run.plan.predicted.step_time_s.mid;
             parts.push(format!(
-                "{} s per step ({:+.1} % from the plan)",
+                "{} s per step ({:.1} % of the planned speed)",
                 super::estimate::rounded(step),
-                100.0 * (step / planned - 1.0)
+                100.0 * planned / step
             ));
             let left = all.saturating_sub(progress.steps) as f64 * step;
             if left > 0.0 {
@@ -361,7 +362,7 @@ pub(super) fn sentence(run: &Run, event: &Event) -> Option<String> {
             parts.extend(mfu.map(|mfu| format!("MFU {:.1} %", mfu * 100.0)));
             parts.extend(error.map(|error| {
                 let within = if *within == Some(true) { "within" } else { "outside" };
-                format!("{:+.1} % from the plan, {within} its interval", error * 100.0)
+                format!("{:.1} % of the planned speed, {within} its interval", result::speed_percent(error))
             }));
             parts.extend(speed_percent.map(|percent| format!("{percent:.1} % of the published speed")));
             parts.join(", ")

@@ -4,7 +4,7 @@ use super::error::ConductError;
 use super::log_copy::{Continuation, LogCopy, LogProgress};
 use super::outcome;
 use crate::journal::{Copied, Event, Journal, LogRestart, Phase, Round, Run};
-use crate::secrets::SecretError;
+use crate::secrets::{self, SecretError};
 use crate::slurm::{
     ClusterView, End, LogChunk, LogSearch, LogTail, PollRequest, Sighting, State, StateSource,
 };
@@ -34,6 +34,8 @@ pub(crate) struct LiveRun {
     pub(super) trouble: Option<String>,
     /// Its secrets, from shortly before a launch until it is known what the launcher did.
     pub(super) secrets: Option<Result<Vec<(String, String)>, SecretError>>,
+    /// The values of its secrets that this process knows, which are hidden in the copy of its log.
+    hidden: Vec<String>,
     /// Whether the task that makes it busy only reads its secrets.
     pub(super) reads_secrets: bool,
     /// Whether this process wrote the intent of the present attempt, and has not sent it to the cluster yet.
@@ -91,6 +93,7 @@ impl LiveRun {
             tries: 0,
             trouble: None,
             secrets: None,
+            hidden: secrets::of_environment(&run.plan.secrets),
             reads_secrets: false,
             may_start: false,
             launcher_over: None,
@@ -224,6 +227,14 @@ impl LiveRun {
         self.copy.as_ref().is_none_or(|copy| (path.len(), path) > (copy.copied.path.len(), &copy.copied.path))
     }
 
+    /// Sets its secrets, as they were read for a launch.
+    pub(super) fn take_secrets(&mut self, secrets: Result<Vec<(String, String)>, SecretError>) {
+        if let Ok(secrets) = &secrets {
+            self.hidden = secrets.iter().map(|(_, value)| value.clone()).collect();
+        }
+        self.secrets = Some(secrets);
+    }
+
     /// Starts to copy a log. The copy of an earlier one is kept beside it.
     pub(super) fn begin_copy(&mut self, job: &str, path: &str) -> Result<(), ConductError> {
         if let Some(copy) = self.copy.take() {
@@ -238,8 +249,9 @@ impl LiveRun {
     }
 
     fn open_copy(&mut self, copied: Copied) -> Result<(), ConductError> {
-        let copy = LogCopy::open(&self.logs, copied, &self.scenario())
+        let mut copy = LogCopy::open(&self.logs, copied, &self.scenario())
             .map_err(|error| ConductError::Copy { path: self.logs.clone(), error })?;
+        copy.hide(self.hidden.iter().map(String::as_str));
         self.copy = Some(copy);
         Ok(())
     }
@@ -357,7 +369,8 @@ impl LiveRun {
             Some(_) => (TIMES * self.step_s()).max(least_s as f64),
             None => BEFORE_THE_FIRST_S.max(least_s) as f64,
         };
-        let since = self.last_step.unwrap_or(begun).elapsed();
+        // A job that was suspended or waited in the queue since its last step begins anew.
+        let since = self.last_step.map_or(begun, |step| step.max(begun)).elapsed();
         if since.as_secs_f64() <= limit_s {
             return None;
         }

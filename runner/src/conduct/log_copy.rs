@@ -3,6 +3,7 @@
 use crate::data::make_private;
 use crate::journal::{Copied, LogRestart};
 use crate::store::pack;
+use memchr::memmem;
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
@@ -20,7 +21,17 @@ pub(super) struct LogCopy {
     last: Vec<u8>,
     /// Whether the copy ends with a line break.
     at_line: bool,
+    /// The secrets that are hidden in the copy.
+    secrets: Vec<Vec<u8>>,
+    /// Where the file ended when its last bytes were left to the next piece, because a secret may begin there.
+    held_to: Option<u64>,
 }
+
+/// What stands in the copy for each byte of a secret, so that no place moves.
+const HIDDEN: u8 = b'*';
+
+/// The shortest secret that is hidden, in bytes: a shorter text could be a part of a figure.
+const SHORTEST_SECRET: usize = 8;
 
 /// How a piece of a log relates to the copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,6 +72,8 @@ impl LogCopy {
             file: file.clone(),
             last: Vec::new(),
             at_line: true,
+            secrets: Vec::new(),
+            held_to: None,
         };
         let mut copy = begin(copied);
         if copy.copied.kept > 0 && stream.metadata()?.len() >= copy.copied.kept {
@@ -73,6 +86,12 @@ impl LogCopy {
         let copied = Copied { inode: 0, offset: 0, kept: 0, ..copy.copied };
         stream.set_len(0)?;
         Ok(begin(copied))
+    }
+
+    /// Hides secrets in what is appended from now on.
+    pub(super) fn hide<'a>(&mut self, secrets: impl IntoIterator<Item = &'a str>) {
+        let secrets = secrets.into_iter().filter(|secret| secret.len() >= SHORTEST_SECRET);
+        self.secrets = secrets.map(|secret| secret.as_bytes().to_vec()).collect();
     }
 
     fn read_all(&mut self, stream: &File) -> io::Result<()> {
@@ -106,7 +125,7 @@ impl LogCopy {
         let (joins, new) = if known != 0 && inode != known {
             (Continuation::Restarts(LogRestart::Replaced), bytes)
         } else if from + overlap == offset {
-            match bytes.strip_prefix(&self.last[..]) {
+            match self.after_last(bytes) {
                 Some(new) => (Continuation::Extends, new),
                 // Another log in the same file: it is read from its beginning next time.
                 None => {
@@ -122,9 +141,10 @@ impl LogCopy {
         if joins != Continuation::Extends {
             self.begin_anew(inode);
         }
+        let text = self.without_secrets(new);
         // A log that starts again starts on a line of its own.
         let gap: &[u8] = if joins != Continuation::Extends && !self.at_line { b"\n" } else { b"" };
-        let whole = [gap, new].concat();
+        let whole = [gap, &text].concat();
         if !whole.is_empty() {
             let packed = pack(&whole)?;
             let mut file = File::options().write(true).open(&self.file)?;
@@ -136,13 +156,54 @@ impl LogCopy {
             self.read(&whole);
         }
         self.copied.inode = inode;
-        self.copied.offset += new.len() as u64;
+        self.copied.offset += text.len() as u64;
         self.trim();
         Ok(joins)
     }
 
+    /// Returns what follows the last bytes of the copy; none if these bytes differ. A hidden byte may have been any byte.
+    fn after_last<'a>(&self, bytes: &'a [u8]) -> Option<&'a [u8]> {
+        let (again, new) = bytes.split_at_checked(self.last.len())?;
+        let is_same = |(byte, last): (&u8, &u8)| byte == last || *last == HIDDEN;
+        again.iter().zip(&self.last).all(is_same).then_some(new)
+    }
+
+    /// Returns what to append for the next bytes of the file: the secrets are hidden, and bytes at the end that may begin one
+    /// are left to the next piece. If the file does not grow, they are all there is.
+    fn without_secrets(&mut self, new: &[u8]) -> Vec<u8> {
+        // A secret may begin in what was appended before.
+        let before = self.last.len();
+        let mut joined = [&self.last[..], new].concat();
+        for secret in &self.secrets {
+            let places: Vec<usize> = memmem::find_iter(&joined, secret).collect();
+            for place in places {
+                joined[place..place + secret.len()].fill(HIDDEN);
+            }
+        }
+        let begun = self.begun_secret(&joined);
+        let end = self.copied.offset + new.len() as u64;
+        let is_held = begun > 0 && !new.is_empty() && self.held_to != Some(end);
+        self.held_to = is_held.then_some(end);
+        let from = joined.len() - begun.min(new.len());
+        if is_held {
+            joined.truncate(from);
+        } else if begun >= SHORTEST_SECRET {
+            joined[from..].fill(HIDDEN);
+        }
+        joined.split_off(before)
+    }
+
+    /// Returns how many bytes at the end of a text may be the beginning of a secret.
+    fn begun_secret(&self, text: &[u8]) -> usize {
+        let begun = |secret: &Vec<u8>| {
+            (1..secret.len()).rev().find(|length| text.ends_with(&secret[..*length])).unwrap_or_default()
+        };
+        self.secrets.iter().map(begun).max().unwrap_or_default()
+    }
+
     fn begin_anew(&mut self, inode: u64) {
         self.last.clear();
+        self.held_to = None;
         self.copied.inode = inode;
         self.copied.offset = 0;
     }
@@ -239,6 +300,54 @@ mod tests {
             assert_eq!((copy.copied.offset, copy.copied.kept), (0, 0));
             poll(&mut copy, b"step 1\nstep 2\n", 5, 1000);
             assert_eq!(content(&copy), b"step 1\nstep 2\n");
+        }
+    }
+
+    const SECRET: &str = "hf_sesame_hf_s";
+
+    /// Returns a log with a secret, and how its copy should read.
+    fn with_secret() -> (Vec<u8>, Vec<u8>) {
+        let log = |secret: &str| {
+            format!("step 1\nHF_TOKEN={secret} x hf_se\n{secret}{secret}\nstep 2 {secret}\nhf_ses")
+        };
+        (log(SECRET).into_bytes(), log(&"*".repeat(SECRET.len())).into_bytes())
+    }
+
+    #[test]
+    fn secrets_are_hidden_wherever_a_log_is_cut() {
+        let (log, hidden) = with_secret();
+        for cut in 0..log.len() {
+            let folder = tempfile::tempdir().unwrap();
+            let mut copy = begin(folder.path());
+            copy.hide([SECRET, "1"]);
+            poll(&mut copy, &log[..cut], 5, 1000);
+            // The last time, nothing new came.
+            for _ in 0..2 {
+                assert_eq!(poll(&mut copy, &log, 5, 1000), Continuation::Extends, "{cut}");
+            }
+            assert_eq!(content(&copy), hidden, "{cut}");
+            assert_eq!(copy.copied.offset, log.len() as u64, "{cut}");
+            // A process that doesn't know the secret goes on with the copy.
+            let mut other = LogCopy::open(folder.path(), copy.copied.clone(), &Spec::default()).unwrap();
+            let longer = [&log[..], b"ame\nstep 3\n"].concat();
+            assert_eq!(poll(&mut other, &longer, 5, 1000), Continuation::Extends, "{cut}");
+            assert_eq!(content(&other), [&hidden[..], b"ame\nstep 3\n"].concat(), "{cut}");
+        }
+    }
+
+    #[test]
+    fn no_secret_is_whole_in_the_copy_of_a_log_that_pauses_within_it() {
+        let (log, _) = with_secret();
+        for cut in 0..log.len() {
+            let folder = tempfile::tempdir().unwrap();
+            let mut copy = begin(folder.path());
+            copy.hide([SECRET]);
+            for end in [cut, cut, cut, log.len(), log.len()] {
+                poll(&mut copy, &log[..end], 5, 1000);
+            }
+            let content = String::from_utf8(content(&copy)).unwrap();
+            assert!(content.len() == log.len() && !content.contains(SECRET), "{cut}: {content}");
+            assert!(content.contains("step 1\n") && content.contains("step 2 "), "{cut}: {content}");
         }
     }
 

@@ -119,7 +119,7 @@ impl Conductor<'_> {
                 self.retry_or_fail(index, error.to_string().trim_end_matches('.'), observer).await
             }
             (_, secrets) => {
-                live.secrets = Some(secrets);
+                live.take_secrets(secrets);
                 Ok(())
             }
         }

@@ -1,6 +1,6 @@
 //! The events of a run, and the state of a run after them.
 
-use crate::slurm::{Launcher, Sighting};
+use crate::slurm::{Launcher, Sighting, State};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -144,6 +144,10 @@ pub(crate) enum Disturbance {
     Requeued {
         job: String,
     },
+    /// Slurm suspended the job for a while.
+    Suspended {
+        job: String,
+    },
     LogRestarted(LogRestart),
 }
 
@@ -151,6 +155,7 @@ impl fmt::Display for Disturbance {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Disturbance::Requeued { job } => write!(formatter, "job {job} was requeued after it had ended"),
+            Disturbance::Suspended { job } => write!(formatter, "job {job} was suspended for a while"),
             Disturbance::LogRestarted(why) => why.fmt(formatter),
         }
     }
@@ -288,6 +293,10 @@ impl RunStatus {
                     let was_over = known.as_ref().is_some_and(|known| known.state.is_over());
                     if was_over && !sighting.state.is_over() {
                         self.disturbances.push(Disturbance::Requeued { job: job.clone() });
+                    }
+                    let suspended = Disturbance::Suspended { job: job.clone() };
+                    if sighting.state == State::Suspended && !self.disturbances.contains(&suspended) {
+                        self.disturbances.push(suspended);
                     }
                     *known = Some(sighting.clone());
                 }

@@ -219,6 +219,23 @@ impl Plan {
         })
     }
 
+    /// Returns whether another version of the program would plan the same run of the campaign as `now`. What the program derives
+    /// from the campaign, such as the script and the prediction, may differ.
+    pub(crate) fn is_of_other_version(&self, now: &Plan) -> bool {
+        let derived = Plan {
+            script: self.script.clone(),
+            is_job: self.is_job,
+            job_names: self.job_names.clone(),
+            experiment_dir: self.experiment_dir.clone(),
+            log_glob: self.log_glob.clone(),
+            launched: self.launched.clone(),
+            predicted: self.predicted.clone(),
+            baseline_s: self.baseline_s,
+            ..now.clone()
+        };
+        self.predicted.calibration != now.predicted.calibration && *self == derived
+    }
+
     /// Returns whether another run is a later try of the same repeat.
     pub(crate) fn is_retried_by(&self, other: &Plan) -> bool {
         (&self.name, self.repeat) == (&other.name, other.repeat) && self.retry < other.retry

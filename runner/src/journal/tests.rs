@@ -1,3 +1,4 @@
+use super::event::Disturbance;
 use super::*;
 use crate::slurm::{End, Launcher, Sighting, State, StateSource};
 use sqlx::Executor as _;
@@ -237,6 +238,11 @@ fn the_state_of_a_run_follows_from_its_events() {
     // A requeued job is not over, and disturbs the measurement.
     let back = with(&[&both[..], &[observed("8", State::Pending)]].concat());
     assert_eq!((back.phase, back.was_requeued()), (Phase::Submitted, true));
+    // A suspended one is not over either, and is said once.
+    let suspended = observed("7", State::Suspended);
+    let paused = with(&[suspended.clone(), observed("7", State::Running), suspended]);
+    assert_eq!(paused.disturbances, [Disturbance::Suspended { job: "7".into() }]);
+    assert_eq!(paused.phase, Phase::Submitted);
     // Being out of sight does not change the state of a job.
     let unseen = with(&[
         observed("7", State::Running),
@@ -251,6 +257,24 @@ fn the_state_of_a_run_follows_from_its_events() {
     let not = |again| Event::NotSubmitted { why: "refused".into(), again };
     assert_eq!(status(&[begun[1].clone(), not(true)]).phase, Phase::Planned);
     assert_eq!(status(&[begun[1].clone(), not(false)]).phase, Phase::Failed);
+}
+
+#[test]
+fn a_plan_of_another_version_may_differ_in_what_the_program_derives() {
+    let begun = plan("a");
+    let mut now = Plan { script: "#!/bin/bash\n".into(), baseline_s: Some(9.0), ..begun.clone() };
+    assert!(!begun.is_of_other_version(&now), "the same version derives the same");
+    now.predicted.calibration = "trainplan 9".into();
+    assert!(begun.is_of_other_version(&now));
+    let others = [
+        Plan { scenario: "m=llama3.1-70b".into(), ..now.clone() },
+        Plan { retries: 1, ..now.clone() },
+        Plan { secrets: Vec::new(), ..now.clone() },
+        Plan { name: "b".into(), ..now },
+    ];
+    for other in others {
+        assert!(!begun.is_of_other_version(&other), "{other:?}");
+    }
 }
 
 #[test]

@@ -254,7 +254,8 @@ fn parts(jobs: &BTreeMap<String, Sighting>, job: &str) -> Option<Sighting> {
     let is_part =
         |id: &str| id.strip_prefix(job).is_some_and(|rest| rest.is_empty() || rest.starts_with(['_', '+']));
     let rank = |sighting: &Sighting| match &sighting.state {
-        State::Running => 100,
+        State::Running => 101,
+        State::Suspended => 100,
         State::Pending => 99,
         State::Ended(end) => *end as u32,
     };

@@ -11,6 +11,8 @@ pub(crate) enum State {
     /// It waits for nodes, or for its requeue.
     Pending,
     Running,
+    /// An administrator, or a job with a higher priority, stopped it for a while.
+    Suspended,
     Ended(End),
 }
 
@@ -41,6 +43,7 @@ impl State {
         match word {
             "PENDING" | "PD" | "CONFIGURING" | "CF" | "REQUEUED" | "RQ" | "REQUEUE_FED" | "REQUEUE_HOLD"
             | "RH" | "SPECIAL_EXIT" | "SE" | "RESV_DEL_HOLD" | "RD" => State::Pending,
+            "SUSPENDED" | "S" | "STOPPED" | "ST" => State::Suspended,
             "COMPLETED" | "CD" => State::Ended(End::Completed),
             "FAILED" | "F" => State::Ended(End::Failed),
             "CANCELLED" | "CA" | "REVOKED" | "RV" => State::Ended(End::Cancelled),
@@ -79,6 +82,7 @@ impl fmt::Display for State {
         f.write_str(match self {
             State::Pending => "waiting",
             State::Running => "running",
+            State::Suspended => "suspended",
             State::Ended(End::Completed) => "completed",
             State::Ended(End::Failed) => "failed",
             State::Ended(End::Cancelled) => "cancelled",
@@ -96,7 +100,8 @@ impl From<&State> for RunState {
     fn from(state: &State) -> RunState {
         match state {
             State::Pending => RunState::Waiting,
-            State::Running => RunState::Running,
+            // Servers know no other word for a job that goes on later.
+            State::Running | State::Suspended => RunState::Running,
             State::Ended(End::Completed) => RunState::Completed,
             State::Ended(End::Failed) => RunState::Failed,
             State::Ended(End::Cancelled) => RunState::Cancelled,
@@ -207,6 +212,7 @@ mod tests {
         assert_eq!(State::of("CANCELLED by 1000"), State::Ended(End::Cancelled));
         assert_eq!(State::of("PENDING"), State::Pending);
         assert_eq!(State::of("COMPLETING"), State::Running);
+        assert_eq!((State::of("SUSPENDED"), State::of("S")), (State::Suspended, State::Suspended));
         assert_eq!(State::of("OUT_OF_ME+"), State::Running, "an abbreviated word is unknown");
         assert_eq!(State::of(""), State::Running);
     }

@@ -366,7 +366,7 @@ impl From<RunRow> for RunSummary {
         let compared = |low: Option<f64>, mid: Option<f64>, high: Option<f64>, error: Option<f64>| {
             let predicted = Interval { low: low?, mid: mid?, high: high? };
             let within = step_time_s.map(|stat| (predicted.low..=predicted.high).contains(&stat.mean));
-            Some(PlanComparison { step_time_s: predicted, error, within })
+            Some(PlanComparison::new(predicted, error, within))
         };
         let plan = compared(row.plan_low_s, row.plan_mid_s, row.plan_high_s, row.plan_error);
         let prediction =

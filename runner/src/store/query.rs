@@ -28,6 +28,8 @@ pub(crate) struct Query {
     pub(crate) dtype: Option<String>,
     /// The scenario, as the query of a share link.
     pub(crate) line: Option<String>,
+    /// The SHA-256 of the log, in lowercase hexadecimal: runs that have this log, and the result that is named by it.
+    pub(crate) log: Option<String>,
     /// Received at this time or later (RFC 3339).
     pub(crate) since: Option<String>,
     /// Received before this time (RFC 3339).

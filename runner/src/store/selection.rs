@@ -3,6 +3,7 @@
 use super::columns::RunRow;
 use super::database::Statement;
 use super::query::{Cursor, Query, Sort, SortValue};
+use trainplan_shared::result::id_of_log;
 
 /// A text after every time, in the order of both databases.
 pub(super) const AFTER_TIMES: &str = "z";
@@ -89,6 +90,10 @@ impl Query {
             if let Some(wanted) = wanted {
                 select.push(column).bind(wanted);
             }
+        }
+        if let Some(log) = &self.log {
+            let id = id_of_log(log).map_or(String::new(), |id| id.to_string());
+            select.push(" AND (log_sha256 = ").bind(log).push(" OR id = ").bind(id).push(")");
         }
         if let Some(gpus) = self.gpus {
             select.push(" AND gpus = ").bind(i64::from(gpus));

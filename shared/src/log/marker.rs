@@ -1,7 +1,7 @@
 //! The markers: fixed strings that start the records the parser reads.
 
 use super::{
-    arguments, checkpoint, failure, maxtext, megatron_bridge, nccl, nccl_calls, nemo1, nemo2, paxml,
+    arguments, checkpoint, failure, maxtext, megatron_bridge, nccl, nccl_calls, nemo1, nemo2, paxml, stated,
     torchtitan,
 };
 
@@ -20,6 +20,7 @@ pub(super) enum Marker {
     Argument,
     EndOfArguments,
     PaddedVocabulary,
+    Scenario,
     Checkpoint,
     Failure,
     Ended,
@@ -43,6 +44,7 @@ pub(super) fn all() -> Vec<(&'static [u8], Marker)> {
         (arguments::LEADER, Marker::Argument),
         (arguments::CLOSING, Marker::EndOfArguments),
         (arguments::PADDED_VOCABULARY, Marker::PaddedVocabulary),
+        (stated::STATED_SCENARIO.as_bytes(), Marker::Scenario),
         (b"`Trainer.fit` stopped: ", Marker::Ended),
         (b"[after training is done]", Marker::Ended),
         (b"Training completed", Marker::Ended),

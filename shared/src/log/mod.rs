@@ -35,6 +35,7 @@ mod paxml;
 mod score;
 mod search;
 mod series;
+mod stated;
 mod steps;
 mod text;
 mod torchtitan;
@@ -54,6 +55,7 @@ pub use nccl_calls::{NcclCallKind, NcclCalls, NcclOperation};
 pub use parser::{Parser, parse};
 pub use score::{Score, Stat, Status, StdKind, score};
 pub use series::{Figure, NotFinite};
+pub use stated::STATED_SCENARIO;
 pub(crate) use steps::FIGURES;
 pub use steps::STEP_TIMES;
 pub use steps::{Column, Steps};
@@ -91,6 +93,9 @@ pub struct Log {
     /// The arguments that Megatron-LM printed.
     #[serde(default, skip_serializing_if = "Arguments::is_empty")]
     pub arguments: Arguments,
+    /// The scenario that the job stated in a line, as the query of a link; as printed, so it may be invalid.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scenario: Option<String>,
     /// Checkpoints saved and loaded, in order.
     pub checkpoints: Vec<Checkpoint>,
     /// The failures, one entry for each kind, in the order of their first lines.

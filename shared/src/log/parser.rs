@@ -10,7 +10,7 @@ use super::found::Found;
 use super::hit::{Hit, REACH};
 use super::marker::{self, Marker};
 use super::search::Search;
-use super::{Log, checkpoint};
+use super::{Log, checkpoint, stated};
 
 /// The number of bytes to search at a time. It fits a fast cache; larger pieces are not faster.
 const PIECE: usize = 64 * 1024;
@@ -118,6 +118,10 @@ impl Parser {
                 Marker::Argument => self.found.arguments.note(&hit),
                 Marker::EndOfArguments => self.found.arguments.close(),
                 Marker::PaddedVocabulary => self.found.arguments.note_vocabulary(&hit),
+                // The last one counts: a trace of the script's commands shows the line before.
+                Marker::Scenario => {
+                    self.found.scenario = stated::scenario(&hit).or_else(|| self.found.scenario.take());
+                }
                 Marker::Traced => {
                     self.found.traced = true;
                     self.found.nccl.note_call(&hit);

@@ -124,6 +124,7 @@ pub const MAXIMA: &[Maximum] = maxima! {
     "log.arguments (values)": LONGEST_PATH, "bytes", |run| {
         longest(run.log.arguments.iter().map(|(_, value)| value))
     };
+    "log.scenario": LONGEST_SCENARIO, "bytes", |run| longest(&run.log.scenario);
     "provenance.program": LONGEST_NAME, "bytes", |run| run.provenance.program.len();
     "provenance.scored_at": LONGEST_NAME, "bytes", |run| longest(&run.provenance.scored_at);
     "carried.campaign": LONGEST_NAME, "bytes", |run| longest(carried(run).map(|carried| &carried.campaign));

@@ -8,6 +8,7 @@ use super::fields;
 use super::shape::{ModelShape, ShapeMatch};
 use crate::catalog::{Catalog, Model, Recipe};
 use crate::field::Field;
+use crate::link;
 use crate::log::{Arguments, Log, LogName};
 use crate::precision::Dtype;
 use crate::problem::all_of;
@@ -34,8 +35,15 @@ pub struct Identity {
 impl Identity {
     /// Identifies a log. The fields that the user set (`said`) take precedence. A GPU type alone is usually set for many logs
     /// at once, to complete some of them: a log that is complete without it keeps its own.
+    ///
+    /// The scenario that the job stated in its log completes what the user set, unless the user named the recipe or the model.
     pub(super) fn of(path: &str, name: &LogName, log: &Log, said: &Spec) -> Self {
         let seen = LogFacts::of(path, name, log);
+        let is_named = [Field::Recipe, Field::Model].iter().any(|field| said.get(*field).is_some());
+        if let Some(stated) = log.scenario.as_deref().and_then(stated).filter(|_| !is_named) {
+            let said = said.iter().fold(stated, |spec, (field, text)| spec.with(field, text));
+            return Self::by(&seen, &said);
+        }
         let names = [Field::Recipe, Field::Model];
         if said.get(Field::Gpu).is_some() && names.iter().all(|field| said.get(*field).is_none()) {
             let alone = Self::by(&seen, &said.clone().with(Field::Gpu, ""));
@@ -220,6 +228,18 @@ impl Identity {
     fn note_conflict(&mut self, field: Field, told: &str, meant: &str) {
         self.conflicts.push(format!("The log says {} {told}, but {meant} was set.", field.label()));
     }
+}
+
+/// Returns the scenario that a job stated in its log; none if it doesn't name a recipe or a model, or if it is invalid: the line
+/// is a text like any other.
+fn stated(query: &str) -> Option<Spec> {
+    let read = link::read(query).spec;
+    let of_scenario = read.iter().filter(|(field, _)| field.is_of_scenario());
+    let spec = of_scenario.fold(Spec::default(), |spec, (field, text)| spec.with(field, text));
+    let names = spec.get(Field::Recipe).or(spec.get(Field::Model));
+    let is_valid =
+        spec.scenario().err().is_none_or(|problems| problems.iter().all(|one| one.given.is_empty()));
+    (names.is_some() && is_valid).then_some(spec)
 }
 
 /// What is still needed of a log that lists its arguments.

@@ -64,7 +64,7 @@ impl Intake {
         let (name, log) = (LogName::of(&self.path), self.parser.finish());
         RunResult {
             version: VERSION,
-            id: id(&hash),
+            id: id_of(&hash),
             identity: Identity::of(&self.path, &name, &log, &self.said),
             comparable: Comparability::of(&name, &log),
             source: Source {
@@ -81,8 +81,16 @@ impl Intake {
     }
 }
 
+/// Returns the id of a log's result outside of campaigns, from the log's SHA-256 in hexadecimal; none if the text is not one.
+#[must_use]
+pub fn id_of_log(sha256: &str) -> Option<Uuid> {
+    let is_hash = sha256.len() == 64 && sha256.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let start = u128::from_str_radix(sha256.get(..32).filter(|_| is_hash)?, 16).ok()?;
+    Some(Builder::from_custom_bytes(start.to_be_bytes()).into_uuid())
+}
+
 /// Returns the first bytes of the hash as a UUID of version 8, the custom version of RFC 9562.
-fn id(hash: &[u8; 32]) -> Uuid {
+fn id_of(hash: &[u8; 32]) -> Uuid {
     let mut start = [0; 16];
     start.copy_from_slice(&hash[..16]);
     Builder::from_custom_bytes(start).into_uuid()
@@ -104,5 +112,9 @@ mod tests {
         assert_eq!(whole.id.to_string(), "ba7816bf-8f01-8fea-8141-40de5dae2223");
         assert_eq!((whole.id, &whole.log), (pieces.id, &pieces.log));
         assert_eq!(whole.file_name(), "ba7816bf-8f01-8fea-8141-40de5dae2223.result.json");
+        assert_eq!(id_of_log(&whole.source.sha256), Some(whole.id));
+        for other in ["", "ba7816bf", &format!("+{}", &whole.source.sha256[1..]), &"é".repeat(32)] {
+            assert_eq!(id_of_log(other), None, "{other}");
+        }
     }
 }

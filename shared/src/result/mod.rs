@@ -44,13 +44,14 @@ pub(crate) use admission::{MOST_JOBS, STEP_TIME, TIME, is_time};
 pub use carried::{CampaignRun, LaunchRecord, PredictionRecord, SlurmJob};
 pub use file::{FileError, VERSION, read, write};
 pub use identity::Identity;
-pub use intake::Intake;
+pub use intake::{Intake, id_of_log};
 pub use job_files::{JobFiles, LogPart};
 pub use log_files::{is_log_name, is_told_elsewhere, parts_of};
 pub(crate) use report::NOT_SCORED;
 pub(crate) use report::ViewedRun;
 pub use report::{
     BaselineComparison, Checkpoints, LossEnds, MemoryPeaks, PlanComparison, Publication, Report, View,
+    speed_percent,
 };
 pub use scoring::Scoring;
 pub use sentence::sentence;
@@ -115,6 +116,25 @@ impl RunResult {
             && self.source.sha256 == other.source.sha256
             && (knows || is_doubtful)
             && told(self) == told(other)
+    }
+
+    /// Returns this stored result with what another reading of the same log adds: what a newer parser read, the identity
+    /// that this one lacks, and the files beside the log.
+    #[must_use]
+    pub fn completed_by(mut self, read: &Self) -> Self {
+        if read.provenance.parser_version > self.provenance.parser_version {
+            self.comparable = Comparability::of(&self.name, &read.log);
+            self.log = read.log.clone();
+            self.provenance = read.provenance.clone();
+        }
+        if !self.identity.doubts.is_empty() && read.identity.doubts.is_empty() {
+            self.identity = read.identity.clone();
+        }
+        if self.job.is_empty() {
+            self.job = read.job.clone();
+        }
+        self.source.written_at = self.source.written_at.or_else(|| read.source.written_at.clone());
+        self
     }
 
     /// Returns the name of the result file.

@@ -192,6 +192,9 @@ pub struct BaselineComparison {
 pub struct PlanComparison {
     /// The predicted seconds per step.
     pub step_time_s: Interval,
+    /// The run's speed in percent of the predicted one, above 100 if it is faster; null if the run was not scored.
+    #[serde(default)]
+    pub speed_percent: Option<f64>,
     /// By how much a step took longer than predicted, as a fraction; null if the run was not scored.
     pub error: Option<f64>,
     /// Whether the step time is within the interval.
@@ -199,14 +202,29 @@ pub struct PlanComparison {
 }
 
 impl PlanComparison {
+    /// Returns the comparison of a run with a prediction, from the fraction by which a step took longer (`error`) and whether
+    /// the step time is within the interval; none if the run was not scored.
+    #[must_use]
+    pub fn new(step_time_s: Interval, error: Option<f64>, within: Option<bool>) -> Self {
+        // A step of no time has no speed.
+        let speed_percent = error.map(speed_percent).filter(|percent| percent.is_finite());
+        Self { step_time_s, speed_percent, error, within }
+    }
+
     fn of(step_time_s: Interval, measured_s: Option<f64>) -> Self {
         let Interval { low, mid, high } = step_time_s;
-        Self {
+        Self::new(
             step_time_s,
-            error: measured_s.map(|measured| measured / mid - 1.0),
-            within: measured_s.map(|measured| (low..=high).contains(&measured)),
-        }
+            measured_s.map(|measured| measured / mid - 1.0),
+            measured_s.map(|measured| (low..=high).contains(&measured)),
+        )
     }
+}
+
+/// Returns the speed in percent of a predicted one, from the fraction by which a step took longer than predicted.
+#[must_use]
+pub fn speed_percent(error: f64) -> f64 {
+    100.0 / (1.0 + error)
 }
 
 /// The checkpoints of a run.

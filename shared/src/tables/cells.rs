@@ -1,7 +1,7 @@
 //! The figures of runs as people read them, the same on every page.
 
 use super::PageCell;
-use crate::catalog::RecipeId;
+use crate::catalog::{Catalog, RecipeId};
 use crate::convention::Convention;
 use crate::estimate::Interval;
 use crate::launch::container_image;
@@ -36,32 +36,39 @@ pub fn recipe(recipe: &RecipeId) -> String {
     container_image(recipe).map_or_else(|| recipe.to_string(), |image| format!("{recipe} ({image})"))
 }
 
+/// What readers of the columns below should know: published and predicted times are compared by the speed.
+pub(super) const OF_PUBLISHED: &str = "Speed in % of the published: below 100 is slower";
+pub(super) const OF_PREDICTED: &str = "Speed in % of the predicted: below 100 is slower";
+
 /// Returns the speed in percent of the published one.
 #[must_use]
 pub fn of_published(baseline: Option<BaselineComparison>) -> Option<String> {
     baseline.and_then(|baseline| baseline.speed_percent).map(|percent| format!("{percent:.1}"))
 }
 
-/// Returns the predicted step time with its interval, and below it how far the run was from it.
+/// Returns the speed in percent of the predicted one.
+#[must_use]
+pub fn of_predicted(predicted: Option<PlanComparison>) -> Option<String> {
+    predicted.and_then(|predicted| predicted.speed_percent).map(|percent| format!("{percent:.1}"))
+}
+
+/// Returns the predicted step time with its interval, and below it the run's speed in percent of it.
 #[must_use]
 pub fn planned(plan: Option<PlanComparison>) -> PageCell {
-    PageCell::new(plan.map(|plan| interval(plan.step_time_s)), plan.map(deviation_from_plan))
-}
-
-/// Returns how far a run was from its plan: `took 3.1 % more`.
-#[must_use]
-pub fn deviation_from_plan(plan: PlanComparison) -> String {
-    match plan.error {
-        Some(error) => {
-            format!("took {:.1} % {}", error.abs() * 100.0, if error < 0.0 { "less" } else { "more" })
-        }
+    let speed = match of_predicted(plan) {
+        Some(percent) => format!("{percent} % of this speed"),
         None => "not scored".into(),
-    }
+    };
+    PageCell::new(plan.map(|plan| interval(plan.step_time_s)), plan.map(|_| speed))
 }
 
-/// Returns by how many percent a step took longer than predicted: `+3.1`.
-pub(super) fn against_predicted(predicted: Option<PlanComparison>) -> Option<String> {
-    predicted.and_then(|predicted| predicted.error).map(|error| format!("{:+.1}", error * 100.0))
+/// Returns the recipe of a run, or else its model: the id, or the title of a user's own model.
+pub(super) fn recipe_or_model(recipe: Option<&str>, model: Option<&str>) -> Option<String> {
+    let title = |text: &str| match Catalog::embedded().model_or_own(text) {
+        Ok(own) if own.id.starts_with("own:") => own.title.clone(),
+        _ => text.to_owned(),
+    };
+    recipe.map(str::to_owned).or_else(|| model.map(title))
 }
 
 /// Returns what a run of a campaign is called: `nightly/llama-8b on alpha #2`.

@@ -190,7 +190,7 @@ columns! {
         };
     }
     OfPublished "of_published" {
-        page "Of published, %" [number, main] => |run| {
+        page "Of published, %" [number, main, hint(cells::OF_PUBLISHED)] => |run| {
             let published =
                 run.item.baseline.map(|baseline| format!("of {} s", cells::seconds(baseline.step_time_s)));
             PageCell::new(cells::of_published(run.item.baseline), published)
@@ -217,7 +217,7 @@ columns! {
     }
     Predicted "predicted" {
         // Beside other runs, what they measured says more.
-        page "Predicted, s" [number, optional] => |run| {
+        page "Predicted, s" [number, optional, hint(cells::OF_PREDICTED)] => |run| {
             cells::planned(run.item.prediction.filter(|_| run.runs == 1))
         };
         terminal "predicted s (80 % interval)" => |run| {
@@ -243,8 +243,16 @@ columns! {
         };
     }
     PlanError "plan_error" {
-        terminal "  difference %" => |run| cells::against_predicted(run.item.plan.or(run.item.prediction));
+        terminal "  speed of it %" => |run| cells::of_predicted(run.item.plan.or(run.item.prediction));
         csv 34 "plan_error" => |run| number(run.item.plan.and_then(|plan| plan.error));
+    }
+    OfPlan "of_plan" {
+        csv 52 "plan_speed_percent" => |run| number(run.item.plan.and_then(|plan| plan.speed_percent));
+    }
+    OfPredicted "of_predicted" {
+        csv 53 "predicted_speed_percent" => |run| {
+            number(run.item.prediction.and_then(|prediction| prediction.speed_percent))
+        };
     }
     PeakMemory "peak_memory" {
         terminal "peak memory GiB" => |run| run.item.memory.peak_bytes.map(cells::gib);

@@ -62,7 +62,7 @@ columns! {
         csv 11 "mfu" => |report| number(report.mfu);
     }
     Counting "counting" {
-        terminal "counted by" [extra(6)] => |report| cells::counting(report.convention, report.peak_tflops);
+        terminal "counted by" [extra(7)] => |report| cells::counting(report.convention, report.peak_tflops);
         csv 12 "convention" => |report| report.convention.map(|convention| convention.to_string());
     }
     Peak "peak" {
@@ -78,13 +78,17 @@ columns! {
         csv 17 "published_step_time_s" => |report| number(report.baseline.map(|baseline| baseline.step_time_s));
     }
     OfPublished "of_published" {
-        page "Of published, %" [number, main] => |report| cells::of_published(report.baseline).into();
-        terminal "published %" [number, extra(3)] => |report| cells::of_published(report.baseline);
+        page "Of published, %" [number, main, hint(cells::OF_PUBLISHED)] => |report| {
+            cells::of_published(report.baseline).into()
+        };
+        terminal "speed % of published" [number, extra(3)] => |report| cells::of_published(report.baseline);
         csv 18 "speed_percent" => |report| number(report.baseline.and_then(|baseline| baseline.speed_percent));
     }
     Predicted "predicted" {
-        page "Predicted, s" [number, optional] => |report| cells::planned(predicted(report));
-        terminal "predicted s" [number, extra(7)] => |report| {
+        page "Predicted, s" [number, optional, hint(cells::OF_PREDICTED)] => |report| {
+            cells::planned(predicted(report))
+        };
+        terminal "predicted s" [number, extra(8)] => |report| {
             predicted(report).map(|predicted| cells::interval(predicted.step_time_s))
         };
         csv 35 "predicted_step_time_s" => |report| {
@@ -99,6 +103,12 @@ columns! {
     PredictedHigh "predicted_high" {
         csv 36 "predicted_high_s" => |report| {
             number(predicted(report).map(|predicted| predicted.step_time_s.high))
+        };
+    }
+    OfPredicted "of_predicted" {
+        terminal "speed % of predicted" [number, extra(6)] => |report| cells::of_predicted(predicted(report));
+        csv 37 "predicted_speed_percent" => |report| {
+            number(predicted(report).and_then(|predicted| predicted.speed_percent))
         };
     }
     Comparable "comparable" {

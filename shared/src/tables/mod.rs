@@ -50,7 +50,7 @@ pub struct PageHeading {
     pub is_optional: bool,
     /// The order that the first press asks the server for, `-` for descending.
     pub order: Option<&'static str>,
-    /// What the column is sorted by, where its title does not say it.
+    /// What a reader of the column should know; empty if its title says it all.
     pub hint: &'static str,
 }
 
@@ -73,7 +73,7 @@ impl PageHeading {
         Self { order: Some(order), ..self }
     }
 
-    /// Returns the heading with a hint that says what the column is sorted by.
+    /// Returns the heading with a hint that explains it.
     #[must_use]
     pub const fn hint(self, hint: &'static str) -> Self {
         Self { hint, ..self }

@@ -14,7 +14,22 @@ columns! {
     }
     Recipe "recipe" {
         page "Recipe" => |run| run.recipe.clone().into();
+        terminal "recipe or model" => |run| {
+            cells::recipe_or_model(run.recipe.as_deref(), run.model.as_deref())
+        };
         csv 7 "recipe" => |run| run.recipe.clone();
+    }
+    Model "model" {
+        csv 22 "model" => |run| run.model.clone();
+    }
+    Gpu "gpu" {
+        csv 23 "gpu" => |run| run.gpu.clone();
+    }
+    Gpus "gpus" {
+        csv 24 "gpus" => |run| whole(run.gpus);
+    }
+    Precision "dtype" {
+        csv 25 "dtype" => |run| run.dtype.clone();
     }
     Ran "ran" {
         page "Ran" [order("-ran_at")] => |run| minute(&run.ran_at).into();
@@ -60,14 +75,14 @@ columns! {
         csv 20 "published_step_time_s" => |run| number(run.baseline.map(|baseline| baseline.step_time_s));
     }
     OfPublished "of_published" {
-        page "Of published, %" [number, main, order("-speed_percent")] => |run| {
+        page "Of published, %" [number, main, order("-speed_percent"), hint(cells::OF_PUBLISHED)] => |run| {
             cells::of_published(run.baseline).into()
         };
-        terminal "published %" [number, extra(2)] => |run| cells::of_published(run.baseline);
+        terminal "speed % of published" [number, extra(2)] => |run| cells::of_published(run.baseline);
         csv 12 "speed_percent" => |run| number(run.baseline.and_then(|baseline| baseline.speed_percent));
     }
     Predicted "predicted" {
-        page "Predicted, s" [number, optional, order("-prediction_error"), hint("By how much longer than predicted")] =>
+        page "Predicted, s" [number, optional, order("-prediction_error"), hint(cells::OF_PREDICTED)] =>
             |run| cells::planned(run.predicted());
         terminal "predicted s" [number, extra(6)] => |run| {
             run.predicted().map(|predicted| cells::interval(predicted.step_time_s))
@@ -83,8 +98,13 @@ columns! {
         csv 18 "predicted_high_s" => |run| number(run.predicted().map(|predicted| predicted.step_time_s.high));
     }
     PredictionError "prediction_error" {
-        terminal "vs predicted %" [number, extra(5)] => |run| cells::against_predicted(run.predicted());
+        terminal "speed % of predicted" [number, extra(5)] => |run| cells::of_predicted(run.predicted());
         csv 19 "prediction_error" => |run| number(run.predicted().and_then(|predicted| predicted.error));
+    }
+    OfPredicted "of_predicted" {
+        csv 21 "predicted_speed_percent" => |run| {
+            number(run.predicted().and_then(|predicted| predicted.speed_percent))
+        };
     }
     Name "name" {
         terminal "run" [wraps] => |run| Some(match (&run.campaign, &run.run) {

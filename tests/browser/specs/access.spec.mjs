@@ -229,10 +229,11 @@ test("users with an upload token upload dropped runs with their logs, once each"
   await upload.click();
   await expect(page.getByText("Uploaded: 1.", { exact: true })).toBeVisible();
   await expect(upload).toBeFocused();
-  // The row of the server is the one to select and to open.
-  await expect(dropped).toHaveCount(0);
-  await expect(row(page, log.name).getByRole("checkbox")).toHaveCount(0);
-  await expect(row(page, log.name)).toContainText("Uploaded. Open or select it under “On the server”.");
+  // Both rows are one run: selecting one selects the other.
+  await expect(row(page, log.name)).toContainText("Also on the server: this opens the stored run.");
+  await row(page, log.name).getByRole("checkbox").check();
+  await expect(row(page, "(job 4711)").getByRole("checkbox")).toBeChecked();
+  await expect(page.getByRole("link", { name: "Compare 1 run with its plan" })).toBeVisible();
   await expectAccessible(page);
   const { items } = await (await server.send("GET", "/runs")).json();
   const run = items.find(({ path }) => path === log.name);
@@ -251,6 +252,30 @@ test("users with an upload token upload dropped runs with their logs, once each"
   await page.getByRole("region", { name: "Results on the server" }).getByRole("link", { name: "(job 4711)" }).click();
   await expect(page.getByRole("button", { name: "Copy link", exact: true })).toBeEnabled();
   await expect(page.getByRole("heading", { name: "Log" })).toBeVisible();
+});
+
+test("a dropped log and the stored run of the same log are one run, with what the campaign recorded", async ({ page, server }) => {
+  // The campaign's run of the log has an id of its own.
+  const id = "018f0000-0000-7000-8000-000000000abd";
+  await server.put(12.4, { id, carried: carried("llama-405b") });
+  const buffer = Buffer.from(await (await server.send("GET", `/runs/${id}/log`)).arrayBuffer());
+  const name = "log-acct.pretrain_llama3.1_405b_fp8_512_4714_0.out";
+  await page.goto(`/results#token=${server.token}`);
+  await expect(row(page, "llama-405b on eos")).toBeVisible();
+  await page.locator("[data-files]").setInputFiles([{ name, mimeType: "text/plain", buffer }]);
+  await expect(row(page, name)).toContainText("Also on the server: this opens the stored run.");
+  await row(page, "llama-405b on eos").getByRole("checkbox").check();
+  await expect(row(page, name).getByRole("checkbox")).toBeChecked();
+  // Uploading the log makes no second run.
+  await page.getByRole("button", { name: "Upload to this server" }).click();
+  await expect(page.getByText("Uploaded: 0, already on the server: 1.", { exact: true })).toBeVisible();
+  expect((await (await server.send("GET", "/runs")).json()).items).toHaveLength(1);
+
+  await row(page, name).getByRole("link", { name }).click();
+  await expect(page).toHaveURL(new RegExp(`/run\\?.*id=${id}`));
+  await expect(page.getByRole("heading", { level: 1 })).toHaveText("nightly/llama-405b#1 (job 71)");
+  await expect(page.locator(".lines li")).toHaveCount(50);
+  await expect(page.getByRole("button", { name: "Copy link", exact: true })).toBeEnabled();
 });
 
 /** Returns a log a little larger than this number of upload pieces. */

@@ -17,11 +17,15 @@ test("a run shows its score, where it comes from, and its log", async ({ page, s
   const figure = (label) => page.locator(".figure").filter({ hasText: label });
   await expect(figure("Step time, s")).toContainText("12.4");
   await expect(figure("MFU, %")).toContainText("recipe of 1,979 TFLOPS");
-  await expect(figure("Planned, s")).toContainText("took 3.3 % more");
+  await expect(figure("Planned, s")).toContainText("96.8 % of this speed");
   const known = page.getByRole("region", { name: "Settings of the run" });
   for (const text of ["llama3.1-405b/h100/fp8/512@25.04", "COMPLETED", "launch-sh", "trainplan 0.1.0"]) await expect(known).toContainText(text);
   await page.getByText("Scoring history").click();
   await expect(page.getByRole("row", { name: /Parser \d+ scored llama3.1-405b\/h100\/fp8\/512@25.04 12.4 .* as uploaded/ })).toBeVisible();
+  await page.setViewportSize({ width: 375, height: 812 });
+  const scores = page.getByRole("region", { name: "What each version of the parser made of the log" });
+  expect(await scores.evaluate((region) => region.scrollWidth - region.clientWidth), "sideways").toBe(0);
+  await page.setViewportSize({ width: 1280, height: 720 });
   for (const label of ["Comparable with the published number", "Job 1 nodes", "Run in the campaign"]) {
     await expect(known.getByRole("rowheader", { name: label })).toBeVisible();
   }
@@ -88,7 +92,7 @@ test("the verdict says how near a run comes to the published speed", async ({ pa
   for (const [seconds, verdict] of [[12.4, "as_published"], [13.2, "below_published"], [16.4, "far_below_published"]]) {
     await page.goto(`/run?v=1&id=${await server.put(seconds)}`);
     await expect(page.locator(".verdict")).toHaveAttribute("data-verdict", verdict);
-    await expect(page.locator(".figure").filter({ hasText: "Predicted, s" })).toContainText(/took .* (more|less)/);
+    await expect(page.locator(".figure").filter({ hasText: "Predicted, s" })).toContainText(/[\d.]+\s% of this speed/);
     // What could explain it is named where a run is clearly slower than predicted.
     const why = page.locator(".notice").filter({ hasText: "longer than predicted (" });
     if (verdict === "far_below_published") await expect(why).toContainText("computation at");
@@ -152,7 +156,7 @@ test("what a log is a run of is said on its page, and kept", async ({ page, serv
   await page.getByLabel("Recipe").press("Enter");
   const verdict = page.getByRole("region", { name: "Verdict" });
   await expect(verdict).toContainText("No measurement is published for llama3.1-405b/h100/fp8/1024@25.04 with GBS 256 instead of 512.");
-  await expect(verdict).toContainText(/ than predicted, (within|outside) the 80/);
+  await expect(verdict).toContainText(/ of the predicted speed, (within|outside) the 80/);
   await page.getByLabel("Recipe").fill("llama3.1-405b/h100/fp8/512");
   await page.getByLabel("Recipe").press("Enter");
   await expect(status).toContainText("llama3.1-405b");

@@ -81,8 +81,8 @@ pub(crate) fn RunTable(
     }
 }
 
-fn title(PageHeading { title, is_number, .. }: PageHeading) -> AnyView {
-    view! { <th scope="col" class:number=is_number>{title}</th> }.into_any()
+fn title(PageHeading { title, is_number, hint, .. }: PageHeading) -> AnyView {
+    view! { <th scope="col" class:number=is_number title=hint>{title}</th> }.into_any()
 }
 
 /// What a page adds to a row.

@@ -144,9 +144,9 @@ async fn newest() -> Result<Vec<String>, RequestError> {
     let dropped: Vec<(String, Option<String>)> = files::runs()
         .into_iter()
         .rev()
-        .map(|run| (Report::of(&run, &View::default()), run))
-        .filter(|(report, _)| report.status == Status::Scored && report.comparable.yes)
-        .map(|(report, run)| (run.id.to_string(), report.recipe))
+        .map(|(id, run)| (id, Report::of(&run, &View::default())))
+        .filter(|(_, report)| report.status == Status::Scored && report.comparable.yes)
+        .map(|(id, report)| (id, report.recipe))
         .collect();
     if !dropped.is_empty() {
         return Ok(newest_of(&dropped));

@@ -1,19 +1,21 @@
 //! Dropped files: logs and result files, read one at a time and kept while the page is open.
 
 use super::log_text::{LogText, slice, unpacked};
-use super::post;
 use super::typography::{page_cells, unbroken};
+use super::{post, server};
 use crate::message::results::{ForPage, LogSection};
-use crate::message::{LogCurve, Refusal, Row, RowStatus, Saved, TableFormat};
+use crate::message::{LogCurve, Refusal, RequestError, Row, RowStatus, Saved, TableFormat};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
+use trainplan_shared::api::RunPage;
 use trainplan_shared::log::{Column, Status};
 use trainplan_shared::result::{
     FILE_ENDING, Intake, LogPart, Report, RunResult, SlurmJob, View, read, sentence, write,
 };
 use trainplan_shared::spec::Spec;
 use trainplan_shared::tables::{LogColumn, cells};
+use wasm_bindgen_futures::spawn_local;
 use web_sys::js_sys::{Array, Date};
 use web_sys::{Blob, File};
 
@@ -25,8 +27,10 @@ struct Taken {
     run: Result<Rc<RunResult>, String>,
     /// The file, if it is a log.
     log: Option<DroppedLog>,
-    /// Whether it was uploaded.
-    is_on_server: bool,
+    /// The id of the server's run of the same log, if it has one.
+    stored: Option<String>,
+    /// Whether the server was asked for that run.
+    is_looked_up: bool,
 }
 
 /// A dropped log, perhaps joined from the logs of a job's starts.
@@ -76,11 +80,20 @@ struct DroppedFiles {
     next: (u32, String, Vec<LogSection>),
     /// How often reading was stopped. Files that were started before the last stop are dropped.
     stops: u32,
+    /// Whether a server answered.
+    has_server: bool,
 }
 
 impl DroppedFiles {
     fn rows(&self) -> Vec<Row> {
         self.taken.iter().map(|taken| taken.row(&self.view)).collect()
+    }
+
+    /// Returns the id and the log's hash of a run that the server was not asked for.
+    fn next_to_look_up(&self) -> Option<(String, String)> {
+        let mut taken = self.taken.iter().filter(|taken| self.has_server && !taken.is_looked_up);
+        let run = taken.find_map(|taken| taken.run.as_ref().ok())?;
+        Some((run.id.to_string(), run.source.sha256.clone()))
     }
 }
 
@@ -103,26 +116,65 @@ pub(super) fn clear() {
     DESK.with_borrow_mut(|desk| desk.taken.clear());
 }
 
-/// Returns the dropped run with this id, and whether it was uploaded.
+/// Returns the dropped run with this id, and whether that is the id of a run on the server.
 pub(super) fn run(id: &str) -> Option<(Rc<RunResult>, bool)> {
     DESK.with_borrow(|desk| {
         let taken = desk.taken.iter().find(|taken| taken.is(id))?;
-        Some((taken.run.clone().ok()?, taken.is_on_server))
+        Some((taken.run.clone().ok()?, taken.stored.as_deref() == Some(id)))
     })
 }
 
-/// Returns the results worth keeping, each once, with its log if that was dropped.
-pub(super) fn worth_keeping() -> Vec<(Rc<RunResult>, Option<DroppedLog>)> {
-    DESK.with_borrow(|desk| worth(&desk.taken).map(|(run, taken)| (run.clone(), taken.log.clone())).collect())
+/// A dropped result worth keeping.
+pub(super) struct KeptRun {
+    pub(super) run: Rc<RunResult>,
+    /// Its log, if that was dropped.
+    pub(super) log: Option<DroppedLog>,
+    /// Whether the server has the log under another id: that of a campaign's run.
+    pub(super) is_of_campaign: bool,
+}
+
+/// Returns the results worth keeping, each once.
+pub(super) fn worth_keeping() -> Vec<KeptRun> {
+    let kept = |(run, taken): (&Rc<RunResult>, &Taken)| KeptRun {
+        run: run.clone(),
+        log: taken.log.clone(),
+        is_of_campaign: taken.stored.as_ref().is_some_and(|id| *id != run.id.to_string()),
+    };
+    DESK.with_borrow(|desk| worth(&desk.taken).map(kept).collect())
 }
 
 /// Sets whether the server has the run with this id. [`show`] shows it.
-pub(super) fn note(id: &str, is_on_server: bool) {
+pub(super) fn note(id: &str, is_stored: bool) {
     DESK.with_borrow_mut(|desk| {
         for taken in desk.taken.iter_mut().filter(|taken| taken.is(id)) {
-            taken.is_on_server = is_on_server;
+            taken.stored = is_stored.then(|| id.to_string());
         }
     });
+}
+
+/// Notes that a server answers, and asks it for the runs of the dropped logs.
+pub(super) fn note_server() {
+    DESK.with_borrow_mut(|desk| desk.has_server = true);
+    spawn_local(look_up());
+}
+
+/// Asks the server, once for each dropped file, for its run of the same log.
+async fn look_up() {
+    let mut is_found = false;
+    while let Some((id, sha256)) = DESK.with_borrow(DroppedFiles::next_to_look_up) {
+        // Without an answer, the next answer to another question starts this again.
+        let Ok(stored) = stored_run(&id, &sha256).await else { break };
+        is_found |= stored.is_some();
+        DESK.with_borrow_mut(|desk| {
+            for taken in desk.taken.iter_mut().filter(|taken| taken.is(&id)) {
+                taken.is_looked_up = true;
+                taken.stored = taken.stored.take().or_else(|| stored.clone());
+            }
+        });
+    }
+    if is_found {
+        show();
+    }
 }
 
 /// Posts the rows of all files.
@@ -131,9 +183,17 @@ pub(super) fn show() {
     post(&ForPage::Rows(rows));
 }
 
-/// Returns all dropped runs.
-pub(super) fn runs() -> Vec<Rc<RunResult>> {
-    DESK.with_borrow(|desk| desk.taken.iter().filter_map(|taken| taken.run.clone().ok()).collect())
+/// Returns the id of the server's run of the log with this SHA-256, if it has one: the run with this id, or else the newest.
+async fn stored_run(id: &str, sha256: &str) -> Result<Option<String>, RequestError> {
+    let RunPage { items, .. } = server::get(&format!("/runs?log={sha256}")).await?;
+    let run = items.iter().find(|run| run.id == id).or(items.first());
+    Ok(run.map(|run| run.id.clone()))
+}
+
+/// Returns all dropped runs, each with the id by which pages know it.
+pub(super) fn runs() -> Vec<(String, Rc<RunResult>)> {
+    let known = |taken: &Taken| Some((taken.id()?, taken.run.clone().ok()?));
+    DESK.with_borrow(|desk| desk.taken.iter().filter_map(known).collect())
 }
 
 /// Sets what dropped logs ran, and posts the new rows; without fields, the logs say it themselves. Returns what is wrong with the
@@ -170,7 +230,8 @@ pub(super) async fn take(file: File) {
     let run = if is_log { log(&dropped, &path, is_stopped).await } else { saved(&dropped.file).await };
     if !is_stopped() {
         let log = is_log.then_some(dropped);
-        settle(Taken { number, path, run: run.map(Rc::new), log, is_on_server: false });
+        settle(Taken { number, path, run: run.map(Rc::new), log, stored: None, is_looked_up: false });
+        look_up().await;
     }
 }
 
@@ -269,9 +330,14 @@ fn job(job: &SlurmJob) -> String {
 }
 
 impl Taken {
-    /// Returns whether it is the run with this id.
+    /// Returns whether it is the run with this id, or the server's run of its log.
     fn is(&self, id: &str) -> bool {
-        self.run.as_ref().is_ok_and(|run| run.id.to_string() == id)
+        self.stored.as_deref() == Some(id) || self.run.as_ref().is_ok_and(|run| run.id.to_string() == id)
+    }
+
+    /// Returns the id by which pages know the run: the server's, if it has the run too.
+    fn id(&self) -> Option<String> {
+        self.stored.clone().or_else(|| Some(self.run.as_ref().ok()?.id.to_string()))
     }
 
     fn report(&self, view: &View) -> Report {
@@ -289,16 +355,16 @@ impl Taken {
         let reasons = report.comparable.reasons.iter().filter(|_| report.status == Status::Scored);
         remarks.extend(reasons.map(|reason| format!("Not comparable: {}", sentence(reason))));
         remarks.extend(report.notes);
-        if self.is_on_server {
-            remarks.insert(0, "Uploaded. Open or select it under “On the server”.".to_string());
+        if self.stored.is_some() {
+            remarks.insert(0, "Also on the server: this opens the stored run.".to_string());
         }
         let carried = self.run.as_ref().ok().and_then(|run| run.carried.as_ref());
         remarks.extend(carried.into_iter().flat_map(|carried| &carried.jobs).map(job));
         let title = carried.map(|of| cells::run_title(&of.campaign, &of.run, of.repeat, &of.cluster));
         Row {
             number: self.number,
-            // Where the server has the run too, its row there is the one to select.
-            id: report.id.filter(|_| !self.is_on_server).unwrap_or_default(),
+            // The same in both tables, so that both rows are one run.
+            id: report.id.map(|id| self.stored.clone().unwrap_or(id)).unwrap_or_default(),
             status: RowStatus::Read(report.status),
             remarks: remarks.iter().map(|remark| unbroken(remark)).collect(),
             campaign: carried.map(|carried| carried.campaign.clone()),

@@ -68,13 +68,13 @@ pub(super) fn headline(comparison: &Comparison) -> String {
 
 /// Returns the speed of a run relative to its published number and its plan; none if it has neither.
 fn achieved(run: &RunFigures) -> Option<String> {
-    let of_published = speed_percent(run).map(|speed| format!("runs at {speed:.1} % of the published speed"));
+    let of_published = speed_percent(run).map(|speed| format!("{speed:.1} % of the published speed"));
     let of_plan = run.plan.and_then(|plan| {
         let place = if plan.within? { "within" } else { "outside" };
-        Some(format!("{} than planned, {place} the interval", cells::deviation_from_plan(plan)))
+        Some(format!("{} % of the planned speed, {place} the interval", cells::of_predicted(Some(plan))?))
     });
     let both: Vec<String> = of_published.into_iter().chain(of_plan).collect();
-    (!both.is_empty()).then(|| format!("{} {}.", run.label, both.join(" and ")))
+    (!both.is_empty()).then(|| format!("{} runs at {}.", run.label, both.join(" and ")))
 }
 
 /// Returns the step time of a scored run; none of another run.
@@ -87,7 +87,8 @@ fn step_time(run: &RunFigures) -> Option<String> {
 fn as_predicted(run: &RunFigures) -> Option<String> {
     let prediction = run.prediction.filter(|_| run.comparable.yes && run.plan.is_none())?;
     let place = if prediction.within? { "within" } else { "outside" };
-    Some(format!("A step {} than predicted, {place} the 80 % range.", cells::deviation_from_plan(prediction)))
+    let speed = cells::of_predicted(Some(prediction))?;
+    Some(format!("It runs at {speed} % of the predicted speed, {place} the 80 % range."))
 }
 
 /// Returns why a run alone was not scored, or why it has no published number to compare with; none if it is compared with one.
@@ -237,8 +238,8 @@ mod tests {
         let said = Spec::default().with(Field::Recipe, "llama3.1-8b/h100/fp8/8@25.04").with(Field::Tp, "2");
         let comparison = compare(&[&run(LLAMA, 1, 12_000).identified(&said)]);
         let headline = headline(&comparison);
-        assert!(headline.starts_with("12 s per step. A step took "), "{headline}");
-        assert!(headline.contains(" than predicted, "), "{headline}");
+        assert!(headline.starts_with("12 s per step. It runs at "), "{headline}");
+        assert!(headline.contains(" % of the predicted speed, "), "{headline}");
         let notes = notes(&comparison);
         assert!(notes[0].starts_with("No measurement is published for llama3.1-8b"), "{notes:?}");
     }

@@ -30,6 +30,7 @@ thread_local! {
 /// Returns a page of the server's runs.
 pub(super) async fn page(query: &str) -> Result<Runs, RequestError> {
     let RunPage { items, next_cursor } = list(query, ROWS).await?;
+    files::note_server();
     Ok(Runs { rows: items.into_iter().map(row).collect(), next: next_cursor })
 }
 
@@ -80,14 +81,24 @@ fn called(path: String) -> String {
     }
 }
 
-/// Returns a run, and whether the server has it.
+/// Returns a run, and whether the server has it. A stored run whose log was also dropped has what the dropped log adds.
 pub(super) async fn find(id: &str) -> Result<(Rc<RunResult>, bool), RequestError> {
-    if let Some(found) = files::run(id) {
-        return Ok(found);
-    }
+    let Some((dropped, is_stored)) = files::run(id) else {
+        return Ok((stored(id).await?, true));
+    };
+    // It may have been deleted from the server meanwhile.
+    let stored = if is_stored { stored(id).await.ok() } else { None };
+    Ok(match stored {
+        Some(stored) => (Rc::new(RunResult::clone(&stored).completed_by(&dropped)), true),
+        None => (dropped, false),
+    })
+}
+
+/// Returns a run of the server.
+async fn stored(id: &str) -> Result<Rc<RunResult>, RequestError> {
     let kept = FETCHED.with_borrow(|kept| kept.iter().find(|run| run.id.to_string() == id).cloned());
     if let Some(run) = kept {
-        return Ok((run, true));
+        return Ok(run);
     }
     let file = server::bytes(&format!("/runs/{}", segment(id))).await?;
     let run = Rc::new(read(&file).map_err(|error| RequestError::Other(error.to_string()))?);
@@ -97,7 +108,8 @@ pub(super) async fn find(id: &str) -> Result<(Rc<RunResult>, bool), RequestError
         }
         kept.push(run.clone());
     });
-    Ok((run, true))
+    files::note_server();
+    Ok(run)
 }
 
 /// Forgets the fetched runs, which may have changed on the server.

@@ -1,6 +1,6 @@
 //! Uploads dropped files: each result, then its raw log, as the command line does.
 
-use super::files::DroppedLog;
+use super::files::{DroppedLog, KeptRun};
 use super::{files, post, scope, server};
 use crate::message::results::ForPage;
 use crate::message::{RequestError, UploadProgress, UploadSummary};
@@ -28,11 +28,16 @@ async fn send_all() -> Result<UploadSummary, RequestError> {
     let mut uploaded = UploadSummary::default();
     let runs = files::worth_keeping();
     let size = |log: &Option<DroppedLog>| log.as_ref().map_or(0.0, DroppedLog::size);
-    let bytes = runs.iter().map(|(_, log)| size(log)).sum();
+    let bytes = runs.iter().map(|kept| size(&kept.log)).sum();
     let mut progress = UploadMeter { file: 0, files: runs.len(), bytes, before: 0.0, there: 0.0 };
-    for (run, log) in runs {
+    for KeptRun { run, log, is_of_campaign } in runs {
         progress.file += 1;
         progress.tell(0.0);
+        if is_of_campaign {
+            uploaded.known += 1;
+            progress.before += size(&log);
+            continue;
+        }
         match send(&run, log.as_ref(), &mut progress).await {
             Ok(is_new) => {
                 let count = if is_new { &mut uploaded.new } else { &mut uploaded.known };

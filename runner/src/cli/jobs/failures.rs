@@ -3,9 +3,10 @@
 use crate::cli::output::{self, Format};
 use crate::cli::{Failure, note, watch};
 use crate::data::DataDir;
-use crate::interruptions::{JobTally, MeanTime, StartEnd};
+use crate::interruptions::{JobTally, MeanTime, MeasuredGoodput, StartEnd};
 use crate::journal::{Journal, Phase, Run};
 use crate::store::Store;
+use crate::suspect_nodes::SuspectNode;
 use serde::Serialize;
 use std::collections::BTreeSet;
 use trainplan_shared::estimate::Interval;
@@ -35,6 +36,10 @@ struct FailureSummary<'a> {
     requeue: Option<MeanTime>,
     /// The time that a completed job ran without training.
     outside_steps: Option<MeanTime>,
+    /// How the time of the jobs was used.
+    goodput: Option<MeasuredGoodput>,
+    /// Nodes whose jobs were interrupted more often than chance explains.
+    suspect_nodes: Vec<SuspectNode>,
     /// The value of --failure-rate.
     failure_rate: Option<String>,
     /// Whether the interval includes all published studies.
@@ -81,6 +86,8 @@ pub(super) async fn failures(data: &DataDir, cluster: Option<&str>, format: Form
         queue: tally.queue(),
         requeue: tally.requeue(),
         outside_steps: tally.outside_steps(),
+        goodput: tally.goodput(),
+        suspect_nodes: tally.nodes().suspects(),
         failure_rate: observed.setting(),
         includes_studies: observed.includes_studies(),
     };
@@ -89,7 +96,7 @@ pub(super) async fn failures(data: &DataDir, cluster: Option<&str>, format: Form
         Format::Csv => {
             output::csv(["end", "times", "is_interruption"], summary.ends.iter().map(EndCount::cells))
         }
-        Format::Table => print(&summary, observed),
+        Format::Table => print(&summary, observed, tally.nodes().interrupted()),
     }
 }
 
@@ -125,7 +132,12 @@ impl EndCount {
     }
 }
 
-fn print(summary: &FailureSummary<'_>, observed: ObservedFailures) -> Result<(), Failure> {
+/// Prints the summary; `on_known_nodes` is how many of the interruptions were on known nodes.
+fn print(
+    summary: &FailureSummary<'_>,
+    observed: ObservedFailures,
+    on_known_nodes: u64,
+) -> Result<(), Failure> {
     let (Some(rate), Some(setting)) = (summary.interruptions_per_gpu_hour, &summary.failure_rate) else {
         note("No job has run yet, so no failure rate is known. Start one with `trainplan run CAMPAIGN`.");
         return Ok(());
@@ -169,6 +181,15 @@ fn print(summary: &FailureSummary<'_>, observed: ObservedFailures) -> Result<(),
             output::text_line(&format!("{what}: {} (mean of {n})", watch::duration(mean_s)))?;
         }
     }
+    if let Some(goodput) = summary.goodput {
+        output::prose(&in_words(&goodput))?;
+    }
+    for SuspectNode { node, interrupted, starts } in &summary.suspect_nodes {
+        output::prose(&format!(
+            "Node {node} was part of {interrupted} of {on_known_nodes} interrupted jobs, and of {starts} jobs in all: more than \
+             chance explains. To leave it out, use `trainplan run --exclude {node}`."
+        ))?;
+    }
     if summary.includes_studies {
         output::prose(&caution(observed))?;
     }
@@ -179,6 +200,27 @@ fn print(summary: &FailureSummary<'_>, observed: ObservedFailures) -> Result<(),
     output::text_line(&format!(
         "To plan with this rate in `trainplan search` or `trainplan estimate`: --{flag} {setting}"
     ))
+}
+
+/// Returns a sentence that says how the time of the jobs was used.
+fn in_words(goodput: &MeasuredGoodput) -> String {
+    let all = goodput.gpu_hours();
+    let percent = |gpu_hours: f64| format!("{:.1} %", 100.0 * gpu_hours / all);
+    let rest = [
+        ("start-up, checkpoints and shutdown", goodput.outside_steps_gpu_hours),
+        ("steps that ran again", goodput.repeated_gpu_hours),
+        ("waits for a requeued start", goodput.requeue_gpu_hours),
+        ("interrupted jobs", goodput.lost_gpu_hours),
+    ];
+    let rest = rest.into_iter().filter(|(_, gpu_hours)| *gpu_hours > 0.0);
+    let rest: Vec<String> =
+        rest.map(|(what, gpu_hours)| format!("{what} took {}", percent(gpu_hours))).collect();
+    let rest = if rest.is_empty() { String::new() } else { format!("; {}", rest.join(", ")) };
+    format!(
+        "Goodput: {} of {} GPU-hours went into training steps that count{rest}.",
+        percent(goodput.training_gpu_hours),
+        readable(all)
+    )
 }
 
 /// Returns a sentence for jobs that say less than the published studies.

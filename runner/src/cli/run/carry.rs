@@ -108,10 +108,16 @@ pub(in crate::cli) fn campaign(
         let round = match open {
             Some(round) if !new.wanted => {
                 let since = watch::clock(round.begun_ms);
-                if round.sha256 != digest {
+                if round.sha256 == digest {
+                    note(&format!("Continuing the round of {since}."));
+                } else if is_of_other_version(&journal.runs(&round.id).await?, &plans) {
+                    note(&format!(
+                        "Continuing the round of {since}, which another version of Trainplan began, with the scripts and \
+                         predictions of that version."
+                    ));
+                } else {
                     return Err(Failure::Changed { campaign: round.campaign, since });
                 }
-                note(&format!("Continuing the round of {since}."));
                 round
             }
             _ => {
@@ -137,6 +143,12 @@ pub(in crate::cli) fn campaign(
         };
         carry(&data, &journal, round, args, format).await
     })
+}
+
+/// Returns whether another version of the program began the round of these runs from the campaign of these plans.
+fn is_of_other_version(runs: &[Run], plans: &[Plan]) -> bool {
+    let begun: Vec<&Plan> = runs.iter().map(|run| &run.plan).filter(|plan| plan.retry == 0).collect();
+    begun.len() == plans.len() && begun.iter().zip(plans).all(|(begun, now)| begun.is_of_other_version(now))
 }
 
 /// Whether to start a new round.

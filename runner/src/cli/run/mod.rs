@@ -11,8 +11,9 @@ use super::output::{self, Format, FormatArg};
 use super::profiles::{self, mistakes};
 use super::stack_file::with_files;
 use super::{Failure, note};
+use crate::{secrets, upload};
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use trainplan_shared::campaign::{
     After, AfterEnd, Campaign, Cluster, Clusters, Name, NodeList, Planned, RunReference, Secret, Upload, plan,
@@ -144,6 +145,7 @@ impl Args {
             Format::Table => table(&campaign, cluster, &planned, &outputs)?,
         }
         warn(&planned);
+        note_unset_secrets(&planned);
         if outputs.iter().all(|run| run.fits) { Ok(()) } else { Err(Failure::DoesNotFit) }
     }
 }
@@ -214,6 +216,18 @@ pub(super) fn warn(planned: &[Planned]) {
     }
     for (text, names) in said {
         note(&format!("{}: {text}", names.join(", ")));
+    }
+}
+
+/// Notes the environment variables of secrets that are not set here, each once: without them nothing is submitted.
+fn note_unset_secrets(planned: &[Planned]) {
+    let of_runs = planned.iter().flat_map(|run| run.env.secrets());
+    let unset = of_runs.filter_map(|(name, secret)| secrets::unset(name, secret));
+    let uploads = planned.iter().filter_map(|run| run.upload);
+    let tokens = uploads.filter_map(|upload| secrets::unset(&upload::token_of(&upload.to), &upload.token));
+    let unset: BTreeSet<String> = unset.chain(tokens).map(|error| error.to_string()).collect();
+    for error in unset {
+        note(&error);
     }
 }
 

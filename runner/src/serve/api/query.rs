@@ -10,7 +10,7 @@ use trainplan_shared::convention::Convention;
 use trainplan_shared::field::Field;
 use trainplan_shared::history::Thresholds;
 use trainplan_shared::log::{Status, Window};
-use trainplan_shared::result::{LONGEST_NAME, LONGEST_PATH, LONGEST_SCENARIO, View};
+use trainplan_shared::result::{LONGEST_NAME, LONGEST_PATH, LONGEST_SCENARIO, View, id_of_log};
 use trainplan_shared::spec::Spec;
 use uuid::Uuid;
 
@@ -112,8 +112,8 @@ pub(super) fn longest_value(name: &str) -> usize {
     match name {
         "line" => LONGEST_SCENARIO,
         "q" => LONGEST_SEARCH,
-        "recipe" | "cluster" | "campaign" | "status" | "sort" | "since" | "until" | "cursor" | "window"
-        | "convention" => LONGEST_NAME,
+        "recipe" | "cluster" | "campaign" | "status" | "log" | "sort" | "since" | "until" | "cursor"
+        | "window" | "convention" => LONGEST_NAME,
         _ => LONGEST_PATH,
     }
 }
@@ -175,6 +175,8 @@ fn set_filter(query: &mut Query, name: &str, value: &str, most: u32) -> Result<(
         "gpu" => query.gpu = text,
         "dtype" => query.dtype = text,
         "line" => query.line = text,
+        "log" if id_of_log(value).is_some() => query.log = Some(value.to_ascii_lowercase()),
+        "log" => return Err(refuse("not a SHA-256 of 64 hexadecimal digits".into())),
         "gpus" => match value.parse() {
             Ok(gpus) => query.gpus = Some(gpus),
             Err(_) => return Err(refuse("not a whole number".into())),
@@ -195,7 +197,7 @@ fn set_filter(query: &mut Query, name: &str, value: &str, most: u32) -> Result<(
             query.cursor = Some(value.parse().map_err(|error: InvalidCursor| refuse(error.to_string()))?);
         }
         _ => {
-            let all = "recipe, cluster, campaign, status, model, gpu, gpus, dtype, line, since, until, sort, limit, cursor";
+            let all = "recipe, cluster, campaign, status, model, gpu, gpus, dtype, line, log, since, until, sort, limit, cursor";
             return Err(unknown(name, all));
         }
     }

@@ -108,6 +108,7 @@ pub(super) async fn put(
         ("model" = Option<String>, Query), ("gpu" = Option<String>, Query), ("gpus" = Option<u32>, Query),
         ("dtype" = Option<String>, Query),
         ("line" = Option<String>, Query, description = "A scenario, as in a run's `line`"),
+        ("log" = Option<String>, Query, description = "The SHA-256 of a raw log, in hexadecimal: the runs of this log"),
         ("since" = Option<String>, Query, description = "Received at this time or later (RFC 3339, at most 9999-12-30T22:00:00Z)"),
         ("until" = Option<String>, Query, description = "Received before this time (RFC 3339, at most 9999-12-30T22:00:00Z)"),
         ("sort" = Option<String>, Query, description = "`received_at`, `ran_at`, `step_time_s`, `tokens_per_s`, `mfu`, `speed_percent`, `plan_error`, or `prediction_error`, which is that of the plan or else of the prediction; descending with `-` before it; `-received_at` by default. Runs without a value come last"),

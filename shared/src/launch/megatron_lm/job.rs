@@ -21,7 +21,7 @@ const STEPS: u32 = 50;
 pub(super) const ROOT: &str = "MEGATRON_PATH";
 
 /// Variables that the script sets itself; users can't set them.
-pub(super) const OWN_NAMES: [&str; 5] = ["name", "run", "first", "port", "mounts"];
+pub(super) const OWN_NAMES: [&str; 6] = ["name", "run", "log", "first", "port", "mounts"];
 
 /// A job in the making.
 pub(super) struct MegatronJob<'a> {

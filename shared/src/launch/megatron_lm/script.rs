@@ -2,8 +2,13 @@
 
 use super::job::{MegatronJob, ROOT};
 use super::{model, slurm};
+use crate::field::Field;
 use crate::launch::script::ShellScript;
 use crate::launch::word::ShellWord;
+use crate::link;
+use crate::log::STATED_SCENARIO;
+use crate::scenario::Scenario;
+use crate::spec::Spec;
 
 /// The width of a line of flags, in characters.
 const WIDTH: usize = 100;
@@ -34,7 +39,9 @@ pub(super) fn script(job: &MegatronJob) -> ShellScript {
     lines.push(String::new());
     lines.push(format!("name={}", ShellWord::of(&job.name).shell()));
     lines.push("run=$PWD/experiments/$name/${name}_$SLURM_JOB_ID".into());
+    lines.push("log=$run/log-${name}_${SLURM_JOB_ID}_${SLURM_RESTART_COUNT:-0}.out".into());
     lines.push("mkdir -p \"$run\"".into());
+    lines.push(format!("echo {} >\"$log\"", ShellWord::of(stated(scenario)).shell()));
     lines.push("first=$(scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n 1)".into());
     lines.push("port=$((20000 + SLURM_JOB_ID % 20000))".into());
     if job.options.container_image.is_some() {
@@ -45,6 +52,12 @@ pub(super) fn script(job: &MegatronJob) -> ShellScript {
     lines.push(String::new());
     lines.extend(wrap(&command(job)));
     ShellScript::new(&setup, &lines)
+}
+
+/// Returns the line of the log that states what its arguments don't: the GPU type, and the model by its name.
+fn stated(scenario: &Scenario) -> String {
+    let spec = Spec::default().with(Field::Model, &scenario.model.id).with(Field::Gpu, &scenario.gpu.id);
+    format!("{STATED_SCENARIO}{}", link::write(&spec))
 }
 
 /// Returns the mounts of the container: the run's directory, and other paths that exist on the host.
@@ -75,7 +88,7 @@ fn flags(job: &MegatronJob) -> Vec<String> {
 fn command(job: &MegatronJob) -> Vec<String> {
     // Otherwise a single task would be bound to a single core.
     let mut parts = vec!["srun --cpu-bind=none --kill-on-bad-exit=1".to_string()];
-    parts.push("--output=\"$run/log-${name}_${SLURM_JOB_ID}_${SLURM_RESTART_COUNT:-0}.out\"".to_string());
+    parts.push("--open-mode=append --output=\"$log\"".to_string());
     parts.extend(slurm::container(job));
     if job.options.profile {
         parts.extend(nsys(job));

@@ -147,15 +147,16 @@ fn Delete(id: Memo<String>, deleted: RwSignal<String>) -> impl IntoView {
 /// The run's numbers.
 #[component]
 fn Figures(rows: Memo<Vec<Arc<Row>>>, compared: Memo<Arc<Compared>>) -> impl IntoView {
-    let figure = |(PageHeading { title, .. }, PageCell { text, detail, .. }): (PageHeading, PageCell)| {
-        view! {
-            <div class="figure">
-                <dt>{title}</dt>
-                <dd>{text}</dd>
-                {(!detail.is_empty()).then(|| view! { <dd class="more">{detail}</dd> })}
-            </div>
-        }
-    };
+    let figure =
+        |(PageHeading { title, hint, .. }, PageCell { text, detail, .. }): (PageHeading, PageCell)| {
+            view! {
+                <div class="figure">
+                    <dt title=hint>{title}</dt>
+                    <dd>{text}</dd>
+                    {(!detail.is_empty()).then(|| view! { <dd class="more">{detail}</dd> })}
+                </div>
+            }
+        };
     // The recipe goes beside the status: it is not a figure.
     let recipe = ComparisonColumn::Recipe.key();
     let figures = move |row: &Row| {
