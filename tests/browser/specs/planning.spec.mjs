@@ -5,6 +5,8 @@ import { boxes, expect, expectAccessible, test } from "../fixtures.mjs";
 const verdict = (page) => page.locator("#verdict");
 const cards = (page) => page.locator(".gpu-card");
 const details = (page) => page.locator("#headline");
+/** The word on the edge of each card; null without one. */
+const badges = (page) => cards(page).evaluateAll((all) => all.map((card) => card.dataset.badge ?? null));
 
 for (const [model, title] of [
   ["Llama 3.1 70B", "Llama 3.1 70B"],
@@ -37,8 +39,17 @@ for (const [model, title] of [
 test("the card of the headline's GPU type is marked, and why it comes first is said", async ({ page }) => {
   await page.goto("/?v=1&m=llama3.1-70b&t=10T&gs=h100,b200&by=60d");
   await expect(page.locator(".verdict-line > p").first()).toContainText(/B200 comes first because it (costs less|needs fewer GPUs)\./);
-  const marks = await cards(page).evaluateAll((all) => all.map((card) => getComputedStyle(card, "::before").content));
-  expect(marks).toEqual(["none", '"Best"']);
+  expect(await badges(page)).toEqual([null, "Best"]);
+});
+
+test("a plan that exceeds the budget or misses the deadline is the nearest, not the best one", async ({ page }) => {
+  for (const limit of ["by=60d&max=100k", "by=2d&nr=<=1024"]) {
+    await page.goto(`/?v=1&m=llama3.1-70b&t=10T&gs=h100,b200&${limit}`);
+    await expect(cards(page).first().locator(".missed").first()).toBeVisible();
+    expect((await badges(page)).filter(Boolean), limit).toEqual(["Nearest"]);
+    await expect(page.locator(".answer")).not.toContainText(/\bbest\b/i);
+    await expect(page.locator(".shown")).not.toContainText("Best plan");
+  }
 });
 
 test("the headline says how long the launch script takes, if it doesn't run the plan as planned", async ({ page }) => {
@@ -158,7 +169,7 @@ test("a link carries the plans that are compared, and leaves the recipient's own
 
 test("a deadline that can't be met offers changes that meet it, and Ctrl-Z takes one back", async ({ page }) => {
   await page.goto("/?v=1&m=llama3.1-8b&t=1T&gs=h100&by=5d&nr=64");
-  await expect(verdict(page)).toHaveText(/^No plan finishes within 5 days 9 times in 10. The best takes about \d+ days \(\d+–\d+\), on 64 × H100.$/);
+  await expect(verdict(page)).toHaveText(/^No plan finishes within 5 days 9 times in 10. The nearest takes about \d+ days \(\d+–\d+\), on 64 × H100.$/);
   const change = cards(page).getByRole("button", { name: /^Allow [\d.]+ days$/ });
   await expect(cards(page).getByRole("button", { name: /^(Use [\d,]+ GPUs|Train on [\d.]+[BT] tokens)$/ })).toHaveCount(2);
   await change.click();
@@ -494,7 +505,7 @@ test("on a phone no card moves when the best one is known, and the chart is as w
   await expect(details(page)).toBeVisible();
   const top = async (card) => (await card.boundingBox()).y;
   const [first, second] = [cards(page).nth(0), cards(page).nth(1)];
-  await expect(page.locator(".gpu-card.best h2")).toHaveText(/B200/);
+  await expect(page.locator(".gpu-card[data-badge] h2")).toHaveText(/B200/);
   expect(await top(first)).toBeLessThan(await top(second));
   await expect(second.locator(".range-key")).toHaveText(/^80 % rangedeadline/);
   await expect(second.locator(".scale")).toHaveText(/^0\d+ days$/);

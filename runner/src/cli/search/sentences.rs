@@ -467,7 +467,7 @@ pub(super) fn unmet_sentence(unmet: Unmet, found: &SearchedGpu<'_>) -> String {
             let is_last = answer.points.last().is_some_and(|run| run.gpus == gpus);
             let most = if is_last { ", the most that were searched" } else { "" };
             format!(
-                "The best plan on {name} {within} {time} {unit}{by}{limit}, on {} GPUs{most}.{}",
+                "The nearest plan on {name} {within} {time} {unit}{by}{limit}, on {} GPUs{most}.{}",
                 group_digits(gpus.into()),
                 changed()
             )

@@ -97,10 +97,14 @@ pub(super) fn Answer() -> impl IntoView {
     };
     let back = move || {
         let best = move |_| plan.state.ask(&[]);
-        let has_best = findings.with(|findings| findings.best_plan().is_some());
-        (is_other.get() && has_best).then(|| {
+        let name = findings.with(|findings| match (findings.best_plan(), &*findings.reaching()) {
+            (None, _) => None,
+            (_, []) => Some("Show the nearest plan"),
+            _ => Some("Show the best plan"),
+        });
+        name.filter(|_| is_other.get()).map(|name| {
             view! {
-                <button type="button" class="link" on:click=best>"Show the best plan"</button>
+                <button type="button" class="link" on:click=best>{name}</button>
             }
         })
     };

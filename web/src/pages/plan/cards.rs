@@ -73,7 +73,7 @@ pub(super) fn Card(
             has_effect.then(|| CardScript { effect, stand_in: findings.stand_in(offer).map(named) })
         })
     });
-    let is_best = move || findings.with(|findings| findings.is_answered() && findings.best() == Some(index));
+    let badge = move || findings.with(|findings| findings.badge(index));
     let is_selected = move || {
         let best = offer.with(|offer| offer.answer.as_ref()?.plan.clone());
         best.is_some_and(|best| plan.is_shown(&best))
@@ -81,10 +81,10 @@ pub(super) fn Card(
     view! {
         <article
             class="gpu-card"
-            class:best=is_best
             class:selected=is_selected
             style:--series=move || offer.with(|offer| GpuMark::of(&offer.gpu.id).colour)
             data-spans=spans
+            data-badge=badge
             aria-label=move || offer.with(|offer| offer.gpu.name.clone())
         >
             <div class="card-body">

@@ -302,6 +302,15 @@ impl Findings {
         self.reaching().first().copied().or_else(|| Some(nearest()?.0))
     }
 
+    /// Returns what the plan of the headline is called on the card of its GPU type, once every GPU type is answered: only one that
+    /// reaches the goal, by its launch script too, is the best.
+    pub(super) fn badge(&self, index: usize) -> Option<&'static str> {
+        let answer = self.offers.get(index)?.answer.as_ref()?;
+        let is_first = self.is_answered() && self.best() == Some(index);
+        let misses = answer.unmet.is_some() || self.misses_by_script(answer);
+        is_first.then_some(if misses { "Nearest" } else { "Best" })
+    }
+
     /// Returns the best plan of the best GPU type, once every GPU type is answered.
     pub(super) fn best_plan(&self) -> Option<&FoundPlan> {
         if !self.is_answered() {
@@ -478,6 +487,20 @@ pub(super) mod tests {
             offer.answer.as_mut().expect("an answer").unmet = Some(unmet);
         }
         assert_eq!(findings.best(), Some(1));
+    }
+
+    #[test]
+    fn only_a_plan_that_reaches_the_goal_is_called_the_best() {
+        let of = |query: &str, days: f64, cost: f64| FoundPlan { query: query.into(), ..plan(512, days, cost) };
+        let plans = [("H100", Some(of("a", 58.0, 4e6))), ("B200", Some(of("b", 59.0, 3e6)))];
+        let mut findings = answered(&plans);
+        let badges = |findings: &Findings| [0, 1].map(|index| findings.badge(index));
+        assert_eq!(badges(&findings), [None, Some("Best")]);
+        for offer in &mut findings.offers {
+            offer.answer.as_mut().expect("an answer").unmet = Some(Unmet::TooSlow { days: 70.0 });
+        }
+        assert!(badges(&findings).contains(&Some("Nearest")) && !badges(&findings).contains(&Some("Best")));
+        assert_eq!(answered(&[("H100", None)]).badge(0), None);
     }
 
     #[test]

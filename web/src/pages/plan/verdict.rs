@@ -507,7 +507,7 @@ fn unreached(findings: &Findings, currency: &str) -> Verdict {
                     }
                 }
                 Unmet::TooSlow { days } => format!(
-                    "No plan finishes{within}{often}. The best takes {}, {on}{}.",
+                    "No plan finishes{within}{often}. The nearest takes {}, {on}{}.",
                     match is_by_slow_end {
                         // The range does not count that nobody measured the software.
                         true if days > plan.days.high => format!("up to {}", duration(days)),
@@ -694,7 +694,7 @@ mod tests {
         let late = "At the slow end of its range, B200 misses the deadline. 576 × B200 would be in time 9 times in 10.";
         assert_eq!(rest, format!("H100 can't finish in time. {late}"));
         findings.offers[1].answer.as_mut().unwrap().unmet = Some(Unmet::TooSlow { days: 90.0 });
-        let expected = "No plan finishes within 60 days. The best takes about 82 days, on 16,384 × H100.";
+        let expected = "No plan finishes within 60 days. The nearest takes about 82 days, on 16,384 × H100.";
         assert_eq!(lead(&findings).0, expected);
     }
 
@@ -731,7 +731,7 @@ mod tests {
         findings.offers[1].answer.as_mut().expect("an answer").unmet = Some(Unmet::TooSlow { days: 185.0 });
         assert_eq!(
             lead(&findings).0,
-            "No plan finishes within 180 days 9 times in 10. The best takes up to 185 days, on 640 × B200, the largest number \
+            "No plan finishes within 180 days 9 times in 10. The nearest takes up to 185 days, on 640 × B200, the largest number \
              searched."
         );
     }
