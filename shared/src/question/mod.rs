@@ -17,7 +17,7 @@ mod survey;
 mod unmet;
 
 pub use answer::{CLEARLY_FASTER, GpuAnswer, LITTLE_WASTE};
-pub use ask::{Chance, Contender, Goal, GpuOffer, Objective, PrecisionChoice, Question};
+pub use ask::{Chance, Contender, Goal, GpuOffer, Objective, PrecisionChoice, Question, doubt};
 pub use batches::GlobalBatches;
 pub use by_script::{AnswerScript, DeadlineEffect, PlanScript, ScriptRun, ScriptedPlan};
 pub use judge::{PlanFacts, chance_text, in_time_of_ten};

@@ -13,6 +13,7 @@ use trainplan_shared::problem::one_of;
 use trainplan_shared::question::{
     AnswerScript, CLEARLY_FASTER, Chance, Contender, DeadlineEffect, Goal, GpuAnswer, GpuOffer, LITTLE_WASTE,
     Objective, PlanScript, PlannedRun, Question, Relaxation, ScriptRun, ScriptedPlan, Unmet, chance_text,
+    doubt,
 };
 use trainplan_shared::range::ValueRange;
 use trainplan_shared::search::{COUNTED_SPLIT, ORDER, Rule, SearchCounts, SearchRegret};
@@ -151,13 +152,17 @@ pub(super) fn verdict(found: &[SearchedGpu<'_>]) -> String {
     let reaching: Vec<(&SearchedGpu<'_>, &PlannedRun)> =
         found.iter().filter_map(|found| Some((found, found.answer.best()?))).collect();
     let Some(question) = found.first().map(|found| found.question) else { return String::new() };
-    let contender = |run: &PlannedRun| Contender {
+    let contender = |found: &SearchedGpu<'_>, run: &PlannedRun| Contender {
         gpus: run.gpus,
         days: run.days,
         cost: run.expected_cost,
         confidence: run.layout.confidence,
+        doubt: match found.offer.gpu.is_measured() {
+            true => 1.0,
+            false => doubt(run.days, run.time.high.days),
+        },
     };
-    let contenders: Vec<_> = reaching.iter().map(|(_, run)| contender(run)).collect();
+    let contenders: Vec<_> = reaching.iter().map(|(found, run)| contender(found, run)).collect();
     let order = question.objective.across_gpu_types(&contenders);
     let reaching: Vec<_> = order.into_iter().map(|place| reaching[place]).collect();
     let mut sentences: Vec<String> = match &*reaching {
@@ -165,8 +170,8 @@ pub(super) fn verdict(found: &[SearchedGpu<'_>]) -> String {
         [(found, run)] => vec![alone(found, run)],
         [first, others @ ..] => others.iter().map(|other| compared(*first, *other)).collect(),
     };
-    if let [(best, run), (_, other), ..] = reaching[..]
-        && let Some(why) = question.objective.why_first(&contender(run), &contender(other))
+    if let [(best, run), (second, other), ..] = reaching[..]
+        && let Some(why) = question.objective.why_first(&contender(best, run), &contender(second, other))
     {
         sentences.push(format!("{} comes first because {why}.", best.offer.gpu.name));
     }

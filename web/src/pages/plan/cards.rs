@@ -55,7 +55,7 @@ pub(super) fn Card(
     let longest = Memo::new(move |_| {
         findings.with(|findings| {
             let plans = findings.offers.iter().filter_map(|offer| offer.answer.as_ref()?.plan.as_ref());
-            let ends = plans.map(|plan| plan.days.high);
+            let ends = plans.map(|plan| findings.launched(plan).days.high);
             let limit = if let AskedGoal::Deadline(days) = findings.goal() { days } else { 0.0 };
             let measured = findings.offers.iter().filter_map(|offer| findings.best_as_measured_days(offer));
             ends.chain(measured).fold(limit, f64::max) * 1.05
@@ -68,9 +68,7 @@ pub(super) fn Card(
         findings.with(|findings| {
             let offer = findings.offers.get(index)?;
             let effect = effect_on(&findings.scripts, &offer.answer.as_ref()?.plan.as_ref()?.query)?;
-            let has_effect = effect.is_unavailable || !effect.is_none();
-            let named = |plan: &FoundPlan| (layout_title(plan), plan.query.clone());
-            has_effect.then(|| CardScript { effect, stand_in: findings.stand_in(offer).map(named) })
+            (effect.is_unavailable || !effect.is_none()).then_some(effect)
         })
     });
     let badge = move || findings.with(|findings| findings.badge(index));
@@ -94,14 +92,6 @@ pub(super) fn Card(
             </div>
         </article>
     }
-}
-
-/// What the launch script of the plan on a card does otherwise than planned.
-#[derive(Debug, Clone, PartialEq)]
-struct CardScript {
-    effect: ScriptEffect,
-    /// The title and the query of a layout whose script reaches the goal, if that of the plan misses it.
-    stand_in: Option<(String, String)>,
 }
 
 /// The rows of a card that only some questions have. All cards have the same, so that they can be read across.
@@ -136,7 +126,7 @@ fn is_another_than_bf16(offer: &OfferFindings) -> bool {
 fn card(
     plan: Planner,
     offer: &OfferFindings,
-    (known, script): (CardRows, Option<CardScript>),
+    (known, script): (CardRows, Option<ScriptEffect>),
     (goal, currency, longest): (AskedGoal, &str, f64),
 ) -> AnyView {
     let (chance, budget) = plan.search.findings.with_untracked(|findings| {
@@ -165,7 +155,7 @@ fn card(
         }
         .into_any();
     };
-    let Some(found) = &answer.plan else {
+    let Some(planned) = &answer.plan else {
         let by_locks =
             plan.search.findings.with_untracked(|findings| obstacle(findings, offer, &answer.changes));
         return view! {
@@ -174,6 +164,8 @@ fn card(
         }
         .into_any();
     };
+    // What a card says of a plan is true of its launch script.
+    let found = &plan.search.findings.with_untracked(|findings| findings.launched(planned));
     let missed = plan.search.findings.with_untracked(|findings| missed(findings, answer, found, currency));
     let other = answer.with_other_chance.clone().filter(|other| other.gpus != found.gpus);
     let other = other.zip(chance).map(|(other, chance)| {
@@ -289,30 +281,26 @@ fn card(
     let doubts = found.cautions(is_too_slow).into_iter();
     let doubts = doubts.map(|doubt| view! { <p class="missed">{doubt}</p> }).collect_view();
     let more = plan.more_figures;
-    let by_script = script.as_ref().map(|&CardScript { effect, .. }| {
+    let by_script = script.map(|effect| {
         let does = plan
             .search
             .findings
-            .with_untracked(|findings| with_script(findings, ["it takes", "it "], found, effect));
+            .with_untracked(|findings| with_script(findings, ["it takes", "it "], planned, effect));
         let text = match effect.is_unavailable {
             true => "No launch script can be written for this plan".to_string(),
             false => format!("The launch script differs from the plan: {does}"),
         };
         let chance = match goal {
             AskedGoal::Deadline(limit) if effect.is_unavailable || effect.slowdown != 1.0 => {
-                format!(". {}", in_time(found.days.times(effect.slowdown), limit))
+                format!(". {}", in_time(found.days, limit))
             }
             _ => String::new(),
         };
         format!("{text}{chance}.")
     });
-    let stand_in = script.and_then(|script| script.stand_in);
-    let stand_in = stand_in.map(|(title, query)| {
-        view! { <p class="stand-in">"With " {plan_button(plan, title, query)} ", the launch script reaches the goal."</p> }
-    });
     let buttons = view! {
         <div class="card-foot">
-            <SaveButton gpu=offer.gpu.id.clone() plan=found.clone() />
+            <SaveButton gpu=offer.gpu.id.clone() plan=planned.clone() />
             <button
                 type="button"
                 class="action"
@@ -363,10 +351,10 @@ fn card(
             by_script
             software=answer.with_measured_software.is_some().then(|| offer.gpu.software.clone())
         />
-        <div class="other-counts">{stand_in} {other} {faster} {more_tokens}</div>
+        <div class="other-counts">{other} {faster} {more_tokens}</div>
         {doubts}
         <Changes changes=answer.changes.clone() />
-        <Evidence offer=offer.clone() found=found.clone() />
+        <Evidence offer=offer.clone() found=planned.clone() />
         {other_shown}
     }.into_any()
 }
@@ -450,11 +438,7 @@ fn other_batch(findings: &Findings, found: &FoundPlan) -> Option<String> {
 
 /// Returns a button that shows a plan, named by its number of GPUs.
 fn count_button(plan: Planner, found: &FoundPlan) -> AnyView {
-    plan_button(plan, format!("{} GPUs", group_digits(found.gpus.into())), found.query.clone())
-}
-
-/// Returns a button that shows the plan of a query.
-fn plan_button(plan: Planner, title: String, query: String) -> AnyView {
+    let (title, query) = (format!("{} GPUs", group_digits(found.gpus.into())), found.query.clone());
     let show = move |_| plan.state.choose(&query);
     view! { <button type="button" class="link" on:click=show>{title}</button> }.into_any()
 }

@@ -25,11 +25,13 @@ pub(super) fn verdict(findings: &Findings) -> Option<Verdict> {
     if findings.offers.is_empty() || findings.offers.iter().any(|offer| offer.answer.is_none()) {
         return None;
     }
+    // A plan takes as long as its launch script.
     let plan = |index: usize| {
         let offer = &findings.offers[index];
-        Some((offer, offer.answer.as_ref()?.plan.as_ref()?))
+        Some((offer, findings.launched(offer.answer.as_ref()?.plan.as_ref()?)))
     };
-    let mut reaching = findings.reaching().into_iter().filter_map(plan);
+    let plans: Vec<(&OfferFindings, FoundPlan)> = findings.reaching().into_iter().filter_map(plan).collect();
+    let mut reaching = plans.iter().map(|(offer, plan)| (*offer, plan));
     let (first, second) = (reaching.next(), reaching.next());
     let goal = findings.goal();
     let currency = findings.asked.as_ref().map_or("", |asked| asked.currency.as_str());
@@ -414,7 +416,9 @@ fn compared(
         (false, Some(false)) => " Both differences are within the uncertainty.".to_string(),
         (false, None) => " The difference is within the uncertainty.".to_string(),
     };
-    let why = objective.and_then(|objective| objective.why_first(&contender(plan), &contender(other)));
+    let why = objective.and_then(|objective| {
+        objective.why_first(&contender(&best.gpu.id, plan), &contender(&second.gpu.id, other))
+    });
     let why = why.map_or(String::new(), |why| format!(" {name} comes first because {why}."));
     let on_demand = on_demand(best, plan, second, other);
     // No line breaks between a number and its unit.
