@@ -1,6 +1,7 @@
 //! What a search says in words.
 
 use super::found::SearchedGpu;
+use super::headline::{contender, ranked};
 use trainplan_shared::benchmarks::BestMeasured;
 use trainplan_shared::cost::Price;
 use trainplan_shared::estimate::Interval;
@@ -11,9 +12,8 @@ use trainplan_shared::message;
 use trainplan_shared::message::Front;
 use trainplan_shared::problem::one_of;
 use trainplan_shared::question::{
-    AnswerScript, CLEARLY_FASTER, Chance, Contender, DeadlineEffect, Goal, GpuAnswer, GpuOffer, LITTLE_WASTE,
-    Objective, PlanScript, PlannedRun, Question, Relaxation, ScriptRun, ScriptedPlan, Unmet, chance_text,
-    doubt,
+    CLEARLY_FASTER, Chance, DeadlineEffect, Goal, GpuAnswer, GpuOffer, LITTLE_WASTE, Objective, PlanScript,
+    PlannedRun, Question, Relaxation, ScriptRun, ScriptedPlan, Unmet, chance_text,
 };
 use trainplan_shared::range::ValueRange;
 use trainplan_shared::search::{COUNTED_SPLIT, ORDER, Rule, SearchCounts, SearchRegret};
@@ -149,22 +149,10 @@ fn price(offer: &GpuOffer, currency: &str) -> String {
 
 /// Returns the comparison of the GPU types, or why none has a plan.
 pub(super) fn verdict(found: &[SearchedGpu<'_>]) -> String {
+    let ranked = ranked(found);
+    let Some(question) = ranked.first().map(|found| found.question) else { return String::new() };
     let reaching: Vec<(&SearchedGpu<'_>, &PlannedRun)> =
-        found.iter().filter_map(|found| Some((found, found.answer.best()?))).collect();
-    let Some(question) = found.first().map(|found| found.question) else { return String::new() };
-    let contender = |found: &SearchedGpu<'_>, run: &PlannedRun| Contender {
-        gpus: run.gpus,
-        days: run.days,
-        cost: run.expected_cost,
-        confidence: run.layout.confidence,
-        doubt: match found.offer.gpu.is_measured() {
-            true => 1.0,
-            false => doubt(run.days, run.time.high.days),
-        },
-    };
-    let contenders: Vec<_> = reaching.iter().map(|(found, run)| contender(found, run)).collect();
-    let order = question.objective.across_gpu_types(&contenders);
-    let reaching: Vec<_> = order.into_iter().map(|place| reaching[place]).collect();
+        ranked.iter().filter_map(|found| Some((found, found.answer.best()?))).collect();
     let mut sentences: Vec<String> = match &*reaching {
         [] => Vec::new(),
         [(found, run)] => vec![alone(found, run)],
@@ -181,7 +169,7 @@ pub(super) fn verdict(found: &[SearchedGpu<'_>]) -> String {
     sentences.extend(in_bf16(&reaching));
     sentences.extend(reservations(&reaching));
     sentences.extend(whole_term(question, &reaching));
-    let missing = found.iter().filter_map(|found| Some(unmet_sentence(found.answer.unmet?, found)));
+    let missing = ranked.iter().filter_map(|found| Some(unmet_sentence(found.answer.unmet?, found)));
     sentences.extend(missing);
     sentences.join(" ")
 }
@@ -504,7 +492,7 @@ pub(super) fn unmet_sentence(unmet: Unmet, found: &SearchedGpu<'_>) -> String {
 
 /// Returns a change with the plan that works with it: "with --gpus 512 (61 days on 512 GPUs)". If other changes reach the goal, says
 /// that the plan misses it.
-fn change_text(change: &Relaxation, others_reach: bool) -> String {
+pub(super) fn change_text(change: &Relaxation, others_reach: bool) -> String {
     let setting = &change.setting;
     let text = match setting.value.is_empty() {
         true => message!["without ", setting.field],
@@ -617,12 +605,9 @@ pub(super) fn counted_split(rows: &[PlanRow<'_>]) -> Option<String> {
     rows.iter().any(is_counted).then(|| COUNTED_SPLIT.to_string())
 }
 
-/// Returns what becomes of the best plan with the software that its launch script runs, if that differs from the planned one.
+/// Returns which software the launch script of the plan runs, if that differs from the planned one. The plan has its time.
 pub(super) fn by_script(found: &SearchedGpu<'_>) -> Option<String> {
-    let AnswerScript { script, instead } = found.script?;
-    let instead = instead
-        .map_or(String::new(), |place| format!(" Layout {} reaches the goal with its script.", place + 1));
-    let text = match script {
+    let text = match found.script? {
         PlanScript::AsPlanned => return None,
         PlanScript::Unavailable(problems) => {
             let why: Vec<String> = problems.iter().map(|problem| problem.text(Front::Terminal)).collect();
@@ -644,12 +629,13 @@ pub(super) fn by_script(found: &SearchedGpu<'_>) -> Option<String> {
                 true => format!("The launch script {runs}. It is about as fast{}.", joined("but")),
                 false => {
                     let (time, effects) = (cells::time(days.mid, range), joined("which"));
-                    format!("The launch script {runs}: about {time}{effects}.")
+                    let others = "The other layouts are predicted with the planned software.";
+                    format!("The launch script {runs}: about {time}{effects}. {others}")
                 }
             }
         }
     };
-    Some(format!("{text}{instead}"))
+    Some(text)
 }
 
 /// Returns what a script with other software makes of a plan that reaches the goal: "misses the deadline".
@@ -711,6 +697,6 @@ pub(super) fn considered(counts: &SearchCounts) -> String {
     format!("{}{discarded}", counted(counts))
 }
 
-fn currency(question: &Question) -> &str {
+pub(super) fn currency(question: &Question) -> &str {
     question.settings.currency.label()
 }

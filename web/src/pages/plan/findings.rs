@@ -212,7 +212,8 @@ impl Findings {
         let Some((answer, best)) = answer.and_then(|answer| Some((answer, answer.plan.as_ref()?))) else {
             return Vec::new();
         };
-        let layouts = answer.layouts.iter().flat_map(FoundFamily::plans).filter(|plan| plan.query != best.query);
+        let layouts =
+            answer.layouts.iter().flat_map(FoundFamily::plans).filter(|plan| plan.query != best.query);
         let by_gpus = matches!(self.goal(), AskedGoal::Deadline(_));
         let more = offer.points.iter().filter(|point| by_gpus && point.gpus > best.gpus);
         layouts.chain(more.take(MOST_COUNTS)).collect()
@@ -354,7 +355,9 @@ impl Findings {
     pub(super) fn badge(&self, index: usize) -> Option<&'static str> {
         let answer = self.offers.get(index)?.answer.as_ref()?;
         let is_first = self.is_answered() && self.best() == Some(index);
-        let misses = answer.unmet.is_some() || self.misses_by_script(answer);
+        // That no script can be written is not a limit of the user's.
+        let script = answer.plan.as_ref().and_then(|plan| self.script(plan));
+        let misses = answer.unmet.is_some() || script.is_some() && self.misses_by_script(answer);
         is_first.then_some(if misses { "Nearest" } else { "Best" })
     }
 
@@ -533,7 +536,8 @@ pub(super) mod tests {
 
     #[test]
     fn only_a_plan_that_reaches_the_goal_is_called_the_best() {
-        let of = |query: &str, days: f64, cost: f64| FoundPlan { query: query.into(), ..plan(512, days, cost) };
+        let of =
+            |query: &str, days: f64, cost: f64| FoundPlan { query: query.into(), ..plan(512, days, cost) };
         let plans = [("H100", Some(of("a", 58.0, 4e6))), ("B200", Some(of("b", 59.0, 3e6)))];
         let mut findings = answered(&plans);
         let badges = |findings: &Findings| [0, 1].map(|index| findings.badge(index));

@@ -6,7 +6,9 @@ use crate::message::plan::ScriptEffect;
 use crate::message::search::{AskedGoal, AskedGpu, FoundAnswer, FoundFamily, FoundPlan, Spread, Trust};
 use trainplan_shared::estimate::Interval;
 use trainplan_shared::problem::one_of;
-use trainplan_shared::question::{CLEARLY_FASTER, Chance, Objective, Unmet, chance_text, in_time_of_ten};
+use trainplan_shared::question::{
+    CLEARLY_FASTER, Chance, LimitsInWords, Objective, PlanInWords, Unmet, chance_text, in_time_of_ten,
+};
 use trainplan_shared::units::{difference, duration, group_digits, is_same};
 
 /// The answer in words.
@@ -368,12 +370,13 @@ fn all_of(names: &[&str]) -> String {
 
 /// Returns what a plan takes, as a sentence.
 pub(super) fn alone(gpu: &AskedGpu, plan: &FoundPlan, goal: AskedGoal, currency: &str) -> String {
-    let gpus = group_digits(plan.gpus.into());
-    let time = duration(plan.days.mid);
-    let purchase = gpu.purchase.as_ref().map_or(String::new(), |purchase| format!(" (GPUs {purchase})"));
-    let cost = plan.cost.map(|cost| format!(", for {}{purchase}", cost_text(cost.mid, currency)));
-    let about = if matches!(goal, AskedGoal::Deadline(_)) { "about " } else { "" };
-    format!("{gpus} × {} finish in {about}{time}{}.", gpu.name, cost.unwrap_or_default())
+    let cost = plan.cost.map(|cost| cost_text(cost.mid, currency));
+    in_words(gpu, plan).finishes(matches!(goal, AskedGoal::Deadline(_)), cost, gpu.purchase.as_deref())
+}
+
+fn in_words<'a>(gpu: &'a AskedGpu, plan: &FoundPlan) -> PlanInWords<'a> {
+    let Spread { low, mid, high } = plan.days;
+    PlanInWords { gpus: plan.gpus, gpu: &gpu.name, days: Interval { low, mid, high } }
 }
 
 /// Returns the comparison of the best GPU type with the second one.
@@ -486,47 +489,24 @@ fn unreached(findings: &Findings, currency: &str) -> Verdict {
         let answer = offer.answer.as_ref()?;
         Some((offer, answer.plan.as_ref()?, answer.unmet?))
     });
-    let is_by_slow_end = findings.is_by_slow_end();
-    let often = if is_by_slow_end { format!(" {}", Chance::NineInTen.title()) } else { String::new() };
-    let within = findings.most_days().map_or(String::new(), |most| format!(" within {}", limit_text(most)));
+    let (time, budget) =
+        (findings.most_days().map(limit_text), findings.budget().map(|budget| money(budget, currency)));
     let lead = match nearest {
         Some((offer, plan, unmet)) => {
-            let on = format!("on {} × {}", group_digits(plan.gpus.into()), offer.gpu.name);
-            let budget = findings.budget().map_or(String::new(), |budget| money(budget, currency));
-            match unmet {
-                Unmet::TooExpensive { cost, tokens, gpus } => {
-                    let costs = if is_by_slow_end { "costs up to" } else { "costs" };
-                    let cost = cost_text(cost, currency);
-                    match findings.goal() {
-                        AskedGoal::Deadline(_) => format!(
-                            "No plan finishes{within} for at most {budget}{often}. The cheapest that finishes in time {costs} {cost}, {on}."
-                        ),
-                        _ => format!(
-                            "{budget} is not enough. The cheapest plan{within} {costs} {cost}, {on}{}.",
-                            match tokens > 0.0 {
-                                true => format!("; the budget is {}", enough_for(tokens, gpus)),
-                                false => String::new(),
-                            }
-                        ),
-                    }
-                }
-                Unmet::TooSlow { days } => format!(
-                    "No plan finishes{within}{often}. The nearest takes {}, {on}{}.",
-                    match is_by_slow_end {
-                        // The range does not count that nobody measured the software.
-                        true if days > plan.days.high => format!("up to {}", duration(days)),
-                        true => format!("about {}", time_text(plan.days)),
-                        false => format!("about {}", duration(days)),
-                    },
-                    match offer.points.last().is_some_and(|point| point.gpus == plan.gpus) {
-                        true => ", the largest number searched",
-                        false => "",
-                    }
-                ),
-                Unmet::NoPrice | Unmet::NoLayout => {
-                    "Enter a price per GPU-hour to plan for a budget.".to_string()
-                }
-            }
+            let enough = match unmet {
+                Unmet::TooExpensive { tokens, gpus, .. } if tokens > 0.0 => Some(enough_for(tokens, gpus)),
+                _ => None,
+            };
+            let limits = LimitsInWords {
+                time: time.as_deref(),
+                has_deadline: matches!(findings.goal(), AskedGoal::Deadline(_)),
+                budget: budget.as_deref(),
+                by_slow_end: findings.is_by_slow_end(),
+                cost: &|cost| cost_text(cost, currency),
+                enough: enough.as_deref(),
+            };
+            let is_most = offer.points.last().is_some_and(|point| point.gpus == plan.gpus);
+            in_words(&offer.gpu, plan).misses(unmet, is_most, &limits)
         }
         None => "No layout of this model works on these GPUs. The cards say what to change.".to_string(),
     };
