@@ -96,6 +96,18 @@ test("the time of the headline and of its card is that of the launch script", as
   await expect(cards(page).first().locator(".mini.main > div").first()).toContainText(days);
 });
 
+test("launch styles and releases are listed once", async ({ page }) => {
+  await page.goto("/?v=1&m=deepseek-v3&t=1T&gs=gb300&nr=256");
+  await page.getByRole("tab", { name: "Launch" }).click();
+  await expect(page.locator("[data-script]")).toContainText("./scripts/training/train.sh");
+  for (const field of ["style", "release"]) {
+    const options = page.locator(`#field-${field} option`);
+    await expect(options.first()).toHaveText(/ \(default\)$/);
+    const listed = (await options.allTextContents()).map((text) => text.replace(" (default)", ""));
+    expect(listed, field).toEqual([...new Set(listed)]);
+  }
+});
+
 test("a lock that no layout can hold is named, without a word about a launch script", async ({ page }) => {
   await page.goto("/?v=1&m=llama3.1-70b&t=10T&gs=h100&by=60d&lock=tp%3D16");
   await expect(cards(page).first()).toContainText("TP 16 is too large: jobs use 8 GPUs of an NVLink domain, so TP is at most 8.");
