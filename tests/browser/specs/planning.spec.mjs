@@ -96,6 +96,15 @@ test("the time of the headline and of its card is that of the launch script", as
   await expect(cards(page).first().locator(".mini.main > div").first()).toContainText(days);
 });
 
+test("a card has no row without a value, and owned GPUs name the price of electricity in the report", async ({ page }) => {
+  await page.goto("/?v=1&m=llama3.1-8b&t=1T&gs=h100,b200&nr=64&price=h100%3D0");
+  await expect(details(page)).toBeVisible();
+  const [h100, b200] = ["H100", "B200"].map((name) => cards(page).filter({ has: page.getByRole("heading", { name }) }));
+  await expect(b200.locator(".mini.main")).toContainText("On demand");
+  await expect(h100.locator(".mini.main")).not.toContainText("On demand");
+  await expect(page.locator(".assumptions")).toContainText(/Electricity: 0\.0929 USD per kWh/);
+});
+
 test("launch styles and releases are listed once", async ({ page }) => {
   await page.goto("/?v=1&m=deepseek-v3&t=1T&gs=gb300&nr=256");
   await page.getByRole("tab", { name: "Launch" }).click();

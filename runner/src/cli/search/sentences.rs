@@ -121,10 +121,20 @@ pub(super) fn assumptions(question: &Question) -> String {
     }
     let spares = question.settings.disruptions.spare_share;
     let source = if question.spec.get(Field::SpareNodes).is_some() { "yours" } else { "assumed" };
+    let mut prices = question.offers.iter().filter_map(|offer| offer.price);
+    let paid = if prices.clone().all(|price| price.is_of_owned()) { "" } else { ", paid for too" };
     parts.push(match spares {
         0.0 => "No spare nodes.".to_string(),
-        _ => format!("Spare nodes, paid for too: {} % ({source}).", significant(spares * 100.0, 3)),
+        _ => format!("Spare nodes{paid}: {} % ({source}).", significant(spares * 100.0, 3)),
     });
+    // Where the GPUs cost nothing, the cost is mostly that of electricity.
+    if prices.any(|price| price.is_free())
+        && let Some(price) = question.settings.electricity().per_kwh()
+    {
+        let source = if question.settings.electricity_per_kwh.is_some() { "yours" } else { "assumed" };
+        let price = significant(price, 3);
+        parts.push(format!("Electricity: {price} {} per kWh ({source}).", currency(question)));
+    }
     let rate = question.settings.disruptions.failure_rate;
     let range = rate.per_gpu_hour().readable(|rate| format!("{rate:e}"));
     let source = if rate.source() == "yours" { "yours" } else { "published studies" };

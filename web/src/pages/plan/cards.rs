@@ -97,8 +97,6 @@ pub(super) fn Card(
 /// The rows of a card that only some questions have. All cards have the same, so that they can be read across.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct CardRows {
-    on_demand: bool,
-    whole_term: bool,
     measured: bool,
     in_bf16: bool,
     spares: bool,
@@ -108,8 +106,6 @@ impl CardRows {
     fn of(findings: &Findings) -> CardRows {
         let any = |has: &dyn Fn(&OfferFindings) -> bool| findings.offers.iter().any(has);
         CardRows {
-            on_demand: any(&|offer| offer.gpu.on_demand_factor.is_some()),
-            whole_term: any(&|offer| offer.gpu.whole_term.is_some()),
             measured: any(&|offer| findings.best_measured(offer).is_some()),
             in_bf16: any(&is_another_than_bf16),
             spares: findings.plans().any(|(_, plan)| plan.paid_gpus > plan.gpus),
@@ -224,16 +220,11 @@ fn card(
     let (cost, cost_range) =
         found.cost.map_or(("–".to_string(), String::new()), |cost| cost_texts(cost, currency));
     let on_demand = found.cost.zip(offer.gpu.on_demand_factor);
-    let (on_demand, on_demand_range) = on_demand
-        .map_or(("–".to_string(), String::new()), |(cost, factor)| {
-            cost_texts(cost.product(factor), currency)
-        });
-    let whole_term = offer.gpu.whole_term;
-    let whole_term =
-        whole_term.map_or("–".to_string(), |term| amounts::cost_range(term, found.paid_gpus, currency));
+    let on_demand = on_demand.map(|(cost, factor)| cost_texts(cost.product(factor), currency));
+    let whole_term = offer.gpu.whole_term.map(|term| amounts::cost_range(term, found.paid_gpus, currency));
     // What the run's share of a reservation doesn't say.
     let purchase = offer.gpu.purchase.as_ref().filter(|_| amounts::outlasts(&offer.gpu, found.days.mid));
-    let in_all = purchase.map(|purchase| {
+    let in_all = purchase.zip(whole_term.as_ref()).map(|(purchase, whole_term)| {
         let text = format!(
             "GPUs are {purchase}, longer than the run: you pay {whole_term} in all, unless you use the rest."
         );
@@ -259,13 +250,9 @@ fn card(
     let (time, time_range) = time_texts(found.days);
     let mut main_rows = vec![row("Time", time, time_range), row("Cost", cost, cost_range)];
     // What a run costs that is shorter than the reservation whose price the cost assumes.
-    if known.on_demand {
-        main_rows.push(row("On demand", on_demand, on_demand_range));
-    }
+    main_rows.extend(on_demand.map(|(cost, range)| row("On demand", cost, range)));
     let mut money_rows = Vec::new();
-    if known.whole_term {
-        money_rows.push(row("Whole reservation", whole_term, String::new()));
-    }
+    money_rows.extend(whole_term.map(|cost| row("Whole reservation", cost, String::new())));
     money_rows.push(row("Energy", energy, energy_spread));
     if known.spares {
         money_rows.push(row("With spare nodes", spare, String::new()));
