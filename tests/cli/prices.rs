@@ -2,6 +2,7 @@
 
 use crate::json;
 use crate::search::{confirm, list, no_plan, number};
+use trainplan_tests::trainplan;
 
 #[test]
 fn a_cost_on_demand_has_a_range_and_a_reservation_that_exceeds_the_budget_is_named() {

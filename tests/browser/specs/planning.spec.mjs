@@ -4,6 +4,7 @@ import { boxes, expect, expectAccessible, test } from "../fixtures.mjs";
 
 const verdict = (page) => page.locator("#verdict");
 const cards = (page) => page.locator(".gpu-card");
+const cardOf = (page, name) => cards(page).filter({ has: page.getByRole("heading", { name, exact: true }) });
 const details = (page) => page.locator("#headline");
 /** The word on the edge of each card; null without one. */
 const badges = (page) => cards(page).evaluateAll((all) => all.map((card) => card.dataset.badge ?? null));
@@ -39,7 +40,9 @@ for (const [model, title] of [
 test("the card of the headline's GPU type is marked, and why it comes first is said", async ({ page }) => {
   await page.goto("/?v=1&m=llama3.1-70b&t=10T&gs=h100,b200&by=60d");
   await expect(page.locator(".verdict-line > p").first()).toContainText(/B200 comes first because it (costs less|needs fewer GPUs)\./);
-  expect(await badges(page)).toEqual([null, "Best"]);
+  // Cards have the order of the ranking.
+  expect(await badges(page)).toEqual(["Best", null]);
+  await expect(cards(page).first().getByRole("heading")).toHaveText("B200");
 });
 
 test("a plan that exceeds the budget or misses the deadline is the nearest, not the best one", async ({ page }) => {
@@ -305,7 +308,7 @@ test("a number of GPUs may have a comma", async ({ page }) => {
 
 test("a lock asks for the best plan with it", async ({ page }) => {
   await page.goto("/?v=1&m=llama3.1-70b&t=10T&gs=h100%2Cb200&by=60d");
-  await cards(page).nth(0).getByRole("button", { name: "Show this plan" }).click();
+  await cardOf(page, "H100").getByRole("button", { name: "Show this plan" }).click();
   await expect(details(page)).toBeVisible();
   await page.getByText("All settings").click();
   await page.locator("#field-tp").fill("3");
@@ -314,7 +317,7 @@ test("a lock asks for the best plan with it", async ({ page }) => {
   await page.locator("#field-tp").fill("2");
   // What differs from the best plan on H100 is kept.
   await page.getByRole("button", { name: /^Find the best plan with TP 2/ }).click();
-  await expect(cards(page).nth(0).locator(".layout-line")).toContainText("TP 2");
+  await expect(cardOf(page, "H100").locator(".layout-line")).toContainText("TP 2");
   await expect(page.getByRole("button", { name: "Show the best plan" })).toHaveCount(0);
   await expect(page.locator(".layout-table tbody tr").first()).toContainText("TP 2");
 });
@@ -477,14 +480,14 @@ test("the printed report holds the question and the answer on a page", async ({ 
 test("a locked value is kept by the search, and removing the lock restores the best plan", async ({ page }) => {
   await page.goto("/");
   await expect(details(page)).toBeVisible();
-  const best = await cards(page).nth(1).locator(".layout-line").textContent();
+  const best = await cardOf(page, "B200").locator(".layout-line").textContent();
   await page.getByText("All settings").click();
   await page.locator("#field-tp").fill("8");
   await page.getByRole("button", { name: "Lock TP", exact: true }).click();
   await expect(page.locator(".locks")).toContainText("TP 8");
-  await expect(cards(page).nth(1).locator(".layout-line")).toContainText("TP 8");
+  await expect(cardOf(page, "B200").locator(".layout-line")).toContainText("TP 8");
   await page.locator(".locks button").click();
-  await expect(cards(page).nth(1).locator(".layout-line")).toHaveText(best);
+  await expect(cardOf(page, "B200").locator(".layout-line")).toHaveText(best);
 });
 
 test("layouts that miss the deadline say so, as far as the question asks", async ({ page }) => {
@@ -523,13 +526,13 @@ test("a card is marked while its plan is shown, and says so if another plan of i
   await expect(page.locator(".gpu-card.selected")).toHaveCount(0);
 });
 
-test("on a phone no card moves when the best one is known, and the chart is as wide as the page", async ({ page }) => {
+test("on a phone the best card comes first, and the chart is as wide as the page", async ({ page }) => {
   await page.setViewportSize({ width: 390, height: 844 });
   await page.goto("/");
   await expect(details(page)).toBeVisible();
   const top = async (card) => (await card.boundingBox()).y;
   const [first, second] = [cards(page).nth(0), cards(page).nth(1)];
-  await expect(page.locator(".gpu-card[data-badge] h2")).toHaveText(/B200/);
+  await expect(first).toHaveAttribute("data-badge", "Best");
   expect(await top(first)).toBeLessThan(await top(second));
   await expect(second.locator(".range-key")).toHaveText(/^80 % rangedeadline/);
   await expect(second.locator(".scale")).toHaveText(/^0\d+ days$/);
@@ -573,8 +576,8 @@ test("steppers change the layout, and the memory follows", async ({ page }) => {
 test("the card and the shown plan name the same days, and a plan that misses the deadline says so", async ({ page }) => {
   await page.goto("/");
   await expect(details(page)).toBeVisible();
-  const best = await cards(page).nth(1).locator(".mini.main dd").first().textContent();
-  const range = await cards(page).nth(1).locator(".mini.main .note").first().textContent();
+  const best = await cardOf(page, "B200").locator(".mini.main dd").first().textContent();
+  const range = await cardOf(page, "B200").locator(".mini.main .note").first().textContent();
   await expect(page.locator('[data-figure="days"]')).toHaveText(`${best} (${range})`);
   await expect(page.locator(".figure.main dt")).toHaveText("10T tokens, with failures");
   const alone = await page.locator('[data-figure="days-without-failures"]').textContent();

@@ -14,7 +14,8 @@ use trainplan_shared::catalog::Catalog;
 use trainplan_shared::field::Field;
 use trainplan_shared::link;
 use trainplan_shared::problem::Problem;
-use trainplan_shared::question::{Chance, Contender, Objective, doubt};
+use trainplan_shared::question::{Chance, Contender, Objective, Unmet, doubt};
+use trainplan_shared::sorting::sorted;
 use trainplan_shared::spec::Spec;
 
 /// How long typing must pause before the worker is asked.
@@ -339,15 +340,24 @@ impl Findings {
         holding
     }
 
+    /// Returns the indices of all GPU types, best first: those with a plan that reaches the goal, then the others by how near theirs
+    /// comes to it.
+    pub(super) fn ranked(&self) -> Vec<usize> {
+        let mut ranked = self.reaching();
+        let missing: Vec<usize> = (0..self.offers.len()).filter(|index| !ranked.contains(index)).collect();
+        let unmet = |index: &usize| {
+            let answer = self.offers[*index].answer.as_ref();
+            answer.and_then(|answer| answer.unmet).unwrap_or(Unmet::NoLayout)
+        };
+        ranked.extend(sorted(&missing, |one, other| unmet(one).order(&unmet(other))));
+        ranked
+    }
+
     /// Returns the index of the GPU type with the best plan; if none reaches the goal, of the one that comes nearest to it.
     pub(super) fn best(&self) -> Option<usize> {
-        let missing = |index: usize| {
-            let answer = self.offers[index].answer.as_ref().filter(|answer| answer.plan.is_some())?;
-            Some((index, answer.unmet?))
-        };
-        let nearest =
-            || (0..self.offers.len()).filter_map(missing).min_by(|one, other| one.1.order(&other.1));
-        self.reaching().first().copied().or_else(|| Some(nearest()?.0))
+        let has_plan =
+            |index: &usize| self.offers[*index].answer.as_ref().is_some_and(|answer| answer.plan.is_some());
+        self.ranked().into_iter().find(has_plan)
     }
 
     /// Returns what the plan of the headline is called on the card of its GPU type, once every GPU type is answered: only one that
@@ -482,7 +492,6 @@ pub(super) fn is_within(plan: &FoundPlan, budget: Option<f64>, by_slow_end: bool
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use trainplan_shared::question::Unmet;
 
     pub(in super::super) fn spread(mid: f64) -> Spread {
         Spread { low: mid * 0.9, mid, high: mid * 1.1 }
@@ -531,7 +540,7 @@ pub(super) mod tests {
         for (offer, unmet) in findings.offers.iter_mut().zip(unmet) {
             offer.answer.as_mut().expect("an answer").unmet = Some(unmet);
         }
-        assert_eq!(findings.best(), Some(1));
+        assert_eq!((findings.best(), findings.ranked()), (Some(1), vec![1, 2, 0]));
     }
 
     #[test]
