@@ -188,8 +188,8 @@ impl Findings {
         Some(is_in_time && is_affordable && !may_lack_memory && !is_unavailable)
     }
 
-    /// Keeps what the launch scripts of plans do. If that of the best plan of a GPU type misses the goal, a plan whose script reaches it
-    /// is the best one instead.
+    /// Keeps what the launch scripts of plans do. If that of the best plan of a GPU type doesn't run it as planned, another plan may be the
+    /// best one.
     pub(super) fn hear_scripts(&mut self, scripts: Vec<(String, ScriptEffect)>) {
         self.scripts = scripts;
         for index in 0..self.offers.len() {
@@ -200,19 +200,31 @@ impl Findings {
         }
     }
 
-    /// Returns the best plan on a GPU type whose launch script reaches the goal, if that of the best plan misses it.
+    /// Returns the plan that takes the place of the best one on a GPU type if its launch script doesn't run it as planned: the layout that is
+    /// fastest with its script, or if none reaches the goal, the fewest GPUs that do.
     fn stand_in<'a>(&self, offer: &'a OfferFindings) -> Option<&'a FoundPlan> {
-        let others = self.others(offer);
-        others.into_iter().find(|plan| self.holds_by_script(plan) == Some(true))
+        let best = offer.answer.as_ref()?.plan.as_ref()?;
+        let holds = |plan: &&FoundPlan| self.holds_by_script(plan) == Some(true);
+        let slowest = |plan: &FoundPlan| self.launched(plan).days.high;
+        let (alike, more): (Vec<&FoundPlan>, Vec<&FoundPlan>) =
+            self.others(offer).into_iter().filter(holds).partition(|plan| plan.gpus == best.gpus);
+        let fastest = alike.into_iter().min_by(|one, other| slowest(one).total_cmp(&slowest(other)));
+        match holds(&best) {
+            true => fastest.filter(|plan| slowest(plan) < slowest(best)),
+            false => fastest.or(more.first().copied()),
+        }
     }
 
-    /// Returns the plans that may take the place of the best one of a GPU type if its launch script misses the goal, best first: other
-    /// layouts, and for a deadline those on more GPUs.
+    /// Returns the plans that may take the place of the best one of a GPU type if its launch script doesn't run it as planned: other
+    /// layouts, best first, and for a deadline those on more GPUs.
     fn others<'a>(&self, offer: &'a OfferFindings) -> Vec<&'a FoundPlan> {
-        let answer = offer.answer.as_ref().filter(|answer| self.misses_by_script(answer));
+        let answer = offer.answer.as_ref().filter(|answer| answer.unmet.is_none());
         let Some((answer, best)) = answer.and_then(|answer| Some((answer, answer.plan.as_ref()?))) else {
             return Vec::new();
         };
+        if self.script(best).is_none() && !self.misses_by_script(answer) {
+            return Vec::new();
+        }
         let layouts =
             answer.layouts.iter().flat_map(FoundFamily::plans).filter(|plan| plan.query != best.query);
         let by_gpus = matches!(self.goal(), AskedGoal::Deadline(_));
@@ -233,8 +245,8 @@ impl Findings {
         }
     }
 
-    /// Returns the queries of the plans whose launch scripts matter: the best plan of each GPU type, and where its script misses the
-    /// goal, those that may take its place.
+    /// Returns the queries of the plans whose launch scripts matter: the best plan of each GPU type, and where its script differs from the
+    /// plan, those that may take its place.
     pub(super) fn queries_to_launch(&self) -> Vec<String> {
         let mut queries = Vec::new();
         for offer in &self.offers {
@@ -559,7 +571,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_plan_whose_script_misses_the_goal_has_a_stand_in() {
+    fn a_plan_whose_script_is_slower_than_planned_has_a_stand_in() {
         let of = |query: &str, days: f64| FoundPlan { query: query.into(), ..plan(1024, days, 4e6) };
         let mut findings = answered(&[("H100", Some(of("a", 55.0)))]);
         let answer = findings.offers[0].answer.as_mut().expect("an answer");
@@ -590,8 +602,13 @@ pub(super) mod tests {
         assert_eq!(slower.badge(0), Some("Best"));
         let days = slower.best_plan().map(|plan| slower.launched(plan).days.mid);
         assert_eq!(days, Some(44.0 * 1.2));
+        // Another layout may be faster with its script, though the best one holds the limit.
         findings.scripts[0].1 = effect(1.05);
+        assert_eq!(stand_in(&findings).as_deref(), Some("c"));
+        findings.scripts[0].1 = effect(1.03);
         assert_eq!(stand_in(&findings), None);
+        findings.scripts[0].1 = effect(1.0);
+        assert_eq!((stand_in(&findings), findings.queries_to_launch()), (None, vec!["a".to_string()]));
     }
 
     fn point(offer: usize, gpus: u32) -> SearchNews {
