@@ -363,7 +363,11 @@ fn locks_headroom_and_precisions_are_kept() {
         "--lock",
         change["value"].as_str().unwrap(),
     ]);
-    assert_eq!(helped["answers"][0]["best"]["step_time_s"], change["plan"]["step_time_s"]);
+    let answer = &helped["answers"][0];
+    assert!(!answer["best"].is_null(), "{helped}");
+    if answer["script"]["as_planned"] == true {
+        assert_eq!(answer["best"]["step_time_s"], change["plan"]["step_time_s"]);
+    }
 }
 
 #[test]

@@ -215,7 +215,7 @@ impl Objective {
     /// less"; none if they are as good.
     pub fn why_first<C: Ord>(self, first: &Contender<C>, other: &Contender<C>) -> Option<&'static str> {
         let is_less = |one: f64, than: f64| one < than && !is_same(one, than);
-        // Where nobody measured the other type, that it counts as worse is no reason of its own.
+        // That another type counts as worse, because nobody measured it, is not a reason of its own.
         let is_faster = is_less(first.counted_days(), other.days);
         let has_fewer = first.counted_gpus() < f64::from(other.gpus);
         let (is_better, why) = match (self, first.counted_cost().zip(other.cost)) {

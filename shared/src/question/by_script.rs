@@ -201,6 +201,12 @@ impl Survey<'_> {
     /// the planned software.
     pub fn finish_as_launched(mut self) -> (GpuAnswer, Option<PlanScript>) {
         while self.step().is_ok() {}
+        // Software that is not built on Megatron-Core is run without these scripts.
+        if !self.offer.options.software.properties().transformer_engine {
+            let answer = self.answer();
+            let script = answer.best().map(|best| best.script(self.question, self.offer));
+            return (answer, script);
+        }
         // Plans by their numbers of GPUs: those whose scripts were written, and those whose scripts can't be relied on.
         let (mut scripts, mut unsure): (Vec<(u32, PlanScript)>, Vec<PlannedRun>) = (Vec::new(), Vec::new());
         while let Some(index) = self.question.choose(&self.points) {

@@ -639,8 +639,12 @@ pub(super) fn by_script(found: &SearchedGpu<'_>) -> Option<String> {
                 true => format!("The launch script {runs}. It is about as fast{}.", joined("but")),
                 false => {
                     let (time, effects) = (cells::time(days.mid, range), joined("which"));
-                    let others = "The other layouts are predicted with the planned software.";
-                    format!("The launch script {runs}: about {time}{effects}. {others}")
+                    let is_counted = found.answer.shown() == Some(&plan.run);
+                    let others = match is_counted {
+                        true => " The other layouts are predicted with the planned software.",
+                        false => "",
+                    };
+                    format!("The launch script {runs}: about {time}{effects}.{others}")
                 }
             }
         }
