@@ -1,47 +1,16 @@
-//! The answer of a search in a sentence, the order of GPU types, and what to do next.
+//! The answer of a search in a sentence, and what its question leaves out.
 
 use super::found::SearchedGpu;
+use super::ranking::ranked;
 use super::sentences::{change_text, currency};
-use trainplan_shared::estimate::Confidence;
 use trainplan_shared::field::Field;
 use trainplan_shared::gpu_counts::GpuCounts;
 use trainplan_shared::problem::one_of;
 use trainplan_shared::question::{
-    Chance, Contender, Goal, LimitsInWords, PlanInWords, PlannedRun, Question, Relaxation, Unmet, doubt,
-    limit_text,
+    Chance, Goal, LimitsInWords, PlanInWords, Question, Relaxation, Unmet, limit_text,
 };
-use trainplan_shared::sorting::sorted;
 use trainplan_shared::tables::cells;
 use trainplan_shared::units::{group_digits, nearest_multiples, parse_count, parse_days, rounded_count};
-
-/// Returns the best plan of a GPU type as far as it decides which type is best.
-pub(super) fn contender(found: &SearchedGpu<'_>, run: &PlannedRun) -> Contender<Confidence> {
-    Contender {
-        gpus: run.gpus,
-        days: run.days,
-        cost: run.expected_cost,
-        confidence: run.layout.confidence,
-        doubt: match found.offer.gpu.is_measured() {
-            true => 1.0,
-            false => doubt(run.days, run.time.high.days),
-        },
-    }
-}
-
-/// Returns the GPU types, best first: those with a plan that reaches the goal, then the others by how near theirs comes to it.
-pub(super) fn ranked<'a>(found: &[SearchedGpu<'a>]) -> Vec<SearchedGpu<'a>> {
-    let Some(question) = found.first().map(|found| found.question) else { return Vec::new() };
-    let (reaching, missing): (Vec<SearchedGpu<'a>>, Vec<SearchedGpu<'a>>) =
-        found.iter().copied().partition(|found| found.answer.best().is_some());
-    let contenders: Vec<_> =
-        reaching.iter().filter_map(|found| Some(contender(found, found.answer.best()?))).collect();
-    let order = question.objective.across_gpu_types(&contenders);
-    let missing = sorted(&missing, |one, other| {
-        let unmet = |found: &SearchedGpu<'_>| found.answer.unmet.unwrap_or(Unmet::NoLayout);
-        unmet(one).order(&unmet(other))
-    });
-    order.into_iter().map(|place| reaching[place]).chain(missing).collect()
-}
 
 /// Returns the answer in a sentence, which the headline of the Plan page has too; if no plan reaches the goal, with the smallest change
 /// that does.

@@ -6,6 +6,7 @@ mod found;
 mod headline;
 mod markdown;
 mod output;
+mod ranking;
 mod sentences;
 mod tables;
 
@@ -16,8 +17,9 @@ use campaign::{MeasuringRuns, RANKED_PER_RUN};
 use clap::ValueEnum;
 use flags::SearchFlags;
 use found::SearchedGpu;
-use headline::{broken_nodes, headline, ranked};
+use headline::{broken_nodes, headline};
 use output::SearchOutput;
+use ranking::ranked;
 use sentences::{by_script, verdict};
 use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};

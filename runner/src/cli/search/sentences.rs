@@ -1,7 +1,7 @@
 //! What a search says in words.
 
 use super::found::SearchedGpu;
-use super::headline::{contender, ranked};
+use super::ranking::{contender, ranked};
 use trainplan_shared::benchmarks::BestMeasured;
 use trainplan_shared::cost::Price;
 use trainplan_shared::estimate::Interval;
