@@ -7,7 +7,9 @@ use crate::field::Field;
 use crate::message;
 use crate::message::Setting;
 use crate::problem::Problem;
-use crate::stack::{CudaGraphs, Software};
+use crate::layout::Layout;
+use crate::precision::Dtype;
+use crate::stack::{CudaGraphs, Software, Switches};
 use std::fmt;
 use std::str::FromStr;
 
@@ -31,11 +33,8 @@ pub struct TrainingOptions {
     pub zero_group: Option<u32>,
     /// Whether tensor parallelism divides the sequence outside matrix multiplications; none for the software's default.
     pub sequence_parallel: Option<bool>,
-    /// Whether CUDA graphs launch the kernels; none for the software's default.
-    pub cuda_graphs: Option<bool>,
-    /// Whether the exchange of tokens between experts overlaps with another micro batch; none for the default of the
-    /// software's recipes.
-    pub expert_overlap: Option<bool>,
+    /// What a recipe switches on or off.
+    pub switches: Switches,
     /// Whether tokens beyond an expert's even share are dropped.
     pub token_drop: bool,
     /// Whether communication overlaps with computation where the software supports it.
@@ -58,8 +57,7 @@ impl Default for TrainingOptions {
             reshard: true,
             zero_group: None,
             sequence_parallel: None,
-            cuda_graphs: None,
-            expert_overlap: None,
+            switches: Switches::default(),
             token_drop: false,
             overlap: true,
             software: Software::default(),
@@ -123,17 +121,43 @@ impl TrainingOptions {
 
     /// Returns whether CUDA graphs launch the kernels of a model.
     pub fn uses_cuda_graphs(&self, architecture: &Architecture) -> bool {
-        self.cuda_graphs.unwrap_or(match self.software.properties().cuda_graphs {
+        self.switches.graphs.unwrap_or(match self.software.properties().cuda_graphs {
             CudaGraphs::All => true,
             CudaGraphs::Dense => architecture.moe.is_none(),
             CudaGraphs::None => false,
         })
     }
 
-    /// Returns whether the exchange between experts overlaps with another micro batch. This needs an interleaved
-    /// pipeline, for which recipes of Megatron-Bridge turn it on.
-    pub fn hides_experts(&self, interleaved: bool) -> bool {
-        self.overlap && self.expert_overlap.unwrap_or(self.software.properties().hides_experts && interleaved)
+    /// Returns whether a token is sent once to each NVLink domain for all experts there.
+    pub fn sends_once_per_domain(&self) -> bool {
+        self.switches.sent_once.unwrap_or(self.software.properties().sends_once_per_domain)
+    }
+
+    /// Returns whether tensor parallelism's communication overlaps with computation.
+    pub fn overlaps_tp(&self) -> bool {
+        self.overlap && self.switches.hidden_tp.unwrap_or(self.software.properties().overlaps_tp)
+    }
+
+    /// Returns whether the exchange between experts overlaps with another micro batch. This needs an interleaved pipeline or none, and
+    /// no full recomputation (Megatron-Bridge's comm_overlap.py).
+    pub fn hides_experts(&self, layout: &Layout) -> bool {
+        let interleaved = layout.vp() > 1;
+        let is_possible = (interleaved || layout.pp() == 1) && self.recompute != Recompute::Full;
+        let by_default = self.software.properties().hides_experts && interleaved;
+        self.overlap && self.switches.hidden_experts.map_or(by_default, |on| on && is_possible)
+    }
+
+    /// Returns these options with other software, without what it can't do.
+    #[must_use]
+    pub fn with_software(&self, software: Software) -> TrainingOptions {
+        TrainingOptions { software, switches: self.switches.within(software.properties()), ..*self }
+    }
+
+    /// Returns these options with what the recipes of its software switch on or off for a model, a GPU type and a precision.
+    #[must_use]
+    pub fn as_in_recipes(&self, model: &str, gpu: &str, dtype: Dtype) -> TrainingOptions {
+        let switches = self.software.known().map(|stack| Switches::of_recipes(stack, model, gpu, dtype));
+        TrainingOptions { switches: switches.unwrap_or_default(), ..*self }
     }
 }
 

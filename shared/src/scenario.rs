@@ -139,10 +139,12 @@ impl Scenario {
 
     fn equals(&self, recipe: &Recipe) -> bool {
         let degrees = &recipe.degrees;
-        // Without a recipe the software is a default, so it does not have to match.
+        // Without a recipe the software is a default, so it does not have to match. Switches follow from the rest.
+        let own = &self.options;
+        let options = TrainingOptions { switches: own.switches, ..recipe.options() };
         let options = match self.recipe {
-            Some(_) => recipe.options(),
-            None => TrainingOptions { software: self.options.software, ..recipe.options() },
+            Some(_) => options,
+            None => TrainingOptions { software: own.software, ..options },
         };
         recipe.id.model == self.model.id
             && recipe.id.gpu == self.gpu.id
@@ -151,7 +153,7 @@ impl Scenario {
             && recipe.seq_len == self.batch.seq_len()
             && recipe.mbs == self.batch.mbs()
             && recipe.gbs == self.batch.gbs()
-            && self.options == options
+            && *own == options
             && Layout::new(degrees, &self.architecture).as_ref() == Ok(&self.layout)
     }
 }

@@ -91,12 +91,13 @@ fn log_of(recipe: &Recipe) -> (String, String) {
             let experiment = of_recipe.unwrap()[1];
             (format!("log-acct-x.{experiment}_389757_0.out"), bridge(recipe.gbs, "350000.0"))
         }
-        Release::BridgeMain => {
-            let id = id.to_string();
+        Release::BridgeMain | Release::Bridge060 => {
+            let version = if id.release == Release::Bridge060 { "_v060" } else { "" };
+            let id = id.to_string().replace("bridge-0.6.0", "bridge-main");
             let names = include_str!("launch/releases/bridge-main.tsv").lines();
             let of_recipe =
                 names.map(|line| line.split('\t').collect::<Vec<_>>()).find(|cells| cells[0] == id);
-            let name = of_recipe.unwrap()[1].strip_suffix("_config").unwrap();
+            let name = of_recipe.unwrap()[1].replace("_config", version);
             (
                 format!("experiments/{name}/{name}_1764000000/training/log-acct-x.training_389757_0.out"),
                 bridge(recipe.gbs, "350000.0"),

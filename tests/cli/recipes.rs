@@ -8,10 +8,10 @@ const FIELDS: [&str; 20] = [
 ];
 
 #[test]
-fn all_702_recipes_come_with_every_field() {
+fn all_987_recipes_come_with_every_field() {
     let recipes = json(&["recipes"]);
     let recipes = recipes.as_array().unwrap();
-    assert_eq!(recipes.len(), 702);
+    assert_eq!(recipes.len(), 987);
     for recipe in recipes {
         for field in FIELDS.iter().chain(&["baseline", "container"]) {
             assert!(recipe.get(field).is_some(), "{field} of {}", recipe["id"]);
@@ -21,7 +21,7 @@ fn all_702_recipes_come_with_every_field() {
         assert_eq!(Some(product), recipe["gpus"].as_u64());
     }
     let measured: Vec<&Value> = recipes.iter().filter(|recipe| !recipe["baseline"].is_null()).collect();
-    assert_eq!(measured.len(), 115);
+    assert_eq!(measured.len(), 130);
     assert_eq!(
         measured.iter().filter(|recipe| !recipe["baseline"]["time_to_train_days"].is_null()).count(),
         69
@@ -95,13 +95,13 @@ fn csv_is_rectangular() {
     let added =
         ["container", "expert_tp", "computed_mfu", "computed_time_to_train_days", "fsdp", "offload_layers"];
     assert_eq!(header[header.len() - added.len()..], added);
-    assert_eq!(rows.len(), 702);
+    assert_eq!(rows.len(), 987);
 }
 
 #[test]
 fn a_table_shows_what_a_person_looks_for() {
     let run = trainplan(["recipes", "--model", "nemotron-h", "--format", "table"]);
-    assert_eq!(run.stdout.lines().count(), 44);
+    assert_eq!(run.stdout.lines().count(), 51);
     assert!(run.stdout.contains("nemotron-h-56b/h100/fp8/256@25.05"));
     assert!(run.stdout.contains("15.892"));
 }

@@ -20,7 +20,7 @@ use trainplan_shared::precision::Dtype;
 use trainplan_shared::question::Survey;
 use trainplan_shared::range::ValueRange;
 use trainplan_shared::spec::Spec;
-use trainplan_shared::stack::Stack;
+use trainplan_shared::stack::{Stack, Switches};
 use trainplan_shared::statistics::{MeanDifference, Sample};
 
 const DIGESTS: usize = 100;
@@ -162,8 +162,12 @@ impl Drawn {
             offload_layers: if random.seldom() { random.below(model.architecture.layers) } else { 0 },
             zero_group: random.seldom().then(|| random.power(6)),
             sequence_parallel: random.seldom().then(|| random.seldom()),
-            cuda_graphs: random.seldom().then(|| random.seldom()),
-            expert_overlap: random.seldom().then(|| random.seldom()),
+            switches: Switches {
+                graphs: random.seldom().then(|| random.seldom()),
+                hidden_experts: random.seldom().then(|| random.seldom()),
+                sent_once: random.seldom().then(|| random.seldom()),
+                hidden_tp: random.seldom().then(|| random.seldom()),
+            },
             token_drop: random.seldom(),
             overlap: !random.seldom(),
             software: (*random.of(&Stack::ALL)).into(),

@@ -6,7 +6,7 @@ use super::recipes::BaselineRow;
 use super::scenario::ScenarioArgs;
 use super::{Failure, note};
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use trainplan_shared::batch::Batch;
 use trainplan_shared::catalog::ParameterCounts;
 use trainplan_shared::convention::Convention;
@@ -246,7 +246,10 @@ fn options(options: &TrainingOptions) -> Map<String, Value> {
         (Field::GemmTflops, options.gemm_tflops.into()),
         (Field::ClusterFactor, (!options.cluster.is_default()).then(|| options.cluster.to_string()).into()),
     ];
-    named.into_iter().map(|(field, value): (Field, Value)| (field.flag().replace('-', "_"), value)).collect()
+    let switches = ("switches".to_owned(), json!(options.switches));
+    let named =
+        named.into_iter().map(|(field, value): (Field, Value)| (field.flag().replace('-', "_"), value));
+    named.chain([switches]).collect()
 }
 
 /// Every value of the JSON output under its path, without derivations.
@@ -388,6 +391,7 @@ pub(super) fn in_words(scenario: &Scenario) -> String {
     words.extend((options.recompute != Recompute::None).then(|| format!("recompute {}", options.recompute)));
     words.extend(options.memory_savings());
     words.push(options.software.title());
+    words.extend(options.switches.in_words().map(str::to_owned));
     words.extend((!options.cluster.is_default()).then(|| format!("cluster factors {}", options.cluster)));
     format!("{}.", words.join(", "))
 }

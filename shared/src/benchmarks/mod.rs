@@ -296,8 +296,13 @@ impl Benchmark {
 
     /// Returns when its release came out, as a text that sorts by time: `2026-08`, or a year or a day if that is known.
     pub fn released(&self) -> String {
-        let rounds =
-            [("v4.1", "2024-11"), ("v5.0", "2025-06"), ("v5.1", "2025-11"), ("bridge-main", "2026-08")];
+        let rounds = [
+            ("v4.1", "2024-11"),
+            ("v5.0", "2025-06"),
+            ("v5.1", "2025-11"),
+            ("bridge-main", "2026-08"),
+            ("bridge-0.6.0", "2026-08"),
+        ];
         if let Some((_, month)) = rounds.into_iter().find(|(round, _)| self.release.ends_with(round)) {
             return month.to_string();
         }

@@ -116,7 +116,7 @@ impl MeasuredRecipe {
     pub(super) fn is(&self, id: &RecipeId) -> bool {
         !id.strong
             && id.variant.is_none()
-            && self.release == id.release
+            && self.release == id.release.described_as()
             && self.model == id.model
             && self.gpu == id.gpu
             && self.precision == id.dtype
@@ -142,7 +142,7 @@ impl Baseline {
         self.kind == BaselineKind::Table
             && !id.strong
             && id.variant.is_none()
-            && self.release == id.release
+            && self.release == id.release.described_as()
             && self.model == id.model
             && self.gpu == id.gpu
             && self.precision == Some(id.dtype)

@@ -211,6 +211,7 @@ impl Catalog {
 
     /// Returns the peak behind the MFU of a model in a release's document.
     pub fn document_peak(&self, release: Release, model: &str, gpu: &str, dtype: Dtype) -> Option<&Peak> {
+        let release = release.described_as();
         self.peaks().iter().find(|peak| {
             peak.release == release
                 && model.starts_with(&peak.family)
@@ -226,11 +227,11 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn the_releases_hold_702_recipes_608_without_their_release() {
+    fn the_releases_hold_987_recipes_608_without_their_release() {
         let catalog = Catalog::embedded();
         let ids: BTreeSet<_> = catalog.recipes().iter().map(|recipe| recipe.id.to_string()).collect();
         let short: BTreeSet<_> = catalog.recipes().iter().map(|recipe| recipe.id.without_release()).collect();
-        assert_eq!((catalog.recipes().len(), ids.len(), short.len()), (702, 702, 608));
+        assert_eq!((catalog.recipes().len(), ids.len(), short.len()), (987, 987, 608));
     }
 
     #[test]
@@ -238,10 +239,39 @@ mod tests {
         let catalog = Catalog::embedded();
         let measured = catalog.baselines().iter().filter(|baseline| baseline.kind == BaselineKind::Table);
         let with_recipe = catalog.recipes().iter().filter(|recipe| catalog.baseline(&recipe.id).is_some());
-        assert_eq!((measured.count(), with_recipe.count()), (115, 115));
+        // Those of Megatron-Bridge's main branch are also those of its version 0.6.0, which has the same recipes.
+        let (own, shared): (Vec<&Recipe>, Vec<&Recipe>) =
+            with_recipe.partition(|recipe| recipe.id.release == recipe.id.release.described_as());
+        assert_eq!((measured.count(), own.len(), shared.len()), (115, 115, 15));
         let agrees =
             |recipe: &Recipe| catalog.is_measured(&recipe.id) == catalog.baseline(&recipe.id).is_some();
         assert!(catalog.recipes().iter().all(agrees));
+    }
+
+    #[test]
+    fn version_0_6_0_of_megatron_bridge_has_the_recipes_of_main_but_six_and_two_differ() {
+        let catalog = Catalog::embedded();
+        let of =
+            |release: Release| catalog.recipes().iter().filter(move |recipe| recipe.id.release == release);
+        let on_main = |recipe: &Recipe| {
+            let id = RecipeId { release: Release::BridgeMain, ..recipe.id.clone() };
+            of(Release::BridgeMain).find(|other| other.id == id).unwrap()
+        };
+        let differs = |recipe: &&Recipe| {
+            let main = on_main(recipe);
+            Recipe { id: main.id.clone(), ..(*recipe).clone() } != *main
+        };
+        let differing: Vec<&Recipe> = of(Release::Bridge060).filter(differs).collect();
+        let ids: Vec<String> = differing.iter().map(|recipe| recipe.id.to_string()).collect();
+        let nano = "nemotron-3-nano-30b/h100/fp8-current/16@bridge-0.6.0";
+        assert_eq!(ids, [nano, "qwen3-30b-a3b/vr200/mxfp8/8@bridge-0.6.0"]);
+        // What the two recipes of v0.6.0 set, and those of main.
+        let eps = [differing[0], on_main(differing[0])].map(|recipe| recipe.degrees.ep);
+        let mbs = [differing[1], on_main(differing[1])].map(|recipe| recipe.mbs);
+        assert_eq!((eps, mbs), ([8, 16], [8, 4]));
+        assert_eq!((of(Release::Bridge060).count(), of(Release::BridgeMain).count()), (285, 291));
+        // So each of them can share the published results of main.
+        assert!(differing.iter().all(|recipe| catalog.baseline(&recipe.id).is_none()));
     }
 
     #[test]

@@ -59,6 +59,13 @@ impl RecipeId {
         Some(format!("{}_pretrain_{}gpu_{}_{dtype}{variant}", model.recipe, self.gpus, self.gpu))
     }
 
+    /// Returns how the names of experiments with one of Megatron-Bridge's own recipes begin: with its name, and with its version
+    /// unless it is of the main branch. `None` for recipes of a collection.
+    pub(crate) fn bridge_experiment(&self) -> Option<String> {
+        let version = if self.release == Release::Bridge060 { "_v060" } else { "" };
+        Some(format!("{}{version}", self.bridge_name()?))
+    }
+
     /// Returns whether the other id differs only in the GPU count.
     pub fn same_series(&self, other: &RecipeId) -> bool {
         RecipeId { gpus: other.gpus, ..self.clone() } == *other
@@ -157,6 +164,7 @@ impl Recipe {
             software: self.id.release.software().stack.into(),
             ..TrainingOptions::default()
         }
+        .as_in_recipes(&self.id.model, &self.id.gpu, self.dtype())
     }
 
     /// Returns whether another recipe of its series runs the same layout on its own number of GPUs, with a batch in
@@ -197,10 +205,10 @@ fn split_size(id: &str) -> Option<(u32, [&str; 2])> {
     Some((number.parse().ok()?, [before, after]))
 }
 
-/// A line of recipes.csv: one recipe for each GPU type, precision and GPU count.
+/// A line of recipes.csv: one recipe for each release, GPU type, precision and GPU count.
 #[derive(Debug)]
 pub(super) struct MatrixRow {
-    release: Release,
+    releases: Vec<Release>,
     model: String,
     precisions: String,
     gpu_types: String,
@@ -230,7 +238,7 @@ pub(super) struct MatrixRow {
 impl FromRow for MatrixRow {
     fn from_row(row: &Row<'_>) -> Result<MatrixRow, DataError> {
         Ok(MatrixRow {
-            release: row.value("release")?,
+            releases: row.list("release")?,
             model: row.string("model")?,
             precisions: row.string("precisions")?,
             gpu_types: row.string("gpu")?,
@@ -262,16 +270,18 @@ impl FromRow for MatrixRow {
 impl MatrixRow {
     pub(super) fn into_recipes(self) -> Vec<Recipe> {
         let mut recipes = Vec::new();
-        for gpu in self.gpu_types.split(' ') {
-            let precisions = self.precisions.split(' ').filter_map(|precision| precision.parse().ok());
-            for dtype in precisions {
-                recipes.extend(self.gpus.iter().map(|gpus| self.recipe(gpu, dtype, *gpus)));
+        for release in &self.releases {
+            for gpu in self.gpu_types.split(' ') {
+                let precisions = self.precisions.split(' ').filter_map(|precision| precision.parse().ok());
+                for dtype in precisions {
+                    recipes.extend(self.gpus.iter().map(|gpus| self.recipe(*release, gpu, dtype, *gpus)));
+                }
             }
         }
         recipes
     }
 
-    fn recipe(&self, gpu: &str, dtype: Dtype, gpus: u32) -> Recipe {
+    fn recipe(&self, release: Release, gpu: &str, dtype: Dtype, gpus: u32) -> Recipe {
         let first = self.gpus.first().copied().unwrap_or(1).max(1);
         // By weak scaling; a row of one GPU count has its own values.
         let scaled = |value: u32| (u64::from(value) * u64::from(gpus) / u64::from(first)) as u32;
@@ -283,7 +293,7 @@ impl MatrixRow {
                 gpus,
                 variant: self.variant.clone(),
                 strong: self.scaling == Some(Scaling::Strong),
-                release: self.release,
+                release,
             },
             scaling: self.scaling,
             layers: self.layers,
@@ -320,6 +330,7 @@ mod tests {
 
     /// What a document prints beside the layout.
     struct Printed {
+        releases: usize,
         gpu_types: usize,
         precisions: usize,
         gpus: Vec<u32>,
@@ -329,10 +340,11 @@ mod tests {
 
     impl FromRow for Printed {
         fn from_row(row: &Row<'_>) -> Result<Printed, DataError> {
-            let [gpu_types, precisions] = ["gpu", "precisions"].map(|column| row.list::<String>(column));
-            let [gpu_types, precisions] = [gpu_types?.len(), precisions?.len()];
+            let count = |column| row.list::<String>(column).map(|words| words.len());
+            let [releases, gpu_types, precisions] = ["release", "gpu", "precisions"].map(count);
+            let [releases, gpu_types, precisions] = [releases?, gpu_types?, precisions?];
             let gpus = row.list("gpus")?;
-            Ok(Printed { gpu_types, precisions, gpus, dp: row.value("dp")?, ga: row.value("ga")? })
+            Ok(Printed { releases, gpu_types, precisions, gpus, dp: row.value("dp")?, ga: row.value("ga")? })
         }
     }
 
@@ -342,7 +354,7 @@ mod tests {
         let printed = rows.iter().flat_map(|row| {
             let of_gpus = |gpus: &u32| (row.dp * gpus / row.gpus[0], row.ga);
             let of_row: Vec<(u32, u32)> = row.gpus.iter().map(of_gpus).collect();
-            of_row.repeat(row.gpu_types * row.precisions)
+            of_row.repeat(row.releases * row.gpu_types * row.precisions)
         });
         let derived = Catalog::embedded().recipes().iter().map(|recipe| (recipe.dp(), recipe.ga()));
         assert_eq!(printed.collect::<Vec<_>>(), derived.collect::<Vec<_>>());

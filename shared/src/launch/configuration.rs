@@ -36,12 +36,15 @@ struct RecipeSettings {
 impl RecipeSettings {
     fn of(id: &RecipeId) -> Option<&'static RecipeSettings> {
         static SETTINGS: LazyLock<Vec<RecipeSettings>> = LazyLock::new(|| embedded!("launch_settings.csv"));
-        SETTINGS.iter().find(|settings| {
-            (settings.release, &settings.model, &settings.variant) == (id.release, &id.model, &id.variant)
+        let of_recipe = |settings: &&RecipeSettings| {
+            (&settings.model, &settings.variant) == (&id.model, &id.variant)
                 && settings.gpu_types.contains(&id.gpu)
                 && settings.precisions.contains(&id.dtype)
                 && settings.gpus.contains(&id.gpus)
-        })
+        };
+        let of_release =
+            |release: Release| SETTINGS.iter().filter(of_recipe).find(|settings| settings.release == release);
+        of_release(id.release).or_else(|| of_release(id.release.described_as()))
     }
 }
 
@@ -238,14 +241,17 @@ mod tests {
             assert_eq!(assignments(recipe, &scenario), Vec::<String>::new(), "{}", recipe.id);
             recipes += 1;
         }
-        assert_eq!(recipes, 291);
+        assert_eq!(recipes, 291 + 285);
     }
 
     #[test]
     fn every_line_of_settings_is_of_recipes() {
         let settings: Vec<RecipeSettings> = embedded!("launch_settings.csv");
         let own = Catalog::embedded().recipes().iter().filter(|recipe| recipe.id.bridge_name().is_some());
-        let found = own.filter_map(|recipe| RecipeSettings::of(&recipe.id)).count();
+        let has_line = |recipe: &&Recipe| {
+            RecipeSettings::of(&recipe.id).is_some_and(|settings| settings.release == recipe.id.release)
+        };
+        let found = own.filter(has_line).count();
         let listed =
             settings.iter().map(|line| line.gpu_types.len() * line.precisions.len() * line.gpus.len());
         assert_eq!(found, listed.sum::<usize>());

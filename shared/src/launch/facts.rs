@@ -114,7 +114,7 @@ impl Fault {
 impl ReleaseScript {
     /// Returns a release's script for a model.
     pub(super) fn of(release: Release, model: &Model) -> Option<&'static ReleaseScript> {
-        let mut scripts = facts().scripts.iter();
+        let (mut scripts, release) = (facts().scripts.iter(), release.described_as());
         scripts.find(|script| script.release == release && model.id.starts_with(&script.family))
     }
 
@@ -189,13 +189,13 @@ pub(super) fn is_flag(name: &str) -> bool {
 impl Limits {
     /// What a release supports for a model on a GPU type.
     pub(super) fn of(release: Release, model: &str, gpu: &str) -> Option<&'static Limits> {
-        let mut limits = facts().limits.iter();
+        let (mut limits, release) = (facts().limits.iter(), release.described_as());
         limits.find(|limits| limits.release == release && limits.model == model && limits.gpu == gpu)
     }
 
     /// Returns the GPU types that a release runs a model on.
     pub(super) fn gpus(release: Release, model: &str) -> Vec<&'static str> {
-        let limits = facts().limits.iter();
+        let (limits, release) = (facts().limits.iter(), release.described_as());
         let of_model = limits.filter(|limits| limits.release == release && limits.model == model);
         of_model.map(|limits| limits.gpu.as_str()).collect()
     }

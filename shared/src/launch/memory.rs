@@ -7,7 +7,6 @@ use crate::estimate::{Inputs, MemoryEstimate, MemoryVerdict};
 use crate::field::Field;
 use crate::message;
 use crate::message::Setting;
-use crate::options::TrainingOptions;
 use crate::scenario::Scenario;
 use crate::stack::Software;
 use crate::units::significant;
@@ -31,7 +30,7 @@ pub(super) fn warning(
     };
     // Megatron-LM's defaults, unless the plan is for software that stores less.
     let by_default = of_release.is_none() && software.properties().gradient_bytes > 2.0;
-    let training = TrainingOptions { software, ..scenario.options };
+    let training = scenario.options.with_software(software);
     let memory = MemoryEstimate::of(&Inputs { options: &training, ..scenario.inputs() });
     if memory.fits() {
         return None;

@@ -154,7 +154,7 @@ impl<'a> LaunchPlan<'a> {
                 Field::Recompute | Field::RecomputeModules | Field::PipelineSplit | Field::ExpertTp
             )
         });
-        let name = recipe.bridge_name().unwrap_or_default();
+        let name = recipe.bridge_experiment().unwrap_or_default();
         let name = gpus
             .into_iter()
             .chain(taken)

@@ -43,7 +43,7 @@ pub(super) fn steps(plan: &LaunchPlan) -> Vec<Instruction> {
         SetupStep::SetupAsJob => setup_as_job(plan),
         SetupStep::SetupByHand => setup_by_hand(plan),
         SetupStep::ImportContainer => import_container(plan),
-        SetupStep::BridgeCheckout => bridge_checkout(plan),
+        SetupStep::BridgeCheckout(version) => bridge_checkout(plan, version),
         SetupStep::RunaiSetup => setup_runai(plan),
         SetupStep::RunaiLogin => login_runai(),
     }));
@@ -170,14 +170,14 @@ fn import_container(plan: &LaunchPlan) -> Instruction {
     )
 }
 
-fn bridge_checkout(plan: &LaunchPlan) -> Instruction {
+fn bridge_checkout(plan: &LaunchPlan, version: &str) -> Instruction {
     let image = plan.image().shell();
     let tag = &plan.target.limits.image;
     Instruction::new(
         "Check out Megatron-Bridge, and import its container",
         [
             "git clone https://github.com/NVIDIA-NeMo/Megatron-Bridge".to_string(),
-            "git -C Megatron-Bridge checkout 067f987df".into(),
+            format!("git -C Megatron-Bridge checkout {version}"),
             "git -C Megatron-Bridge submodule update --init --recursive".into(),
             format!("enroot import --output {image} docker://nvcr.io#nvidia/nemo:{tag}"),
         ],

@@ -10,7 +10,6 @@ use crate::estimate::{Breakdown, Constants, Estimate, Inputs};
 use crate::field::Field;
 use crate::message;
 use crate::message::{Message, Setting};
-use crate::options::TrainingOptions;
 use crate::precision::Dtype;
 use crate::problem::Problem;
 use crate::releases::{BatchRule, Fp8Scaling, LoggedTflops, TokenUse, TraceRun};
@@ -76,7 +75,7 @@ pub(super) fn slowdown(plan: &LaunchPlan) -> Option<f64> {
     if scenario.options.software == runs {
         return None;
     }
-    let options = TrainingOptions { software: runs, ..scenario.options };
+    let options = scenario.options.with_software(runs);
     let with = Inputs { options: &options, ..scenario.inputs() };
     let [planned, with] = [scenario.inputs(), with].map(|inputs| match runs.known() {
         Some(_) => Estimate::from_embedded(&inputs).step_time_s.mid,

@@ -123,9 +123,9 @@ impl Target {
         if problems.is_empty() { Ok(target) } else { Err(problems) }
     }
 
-    /// Returns the script's release.
+    /// Returns the recipe's release.
     pub(super) fn release(&self) -> Release {
-        self.script.release
+        self.recipe.id.release
     }
 
     /// Returns whether the release publishes the series at this GPU count.

@@ -1,5 +1,7 @@
 //! Measured training runs, to which the estimate is fitted and compared.
 
+#[cfg(test)]
+mod links;
 mod machine;
 mod published;
 mod row;
@@ -37,6 +39,7 @@ pub fn parse(text: &str, own: Option<Software>) -> Result<Vec<Measurement>, Stri
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::{Modules, Recompute, TrainingOptions};
     use crate::precision::Dtype;
     use crate::stack::Stack;
 
@@ -142,6 +145,32 @@ mod tests {
             "The columns can't describe a model with multi-latent-attention."
         );
         assert_eq!(reason("gpt:layer", "", "kernel"), "The row measures a layer, not a training step.");
+    }
+
+    /// Returns the options of an embedded row.
+    fn options(id: &str) -> TrainingOptions {
+        embedded().iter().find(|row| row.id == id).unwrap().scenario.as_ref().unwrap().options
+    }
+
+    #[test]
+    fn a_run_of_a_published_recipe_has_the_recipe_s_settings() {
+        // DeepSeek-V3 on GB200 in MXFP8: 26.06 recomputes another module than 26.04.01, and overlaps the exchange between experts.
+        let (earlier, later) = (options("r0088"), options("r0001"));
+        assert_eq!(earlier.modules, Modules { mlp: true, ..Modules::default() });
+        assert_eq!((earlier.switches.hidden_experts, earlier.switches.graphs), (Some(false), Some(true)));
+        assert_eq!(later.modules, Modules { mla_up_proj: true, ..Modules::default() });
+        assert_eq!((later.switches.hidden_experts, later.switches.graphs), (Some(true), Some(true)));
+        assert!(later.sends_once_per_domain() && later.overlaps_tp());
+        // Qwen3 235B on H100 sends each copy of a token, and waits for tensor parallelism.
+        let qwen = options("r0105");
+        assert!(!qwen.sends_once_per_domain() && !qwen.overlaps_tp());
+        // Nemotron 3 Super on H100 recomputes attention and the experts. The row says so itself.
+        let super_120b = options("mc00016");
+        assert_eq!(super_120b.recompute, Recompute::Selective);
+        assert!(super_120b.modules.moe && super_120b.modules.layernorm && super_120b.modules.moe_act);
+        // A row that names other modules than the recipe keeps them.
+        let norm_and_act = Modules { layernorm: true, moe_act: true, ..Modules::default() };
+        assert_eq!(options("r0851").modules, norm_and_act);
     }
 
     #[test]

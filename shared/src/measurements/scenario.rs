@@ -133,10 +133,14 @@ impl MeasuredScenario {
         let mut scenario =
             MeasuredScenario { architecture, gpu, dtype, layout, batch, options, shape, mapping };
         // These settings are those of 2026; earlier releases differ in some, even with the same layout.
-        if matches!(software.known(), Some(Stack::Bridge2602 | Stack::Bridge2606))
-            && let Some(settings) = published::settings(&model, &scenario.inputs())
-        {
-            settings.apply(&mut scenario.options);
+        if matches!(software.known(), Some(Stack::Bridge2602 | Stack::Bridge2606)) {
+            match published::settings(&model, &scenario.inputs()) {
+                Some(settings) => settings.apply(&mut scenario.options),
+                None => {
+                    let options = &scenario.options;
+                    scenario.options = options.as_in_recipes(&model, &scenario.gpu.id, scenario.dtype);
+                }
+            }
         }
         Ok(scenario)
     }

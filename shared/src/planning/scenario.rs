@@ -207,12 +207,14 @@ impl ScenarioReader<'_> {
         if convention == Convention::Recipe && recipe.is_none() {
             self.problems.push(Convention::needs_recipe());
         }
+        let dtype = dtype?;
         let degrees = Degrees { gpus, tp, pp, cp, ep, expert_tp, vp, split };
+        let options = options.as_in_recipes(&model.id, &gpu.id, dtype);
         Some(Draft {
             model,
             architecture,
             gpu,
-            dtype: dtype?,
+            dtype,
             degrees,
             seq_len,
             mbs,

@@ -38,6 +38,7 @@ pub(crate) enum BridgeForm {
 impl BridgeModel {
     /// Returns a model's names in a release; `None` if the release doesn't run it by Megatron-Bridge.
     pub(crate) fn of(release: Release, model: &str) -> Option<&'static BridgeModel> {
+        let release = release.described_as();
         Self::all().iter().find(|named| named.release == release && named.model == model)
     }
 

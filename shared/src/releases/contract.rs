@@ -191,8 +191,8 @@ pub enum SetupStep {
     SetupByHand,
     /// Import the container, as part of a set-up by hand.
     ImportContainer,
-    /// Check out Megatron-Bridge and import the container that it runs in.
-    BridgeCheckout,
+    /// Check out this commit or tag of Megatron-Bridge, and import the container that it runs in.
+    BridgeCheckout(&'static str),
     /// Run the recipe's set-up script for Run:ai.
     RunaiSetup,
     /// Log in to Run:ai.

@@ -6,6 +6,7 @@
 //! rows of the files in `data/`.
 
 mod bridge;
+mod bridge_0_6_0;
 mod bridge_main;
 mod contract;
 mod r24_11;
@@ -56,6 +57,8 @@ macro_rules! releases {
 }
 
 releases! {
+    /// Megatron-Bridge's own performance recipes at its version 0.6.0, launched by its train.sh.
+    Bridge060 "bridge-0.6.0" bridge_0_6_0,
     /// Megatron-Bridge's own performance recipes on its main branch, launched by its train.sh.
     BridgeMain "bridge-main" bridge_main,
     /// November 2024: the recipe's script is the batch job.
@@ -68,6 +71,17 @@ releases! {
     R25_12 "25.12" r25_12,
     /// June 2026: launch.sh and llmb-run under LLMB_INSTALL, on Megatron-Bridge.
     R26_06_01 "26.06.01" r26_06_01,
+}
+
+impl Release {
+    /// Returns the release whose rows in the data files also describe this one: what its scripts read, its limits, peaks and
+    /// published results. Of the versions of Megatron-Bridge, it is the main branch; any other release has rows of its own.
+    pub(crate) const fn described_as(self) -> Release {
+        match self {
+            Release::Bridge060 => Release::BridgeMain,
+            release => release,
+        }
+    }
 }
 
 impl fmt::Display for Release {

@@ -552,11 +552,11 @@ fn named_recipe(path: &str) -> Option<(&'static Recipe, Vec<(Field, u32)>)> {
         STATED.iter().find_map(|field| Some((*field, word.strip_prefix(field.flag())?.parse().ok()?)))
     };
     let named = Catalog::embedded().recipes().iter().filter_map(|recipe| {
-        let name = recipe.id.bridge_name()?;
+        let name = recipe.id.bridge_experiment()?;
         let rest = folders.iter().find_map(|folder| folder.strip_prefix(name.as_str()))?;
         (rest.is_empty() || rest.starts_with('_')).then_some((recipe, rest))
     });
-    // The name of a variant begins with that of the usual recipe.
+    // The name of a variant, or of another version, begins with that of the usual recipe.
     let (recipe, rest) = named.min_by_key(|(_, rest)| rest.len())?;
     Some((recipe, rest.split('_').filter_map(number).collect()))
 }

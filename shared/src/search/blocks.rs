@@ -76,13 +76,14 @@ impl Blocks {
     pub(super) fn new(space: &SearchSpace<'_>, dimensions: &Dimensions) -> Blocks {
         let batch = Batch::of_ranks(space.seq_len, 1, 1, 1);
         let similar_runs = |dtype: &Dtype| {
+            let options = space.options_in(*dtype);
             let inputs = Inputs {
                 architecture: space.architecture,
                 gpu: space.gpu,
                 dtype: *dtype,
                 layout: &dimensions.pipelines.first()?.layout,
                 batch: &batch,
-                options: &space.options,
+                options: &options,
             };
             Some((*dtype, Anchors::embedded().similar_runs(&inputs)))
         };
@@ -174,11 +175,10 @@ struct GroupCosts<'a> {
 
 impl<'a> GroupCosts<'a> {
     fn new(key: GroupKey, space: &'a SearchSpace<'a>, dimensions: &Dimensions) -> GroupCosts<'a> {
-        let software = space.options.software.properties();
-        let options = TrainingOptions { recompute: key.recompute, ..space.options };
+        let options = TrainingOptions { recompute: key.recompute, ..space.options_in(key.dtype) };
         let batch = Batch::of_ranks(space.seq_len, key.mbs, key.mbs, 1);
         let of_kind = |kind| {
-            let pipeline = dimensions.pipelines.iter().find(|each| each.kind(software) == kind)?;
+            let pipeline = dimensions.pipelines.iter().find(|each| each.kind(space) == kind)?;
             let mut layout = pipeline.layout.clone();
             layout.set_degrees(key.tp * key.cp * layout.pp(), key.tp, key.cp, 1, 1);
             let inputs = inputs(key.dtype, space, &layout, &batch, &options);

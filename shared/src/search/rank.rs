@@ -281,17 +281,18 @@ impl<'a> LayoutSearch<'a> {
         let intervals = self.space.intervals(gpus);
         let cluster_factor = self.space.options.cluster.of(ClusterFactor::Step);
         let dtypes = self.dimensions.dtypes.iter();
-        let of_pipelines: Vec<(Dtype, Vec<Nearness>)> =
-            dtypes.map(|dtype| (*dtype, self.nearness_of_pipelines(*dtype, &pipelines))).collect();
+        let in_precision = |dtype: &Dtype| {
+            (*dtype, self.space.options_in(*dtype), self.nearness_of_pipelines(*dtype, &pipelines))
+        };
+        let of_precisions: Vec<(Dtype, TrainingOptions, Vec<Nearness>)> = dtypes.map(in_precision).collect();
         let mut choices = self.blocks.on(gpus, &self.space, &self.dimensions, intervals);
         while let Some((blocks, of_group)) = choices.next(&|least_s| found.excludes(least_s * share)) {
             if too_large.contains(&blocks.dtype) {
                 continue;
             }
             let Some(similar_runs) = self.blocks.similar_runs(blocks.dtype) else { continue };
-            let Some((_, of_pipelines)) = of_pipelines.iter().find(|(of, _)| *of == blocks.dtype) else {
-                continue;
-            };
+            let of_precision = of_precisions.iter().find(|(of, ..)| *of == blocks.dtype);
+            let Some((_, in_recipes, of_pipelines)) = of_precision else { continue };
             let of_block = similar_runs.nearer(&of_group, &of_experts(blocks.ep, blocks.expert_tp));
             // Of a layout of these blocks with that correction.
             let bound = |correction: f64| blocks.modelled_s * correction * cluster_factor * share;
@@ -333,7 +334,7 @@ impl<'a> LayoutSearch<'a> {
                             continue;
                         }
                         let candidate = blocks.with(pipeline, *gbs, *fsdp);
-                        let options = candidate.options(&self.space.options);
+                        let options = candidate.options(in_recipes);
                         let inputs = Inputs {
                             architecture: self.space.architecture,
                             gpu,
@@ -357,7 +358,7 @@ impl<'a> LayoutSearch<'a> {
                             continue;
                         };
                         counts.fitting += 1;
-                        let costs = costs[pipeline.kind(software) as usize]
+                        let costs = costs[pipeline.kind(&self.space) as usize]
                             .get_or_insert_with(|| MicroBatchCosts::of(&inputs, constants));
                         let breakdown = costs.breakdown(&inputs);
                         let modelled_s = breakdown.step_time_s();

@@ -12,11 +12,12 @@ use crate::layout::{Degrees, Layout, PipelineSplit, cp_problem, tp_problem};
 use crate::options::{Recompute, TrainingOptions};
 use crate::precision::Dtype;
 use crate::sorting::ascending;
-use crate::stack::StackProperties;
 
 /// What a search is about: a model on GPUs of one type, with everything that stays fixed.
 #[derive(Debug, Clone)]
 pub struct SearchSpace<'a> {
+    /// The model's id, by which its recipes are found.
+    pub model: &'a str,
     /// The model's shape.
     pub architecture: &'a Architecture,
     /// GPU type.
@@ -105,9 +106,9 @@ pub(super) struct Pipeline {
 /// What the costs of a micro batch depend on, of a pipeline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PipelineKind {
-    /// Not interleaved; not a pipeline, if the software's kernels are launched more slowly in one.
+    /// Not interleaved; not a pipeline, if [`SearchSpace::has_slow_pipelines`].
     Plain,
-    /// A pipeline that is not interleaved, with software whose kernels are launched more slowly in one.
+    /// A pipeline that is not interleaved, if [`SearchSpace::has_slow_pipelines`].
     Slow,
     /// Interleaved.
     Interleaved,
@@ -119,11 +120,11 @@ impl PipelineKind {
 }
 
 impl Pipeline {
-    /// Returns its kind with a software.
-    pub(super) fn kind(&self, software: &StackProperties) -> PipelineKind {
+    /// Returns its kind in a space.
+    pub(super) fn kind(&self, space: &SearchSpace<'_>) -> PipelineKind {
         match (self.vp > 1, self.pp > 1) {
             (true, _) => PipelineKind::Interleaved,
-            (false, true) if software.host_tp_in_pipelines.is_some() => PipelineKind::Slow,
+            (false, true) if space.has_slow_pipelines() => PipelineKind::Slow,
             (false, _) => PipelineKind::Plain,
         }
     }
@@ -133,6 +134,18 @@ impl<'a> SearchSpace<'a> {
     /// Returns the rules of its software. A user's own follows those of its base.
     pub fn rules(&self) -> &'static StackRules {
         StackRules::of(self.options.software.base())
+    }
+
+    /// Returns the options of its layouts in a precision, before the search chooses any: with what the recipes of the model switch.
+    pub(super) fn options_in(&self, dtype: Dtype) -> TrainingOptions {
+        self.options.as_in_recipes(self.model, &self.gpu.id, dtype)
+    }
+
+    /// Returns whether a pipeline without interleaved chunks has other costs of a micro batch than no pipeline: its kernels are
+    /// launched more slowly, or it can't overlap the exchange between experts.
+    pub(super) fn has_slow_pipelines(&self) -> bool {
+        let software = self.options.software.properties();
+        software.host_tp_in_pipelines.is_some() || software.hides_experts && self.architecture.moe.is_some()
     }
 
     /// Returns the values of each dimension, from which a search combines its layouts. They divide what they must divide
@@ -269,7 +282,7 @@ impl<'a> SearchSpace<'a> {
             dtype: candidate.dtype,
             layout: &layout,
             batch: &batch,
-            options: &candidate.options(&self.options),
+            options: &candidate.options(&self.options_in(candidate.dtype)),
         }))
     }
 }

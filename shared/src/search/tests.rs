@@ -20,6 +20,7 @@ fn space(
     let catalog = Catalog::embedded();
     let model = catalog.model(model).unwrap();
     SearchSpace {
+        model: &model.id,
         architecture: &model.architecture,
         gpu: catalog.gpu(gpu).unwrap(),
         dtypes: dtypes.to_vec(),

@@ -4,6 +4,7 @@
 mod file;
 mod properties;
 mod software;
+mod switches;
 
 #[cfg(feature = "campaign")]
 pub use file::StackFile;
@@ -11,6 +12,7 @@ pub use properties::{
     AttentionKernels, CudaGraphs, ExpertKernels, PropertyGroup, StackProperties, StackProperty, WeightStorage,
 };
 pub use software::Software;
+pub use switches::Switches;
 
 use crate::choices::choices;
 use crate::field::Field;

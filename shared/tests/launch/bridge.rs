@@ -159,6 +159,27 @@ fn every_own_recipe_calls_its_function_on_its_nodes() {
 }
 
 #[test]
+fn version_0_6_0_is_launched_as_main_is_from_its_own_checkout() {
+    let ids = ["deepseek-v3/gb300/mxfp8/256@bridge-main", "deepseek-v3/gb300/mxfp8/256@bridge-0.6.0"];
+    let [main, old] = ids.map(|id| train_sh(id, &[]).join(" "));
+    let experiment = "--experiment-name deepseek_v3_pretrain_256gpu_gb300_fp8mx";
+    assert_eq!(old, main.replace(experiment, &format!("{experiment}_v060")));
+    let checkouts = ids.map(|id| {
+        let steps = launched(id, &[]).prepare.into_iter().flat_map(|step| step.commands);
+        steps.filter(|command| command.contains(" checkout ")).collect::<Vec<_>>()
+    });
+    assert_eq!(
+        checkouts,
+        [["git -C Megatron-Bridge checkout 067f987df"], ["git -C Megatron-Bridge checkout v0.6.0"]]
+    );
+    // Its recipe for the B200 records a whole iteration in one CUDA graph, and main's doesn't.
+    let full = [(Field::Recompute, "full")];
+    let problem = refused("qwen3-30b-a3b/b200/mxfp8/8@bridge-0.6.0", &full);
+    assert_eq!(problem.field, Field::Recompute);
+    assert!(!launched("qwen3-30b-a3b/b200/mxfp8/8@bridge-main", &full).comparable.yes);
+}
+
+#[test]
 fn megatron_bridge_takes_another_layout_batch_and_scale() {
     let id = "llama3.1-405b/h100/bf16/1024@bridge-main";
     let fields =

@@ -286,12 +286,12 @@ fn shape(architecture: &Architecture) -> u32 {
     hash(rest.into_iter().chain(attention).chain(mlp).chain(moe).chain(mamba).chain(linear))
 }
 
-/// Returns the oldest software that trains a model like `stack` does. Megatron-Bridge 26.06 changed how experts and attention sinks
-/// are computed: it runs dense models like 26.02 to 26.04, whose step times for Llama 3.1 on GB200, GB300 and H100 differ from its
+/// Returns the oldest software that trains a model like `stack` does. Megatron-Bridge 26.06 changed how experts are computed: it
+/// runs dense models like 26.02 to 26.04, whose step times for Llama 3.1 on GB200, GB300 and H100 differ from its
 /// own by no more than theirs do from each other.
 fn as_run_by(stack: Stack, architecture: &Architecture) -> Stack {
     match stack {
-        Stack::Bridge2606 if architecture.moe.is_none() && !architecture.attention.sinks => Stack::Bridge2602,
+        Stack::Bridge2606 if architecture.moe.is_none() => Stack::Bridge2602,
         stack => stack,
     }
 }
@@ -299,7 +299,7 @@ fn as_run_by(stack: Stack, architecture: &Architecture) -> Stack {
 /// Returns a hash of what changes a run beside its place: the division of layers, and options that differ from those of the
 /// software's recipes; 0 if there is nothing.
 fn settings(inputs: &Inputs<'_>) -> u16 {
-    let Inputs { architecture, layout, options, .. } = inputs;
+    let Inputs { architecture, gpu, layout, options, .. } = inputs;
     // By what they do, so that a switch which is set to the software's default counts as no difference.
     let of = |options: &TrainingOptions| {
         let Modules { mlp, mla_up_proj, layernorm, moe_act, shared_experts, moe } = options.modules;
@@ -307,7 +307,9 @@ fn settings(inputs: &Inputs<'_>) -> u16 {
             options.overlap,
             options.shares_sequence(),
             options.uses_cuda_graphs(architecture),
-            options.hides_experts(layout.vp() > 1),
+            options.hides_experts(layout),
+            options.sends_once_per_domain() || layout.ep() * layout.expert_tp() <= gpu.nvlink_domain,
+            options.overlaps_tp() || layout.tp() == 1,
             options.token_drop,
             options.reshard,
             options.cluster.is_default(),

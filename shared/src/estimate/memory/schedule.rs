@@ -73,7 +73,7 @@ fn in_flight(inputs: &Inputs<'_>, group: f64, index: usize) -> f64 {
     let (pp, vp) = (f64::from(inputs.layout.pp()), f64::from(inputs.layout.vp()));
     let after = pp - 1.0 - index as f64;
     let accumulated = f64::from(inputs.batch.ga());
-    let overlapped = f64::from(inputs.options.expert_overlap == Some(true) && vp > 1.0);
+    let overlapped = f64::from(inputs.options.switches.hidden_experts == Some(true) && vp > 1.0);
     let started =
         if vp > 1.0 { ((vp - 1.0) * group + 2.0 * after + 1.0 + overlapped) / vp } else { after + 1.0 };
     started.min(accumulated)

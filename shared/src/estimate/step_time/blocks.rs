@@ -90,11 +90,13 @@ pub(super) struct BlockCosts<'a> {
     hidden: f64,
     host_s: f64,
     graphed: bool,
-    /// Before 26.06, NVIDIA's stacks had no fused kernel for sinks with a window: they computed all scores of
-    /// such blocks and masked them.
+    /// NVIDIA's stacks take as long for sinks with a window as if they computed all scores of such blocks and
+    /// masked them.
     unfuses_sinks: bool,
     /// Share of tensor parallelism's communication that is exposed.
     tp_exposed: f64,
+    /// Bytes of a number that tensor-parallel ranks gather: Transformer Engine casts before it gathers.
+    gathered_bytes: f64,
 }
 
 impl<'a> BlockCosts<'a> {
@@ -109,7 +111,6 @@ impl<'a> BlockCosts<'a> {
         let tp = f64::from(layout.tp());
         let shares = options.shares_sequence();
         let graphed = options.uses_cuda_graphs(inputs.architecture);
-        let overlaps = options.overlap && software.overlaps_tp;
         let host_tp = software.host_tp_in_pipelines.filter(|_| layout.pp() > 1).unwrap_or(constants.host_tp);
         BlockCosts {
             inputs,
@@ -128,7 +129,8 @@ impl<'a> BlockCosts<'a> {
                 * if graphed { constants.host_graphed } else { 1.0 },
             graphed,
             unfuses_sinks: !software.fuses_sinks,
-            tp_exposed: if overlaps { constants.tp_exposed } else { 1.0 },
+            gathered_bytes: if software.transformer_engine { speed.operand_bytes } else { BF16 },
+            tp_exposed: if options.overlaps_tp() { constants.tp_exposed } else { 1.0 },
         }
     }
 
@@ -300,12 +302,12 @@ impl<'a> BlockCosts<'a> {
             * (1.0 + act_again / 3.0)
             * unfused;
         let exchanged = rows / expert_tp * BF16 * width * uneven;
-        let exposed = match options.hides_experts(layout.vp() > 1) {
+        let exposed = match options.hides_experts(layout) {
             true => self.constants.ep_exposed,
             false => 1.0,
         };
         // Newer dispatchers send a token once to each NVLink domain that has experts for it.
-        let copies = options.software.properties().sends_once_per_domain.then_some(top_k);
+        let copies = options.sends_once_per_domain().then_some(top_k);
         let exchange = self.links.exchange_s(
             exchanged * f64::from(ep - 1) / f64::from(ep),
             ep,
@@ -420,10 +422,15 @@ impl<'a> BlockCosts<'a> {
     /// second gather backward, and the forward ones again if recomputed.
     fn tensor_parallel(&self, again: f64) -> f64 {
         let layout = self.inputs.layout;
-        let volume = BF16 * self.tokens * self.hidden * (self.tp - 1.0) / self.tp;
+        let numbers = self.tokens * self.hidden * (self.tp - 1.0) / self.tp;
+        let seconds = |bytes: f64| self.links.ring_s(bytes * numbers, layout.tp());
+        let scatters = 2.0 + again;
         // All-reduces, without sequence parallelism, need no second gather.
-        let times = if self.shared > 1.0 { 5.0 + 2.0 * again } else { 4.0 + 2.0 * again };
-        self.links.ring_s(volume, layout.tp()) * times * self.tp_exposed
+        let (gathers, gathered) = match self.shared > 1.0 {
+            true => (scatters + 1.0, self.gathered_bytes),
+            false => (scatters, BF16),
+        };
+        (gathers * seconds(gathered) + scatters * seconds(BF16)) * self.tp_exposed
     }
 
     /// Returns the seconds to merge the partial outputs of ring attention, `width` wide.

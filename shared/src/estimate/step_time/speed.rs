@@ -21,7 +21,7 @@ pub(super) struct Speed {
     attention: f64,
     attention_head: f64,
     /// Bytes of an operand's element in the run's precision.
-    operand_bytes: f64,
+    pub(super) operand_bytes: f64,
     /// Memory bandwidth.
     pub(super) hbm: f64,
     /// Additional passes over activations for casting.

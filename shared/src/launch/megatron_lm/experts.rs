@@ -14,7 +14,7 @@ pub(super) fn dispatch(job: &mut MegatronJob) {
         None => job.set("--moe-token-dispatcher-type", "alltoall"),
         Some(dispatcher) => flexible(job, dispatcher),
     }
-    let hides = job.training().hides_experts(scenario.layout.vp() > 1) && properties.hides_experts;
+    let hides = job.training().hides_experts(&scenario.layout) && properties.hides_experts;
     if hides && can_hide_experts(scenario) {
         job.flag("--overlap-moe-expert-parallel-comm");
         job.export_default("CUDA_DEVICE_MAX_CONNECTIONS", 32);
@@ -23,7 +23,7 @@ pub(super) fn dispatch(job: &mut MegatronJob) {
 
 /// Returns the kernels that the script uses instead of NCCL's exchange.
 pub(super) fn dispatcher(job: &MegatronJob) -> Option<Dispatcher> {
-    let wanted = job.software.properties().sends_once_per_domain;
+    let wanted = job.training().sends_once_per_domain();
     Dispatcher::of(job.scenario, job.of_node).filter(|_| wanted)
 }
 

@@ -157,7 +157,7 @@ impl<'a> MegatronJob<'a> {
 
     /// Returns the options of the training that the script runs.
     pub(super) fn training(&self) -> TrainingOptions {
-        TrainingOptions { software: self.software, ..self.scenario.options }
+        self.scenario.options.with_software(self.software)
     }
 
     /// Returns whether the GPUs are Blackwell or later.

@@ -27,7 +27,7 @@ pub(super) fn apply(job: &mut MegatronJob) {
     if layout.pp() > 1 {
         pipeline(job);
     }
-    if job.scenario.options.overlap && job.software.properties().overlaps_tp && layout.tp() > 1 {
+    if job.training().overlaps_tp() && layout.tp() > 1 {
         job.flag("--tp-comm-overlap");
     }
     sharding(job);

@@ -6,7 +6,6 @@ use super::support::{
 use crate::estimate::{Breakdown, Constants, Inputs, MemoryEstimate};
 use crate::launch::options::LaunchOptions;
 use crate::launch::plan::NEGLIGIBLE;
-use crate::options::TrainingOptions;
 use crate::scenario::Scenario;
 use crate::stack::{CudaGraphs, ExpertKernels, Software, Stack, StackProperties, WeightStorage};
 
@@ -31,7 +30,7 @@ impl ScriptSoftware {
             return ScriptSoftware { software, slowdown: 1.0, more_bytes: 0.0, planned };
         }
         let modelled = |software: Software| {
-            let options = TrainingOptions { software, ..scenario.options };
+            let options = scenario.options.with_software(software);
             let inputs = Inputs { options: &options, ..scenario.inputs() };
             let step_s = Breakdown::of(&inputs, Constants::embedded()).step_time_s();
             (step_s, MemoryEstimate::of(&inputs).total_bytes())
@@ -101,8 +100,7 @@ pub(super) fn software(scenario: &Scenario, options: &LaunchOptions) -> Software
             own.hides_experts &= layout.vp() == 1 || can_hide_experts(scenario);
         }
     }
-    let is_graphed = TrainingOptions { software: Software::new(base, own), ..scenario.options }
-        .uses_cuda_graphs(&scenario.architecture);
+    let is_graphed = scenario.options.with_software(Software::new(base, own)).uses_cuda_graphs(&scenario.architecture);
     if is_graphed && graph_obstacle(scenario, options, &own).is_some() {
         own.cuda_graphs = CudaGraphs::None;
     }

@@ -127,7 +127,7 @@ fn every_recipe_launches_by_the_program_of_its_release() {
             "24.11" => "sbatch",
             // Its own directory is the caller's to name.
             "25.04" => continue,
-            "bridge-main" => "train.sh",
+            "bridge-main" | "bridge-0.6.0" => "train.sh",
             _ => "llmb-run",
         };
         let seen = place.run("sh", &launch.script, &env);
