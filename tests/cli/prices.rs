@@ -64,12 +64,16 @@ fn owned_gpus_at_a_price_of_0_cost_their_energy_and_the_storage() {
     confirm(command, best);
     // What the cost rests on is named, and nobody is paid for spare nodes.
     let text = |more: &[&str]| {
-        let run = trainplan([&["search", "--format", "table", "--spare-nodes", "5"], &common[..], more].concat());
+        let run =
+            trainplan([&["search", "--format", "table", "--spare-nodes", "5"], &common[..], more].concat());
         assert_eq!(run.code, Some(0), "{}", run.stderr);
         run.stdout
     };
     let said = text(&["--gpus", "64"]);
-    assert!(said.contains(" Electricity: 0.0929 USD per kWh (assumed).") && said.contains("Spare nodes: 5 %"), "{said}");
+    assert!(
+        said.contains(" Electricity: 0.0929 USD per kWh (assumed).") && said.contains("Spare nodes: 5 %"),
+        "{said}"
+    );
     let said = text(&["--gpus", "64", "--electricity", "0.2"]);
     assert!(said.contains(" Electricity: 0.2 USD per kWh (yours)."), "{said}");
     let said = text(&["--gpus", "64", "--price", "2"]);
