@@ -221,8 +221,8 @@ fields! {
     Release "release" "rel" "Release" Cluster Text "RELEASE"
         "" "Release whose scripts are used, such as 25.12 [default: the recipe's]",
     Style "style" "sty" "Launch style" Cluster Text "STYLE"
-        "" "Launcher. Recipes use llmb-run, launch-sh or sbatch, depending on the release; megatron-lm works for any \
-            scenario [default: the release's]",
+        "" "Launcher. Recipes use llmb-run, launch-sh, sbatch or train-sh, depending on the release; megatron-lm works for \
+            any scenario [default: the release's]",
     Account "account" "acc" "Slurm account" Cluster Text "NAME"
         "" "Slurm account",
     Partition "partition" "part" "Slurm partition" Cluster Text "NAME"

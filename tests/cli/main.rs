@@ -11,6 +11,7 @@ mod estimate;
 mod flops;
 mod general;
 mod golden;
+mod headline;
 mod help;
 mod import;
 mod jobs;

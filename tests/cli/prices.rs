@@ -2,6 +2,7 @@
 
 use crate::json;
 use crate::search::{confirm, list, no_plan, number};
+use trainplan_tests::trainplan;
 
 #[test]
 fn a_cost_on_demand_has_a_range_and_a_reservation_that_exceeds_the_budget_is_named() {
@@ -61,6 +62,22 @@ fn owned_gpus_at_a_price_of_0_cost_their_energy_and_the_storage() {
     let command = answer["command"].as_str().unwrap();
     assert!(command.contains("--price 0 --purchase owned"), "{command}");
     confirm(command, best);
+    // What the cost rests on is named, and nobody is paid for spare nodes.
+    let text = |more: &[&str]| {
+        let run =
+            trainplan([&["search", "--format", "table", "--spare-nodes", "5"], &common[..], more].concat());
+        assert_eq!(run.code, Some(0), "{}", run.stderr);
+        run.stdout
+    };
+    let said = text(&["--gpus", "64"]);
+    assert!(
+        said.contains(" Electricity: 0.0929 USD per kWh (assumed).") && said.contains("Spare nodes: 5 %"),
+        "{said}"
+    );
+    let said = text(&["--gpus", "64", "--electricity", "0.2"]);
+    assert!(said.contains(" Electricity: 0.2 USD per kWh (yours)."), "{said}");
+    let said = text(&["--gpus", "64", "--price", "2"]);
+    assert!(!said.contains("Electricity: ") && said.contains("Spare nodes, paid for too: 5 %"), "{said}");
     // A budget and the lowest cost are about the energy.
     let cost = number(&best["cost_range"]["high"]);
     let [below, above] = [0.5, 1.5].map(|times| (cost * times).to_string());

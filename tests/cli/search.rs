@@ -363,7 +363,11 @@ fn locks_headroom_and_precisions_are_kept() {
         "--lock",
         change["value"].as_str().unwrap(),
     ]);
-    assert_eq!(helped["answers"][0]["best"]["step_time_s"], change["plan"]["step_time_s"]);
+    let answer = &helped["answers"][0];
+    assert!(!answer["best"].is_null(), "{helped}");
+    if answer["script"]["as_planned"] == true {
+        assert_eq!(answer["best"]["step_time_s"], change["plan"]["step_time_s"]);
+    }
 }
 
 #[test]
@@ -619,11 +623,16 @@ fn a_campaign_predicts_what_its_scripts_run() {
     let of_script = of_script[0]["step_time_s"]["mid"].as_f64().unwrap();
     let searched = best["answers"][0]["layouts"][0]["step_time_s"]["mid"].as_f64().unwrap();
     let slower = of_script / searched;
-    assert!((1.1..1.4).contains(&slower), "{of_script} {searched}");
-    // The launch of the searched plan says the same.
+    // A search counts the time of the script, too.
+    assert!((0.94..1.06).contains(&slower), "{of_script} {searched}");
+    let slower = number(&best["answers"][0]["script"]["slowdown"]);
+    assert!((1.1..1.4).contains(&slower), "{slower}");
+    // The launch of the plan with the planned software says the same.
     let command = best["answers"][0]["command"].as_str().unwrap().replace("estimate", "launch");
     let (command, _) = command.split_once(" --tokens ").unwrap();
-    let launch: Vec<&str> = command.split(' ').skip(1).chain(["--style", "megatron-lm"]).collect();
+    let words =
+        command.split(' ').skip(1).chain(["--style", "megatron-lm", "--stack", "megatron-bridge-26.06"]);
+    let launch: Vec<&str> = words.collect();
     let said = trainplan(&launch).stderr;
     assert!(said.contains("without fused kernels for experts: expect"), "{said}");
     // That is the physical model's ratio; measured runs correct the estimate, but not that of other software.
@@ -704,8 +713,8 @@ fn markdown_has_a_table_for_each_gpu_type_and_the_commands() {
     let verdict = json(&arguments[..11])["verdict"].as_str().unwrap().to_owned();
     assert!(page.contains(&format!("**{verdict}**")), "{verdict}: {page}");
     let commands = page.lines().filter(|line| line.starts_with("trainplan ")).collect::<Vec<_>>();
-    assert_eq!(commands.len(), 3, "{page}");
+    assert!(commands[2].starts_with("trainplan launch ") && commands.len() == 4, "{page}");
     // The last command gives the same page.
-    let words: Vec<&str> = commands[2].split(' ').skip(1).map(|word| word.trim_matches('\'')).collect();
+    let words: Vec<&str> = commands[3].split(' ').skip(1).map(|word| word.trim_matches('\'')).collect();
     assert_eq!(trainplan(words).stdout, *page);
 }

@@ -101,6 +101,11 @@ fn generation(row: &Row<'_>) -> Result<Generation, DataError> {
 }
 
 impl Gpu {
+    /// Returns whether somebody may have measured it: it can be bought, and its figures are not the user's.
+    pub fn is_measured(&self) -> bool {
+        !self.generation.is_planned() && !self.id.contains(':')
+    }
+
     /// Returns whether `name`, in lower case, is its id or an alias.
     pub(super) fn answers_to(&self, name: &str) -> bool {
         self.id == name || self.aliases.split(' ').any(|alias| alias == name && !alias.is_empty())

@@ -150,6 +150,11 @@ impl Price {
         self.per_gpu_hour.high == 0.0
     }
 
+    /// Returns whether it is that of GPUs which the user owns, so that nobody is paid for spare ones.
+    pub fn is_of_owned(&self) -> bool {
+        self.is_free() || matches!(self.source, PriceSource::Assumed { form: PurchaseForm::Owned, .. })
+    }
+
     /// Returns the source for people, and what is counted at a price of 0.
     pub fn note(&self) -> String {
         match self.is_free() {

@@ -45,3 +45,15 @@ impl FromStr for ClusterType {
             .ok_or_else(|| Problem::unknown(Field::ClusterType, text, ClusterType::ALL.map(ClusterType::id)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_help_names_every_style_once() {
+        let help = Field::Style.help();
+        let count = |style: Style| help.split([' ', ',', ';']).filter(|word| *word == style.id()).count();
+        assert_eq!(Style::ALL.map(count), [1; 5], "{help}");
+    }
+}

@@ -253,7 +253,7 @@ impl Question {
     }
 
     /// Returns the days within which a plan must end with the chance that was asked for: the deadline, or what is assumed without one.
-    pub(super) fn most_days(&self) -> Option<f64> {
+    pub fn most_days(&self) -> Option<f64> {
         match self.goal {
             Goal::Deadline(days) => Some(days),
             Goal::Budget(_) | Goal::Open => self.longest_days(),

@@ -156,6 +156,29 @@ pub struct Contender<C> {
     pub cost: Option<f64>,
     /// How far the prediction can be trusted: more is better.
     pub confidence: C,
+    /// By what the days, and with them the GPUs and the cost, are multiplied before plans are compared: [`doubt`] for a GPU type that
+    /// nobody measured, otherwise 1.
+    pub doubt: f64,
+}
+
+/// Returns the [`Contender::doubt`] of a plan on a GPU type that nobody measured: the slow end of its range as a multiple of the expected
+/// days. So it comes before another only if the difference is larger than its uncertainty.
+pub fn doubt(expected_days: f64, slowest_days: f64) -> f64 {
+    (slowest_days / expected_days).max(1.0)
+}
+
+impl<C> Contender<C> {
+    fn counted_gpus(&self) -> f64 {
+        f64::from(self.gpus) * self.doubt
+    }
+
+    fn counted_days(&self) -> f64 {
+        self.days * self.doubt
+    }
+
+    fn counted_cost(&self) -> Option<f64> {
+        Some(self.cost? * self.doubt)
+    }
 }
 
 /// By how much, as a share, plans may differ in what is wanted and still be as good: no prediction is more exact.
@@ -168,10 +191,10 @@ impl Objective {
     pub fn across_gpu_types<C: Ord>(self, plans: &[Contender<C>]) -> Vec<usize> {
         let is_priced = plans.iter().all(|plan| plan.cost.is_some());
         let value = |plan: &Contender<C>| match self {
-            Objective::Fastest => plan.days,
-            Objective::FewestGpus if !is_priced => f64::from(plan.gpus),
+            Objective::Fastest => plan.counted_days(),
+            Objective::FewestGpus if !is_priced => plan.counted_gpus(),
             Objective::FewestGpus | Objective::Worthwhile | Objective::Cheapest | Objective::MostTokens => {
-                plan.cost.unwrap_or(f64::INFINITY)
+                plan.counted_cost().unwrap_or(f64::INFINITY)
             }
         };
         let least = plans.iter().map(value).fold(f64::INFINITY, f64::min);
@@ -180,8 +203,8 @@ impl Objective {
             let (one, other) = (&plans[*one], &plans[*other]);
             match [one, other].map(|plan| value(plan) <= least * (1.0 + AS_GOOD)) {
                 [true, true] => other.confidence.cmp(&one.confidence).then_with(|| match self {
-                    Objective::FewestGpus => one.gpus.cmp(&other.gpus),
-                    _ => one.days.total_cmp(&other.days),
+                    Objective::FewestGpus => one.counted_gpus().total_cmp(&other.counted_gpus()),
+                    _ => one.counted_days().total_cmp(&other.counted_days()),
                 }),
                 _ => value(one).total_cmp(&value(other)),
             }
@@ -192,16 +215,19 @@ impl Objective {
     /// less"; none if they are as good.
     pub fn why_first<C: Ord>(self, first: &Contender<C>, other: &Contender<C>) -> Option<&'static str> {
         let is_less = |one: f64, than: f64| one < than && !is_same(one, than);
-        let is_faster = is_less(first.days, other.days);
-        let has_fewer = first.gpus < other.gpus;
-        let (is_better, why) = match (self, first.cost.zip(other.cost)) {
+        // That another type counts as worse, because nobody measured it, is not a reason of its own.
+        let is_faster = is_less(first.counted_days(), other.days);
+        let has_fewer = first.counted_gpus() < f64::from(other.gpus);
+        let (is_better, why) = match (self, first.counted_cost().zip(other.cost)) {
             (Objective::Fastest, _) => (is_faster, "it is faster"),
             (_, Some((one, than))) => (is_less(one, than), "it costs less"),
             (_, None) => (has_fewer, "it needs fewer GPUs"),
         };
         match self {
             _ if is_better => Some(why),
-            _ if first.confidence > other.confidence => Some("its speed is better known"),
+            _ if first.confidence > other.confidence || first.doubt < other.doubt => {
+                Some("its speed is better known")
+            }
             Objective::FewestGpus => has_fewer.then_some("it needs fewer GPUs"),
             _ => is_faster.then_some("it is faster"),
         }
@@ -263,7 +289,7 @@ pub(super) const USUAL_DAYS: f64 = 60.0;
 
 #[cfg(test)]
 mod tests {
-    use super::{Chance, Contender, Objective};
+    use super::{Chance, Contender, Objective, doubt};
 
     #[test]
     fn the_reason_for_the_first_gpu_type_is_what_orders_them() {
@@ -272,6 +298,7 @@ mod tests {
             days,
             cost: Some(cost),
             confidence,
+            doubt: 1.0,
         };
         let why = |objective: Objective, plans: [Contender<u32>; 2]| {
             let order = objective.across_gpu_types(&plans);
@@ -286,6 +313,23 @@ mod tests {
         assert_eq!(why(Objective::FewestGpus, [b200, fewer]), (1, Some("it needs fewer GPUs")));
         assert_eq!(why(Objective::Fastest, [b200, plan(500, 50.0, 4e6, 1)]), (1, Some("it is faster")));
         assert_eq!(why(Objective::Cheapest, [b200, b200]), (0, None));
+    }
+
+    #[test]
+    fn a_gpu_type_that_nobody_measured_comes_first_only_beyond_its_uncertainty() {
+        let plan = |gpus: u32, doubt: f64| Contender { gpus, days: 50.0, cost: None, confidence: 1, doubt };
+        let first = |unmeasured: Contender<u32>| {
+            let plans = [unmeasured, plan(288, 1.0)];
+            let order = Objective::FewestGpus.across_gpu_types(&plans);
+            (order[0], Objective::FewestGpus.why_first(&plans[order[0]], &plans[order[1]]))
+        };
+        assert_eq!(first(plan(200, 1.0)), (0, Some("it needs fewer GPUs")));
+        // 200 may turn out to be 340.
+        assert_eq!(first(plan(200, doubt(35.0, 59.5))), (1, Some("its speed is better known")));
+        assert_eq!(first(plan(144, doubt(35.0, 59.5))), (0, Some("it needs fewer GPUs")));
+        let cost = |doubt: f64, cost: f64| Contender { cost: Some(cost), ..plan(200, doubt) };
+        let plans = [cost(1.7, 3e6), cost(1.0, 4e6)];
+        assert_eq!(Objective::Cheapest.across_gpu_types(&plans), [1, 0]);
     }
 
     #[test]

@@ -1,12 +1,17 @@
 //! A plan as its launch script runs it: with other software than planned, its days, its cost and its memory are others.
 
-use super::{GpuAnswer, GpuOffer, PlannedRun, Question};
+use super::{GpuAnswer, GpuOffer, PlannedRun, Question, Survey};
 use crate::estimate::{Interval, MemoryEstimate};
 use crate::launch::{Launch, LaunchOptions, ScriptSoftware, WarningTopic, launch_or_fall_back};
+use crate::precision::Dtype;
 use crate::problem::{Problem, one_of};
 use crate::releases::Release;
 use crate::scenario::Scenario;
 use crate::search::RankedLayout;
+use crate::stack::Software;
+
+/// Layouts among which another one is sought if the launch script does not run the best one as planned: as many as the Plan page has.
+const LAUNCHED_LAYOUTS: usize = 60;
 
 /// A whole run as its launch script runs it, where that differs noticeably from the plan.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,6 +24,8 @@ pub struct ScriptRun {
     pub planned: String,
     /// The software of the script. If it is the planned one, the script turns parts of it off.
     pub software: String,
+    /// That software as a setting, for an estimate of the script.
+    pub stack: Software,
     /// Step time as a multiple of the planned one.
     pub slowdown: f64,
     /// Days with the planned software.
@@ -61,6 +68,7 @@ impl ScriptRun {
             gpu: scenario.gpu.name.clone(),
             planned: scenario.options.software.title(),
             software: software(scenario, options, launch),
+            stack: launch.software,
             slowdown,
             planned_days,
             days: planned_days.times(slowdown),
@@ -114,6 +122,15 @@ impl PlanScript {
             PlanScript::Unavailable(_) => false,
         }
     }
+
+    /// Returns the days of the slow end of a plan with this script; infinite if none can be written, or if it may lack memory.
+    fn slowest_days(&self, plan: &PlannedRun) -> f64 {
+        match self {
+            PlanScript::AsPlanned => plan.time.high.days,
+            PlanScript::Other(other) if !other.script.may_lack_memory => other.run.time.high.days,
+            PlanScript::Other(_) | PlanScript::Unavailable(_) => f64::INFINITY,
+        }
+    }
 }
 
 /// A plan with what becomes of it by its launch script.
@@ -125,15 +142,6 @@ pub struct ScriptedPlan {
     pub run: PlannedRun,
     /// Whether it reaches the goal with that, and surely fits in memory if the plan does.
     pub reaches_goal: bool,
-}
-
-/// The launch script of the best plan of a GPU type.
-#[derive(Debug, Clone, PartialEq)]
-pub struct AnswerScript {
-    /// The script.
-    pub script: PlanScript,
-    /// If it doesn't reach the goal, the index of the first of the listed layouts whose script does.
-    pub instead: Option<usize>,
 }
 
 impl PlannedRun {
@@ -151,6 +159,7 @@ impl PlannedRun {
                 let step_time_s = self.layout.step_time_s.times(script.slowdown);
                 let layout = RankedLayout { step_time_s, ..self.layout };
                 let run = PlannedRun::new(question, offer, self.gpus, layout);
+                let run = PlannedRun { days_as_measured: self.days_as_measured, ..run };
                 // Failures and saves are counted again.
                 let script = ScriptRun { days: run.days_interval(), ..script };
                 let reaches_goal = !script.may_lack_memory && question.reaches(&run);
@@ -179,28 +188,105 @@ impl PlannedRun {
     }
 
     /// Returns the days of the whole run with failures: the expected ones, and their range.
-    fn days_interval(&self) -> Interval {
+    pub fn days_interval(&self) -> Interval {
         Interval { low: self.time.low.days, mid: self.days, high: self.time.high.days }
     }
 }
 
-impl GpuAnswer {
-    /// Returns the launch script of the best plan, and which of the first `listed` layouts reaches the goal with its script if the
-    /// best plan doesn't; none without a plan.
-    pub fn script(&self, question: &Question, offer: &GpuOffer, listed: usize) -> Option<AnswerScript> {
-        let best = self.best()?;
-        let script = best.script(question, offer);
-        if script.reaches_goal() {
-            return Some(AnswerScript { script, instead: None });
+impl Survey<'_> {
+    /// Searches everything that is left. Returns the answer, and the launch script of the plan to show if it was written.
+    ///
+    /// The best plan has the time and the cost of its launch script. If the script of a plan is slower than planned, misses the goal or may
+    /// lack memory, the best one may be another layout or another number of GPUs. Other layouts and numbers of GPUs keep the predictions with
+    /// the planned software.
+    pub fn finish_as_launched(mut self) -> (GpuAnswer, Option<PlanScript>) {
+        while self.step().is_ok() {}
+        // Software that is not built on Megatron-Core is run without these scripts.
+        if !self.offer.options.software.properties().transformer_engine {
+            let answer = self.answer();
+            let script = answer.best().map(|best| best.script(self.question, self.offer));
+            return (answer, script);
         }
-        let space = question.space(offer);
-        let reaches = |run: &PlannedRun| {
-            let measured = run.with_measured_software(&space, question, offer);
-            let run = PlannedRun { days_as_measured: measured.map(|(_, run)| run.days), ..run.clone() };
-            question.reaches(&run) && run.script(question, offer).reaches_goal()
-        };
-        let instead = self.layouts.iter().take(listed).position(reaches);
-        Some(AnswerScript { script, instead })
+        // Plans by their numbers of GPUs: those whose scripts were written, and those whose scripts can't be relied on.
+        let (mut scripts, mut unsure): (Vec<(u32, PlanScript)>, Vec<PlannedRun>) = (Vec::new(), Vec::new());
+        while let Some(index) = self.question.choose(&self.points) {
+            let plan = self.points[index].clone();
+            if scripts.iter().any(|(gpus, _)| *gpus == plan.gpus) {
+                break;
+            }
+            let (run, script) = match scripts.is_empty() && unsure.is_empty() {
+                true => self.best_launched(plan),
+                false => {
+                    let script = plan.script(self.question, self.offer);
+                    (plan, script)
+                }
+            };
+            match &script {
+                PlanScript::AsPlanned => self.points[index] = run,
+                PlanScript::Other(plan) if !plan.script.may_lack_memory => {
+                    self.points[index] = plan.run.clone();
+                }
+                PlanScript::Other(_) | PlanScript::Unavailable(_) => {
+                    unsure.push(self.points.remove(index));
+                    continue;
+                }
+            }
+            scripts.push((self.points[index].gpus, script));
+        }
+        if self.question.choose(&self.points).is_none() {
+            // A plan whose script can't be relied on is better than none.
+            self.points.extend(unsure);
+            self.points.sort_by_key(|point| point.gpus);
+        }
+        let answer = self.answer();
+        let script = answer.shown().and_then(|run| {
+            let written = scripts.into_iter().find(|(gpus, _)| *gpus == run.gpus);
+            written
+                .map(|(_, script)| script)
+                .or_else(|| Some(answer.best()?.script(self.question, self.offer)))
+        });
+        (answer, script)
+    }
+
+    /// Returns a plan with its launch script. If the script does not run it as planned, it is the layout on as many GPUs that is fastest
+    /// with its script.
+    fn best_launched(&self, plan: PlannedRun) -> (PlannedRun, PlanScript) {
+        let (question, offer, gpus) = (self.question, self.offer, plan.gpus);
+        let search = self.search_of(&plan);
+        let script = plan.script(question, offer);
+        let mut best = (plan, script);
+        if best.1 == PlanScript::AsPlanned {
+            return best;
+        }
+        let is_good =
+            |(run, script): &(PlannedRun, PlanScript)| question.reaches(run) && script.reaches_goal();
+        for layout in search.rank(gpus, LAUNCHED_LAYOUTS).best {
+            let run = PlannedRun::new(question, offer, gpus, layout);
+            // A script is hardly faster than planned.
+            if is_good(&best) && run.time.high.days >= best.1.slowest_days(&best.0) {
+                continue;
+            }
+            let measured = run.with_measured_software(search.space(), question, offer);
+            let run = PlannedRun { days_as_measured: measured.map(|(_, run)| run.days), ..run };
+            let script = run.script(question, offer);
+            let other = (run, script);
+            let is_faster = other.1.slowest_days(&other.0) < best.1.slowest_days(&best.0);
+            if is_good(&other) && !is_good(&best) || is_good(&other) == is_good(&best) && is_faster {
+                best = other;
+            }
+        }
+        best
+    }
+}
+
+impl GpuAnswer {
+    /// Returns the best plan by its launch script if only BF16 may be used; none if the best plan uses it, or another precision is not a
+    /// choice.
+    pub fn launched_in_bf16(&self, question: &Question, offer: &GpuOffer) -> Option<PlannedRun> {
+        let offer = offer
+            .in_bf16()
+            .filter(|_| self.best().is_some_and(|run| run.layout.candidate.dtype != Dtype::Bf16))?;
+        Survey::new(question, &offer).finish_as_launched().0.best().cloned()
     }
 }
 
@@ -220,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn a_script_with_other_software_takes_longer_and_its_goal_is_judged() {
+    fn the_best_plan_takes_as_long_as_its_launch_script() {
         let fields = [
             (Field::Model, "llama3.1-70b"),
             (Field::GpuTypes, "b200"),
@@ -230,20 +316,23 @@ mod tests {
         ];
         let question = question(&fields);
         let offer = &question.offers[0];
-        let answer = Survey::new(&question, offer).finish();
-        let found = answer.script(&question, offer, 10).expect("a plan");
-        let PlanScript::Other(plan) = &found.script else { panic!("{:?}", found.script) };
-        let ScriptRun { slowdown, days, planned_days, gpus, software, planned, .. } = &plan.script;
-        assert_eq!(*gpus, answer.best().unwrap().gpus);
-        assert!(software.starts_with("Megatron-LM") && planned.starts_with("Megatron-Bridge"), "{software}");
+        let planned = Survey::new(&question, offer).finish();
+        let (answer, script) = Survey::new(&question, offer).finish_as_launched();
+        let Some(PlanScript::Other(plan)) = &script else { panic!("{script:?}") };
+        let ScriptRun { slowdown, days, planned_days, gpus, software, planned: of_plan, .. } = &plan.script;
+        let best = answer.best().expect("a plan");
+        assert_eq!((best.gpus, best.days, &answer.layouts[0]), (*gpus, plan.run.days, best));
+        assert!(software.starts_with("Megatron-LM") && of_plan.starts_with("Megatron-Bridge"), "{software}");
         // Failures and saves are counted again.
         assert_eq!([days.mid, days.high], [plan.run.days, plan.run.time.high.days]);
         assert!((days.mid / planned_days.mid / slowdown - 1.0).abs() < 0.01);
-        assert_eq!(plan.reaches_goal, !plan.script.may_lack_memory && plan.run.time.high.days <= 60.0);
+        // A slower script never needs fewer GPUs for the deadline.
+        assert!(plan.reaches_goal && question.reaches(best), "{best:?}");
+        assert!(best.gpus >= planned.best().expect("a plan").gpus);
     }
 
     #[test]
-    fn a_layout_whose_script_reaches_the_goal_is_named_instead() {
+    fn a_layout_whose_script_reaches_the_goal_is_the_best_one() {
         let fields = [
             (Field::Model, "llama3.1-70b"),
             (Field::GpuTypes, "gb200"),
@@ -253,12 +342,38 @@ mod tests {
         ];
         let question = question(&fields);
         let offer = &question.offers[0];
-        let answer = Survey::new(&question, offer).finish();
-        let found = answer.script(&question, offer, 10).expect("a plan");
         // No release runs FSDP for this model, and Megatron-LM's flags don't turn on all of the planned software.
-        assert!(!found.script.reaches_goal());
-        let instead = &answer.layouts[found.instead.expect("a layout")];
-        assert!(question.reaches(instead) && instead.script(&question, offer).reaches_goal());
+        let planned = Survey::new(&question, offer).finish();
+        assert!(!planned.best().expect("a plan").script(&question, offer).reaches_goal());
+        let (answer, script) = Survey::new(&question, offer).finish_as_launched();
+        let best = answer.best().expect("a plan");
+        assert!(question.reaches(best) && script.expect("a script").reaches_goal());
+        assert_eq!(answer.layouts[0].layout.candidate, best.layout.candidate);
+        assert_ne!(best.layout.candidate, planned.best().expect("a plan").layout.candidate);
+    }
+
+    #[test]
+    fn a_plan_whose_every_script_is_too_slow_misses_the_goal() {
+        let fields = [
+            (Field::Model, "llama3.1-70b"),
+            (Field::GpuTypes, "b200"),
+            (Field::GpuRange, "512"),
+            (Field::Tokens, "10T"),
+            (Field::Lock, "fsdp=on,tp=8"),
+            (Field::Chance, "even"),
+        ];
+        let days = |deadline: &str| {
+            let question = question(&[&fields[..], &[(Field::Deadline, deadline)]].concat());
+            let offer = &question.offers[0];
+            let planned = Survey::new(&question, offer).finish();
+            let (launched, _) = Survey::new(&question, offer).finish_as_launched();
+            let expected = |answer: &GpuAnswer| answer.shown().expect("a plan").days;
+            (expected(&planned), expected(&launched), planned.best().is_some(), launched.best().is_some())
+        };
+        let (planned, launched, ..) = days("900d");
+        assert!(launched > planned, "{launched} {planned}");
+        let (.., is_planned, is_launched) = days(&format!("{}d", planned * 1.002));
+        assert_eq!((is_planned, is_launched), (true, false), "{planned} {launched}");
     }
 
     #[test]
@@ -269,6 +384,7 @@ mod tests {
             gpu: "B200".to_owned(),
             planned: "Megatron-Bridge".to_owned(),
             software: "Megatron-LM".to_owned(),
+            stack: Software::default(),
             slowdown: 1.2,
             planned_days: interval(50.0),
             days: interval(60.0),

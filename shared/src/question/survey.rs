@@ -16,8 +16,8 @@ const MOST_TOWARDS_LIMIT: usize = 16;
 /// The search of one GPU type for a question. Each count takes milliseconds, so that a page can show results as they come and
 /// stop when the question changes.
 pub struct Survey<'a> {
-    question: &'a Question,
-    offer: &'a GpuOffer,
+    pub(super) question: &'a Question,
+    pub(super) offer: &'a GpuOffer,
     /// How many layouts the answer lists.
     listed: usize,
     search: LayoutSearch<'a>,
@@ -25,7 +25,7 @@ pub struct Survey<'a> {
     suited: Vec<(Vec<u32>, LayoutSearch<'a>)>,
     waiting: VecDeque<u32>,
     /// The best plan of each number of GPUs, ascending.
-    points: Vec<PlannedRun>,
+    pub(super) points: Vec<PlannedRun>,
     /// Counts without a layout, ascending.
     empty: Vec<u32>,
 }
@@ -121,7 +121,7 @@ impl<'a> Survey<'a> {
     }
 
     /// Returns the search that found a plan.
-    fn search_of(&self, run: &PlannedRun) -> &LayoutSearch<'a> {
+    pub(super) fn search_of(&self, run: &PlannedRun) -> &LayoutSearch<'a> {
         let is_usual = self.question.gbs.sizes().contains(&run.layout.candidate.gbs);
         let suited = self.suited(&self.question.gbs.suited(run.gpus));
         suited.filter(|_| !is_usual).unwrap_or(&self.search)

@@ -424,7 +424,7 @@ fn each_objective_chooses_its_own_plan() {
 
 #[test]
 fn across_gpu_types_the_cost_stands_for_the_number_of_gpus() {
-    let plan = |gpus, days, cost| Contender { gpus, days, cost, confidence: 0 };
+    let plan = |gpus, days, cost| Contender { gpus, days, cost, confidence: 0, doubt: 1.0 };
     let priced = [plan(512, 50.0, Some(4e6)), plan(1024, 60.0, Some(3e6))];
     assert_eq!(Objective::FewestGpus.across_gpu_types(&priced), [1, 0]);
     assert_eq!(Objective::Cheapest.across_gpu_types(&priced), [1, 0]);
@@ -435,7 +435,8 @@ fn across_gpu_types_the_cost_stands_for_the_number_of_gpus() {
 
 #[test]
 fn of_plans_that_are_nearly_as_good_the_better_known_one_comes_first() {
-    let plan = |days, cost, confidence| Contender { gpus: 512, days, cost: Some(cost), confidence };
+    let plan =
+        |days, cost, confidence| Contender { gpus: 512, days, cost: Some(cost), confidence, doubt: 1.0 };
     let plans = [plan(50.0, 3.05e6, 1), plan(60.0, 3e6, 1), plan(58.0, 3.1e6, 2), plan(20.0, 4e6, 3)];
     assert_eq!(Objective::Cheapest.across_gpu_types(&plans), [2, 0, 1, 3]);
 }

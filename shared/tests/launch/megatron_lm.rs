@@ -478,7 +478,9 @@ fn cuda_graphs_are_captured_where_megatron_lm_allows_it() {
         let text = format!("{graphed} {excluding}");
         assert_eq!(has(&text), None, "{excluding}");
     }
-    // Where that matters, the launch says why.
+    // The launch says why, also where that hardly costs time.
+    let sharded = of(&format!("{graphed} fsdp=yes"));
+    assert!(warns(&sharded, "CUDA graphs are off because Megatron-FSDP doesn't support them."));
     let small = "model=llama3.2-1b gpu=b200 gpus=8 gbs=64 stack=megatron-bridge-26.02 cp=2";
     assert!(warns(&of(small), "CUDA graphs are off because context parallelism is not tested with them."));
     // Tensor parallelism without overlap permits graphs. Variables of the user stay.

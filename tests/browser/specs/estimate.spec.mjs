@@ -256,6 +256,7 @@ test("a question is about the GPU type of the probe", async ({ page }) => {
   await expect(page.locator("#headline")).toContainText("× H100");
   // The new answer does not move it out of sight.
   await expect(page.getByRole("alert")).toContainText("Imported cluster alpha (H100).");
+  await expect(page.getByRole("alert")).toContainText("Only H100 was measured, so other GPU types are removed from the question. Undo brings them back.");
   await expect(page.getByRole("alert")).toBeInViewport({ ratio: 1 });
 });
 

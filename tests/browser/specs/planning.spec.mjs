@@ -4,7 +4,10 @@ import { boxes, expect, expectAccessible, test } from "../fixtures.mjs";
 
 const verdict = (page) => page.locator("#verdict");
 const cards = (page) => page.locator(".gpu-card");
+const cardOf = (page, name) => cards(page).filter({ has: page.getByRole("heading", { name, exact: true }) });
 const details = (page) => page.locator("#headline");
+/** The word on the edge of each card; null without one. */
+const badges = (page) => cards(page).evaluateAll((all) => all.map((card) => card.dataset.badge ?? null));
 
 for (const [model, title] of [
   ["Llama 3.1 70B", "Llama 3.1 70B"],
@@ -37,8 +40,19 @@ for (const [model, title] of [
 test("the card of the headline's GPU type is marked, and why it comes first is said", async ({ page }) => {
   await page.goto("/?v=1&m=llama3.1-70b&t=10T&gs=h100,b200&by=60d");
   await expect(page.locator(".verdict-line > p").first()).toContainText(/B200 comes first because it (costs less|needs fewer GPUs)\./);
-  const marks = await cards(page).evaluateAll((all) => all.map((card) => getComputedStyle(card, "::before").content));
-  expect(marks).toEqual(["none", '"Best"']);
+  // Cards have the order of the ranking.
+  expect(await badges(page)).toEqual(["Best", null]);
+  await expect(cards(page).first().getByRole("heading")).toHaveText("B200");
+});
+
+test("a plan that exceeds the budget or misses the deadline is the nearest, not the best one", async ({ page }) => {
+  for (const limit of ["by=60d&bud=100k", "by=2d&nr=1024"]) {
+    await page.goto(`/?v=1&m=llama3.1-70b&t=10T&gs=h100,b200&${limit}`);
+    await expect(cards(page).first().locator(".missed").first()).toBeVisible();
+    expect((await badges(page)).filter(Boolean), limit).toEqual(["Nearest"]);
+    await expect(page.locator(".answer")).not.toContainText(/\bbest\b/i);
+    await expect(page.locator(".shown").first()).not.toContainText("Best plan");
+  }
 });
 
 test("the headline says how long the launch script takes, if it doesn't run the plan as planned", async ({ page }) => {
@@ -67,19 +81,43 @@ test("a card says what its launch script does, and the verdict doesn't say that 
   if (rest.includes("misses the deadline")) expect(rest).not.toContain("The plans meet the deadline");
 });
 
-test("if the launch script of the best plan misses the goal, a layout whose script reaches it can be shown", async ({ page }) => {
-  // The best plan uses FSDP, which no release runs for this model, and Megatron-LM runs it more slowly than planned.
+test("the best plan is one whose launch script reaches the goal", async ({ page }) => {
+  // The fastest layout uses FSDP, which no release runs for this model, and Megatron-LM runs it more slowly than planned.
   await page.goto("/?v=1&m=llama3.1-70b&t=10T&gs=gb200&nr=1408&by=30d");
-  await expect(cards(page).first().locator(".card-note")).toContainText("may miss the deadline");
-  const standIn = cards(page).first().locator(".stand-in");
-  await expect(standIn).toHaveText(/^With (MX)?FP8.+MBS.+, the launch script reaches the goal\.$/);
-  const button = standIn.getByRole("button");
-  const title = await button.textContent();
-  await button.click();
-  const row = page.locator(".layout-table tr.selected .row-button");
-  await expect(row).toHaveCount(1);
-  expect(title).toContain(await row.textContent());
+  await expect(cards(page).first().locator(".layout-line")).not.toContainText("FSDP");
+  expect(await badges(page)).toEqual(["Best"]);
+  await expect(page.locator(".answer")).not.toContainText("miss");
   await expect(details(page)).toBeVisible();
+});
+
+test("the time of the headline and of its card is that of the launch script", async ({ page }) => {
+  await page.goto("/?v=1&m=mixtral-8x7b&t=10T&gs=b200&by=60d");
+  const rest = page.locator(".verdict-line > p").first();
+  await expect(rest).toContainText(/differs from the plan: it takes about \d+ days \(/);
+  const [, days] = /it takes about (\d+ days) \(/.exec(await rest.textContent());
+  await expect(verdict(page)).toContainText(`finish in about ${days}, for `);
+  await expect(cards(page).first().locator(".mini.main > div").first()).toContainText(days);
+});
+
+test("a card has no row without a value, and owned GPUs name the price of electricity in the report", async ({ page }) => {
+  await page.goto("/?v=1&m=llama3.1-8b&t=1T&gs=h100,b200&nr=64&price=h100%3D0");
+  await expect(details(page)).toBeVisible();
+  const [h100, b200] = ["H100", "B200"].map((name) => cards(page).filter({ has: page.getByRole("heading", { name }) }));
+  await expect(b200.locator(".mini.main")).toContainText("On demand");
+  await expect(h100.locator(".mini.main")).not.toContainText("On demand");
+  await expect(page.locator(".assumptions")).toContainText(/Electricity: 0\.0929 USD per kWh/);
+});
+
+test("launch styles and releases are listed once", async ({ page }) => {
+  await page.goto("/?v=1&m=deepseek-v3&t=1T&gs=gb300&nr=256");
+  await page.getByRole("tab", { name: "Launch" }).click();
+  await expect(page.locator("[data-script]")).toContainText("./scripts/training/train.sh");
+  for (const field of ["style", "release"]) {
+    const options = page.locator(`#field-${field} option`);
+    await expect(options.first()).toHaveText(/ \(default\)$/);
+    const listed = (await options.allTextContents()).map((text) => text.replace(" (default)", ""));
+    expect(listed, field).toEqual([...new Set(listed)]);
+  }
 });
 
 test("a lock that no layout can hold is named, without a word about a launch script", async ({ page }) => {
@@ -158,7 +196,7 @@ test("a link carries the plans that are compared, and leaves the recipient's own
 
 test("a deadline that can't be met offers changes that meet it, and Ctrl-Z takes one back", async ({ page }) => {
   await page.goto("/?v=1&m=llama3.1-8b&t=1T&gs=h100&by=5d&nr=64");
-  await expect(verdict(page)).toHaveText(/^No plan finishes within 5 days 9 times in 10. The best takes about \d+ days \(\d+–\d+\), on 64 × H100.$/);
+  await expect(verdict(page)).toHaveText(/^No plan finishes within 5 days 9 times in 10. The nearest takes about \d+ days \(\d+–\d+\), on 64 × H100.$/);
   const change = cards(page).getByRole("button", { name: /^Allow [\d.]+ days$/ });
   await expect(cards(page).getByRole("button", { name: /^(Use [\d,]+ GPUs|Train on [\d.]+[BT] tokens)$/ })).toHaveCount(2);
   await change.click();
@@ -270,7 +308,7 @@ test("a number of GPUs may have a comma", async ({ page }) => {
 
 test("a lock asks for the best plan with it", async ({ page }) => {
   await page.goto("/?v=1&m=llama3.1-70b&t=10T&gs=h100%2Cb200&by=60d");
-  await cards(page).nth(0).getByRole("button", { name: "Show this plan" }).click();
+  await cardOf(page, "H100").getByRole("button", { name: "Show this plan" }).click();
   await expect(details(page)).toBeVisible();
   await page.getByText("All settings").click();
   await page.locator("#field-tp").fill("3");
@@ -279,7 +317,7 @@ test("a lock asks for the best plan with it", async ({ page }) => {
   await page.locator("#field-tp").fill("2");
   // What differs from the best plan on H100 is kept.
   await page.getByRole("button", { name: /^Find the best plan with TP 2/ }).click();
-  await expect(cards(page).nth(0).locator(".layout-line")).toContainText("TP 2");
+  await expect(cardOf(page, "H100").locator(".layout-line")).toContainText("TP 2");
   await expect(page.getByRole("button", { name: "Show the best plan" })).toHaveCount(0);
   await expect(page.locator(".layout-table tbody tr").first()).toContainText("TP 2");
 });
@@ -442,14 +480,14 @@ test("the printed report holds the question and the answer on a page", async ({ 
 test("a locked value is kept by the search, and removing the lock restores the best plan", async ({ page }) => {
   await page.goto("/");
   await expect(details(page)).toBeVisible();
-  const best = await cards(page).nth(1).locator(".layout-line").textContent();
+  const best = await cardOf(page, "B200").locator(".layout-line").textContent();
   await page.getByText("All settings").click();
   await page.locator("#field-tp").fill("8");
   await page.getByRole("button", { name: "Lock TP", exact: true }).click();
   await expect(page.locator(".locks")).toContainText("TP 8");
-  await expect(cards(page).nth(1).locator(".layout-line")).toContainText("TP 8");
+  await expect(cardOf(page, "B200").locator(".layout-line")).toContainText("TP 8");
   await page.locator(".locks button").click();
-  await expect(cards(page).nth(1).locator(".layout-line")).toHaveText(best);
+  await expect(cardOf(page, "B200").locator(".layout-line")).toHaveText(best);
 });
 
 test("layouts that miss the deadline say so, as far as the question asks", async ({ page }) => {
@@ -488,13 +526,13 @@ test("a card is marked while its plan is shown, and says so if another plan of i
   await expect(page.locator(".gpu-card.selected")).toHaveCount(0);
 });
 
-test("on a phone no card moves when the best one is known, and the chart is as wide as the page", async ({ page }) => {
+test("on a phone the best card comes first, and the chart is as wide as the page", async ({ page }) => {
   await page.setViewportSize({ width: 390, height: 844 });
   await page.goto("/");
   await expect(details(page)).toBeVisible();
   const top = async (card) => (await card.boundingBox()).y;
   const [first, second] = [cards(page).nth(0), cards(page).nth(1)];
-  await expect(page.locator(".gpu-card.best h2")).toHaveText(/B200/);
+  await expect(first).toHaveAttribute("data-badge", "Best");
   expect(await top(first)).toBeLessThan(await top(second));
   await expect(second.locator(".range-key")).toHaveText(/^80 % rangedeadline/);
   await expect(second.locator(".scale")).toHaveText(/^0\d+ days$/);
@@ -538,8 +576,8 @@ test("steppers change the layout, and the memory follows", async ({ page }) => {
 test("the card and the shown plan name the same days, and a plan that misses the deadline says so", async ({ page }) => {
   await page.goto("/");
   await expect(details(page)).toBeVisible();
-  const best = await cards(page).nth(1).locator(".mini.main dd").first().textContent();
-  const range = await cards(page).nth(1).locator(".mini.main .note").first().textContent();
+  const best = await cardOf(page, "B200").locator(".mini.main dd").first().textContent();
+  const range = await cardOf(page, "B200").locator(".mini.main .note").first().textContent();
   await expect(page.locator('[data-figure="days"]')).toHaveText(`${best} (${range})`);
   await expect(page.locator(".figure.main dt")).toHaveText("10T tokens, with failures");
   const alone = await page.locator('[data-figure="days-without-failures"]').textContent();

@@ -280,9 +280,11 @@ fn run(
 ) -> Result<MeasuringRun, Vec<Problem>> {
     // Tokens are of the whole run, not of the measurement.
     let mut spec: Spec = plan.spec(found.question, found.offer).with(Field::Tokens, "");
-    let mut scenario = spec.scenario()?;
+    // With the planned software, also where the search counts that of the launch script.
+    let planned = spec.estimate()?;
+    let mut scenario = planned.scenario;
     let (mut script, mut reason) = (None, None);
-    let mut slowest_s = plan.layout.step_time_s.high;
+    let mut slowest_s = planned.estimate.step_time_s.high;
     let (release, comment) = match published.map(|recipe| (recipe, as_published(&spec, recipe))) {
         Some((recipe, Ok(own))) => {
             let predicted = own.estimate()?;

@@ -1,8 +1,9 @@
 //! What the search of a GPU type found, as rows of tables.
 
 use trainplan_shared::field::{Field, FieldGroup};
-use trainplan_shared::question::{AnswerScript, GpuAnswer, GpuOffer, PlannedRun, Question};
+use trainplan_shared::question::{GpuAnswer, GpuOffer, PlanScript, PlannedRun, Question};
 use trainplan_shared::spec::Spec;
+use trainplan_shared::stack::Software;
 use trainplan_shared::tables::PlanRow;
 
 /// What the search of a GPU type found.
@@ -15,8 +16,8 @@ pub(super) struct SearchedGpu<'a> {
     pub(super) answer: &'a GpuAnswer,
     /// The best plan if only BF16 may be used, if the best plan does not.
     pub(super) in_bf16: Option<&'a PlannedRun>,
-    /// The launch script of the best plan.
-    pub(super) script: Option<&'a AnswerScript>,
+    /// The launch script of the plan to show.
+    pub(super) script: Option<&'a PlanScript>,
     /// How many layouts are listed.
     pub(super) top: usize,
     /// The layouts that a campaign measures, with their ranks. Those that rank lower are listed too.
@@ -64,9 +65,49 @@ impl<'a> SearchedGpu<'a> {
         rows
     }
 
-    /// Returns the command that estimates a plan, ready to paste.
+    /// Returns the plan to show: the best one, or the one that comes nearest to the goal.
+    pub(super) fn shown(&self) -> Option<PlanRow<'a>> {
+        self.best().or_else(|| Some(self.row(self.answer.shown()?)))
+    }
+
+    /// Returns the software that the launch script of a plan runs, if it is the plan to show and the script runs other software.
+    fn stack(&self, run: &PlannedRun) -> Option<Software> {
+        match self.script? {
+            PlanScript::Other(plan) if plan.run == *run => Some(plan.script.stack),
+            _ => None,
+        }
+    }
+
+    /// Returns the fields of a plan's scenario, with the path of a model file, which is shorter than its description.
+    fn spec(&self, run: &PlannedRun) -> Spec {
+        let spec = run.spec(self.question, self.offer);
+        match self.typed.get(Field::Model) {
+            Some(model) => spec.with(Field::Model, model),
+            None => spec,
+        }
+    }
+
+    /// Returns the command that launches a plan, ready to paste; none if no script can be written.
+    pub(super) fn launch_command(&self, run: &PlannedRun) -> Option<String> {
+        let release = run.launching_release(self.question, self.offer).ok()?;
+        // A release turns off by itself what it can't run.
+        let stack = self.stack(run).filter(|_| release.is_none());
+        let spec = self.spec(run);
+        let spec = match stack {
+            Some(stack) => spec.with(Field::Stack, stack.to_string()),
+            None => spec,
+        };
+        let of_scenario = spec.iter().filter(|(field, _)| field.is_of_scenario());
+        Some(command_of_flags("launch", of_scenario.map(|(field, text)| (field.flag(), text))))
+    }
+
+    /// Returns the command that estimates a plan, with the software of its launch script, ready to paste.
     pub(super) fn command(&self, run: &PlannedRun) -> String {
-        let of_run = run.spec(self.question, self.offer);
+        let of_run = self.spec(run);
+        let of_run = match self.stack(run) {
+            Some(stack) => of_run.with(Field::Stack, stack.to_string()),
+            None => of_run,
+        };
         let of_run = match of_run.get(Field::Tokens) {
             Some(_) => of_run,
             None => of_run.with(Field::Tokens, self.question.tokens.to_string()),
@@ -75,9 +116,7 @@ impl<'a> SearchedGpu<'a> {
         let has_spares = self.question.settings.disruptions.spare_share > 0.0;
         let of_run = if has_spares { of_run } else { of_run.with(Field::SpareNodes, "0") };
         let whole_run = Field::of_group(FieldGroup::Goal).filter(|field| field.is_of_whole_run());
-        // The path of a model file is shorter than its description.
-        let kept = std::iter::once(Field::Model).chain(whole_run);
-        let spec = kept.filter_map(|field| Some((field, self.typed.get(field)?)));
+        let spec = whole_run.filter_map(|field| Some((field, self.typed.get(field)?)));
         let spec = spec.fold(of_run, |spec, (field, text)| spec.with(field, text));
         command_of_flags("estimate", spec.iter().map(|(field, text)| (field.flag(), text)))
     }

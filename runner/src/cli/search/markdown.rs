@@ -2,6 +2,7 @@
 
 use super::TOP_OF_TABLE;
 use super::found::{SearchedGpu, command_of_flags};
+use super::headline::headline;
 use super::sentences::{
     assumptions, beside_measured, beside_measured_software, beside_published, by_script, considered, counted,
     counted_split, faster_layout, in_time_as_measured, order, regret, restated, verdict,
@@ -18,10 +19,10 @@ use trainplan_shared::units::group_digits;
 /// Prints the question, the best plans, the verdict, the layouts of each GPU type, the assumptions, and the command that
 /// gives the same answer.
 pub(super) fn print(question: &Question, found: &[SearchedGpu<'_>]) -> Result<(), Failure> {
-    let mut page = format!("{}\n\n", markdown(&restated(question)));
-    let best: Vec<PlanRow<'_>> = found.iter().filter_map(SearchedGpu::best).collect();
-    if !best.is_empty() {
-        let _ = writeln!(page, "{}", PlanColumn::terminal(&best).to_markdown());
+    let mut page = format!("**{}**\n\n{}\n\n", markdown(&headline(found)), markdown(&restated(question)));
+    let plans: Vec<PlanRow<'_>> = found.iter().filter_map(SearchedGpu::shown).collect();
+    if !plans.is_empty() {
+        let _ = writeln!(page, "{}", PlanColumn::terminal(&plans).to_markdown());
     }
     let _ = writeln!(page, "**{}**", markdown(&verdict(found)));
     for found in found {
@@ -29,6 +30,10 @@ pub(super) fn print(question: &Question, found: &[SearchedGpu<'_>]) -> Result<()
     }
     if let Some(sentence) = regret(question) {
         let _ = writeln!(page, "\n{}", markdown(&sentence));
+    }
+    let launch = found.first().and_then(|first| first.launch_command(first.answer.best()?));
+    if let Some(command) = launch {
+        let _ = writeln!(page, "\nLaunch the best plan:\n\n```sh\n{command}\n```");
     }
     let _ = writeln!(page, "\n### Assumptions\n\n{}\n", markdown(&assumptions(question)));
     if let Some(found) = found.first() {

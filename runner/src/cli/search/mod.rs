@@ -3,8 +3,10 @@
 mod campaign;
 mod flags;
 mod found;
+mod headline;
 mod markdown;
 mod output;
+mod ranking;
 mod sentences;
 mod tables;
 
@@ -15,16 +17,18 @@ use campaign::{MeasuringRuns, RANKED_PER_RUN};
 use clap::ValueEnum;
 use flags::SearchFlags;
 use found::SearchedGpu;
+use headline::{broken_nodes, headline};
 use output::SearchOutput;
+use ranking::ranked;
 use sentences::{by_script, verdict};
 use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 use trainplan_shared::campaign::Name;
 use trainplan_shared::message::Front;
-use trainplan_shared::question::{AnswerScript, GpuAnswer, PlannedRun, Survey};
+use trainplan_shared::question::{GpuAnswer, PlanScript, PlannedRun, Survey};
 use trainplan_shared::tables::PlanColumn;
 
-/// Layouts of each GPU type in a table and in Markdown.
+/// Layouts of each GPU type in Markdown, and those that a campaign measures after a table.
 const TOP_OF_TABLE: u8 = 5;
 
 /// Layouts of each GPU type in JSON and CSV.
@@ -48,9 +52,9 @@ enum SearchFormat {
 
 /// Find the GPU type, GPU count and layout that train a model on time or within budget
 ///
-/// Searches every layout that the software can run, on each number of GPUs (--gpus). For each GPU type, prints the
-/// best plan with ranges for days to train, cost and energy, then the next-best layouts and the published
-/// layout, and the command that estimates the best plan in detail.
+/// Searches every layout that the software can run, on each number of GPUs (--gpus). Prints the answer in a sentence, and
+/// the best plan of each GPU type with ranges for days to train, cost and energy. --top adds the next-best layouts and
+/// the published one. The last lines are the commands that estimate and launch the best plan.
 ///
 /// Only --model is required. Values that you leave out are assumed, and the output names each assumption.
 #[derive(Debug, clap::Args)]
@@ -66,7 +70,7 @@ Exit codes: 0 a plan was found; 2 invalid input; 3 no plan fits, or none reaches
 pub(super) struct Args {
     #[command(flatten)]
     flags: SearchFlags,
-    /// Layouts to list for each GPU type, at most 100 [default: 5 in a table or Markdown, otherwise 10]
+    /// Layouts to list for each GPU type, at most 100 [default: none in a table, 5 in Markdown, otherwise 10]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=i64::from(MOST)), help_heading = "Result")]
     top: Option<u8>,
     /// Write the best layouts (at most --top in total, across all GPU types) and the published ones to a campaign
@@ -101,19 +105,14 @@ impl Args {
         let top = self.top.unwrap_or(if is_for_people { TOP_OF_TABLE } else { TOP_OF_FILE });
         // What a search counts and says of its layouts is the same in every format.
         let listed = top.max(TOP_OF_FILE).into();
-        let survey = |offer| Survey::new(&question, offer).listing(listed).finish();
-        let answers: Vec<GpuAnswer> = question.offers.iter().map(survey).collect();
+        let survey = |offer, listed| Survey::new(&question, offer).listing(listed).finish_as_launched();
+        let (answers, scripts): (Vec<GpuAnswer>, Vec<Option<PlanScript>>) =
+            question.offers.iter().map(|offer| survey(offer, listed)).unzip();
         let in_bf16: Vec<Option<PlannedRun>> = question
             .offers
             .iter()
             .zip(&answers)
-            .map(|(offer, answer)| answer.in_bf16(&question, offer))
-            .collect();
-        let scripts: Vec<Option<AnswerScript>> = question
-            .offers
-            .iter()
-            .zip(&answers)
-            .map(|(offer, answer)| answer.script(&question, offer, top.into()))
+            .map(|(offer, answer)| answer.launched_in_bf16(&question, offer))
             .collect();
         let found: Vec<SearchedGpu<'_>> = question
             .offers
@@ -132,7 +131,7 @@ impl Args {
             })
             .collect();
         let most = if self.campaign.is_some() { usize::from(top) * RANKED_PER_RUN } else { 0 };
-        let rank = |offer| Survey::new(&question, offer).listing(most).finish().layouts;
+        let rank = |offer| survey(offer, most).0.layouts;
         let ranked: Vec<Vec<PlannedRun>> = match most {
             0 => Vec::new(),
             _ => question.offers.iter().map(rank).collect(),
@@ -152,8 +151,13 @@ impl Args {
                 note(&format!("{}: {}", found.offer.gpu.name, caution.text(Front::Search)));
             }
         }
+        for sentence in broken_nodes(&question) {
+            note(&sentence);
+        }
         match format {
-            SearchFormat::Json => json(&SearchOutput::new(&question, &found, verdict(&found)))?,
+            SearchFormat::Json => {
+                json(&SearchOutput::new(&question, &found, headline(&found), verdict(&found)))?
+            }
             SearchFormat::Csv => {
                 // A row has no place for it.
                 for found in &found {
@@ -163,8 +167,12 @@ impl Args {
                 }
                 csv_table(&PlanColumn::csv(&found.iter().flat_map(SearchedGpu::rows).collect::<Vec<_>>()))?;
             }
-            SearchFormat::Table => tables::print(&question, &found)?,
-            SearchFormat::Markdown => markdown::print(&question, &found)?,
+            SearchFormat::Table => {
+                // Every layout that a campaign measures is listed.
+                let lists_layouts = self.top.is_some() || self.campaign.is_some();
+                tables::print(&question, &ranked(&found), lists_layouts)?;
+            }
+            SearchFormat::Markdown => markdown::print(&question, &ranked(&found))?,
         }
         if let (Some(file), Some(cluster)) = (self.campaign, self.cluster) {
             campaign::write(&file, cluster, &found, runs)?;

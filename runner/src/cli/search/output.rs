@@ -14,7 +14,7 @@ use trainplan_shared::gpu_counts::GpuCounts;
 use trainplan_shared::message::Front;
 use trainplan_shared::precision::Dtype;
 use trainplan_shared::question::{
-    AnswerScript, Chance, Goal, Objective, PlanScript, PlannedRun, Question, TrainableTokens, Unmet,
+    Chance, Goal, Objective, PlanScript, PlannedRun, Question, TrainableTokens, Unmet,
 };
 use trainplan_shared::range::ValueRange;
 use trainplan_shared::search::{Candidate, Rule, SearchCounts};
@@ -25,6 +25,8 @@ use trainplan_shared::tables::PlanRow;
 #[derive(Debug, Serialize)]
 pub(super) struct SearchOutput<'a> {
     question: QuestionOutput<'a>,
+    /// The answer in a sentence.
+    headline: String,
     /// The comparison of the GPU types in words.
     verdict: String,
     answers: Vec<AnswerOutput<'a>>,
@@ -98,6 +100,8 @@ struct AnswerOutput<'a> {
     best: Option<PlanOutput<'a>>,
     /// The `trainplan estimate` command of the best plan.
     command: Option<String>,
+    /// The `trainplan launch` command of the best plan; null if no script can be written.
+    launch_command: Option<String>,
     /// How many of ten such runs meet the deadline; null without a deadline.
     in_time_of_ten: Option<u32>,
     /// How many of ten such runs stay within the budget; null without a budget or a price.
@@ -199,8 +203,6 @@ struct PlanScriptOutput {
     cost: Option<f64>,
     /// Whether the plan reaches the goal by its script, and surely fits in memory.
     reaches_goal: bool,
-    /// If not, the rank of the first listed layout whose script does.
-    instead_rank: Option<usize>,
     /// The difference in words.
     text: Option<String>,
 }
@@ -298,10 +300,12 @@ impl<'a> SearchOutput<'a> {
     pub(super) fn new(
         question: &'a Question,
         found: &[SearchedGpu<'a>],
+        headline: String,
         verdict: String,
     ) -> SearchOutput<'a> {
         SearchOutput {
             question: QuestionOutput::from(question),
+            headline,
             verdict,
             answers: found.iter().map(AnswerOutput::new).collect(),
         }
@@ -360,6 +364,7 @@ impl<'a> AnswerOutput<'a> {
             price: offer.price,
             best: best.map(|run| PlanOutput::new(run, None)),
             command: best.map(|run| found.command(run)),
+            launch_command: best.and_then(|run| found.launch_command(run)),
             in_time_of_ten: best.and_then(|run| match question.goal {
                 Goal::Deadline(limit) => Some(run.in_time_of_ten(limit)),
                 Goal::Budget(_) | Goal::Open => None,
@@ -435,7 +440,7 @@ impl From<TrainableTokens> for TokensOutput {
 }
 
 impl PlanScriptOutput {
-    fn new(AnswerScript { script, instead }: &AnswerScript, text: Option<String>) -> PlanScriptOutput {
+    fn new(script: &PlanScript, text: Option<String>) -> PlanScriptOutput {
         let other = match script {
             PlanScript::Other(plan) => Some(plan),
             PlanScript::AsPlanned | PlanScript::Unavailable(_) => None,
@@ -449,7 +454,6 @@ impl PlanScriptOutput {
                 .map(|plan| ValueRange { low: plan.script.days.low, high: plan.script.days.high }),
             cost: other.and_then(|plan| plan.run.expected_cost),
             reaches_goal: script.reaches_goal(),
-            instead_rank: instead.map(|place| place + 1),
             text,
         }
     }

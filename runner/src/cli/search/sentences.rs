@@ -1,6 +1,7 @@
 //! What a search says in words.
 
 use super::found::SearchedGpu;
+use super::ranking::{contender, ranked};
 use trainplan_shared::benchmarks::BestMeasured;
 use trainplan_shared::cost::Price;
 use trainplan_shared::estimate::Interval;
@@ -11,8 +12,8 @@ use trainplan_shared::message;
 use trainplan_shared::message::Front;
 use trainplan_shared::problem::one_of;
 use trainplan_shared::question::{
-    AnswerScript, CLEARLY_FASTER, Chance, Contender, DeadlineEffect, Goal, GpuAnswer, GpuOffer, LITTLE_WASTE,
-    Objective, PlanScript, PlannedRun, Question, Relaxation, ScriptRun, ScriptedPlan, Unmet, chance_text,
+    CLEARLY_FASTER, Chance, DeadlineEffect, Goal, GpuAnswer, GpuOffer, LITTLE_WASTE, Objective, PlanScript,
+    PlannedRun, Question, Relaxation, ScriptRun, ScriptedPlan, Unmet, chance_text,
 };
 use trainplan_shared::range::ValueRange;
 use trainplan_shared::search::{COUNTED_SPLIT, ORDER, Rule, SearchCounts, SearchRegret};
@@ -120,10 +121,20 @@ pub(super) fn assumptions(question: &Question) -> String {
     }
     let spares = question.settings.disruptions.spare_share;
     let source = if question.spec.get(Field::SpareNodes).is_some() { "yours" } else { "assumed" };
+    let mut prices = question.offers.iter().filter_map(|offer| offer.price);
+    let paid = if prices.clone().all(|price| price.is_of_owned()) { "" } else { ", paid for too" };
     parts.push(match spares {
         0.0 => "No spare nodes.".to_string(),
-        _ => format!("Spare nodes, paid for too: {} % ({source}).", significant(spares * 100.0, 3)),
+        _ => format!("Spare nodes{paid}: {} % ({source}).", significant(spares * 100.0, 3)),
     });
+    // Where the GPUs cost nothing, the cost is mostly that of electricity.
+    if prices.any(|price| price.is_free())
+        && let Some(price) = question.settings.electricity().per_kwh()
+    {
+        let source = if question.settings.electricity_per_kwh.is_some() { "yours" } else { "assumed" };
+        let price = significant(price, 3);
+        parts.push(format!("Electricity: {price} {} per kWh ({source}).", currency(question)));
+    }
     let rate = question.settings.disruptions.failure_rate;
     let range = rate.per_gpu_hour().readable(|rate| format!("{rate:e}"));
     let source = if rate.source() == "yours" { "yours" } else { "published studies" };
@@ -148,25 +159,17 @@ fn price(offer: &GpuOffer, currency: &str) -> String {
 
 /// Returns the comparison of the GPU types, or why none has a plan.
 pub(super) fn verdict(found: &[SearchedGpu<'_>]) -> String {
+    let ranked = ranked(found);
+    let Some(question) = ranked.first().map(|found| found.question) else { return String::new() };
     let reaching: Vec<(&SearchedGpu<'_>, &PlannedRun)> =
-        found.iter().filter_map(|found| Some((found, found.answer.best()?))).collect();
-    let Some(question) = found.first().map(|found| found.question) else { return String::new() };
-    let contender = |run: &PlannedRun| Contender {
-        gpus: run.gpus,
-        days: run.days,
-        cost: run.expected_cost,
-        confidence: run.layout.confidence,
-    };
-    let contenders: Vec<_> = reaching.iter().map(|(_, run)| contender(run)).collect();
-    let order = question.objective.across_gpu_types(&contenders);
-    let reaching: Vec<_> = order.into_iter().map(|place| reaching[place]).collect();
+        ranked.iter().filter_map(|found| Some((found, found.answer.best()?))).collect();
     let mut sentences: Vec<String> = match &*reaching {
         [] => Vec::new(),
         [(found, run)] => vec![alone(found, run)],
         [first, others @ ..] => others.iter().map(|other| compared(*first, *other)).collect(),
     };
-    if let [(best, run), (_, other), ..] = reaching[..]
-        && let Some(why) = question.objective.why_first(&contender(run), &contender(other))
+    if let [(best, run), (second, other), ..] = reaching[..]
+        && let Some(why) = question.objective.why_first(&contender(best, run), &contender(second, other))
     {
         sentences.push(format!("{} comes first because {why}.", best.offer.gpu.name));
     }
@@ -176,7 +179,7 @@ pub(super) fn verdict(found: &[SearchedGpu<'_>]) -> String {
     sentences.extend(in_bf16(&reaching));
     sentences.extend(reservations(&reaching));
     sentences.extend(whole_term(question, &reaching));
-    let missing = found.iter().filter_map(|found| Some(unmet_sentence(found.answer.unmet?, found)));
+    let missing = ranked.iter().filter_map(|found| Some(unmet_sentence(found.answer.unmet?, found)));
     sentences.extend(missing);
     sentences.join(" ")
 }
@@ -467,7 +470,7 @@ pub(super) fn unmet_sentence(unmet: Unmet, found: &SearchedGpu<'_>) -> String {
             let is_last = answer.points.last().is_some_and(|run| run.gpus == gpus);
             let most = if is_last { ", the most that were searched" } else { "" };
             format!(
-                "The best plan on {name} {within} {time} {unit}{by}{limit}, on {} GPUs{most}.{}",
+                "The nearest plan on {name} {within} {time} {unit}{by}{limit}, on {} GPUs{most}.{}",
                 group_digits(gpus.into()),
                 changed()
             )
@@ -499,7 +502,7 @@ pub(super) fn unmet_sentence(unmet: Unmet, found: &SearchedGpu<'_>) -> String {
 
 /// Returns a change with the plan that works with it: "with --gpus 512 (61 days on 512 GPUs)". If other changes reach the goal, says
 /// that the plan misses it.
-fn change_text(change: &Relaxation, others_reach: bool) -> String {
+pub(super) fn change_text(change: &Relaxation, others_reach: bool) -> String {
     let setting = &change.setting;
     let text = match setting.value.is_empty() {
         true => message!["without ", setting.field],
@@ -612,12 +615,9 @@ pub(super) fn counted_split(rows: &[PlanRow<'_>]) -> Option<String> {
     rows.iter().any(is_counted).then(|| COUNTED_SPLIT.to_string())
 }
 
-/// Returns what becomes of the best plan with the software that its launch script runs, if that differs from the planned one.
+/// Returns which software the launch script of the plan runs, if that differs from the planned one. The plan has its time.
 pub(super) fn by_script(found: &SearchedGpu<'_>) -> Option<String> {
-    let AnswerScript { script, instead } = found.script?;
-    let instead = instead
-        .map_or(String::new(), |place| format!(" Layout {} reaches the goal with its script.", place + 1));
-    let text = match script {
+    let text = match found.script? {
         PlanScript::AsPlanned => return None,
         PlanScript::Unavailable(problems) => {
             let why: Vec<String> = problems.iter().map(|problem| problem.text(Front::Terminal)).collect();
@@ -639,12 +639,17 @@ pub(super) fn by_script(found: &SearchedGpu<'_>) -> Option<String> {
                 true => format!("The launch script {runs}. It is about as fast{}.", joined("but")),
                 false => {
                     let (time, effects) = (cells::time(days.mid, range), joined("which"));
-                    format!("The launch script {runs}: about {time}{effects}.")
+                    let is_counted = found.answer.shown() == Some(&plan.run);
+                    let others = match is_counted {
+                        true => " The other layouts are predicted with the planned software.",
+                        false => "",
+                    };
+                    format!("The launch script {runs}: about {time}{effects}.{others}")
                 }
             }
         }
     };
-    Some(format!("{text}{instead}"))
+    Some(text)
 }
 
 /// Returns what a script with other software makes of a plan that reaches the goal: "misses the deadline".
@@ -706,6 +711,6 @@ pub(super) fn considered(counts: &SearchCounts) -> String {
     format!("{}{discarded}", counted(counts))
 }
 
-fn currency(question: &Question) -> &str {
+pub(super) fn currency(question: &Question) -> &str {
     question.settings.currency.label()
 }

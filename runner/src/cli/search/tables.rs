@@ -1,6 +1,7 @@
 //! The result of a search for people.
 
 use super::found::SearchedGpu;
+use super::headline::headline;
 use super::sentences::{
     assumptions, beside_measured, beside_measured_software, beside_published, by_script, considered,
     counted_split, faster_layout, in_time_as_measured, order, regret, restated, verdict,
@@ -11,25 +12,59 @@ use trainplan_shared::question::Question;
 use trainplan_shared::tables::{LayoutColumn, PlanColumn, PlanRow};
 use trainplan_shared::units::group_digits;
 
-/// Prints the question, the answers, the verdict, and the layouts of each GPU type.
-pub(super) fn print(question: &Question, found: &[SearchedGpu<'_>]) -> Result<(), Failure> {
-    prose(&restated(question))?;
+/// Prints the answer in a sentence, the question, the best plan of each GPU type, best first, or the nearest one, their comparison, with
+/// `lists_layouts` the layouts of each type, and the commands of the best plan.
+pub(super) fn print(
+    question: &Question,
+    found: &[SearchedGpu<'_>],
+    lists_layouts: bool,
+) -> Result<(), Failure> {
+    prose(&headline(found))?;
+    prose(&format!("\n{}", restated(question)))?;
     prose(&assumptions(question))?;
-    let best: Vec<PlanRow<'_>> = found.iter().filter_map(SearchedGpu::best).collect();
-    if !best.is_empty() {
+    let plans: Vec<PlanRow<'_>> = found.iter().filter_map(SearchedGpu::shown).collect();
+    if !plans.is_empty() {
         text_line("")?;
-        text_table(PlanColumn::terminal_table(&best))?;
+        text_table(PlanColumn::terminal_table(&plans))?;
     }
     prose(&format!("\n{}", verdict(found)))?;
     for found in found {
-        layouts(found)?;
+        match lists_layouts || found.answer.shown().is_none() {
+            true => layouts(found)?,
+            false => doubts(found)?,
+        }
     }
-    match regret(question) {
-        Some(sentence) => prose(&format!("\n{sentence}")),
+    if let Some(sentence) = regret(question) {
+        prose(&format!("\n{sentence}"))?;
+    }
+    if !lists_layouts {
+        text_line("\nOther layouts: add --top 5.")?;
+    }
+    let best = found.first().and_then(|first| Some((first, first.answer.best()?)));
+    let Some((first, run)) = best else { return Ok(()) };
+    text_line(&format!("\nIn detail: {}", first.command(run)))?;
+    match first.launch_command(run) {
+        Some(command) => text_line(&format!("Launch it: {command}")),
         None => Ok(()),
     }
 }
 
+/// Prints what to know of the plan of a GPU type.
+fn doubts(found: &SearchedGpu<'_>) -> Result<(), Failure> {
+    let sentences: Vec<String> = by_script(found)
+        .into_iter()
+        .chain(faster_layout(found))
+        .chain(beside_measured(found))
+        .chain(in_time_as_measured(found))
+        .chain(beside_measured_software(found))
+        .collect();
+    match sentences.is_empty() {
+        true => Ok(()),
+        false => prose(&format!("\n{}: {}", found.offer.gpu.name, sentences.join(" "))),
+    }
+}
+
+/// Prints the layouts of a GPU type, and what to know of them.
 fn layouts(found: &SearchedGpu<'_>) -> Result<(), Failure> {
     let SearchedGpu { offer, answer, .. } = *found;
     let rows = found.rows();
@@ -54,9 +89,5 @@ fn layouts(found: &SearchedGpu<'_>) -> Result<(), Failure> {
     for sentence in sentences {
         prose(&sentence)?;
     }
-    prose(&considered(&answer.counts))?;
-    match answer.best() {
-        Some(run) => text_line(&format!("The best plan in detail: {}", found.command(run))),
-        None => Ok(()),
-    }
+    prose(&considered(&answer.counts))
 }

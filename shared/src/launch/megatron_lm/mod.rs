@@ -77,10 +77,11 @@ pub(super) fn launch(scenario: &Scenario, options: &LaunchOptions) -> Result<Lau
 /// its steps take, if that is noticeable.
 fn compare_software(job: &mut MegatronJob) -> Option<f64> {
     let script = ScriptSoftware::of(job.scenario, job.options);
-    if !script.differs() {
+    let planned = job.scenario.options.software;
+    let lacks_graphs = script.software.properties().cuda_graphs != planned.properties().cuda_graphs;
+    if !script.differs() && !lacks_graphs {
         return None;
     }
-    let planned = job.scenario.options.software;
     let lacks = script.lacks();
     let mut text = match (script.is_other(), lacks.is_empty()) {
         (true, _) => format!("The estimate assumes {}, but this script runs Megatron-LM", planned.title()),

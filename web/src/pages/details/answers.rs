@@ -125,7 +125,7 @@ fn kind(plan: Plan) -> &'static str {
     match plan.address.with_spec(has_scenario) {
         true if plan.recipe.get().is_some() => "Your plan, from a published recipe",
         true => "Your plan",
-        false => "Best plan",
+        false => "Proposed plan",
     }
 }
 
@@ -147,7 +147,7 @@ fn brief(plan: Plan) -> String {
 fn headline(plan: Plan) -> String {
     plan.scenario.with(|scenario| match scenario {
         Ok(scenario) => scenario_title(scenario),
-        Err(problems) if problems.is_empty() => "Best plan".to_string(),
+        Err(problems) if problems.is_empty() => "Proposed plan".to_string(),
         Err(_) => plan
             .recipe
             .get()

@@ -49,23 +49,28 @@ fn assumptions(question: &Spec) -> Vec<String> {
         SaveTime::Bandwidth(bytes_per_s) => format!("{} GB/s", number(bytes_per_s / 1e9)),
         SaveTime::Assumed => format!("{} GB/s per GPU", number(Assumption::SaveBandwidth.value())),
     };
-    let prices = split_gpu_types(question.raw(Field::GpuTypes)).into_iter().filter_map(|id| {
-        match settings.usual_price(&id)?.source {
-            PriceSource::Assumed { source, date, .. } => {
-                Some(format!("Price of the {}: {source}, {date}", Catalog::embedded().gpu(&id).ok()?.name))
-            }
-            PriceSource::Yours => None,
+    let types = split_gpu_types(question.raw(Field::GpuTypes));
+    let mut usual = types.iter().filter_map(|id| settings.usual_price(id));
+    let paid = if usual.clone().all(|price| price.is_of_owned()) { "" } else { ", paid for as well" };
+    // Where the GPUs cost nothing, the cost is mostly that of electricity.
+    let electricity = settings.electricity().per_kwh().filter(|_| usual.any(|price| price.is_free()));
+    let electricity = electricity
+        .map(|price| format!("Electricity: {} {} per kWh", significant(price, 3), settings.currency.label()));
+    let prices = types.iter().filter_map(|id| match settings.usual_price(id)?.source {
+        PriceSource::Assumed { source, date, .. } => {
+            Some(format!("Price of the {}: {source}, {date}", Catalog::embedded().gpu(id).ok()?.name))
         }
+        PriceSource::Yours => None,
     });
     let lines = [
         format!("Failures: {rates} per million GPU-hours{studies}"),
         format!("Recovery from a failure: {} min", number(recovery.seconds() / 60.0)),
-        format!("Spare nodes, paid for as well: {} %", number(spare_share * 100.0)),
+        format!("Spare nodes{paid}: {} %", number(spare_share * 100.0)),
         format!("Checkpoints: {save_time}"),
         format!("Evaluation and warm-up: {} % more time", number(overhead * 100.0)),
         format!("Free memory: at least {} GiB on each GPU", number(headroom)),
         "Energy: that of the whole site, with cooling and network".into(),
         "Ranges: 80 % intervals".into(),
     ];
-    lines.into_iter().chain(prices).collect()
+    lines.into_iter().chain(electricity).chain(prices).collect()
 }

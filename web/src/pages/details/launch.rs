@@ -83,23 +83,33 @@ fn LaunchField(field: Field) -> impl IntoView {
             launch.map_or("default".into(), |launch| format!("{} (default)", value(launch)))
         })
     };
-    // Those that launch the scenario, or all if none does.
-    let usable = move |value: fn(&Launched) -> &[String], all: Vec<(String, String)>| {
-        Signal::derive(move || {
-            let launched = plan.calculator.launch.latest();
-            let usable = launched.as_ref().map(|launched| ids(value(launched)));
-            usable.filter(|usable| !usable.is_empty()).unwrap_or_else(|| all.clone())
-        })
-    };
+    // Those that launch the scenario, or all if none does. The default is listed as such.
+    let usable =
+        move |value: fn(&Launched) -> &[String], own: fn(&Launch) -> &str, all: Vec<(String, String)>| {
+            Signal::derive(move || {
+                let launched = plan.calculator.launch.latest();
+                let usable = launched.as_ref().map(|launched| ids(value(launched)));
+                let usable = usable.filter(|usable| !usable.is_empty()).unwrap_or_else(|| all.clone());
+                let launch = launched.as_ref().and_then(|launched| launched.launch.as_ref());
+                let is_unset = plan.address.with_spec(|spec| spec.get(field).is_none());
+                let default = launch.map(own).filter(|_| is_unset);
+                usable.into_iter().filter(|(id, _)| default != Some(id.as_str())).collect()
+            })
+        };
     match field {
         Field::Style => {
             let default = chosen(|launch| &launch.style);
-            let options = usable(|launched| &launched.styles, ids(&Style::ALL.map(Style::id)));
+            let options =
+                usable(|launched| &launched.styles, |launch| &launch.style, ids(&Style::ALL.map(Style::id)));
             view! { <ChoiceField field options default /> }.into_any()
         }
         Field::Release => {
             let default = chosen(|launch| &launch.release);
-            let options = usable(|launched| &launched.releases, ids(&Release::ALL.map(Release::id)));
+            let options = usable(
+                |launched| &launched.releases,
+                |launch| &launch.release,
+                ids(&Release::ALL.map(Release::id)),
+            );
             view! { <ChoiceField field options default /> }.into_any()
         }
         Field::ClusterType => {

@@ -3,16 +3,10 @@
 use super::question::value_title;
 use crate::message::search::{AskedGpu, Spread};
 use trainplan_shared::field::Field;
+pub(super) use trainplan_shared::question::limit_text;
 use trainplan_shared::units::{
     duration, duration_range, group_digits, group_three_digits, readable, readable_range, significant,
 };
-
-/// Returns the days of a deadline with their unit: `60 days`.
-pub(super) fn limit_text(days: f64) -> String {
-    let unit = if days == 1.0 { "day" } else { "days" };
-    let days = if days >= 1000.0 { group_digits(days) } else { significant(days, 3) };
-    format!("{days} {unit}")
-}
 
 /// Returns the time of a run and its range: `60 days` and `54–66`, `28 minutes` and `23–33`.
 pub(crate) fn time_texts(days: Spread) -> (String, String) {

@@ -51,16 +51,11 @@ pub(super) fn Answer() -> impl IntoView {
     let more = Memo::new(move |_| shown.with(|headline| headline.more.clone()));
     let names = Memo::new(move |_| findings.with(|findings| findings.offers.len()));
     let skeletons = move || if names.get() == 0 && !has_problems.get() { 2 } else { 0 };
-    // Two cards keep their places. Of several, the best come first, once they are known.
+    // The best come first, once they are known.
     let order = Memo::new(move |_| {
-        findings.with(|findings| {
-            let all = 0..findings.offers.len();
-            let best = match all.len() > 2 && findings.is_answered() {
-                true => findings.reaching(),
-                false => Vec::new(),
-            };
-            let others = all.filter(|index| !best.contains(index));
-            best.iter().copied().chain(others).collect::<Vec<usize>>()
+        findings.with(|findings| match findings.is_answered() {
+            true => findings.ranked(),
+            false => (0..findings.offers.len()).collect(),
         })
     });
     // Otherwise rows have cards of different widths, and the wide ones would have another layout.
@@ -97,10 +92,14 @@ pub(super) fn Answer() -> impl IntoView {
     };
     let back = move || {
         let best = move |_| plan.state.ask(&[]);
-        let has_best = findings.with(|findings| findings.best_plan().is_some());
-        (is_other.get() && has_best).then(|| {
+        let name = findings.with(|findings| match (findings.best_plan(), &*findings.reaching()) {
+            (None, _) => None,
+            (_, []) => Some("Show the nearest plan"),
+            _ => Some("Show the best plan"),
+        });
+        name.filter(|_| is_other.get()).map(|name| {
             view! {
-                <button type="button" class="link" on:click=best>"Show the best plan"</button>
+                <button type="button" class="link" on:click=best>{name}</button>
             }
         })
     };

@@ -55,7 +55,7 @@ pub(super) fn Card(
     let longest = Memo::new(move |_| {
         findings.with(|findings| {
             let plans = findings.offers.iter().filter_map(|offer| offer.answer.as_ref()?.plan.as_ref());
-            let ends = plans.map(|plan| plan.days.high);
+            let ends = plans.map(|plan| findings.launched(plan).days.high);
             let limit = if let AskedGoal::Deadline(days) = findings.goal() { days } else { 0.0 };
             let measured = findings.offers.iter().filter_map(|offer| findings.best_as_measured_days(offer));
             ends.chain(measured).fold(limit, f64::max) * 1.05
@@ -68,12 +68,10 @@ pub(super) fn Card(
         findings.with(|findings| {
             let offer = findings.offers.get(index)?;
             let effect = effect_on(&findings.scripts, &offer.answer.as_ref()?.plan.as_ref()?.query)?;
-            let has_effect = effect.is_unavailable || !effect.is_none();
-            let named = |plan: &FoundPlan| (layout_title(plan), plan.query.clone());
-            has_effect.then(|| CardScript { effect, stand_in: findings.stand_in(offer).map(named) })
+            (effect.is_unavailable || !effect.is_none()).then_some(effect)
         })
     });
-    let is_best = move || findings.with(|findings| findings.is_answered() && findings.best() == Some(index));
+    let badge = move || findings.with(|findings| findings.badge(index));
     let is_selected = move || {
         let best = offer.with(|offer| offer.answer.as_ref()?.plan.clone());
         best.is_some_and(|best| plan.is_shown(&best))
@@ -81,10 +79,10 @@ pub(super) fn Card(
     view! {
         <article
             class="gpu-card"
-            class:best=is_best
             class:selected=is_selected
             style:--series=move || offer.with(|offer| GpuMark::of(&offer.gpu.id).colour)
             data-spans=spans
+            data-badge=badge
             aria-label=move || offer.with(|offer| offer.gpu.name.clone())
         >
             <div class="card-body">
@@ -96,19 +94,9 @@ pub(super) fn Card(
     }
 }
 
-/// What the launch script of the plan on a card does otherwise than planned.
-#[derive(Debug, Clone, PartialEq)]
-struct CardScript {
-    effect: ScriptEffect,
-    /// The title and the query of a layout whose script reaches the goal, if that of the plan misses it.
-    stand_in: Option<(String, String)>,
-}
-
 /// The rows of a card that only some questions have. All cards have the same, so that they can be read across.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct CardRows {
-    on_demand: bool,
-    whole_term: bool,
     measured: bool,
     in_bf16: bool,
     spares: bool,
@@ -118,8 +106,6 @@ impl CardRows {
     fn of(findings: &Findings) -> CardRows {
         let any = |has: &dyn Fn(&OfferFindings) -> bool| findings.offers.iter().any(has);
         CardRows {
-            on_demand: any(&|offer| offer.gpu.on_demand_factor.is_some()),
-            whole_term: any(&|offer| offer.gpu.whole_term.is_some()),
             measured: any(&|offer| findings.best_measured(offer).is_some()),
             in_bf16: any(&is_another_than_bf16),
             spares: findings.plans().any(|(_, plan)| plan.paid_gpus > plan.gpus),
@@ -136,7 +122,7 @@ fn is_another_than_bf16(offer: &OfferFindings) -> bool {
 fn card(
     plan: Planner,
     offer: &OfferFindings,
-    (known, script): (CardRows, Option<CardScript>),
+    (known, script): (CardRows, Option<ScriptEffect>),
     (goal, currency, longest): (AskedGoal, &str, f64),
 ) -> AnyView {
     let (chance, budget) = plan.search.findings.with_untracked(|findings| {
@@ -165,7 +151,7 @@ fn card(
         }
         .into_any();
     };
-    let Some(found) = &answer.plan else {
+    let Some(planned) = &answer.plan else {
         let by_locks =
             plan.search.findings.with_untracked(|findings| obstacle(findings, offer, &answer.changes));
         return view! {
@@ -174,6 +160,8 @@ fn card(
         }
         .into_any();
     };
+    // What a card says of a plan is true of its launch script.
+    let found = &plan.search.findings.with_untracked(|findings| findings.launched(planned));
     let missed = plan.search.findings.with_untracked(|findings| missed(findings, answer, found, currency));
     let other = answer.with_other_chance.clone().filter(|other| other.gpus != found.gpus);
     let other = other.zip(chance).map(|(other, chance)| {
@@ -232,16 +220,11 @@ fn card(
     let (cost, cost_range) =
         found.cost.map_or(("–".to_string(), String::new()), |cost| cost_texts(cost, currency));
     let on_demand = found.cost.zip(offer.gpu.on_demand_factor);
-    let (on_demand, on_demand_range) = on_demand
-        .map_or(("–".to_string(), String::new()), |(cost, factor)| {
-            cost_texts(cost.product(factor), currency)
-        });
-    let whole_term = offer.gpu.whole_term;
-    let whole_term =
-        whole_term.map_or("–".to_string(), |term| amounts::cost_range(term, found.paid_gpus, currency));
+    let on_demand = on_demand.map(|(cost, factor)| cost_texts(cost.product(factor), currency));
+    let whole_term = offer.gpu.whole_term.map(|term| amounts::cost_range(term, found.paid_gpus, currency));
     // What the run's share of a reservation doesn't say.
     let purchase = offer.gpu.purchase.as_ref().filter(|_| amounts::outlasts(&offer.gpu, found.days.mid));
-    let in_all = purchase.map(|purchase| {
+    let in_all = purchase.zip(whole_term.as_ref()).map(|(purchase, whole_term)| {
         let text = format!(
             "GPUs are {purchase}, longer than the run: you pay {whole_term} in all, unless you use the rest."
         );
@@ -267,13 +250,9 @@ fn card(
     let (time, time_range) = time_texts(found.days);
     let mut main_rows = vec![row("Time", time, time_range), row("Cost", cost, cost_range)];
     // What a run costs that is shorter than the reservation whose price the cost assumes.
-    if known.on_demand {
-        main_rows.push(row("On demand", on_demand, on_demand_range));
-    }
+    main_rows.extend(on_demand.map(|(cost, range)| row("On demand", cost, range)));
     let mut money_rows = Vec::new();
-    if known.whole_term {
-        money_rows.push(row("Whole reservation", whole_term, String::new()));
-    }
+    money_rows.extend(whole_term.map(|cost| row("Whole reservation", cost, String::new())));
     money_rows.push(row("Energy", energy, energy_spread));
     if known.spares {
         money_rows.push(row("With spare nodes", spare, String::new()));
@@ -289,30 +268,26 @@ fn card(
     let doubts = found.cautions(is_too_slow).into_iter();
     let doubts = doubts.map(|doubt| view! { <p class="missed">{doubt}</p> }).collect_view();
     let more = plan.more_figures;
-    let by_script = script.as_ref().map(|&CardScript { effect, .. }| {
+    let by_script = script.map(|effect| {
         let does = plan
             .search
             .findings
-            .with_untracked(|findings| with_script(findings, ["it takes", "it "], found, effect));
+            .with_untracked(|findings| with_script(findings, ["it takes", "it "], planned, effect));
         let text = match effect.is_unavailable {
             true => "No launch script can be written for this plan".to_string(),
             false => format!("The launch script differs from the plan: {does}"),
         };
         let chance = match goal {
             AskedGoal::Deadline(limit) if effect.is_unavailable || effect.slowdown != 1.0 => {
-                format!(". {}", in_time(found.days.times(effect.slowdown), limit))
+                format!(". {}", in_time(found.days, limit))
             }
             _ => String::new(),
         };
         format!("{text}{chance}.")
     });
-    let stand_in = script.and_then(|script| script.stand_in);
-    let stand_in = stand_in.map(|(title, query)| {
-        view! { <p class="stand-in">"With " {plan_button(plan, title, query)} ", the launch script reaches the goal."</p> }
-    });
     let buttons = view! {
         <div class="card-foot">
-            <SaveButton gpu=offer.gpu.id.clone() plan=found.clone() />
+            <SaveButton gpu=offer.gpu.id.clone() plan=planned.clone() />
             <button
                 type="button"
                 class="action"
@@ -363,10 +338,10 @@ fn card(
             by_script
             software=answer.with_measured_software.is_some().then(|| offer.gpu.software.clone())
         />
-        <div class="other-counts">{stand_in} {other} {faster} {more_tokens}</div>
+        <div class="other-counts">{other} {faster} {more_tokens}</div>
         {doubts}
         <Changes changes=answer.changes.clone() />
-        <Evidence offer=offer.clone() found=found.clone() />
+        <Evidence offer=offer.clone() found=planned.clone() />
         {other_shown}
     }.into_any()
 }
@@ -450,11 +425,7 @@ fn other_batch(findings: &Findings, found: &FoundPlan) -> Option<String> {
 
 /// Returns a button that shows a plan, named by its number of GPUs.
 fn count_button(plan: Planner, found: &FoundPlan) -> AnyView {
-    plan_button(plan, format!("{} GPUs", group_digits(found.gpus.into())), found.query.clone())
-}
-
-/// Returns a button that shows the plan of a query.
-fn plan_button(plan: Planner, title: String, query: String) -> AnyView {
+    let (title, query) = (format!("{} GPUs", group_digits(found.gpus.into())), found.query.clone());
     let show = move |_| plan.state.choose(&query);
     view! { <button type="button" class="link" on:click=show>{title}</button> }.into_any()
 }

@@ -14,11 +14,15 @@ use trainplan_shared::catalog::Catalog;
 use trainplan_shared::field::Field;
 use trainplan_shared::link;
 use trainplan_shared::problem::Problem;
-use trainplan_shared::question::{Chance, Contender, Objective};
+use trainplan_shared::question::{Chance, Contender, Objective, Unmet, doubt};
+use trainplan_shared::sorting::sorted;
 use trainplan_shared::spec::Spec;
 
 /// How long typing must pause before the worker is asked.
 const PAUSE: Duration = Duration::from_millis(120);
+
+/// The numbers of GPUs, at most, whose launch scripts are tried if that of the best plan misses the deadline.
+const MOST_COUNTS: usize = 8;
 
 /// By how much a prediction may exceed every measured run without a warning.
 const WORTH_A_WARNING: f64 = 0.1;
@@ -184,21 +188,71 @@ impl Findings {
         Some(is_in_time && is_affordable && !may_lack_memory && !is_unavailable)
     }
 
-    /// Returns the best layout on a GPU type whose launch script reaches the goal, if that of the best plan misses it.
-    pub(super) fn stand_in<'a>(&self, offer: &'a OfferFindings) -> Option<&'a FoundPlan> {
-        let answer = offer.answer.as_ref().filter(|answer| self.misses_by_script(answer))?;
-        others(answer).into_iter().find(|plan| self.holds_by_script(plan) == Some(true))
+    /// Keeps what the launch scripts of plans do. If that of the best plan of a GPU type doesn't run it as planned, another plan may be the
+    /// best one.
+    pub(super) fn hear_scripts(&mut self, scripts: Vec<(String, ScriptEffect)>) {
+        self.scripts = scripts;
+        for index in 0..self.offers.len() {
+            let instead = self.stand_in(&self.offers[index]).cloned();
+            if let (Some(answer), Some(plan)) = (&mut self.offers[index].answer, instead) {
+                answer.plan = Some(plan);
+            }
+        }
     }
 
-    /// Returns the queries of the plans whose launch scripts matter: the best plan of each GPU type, and where its script misses the
-    /// goal, those that may take its place.
+    /// Returns the plan that takes the place of the best one on a GPU type if its launch script doesn't run it as planned: the layout that is
+    /// fastest with its script, or if none reaches the goal, the fewest GPUs that do.
+    fn stand_in<'a>(&self, offer: &'a OfferFindings) -> Option<&'a FoundPlan> {
+        let best = offer.answer.as_ref()?.plan.as_ref()?;
+        let holds = |plan: &&FoundPlan| self.holds_by_script(plan) == Some(true);
+        let slowest = |plan: &FoundPlan| self.launched(plan).days.high;
+        let (alike, more): (Vec<&FoundPlan>, Vec<&FoundPlan>) =
+            self.others(offer).into_iter().filter(holds).partition(|plan| plan.gpus == best.gpus);
+        let fastest = alike.into_iter().min_by(|one, other| slowest(one).total_cmp(&slowest(other)));
+        match holds(&best) {
+            true => fastest.filter(|plan| slowest(plan) < slowest(best)),
+            false => fastest.or(more.first().copied()),
+        }
+    }
+
+    /// Returns the plans that may take the place of the best one of a GPU type if its launch script doesn't run it as planned: other
+    /// layouts, best first, and for a deadline those on more GPUs.
+    fn others<'a>(&self, offer: &'a OfferFindings) -> Vec<&'a FoundPlan> {
+        let answer = offer.answer.as_ref().filter(|answer| answer.unmet.is_none());
+        let Some((answer, best)) = answer.and_then(|answer| Some((answer, answer.plan.as_ref()?))) else {
+            return Vec::new();
+        };
+        if self.script(best).is_none() && !self.misses_by_script(answer) {
+            return Vec::new();
+        }
+        let layouts =
+            answer.layouts.iter().flat_map(FoundFamily::plans).filter(|plan| plan.query != best.query);
+        let by_gpus = matches!(self.goal(), AskedGoal::Deadline(_));
+        let more = offer.points.iter().filter(|point| by_gpus && point.gpus > best.gpus);
+        layouts.chain(more.take(MOST_COUNTS)).collect()
+    }
+
+    /// Returns a plan with the figures that it has by its launch script, as far as that is known.
+    pub(super) fn launched(&self, plan: &FoundPlan) -> FoundPlan {
+        let slowdown = self.script(plan).map_or(1.0, |effect| effect.slowdown);
+        FoundPlan {
+            days: plan.days.times(slowdown),
+            cost: plan.cost.map(|cost| cost.times(slowdown)),
+            mwh: plan.mwh.times(slowdown),
+            tokens_per_s_per_gpu: plan.tokens_per_s_per_gpu / slowdown,
+            mfu: plan.mfu / slowdown,
+            ..plan.clone()
+        }
+    }
+
+    /// Returns the queries of the plans whose launch scripts matter: the best plan of each GPU type, and where its script differs from the
+    /// plan, those that may take its place.
     pub(super) fn queries_to_launch(&self) -> Vec<String> {
         let mut queries = Vec::new();
-        for answer in self.offers.iter().filter_map(|offer| offer.answer.as_ref()) {
-            queries.extend(answer.plan.iter().map(|plan| plan.query.clone()));
-            if self.misses_by_script(answer) {
-                queries.extend(others(answer).into_iter().map(|plan| plan.query.clone()));
-            }
+        for offer in &self.offers {
+            let plan = offer.answer.as_ref().and_then(|answer| answer.plan.as_ref());
+            queries.extend(plan.map(|plan| plan.query.clone()));
+            queries.extend(self.others(offer).into_iter().map(|plan| plan.query.clone()));
         }
         queries
     }
@@ -278,28 +332,55 @@ impl Findings {
         }
     }
 
-    /// Returns the indices of the GPU types with a plan that reaches the goal, best first.
+    /// Returns the indices of the GPU types with a plan that reaches the goal, best first; those whose launch script misses it come last.
     pub(super) fn reaching(&self) -> Vec<usize> {
-        let plan = |index: &usize| {
-            let answer = self.offers[*index].answer.as_ref()?;
-            answer.plan.as_ref().filter(|_| answer.unmet.is_none())
-        };
-        let reaching: Vec<usize> = (0..self.offers.len()).filter(|index| plan(index).is_some()).collect();
+        let (mut reaching, mut contenders) = (Vec::new(), Vec::new());
+        for (index, offer) in self.offers.iter().enumerate() {
+            let answer = offer.answer.as_ref().filter(|answer| answer.unmet.is_none());
+            if let Some(plan) = answer.and_then(|answer| answer.plan.as_ref()) {
+                reaching.push(index);
+                contenders.push(contender(&offer.gpu.id, &self.launched(plan)));
+            }
+        }
         let objective = self.asked.as_ref().and_then(|asked| asked.objective).unwrap_or(Objective::Fastest);
-        let contenders = reaching.iter().filter_map(plan).map(contender);
-        let order = objective.across_gpu_types(&contenders.collect::<Vec<_>>());
-        order.into_iter().map(|place| reaching[place]).collect()
+        let order = objective.across_gpu_types(&contenders).into_iter().map(|place| reaching[place]);
+        let misses = |index: &usize| {
+            self.offers[*index].answer.as_ref().is_some_and(|answer| self.misses_by_script(answer))
+        };
+        let (missing, mut holding): (Vec<usize>, Vec<usize>) = order.partition(misses);
+        holding.extend(missing);
+        holding
+    }
+
+    /// Returns the indices of all GPU types, best first: those with a plan that reaches the goal, then the others by how near theirs
+    /// comes to it.
+    pub(super) fn ranked(&self) -> Vec<usize> {
+        let mut ranked = self.reaching();
+        let missing: Vec<usize> = (0..self.offers.len()).filter(|index| !ranked.contains(index)).collect();
+        let unmet = |index: &usize| {
+            let answer = self.offers[*index].answer.as_ref();
+            answer.and_then(|answer| answer.unmet).unwrap_or(Unmet::NoLayout)
+        };
+        ranked.extend(sorted(&missing, |one, other| unmet(one).order(&unmet(other))));
+        ranked
     }
 
     /// Returns the index of the GPU type with the best plan; if none reaches the goal, of the one that comes nearest to it.
     pub(super) fn best(&self) -> Option<usize> {
-        let missing = |index: usize| {
-            let answer = self.offers[index].answer.as_ref().filter(|answer| answer.plan.is_some())?;
-            Some((index, answer.unmet?))
-        };
-        let nearest =
-            || (0..self.offers.len()).filter_map(missing).min_by(|one, other| one.1.order(&other.1));
-        self.reaching().first().copied().or_else(|| Some(nearest()?.0))
+        let has_plan =
+            |index: &usize| self.offers[*index].answer.as_ref().is_some_and(|answer| answer.plan.is_some());
+        self.ranked().into_iter().find(has_plan)
+    }
+
+    /// Returns what the plan of the headline is called on the card of its GPU type, once every GPU type is answered: only one that
+    /// reaches the goal, by its launch script too, is the best.
+    pub(super) fn badge(&self, index: usize) -> Option<&'static str> {
+        let answer = self.offers.get(index)?.answer.as_ref()?;
+        let is_first = self.is_answered() && self.best() == Some(index);
+        // That no script can be written is not a limit of the user's.
+        let script = answer.plan.as_ref().and_then(|plan| self.script(plan));
+        let misses = answer.unmet.is_some() || script.is_some() && self.misses_by_script(answer);
+        is_first.then_some(if misses { "Nearest" } else { "Best" })
     }
 
     /// Returns the best plan of the best GPU type, once every GPU type is answered.
@@ -401,22 +482,17 @@ impl Search {
     }
 }
 
-/// Returns a plan as far as it decides which GPU type is best.
-pub(super) fn contender(plan: &FoundPlan) -> Contender<Trust> {
-    let cost = plan.cost.map(|cost| cost.mid);
-    Contender { gpus: plan.gpus, days: plan.days.mid, cost, confidence: plan.trust }
+/// Returns a plan on a GPU type as far as it decides which type is best.
+pub(super) fn contender(gpu: &str, plan: &FoundPlan) -> Contender<Trust> {
+    let (days, cost) = (plan.days, plan.cost.map(|cost| cost.mid));
+    let is_unmeasured = Catalog::embedded().gpu(gpu).is_ok_and(|gpu| !gpu.is_measured());
+    let doubt = if is_unmeasured { doubt(days.mid, days.high) } else { 1.0 };
+    Contender { gpus: plan.gpus, days: days.mid, cost, confidence: plan.trust, doubt }
 }
 
 /// Returns what the launch script of a plan, given as a query, does; none if it is not known.
 pub(super) fn effect_on(scripts: &[(String, ScriptEffect)], query: &str) -> Option<ScriptEffect> {
     scripts.iter().find(|(plan, _)| plan == query).map(|(_, effect)| *effect)
-}
-
-/// Returns the layouts whose launch scripts may take the place of the best plan's, best first.
-fn others(answer: &FoundAnswer) -> Vec<&FoundPlan> {
-    let best = answer.plan.as_ref().map(|plan| &plan.query);
-    let plans = answer.layouts.iter().flat_map(FoundFamily::plans);
-    plans.filter(|plan| best != Some(&plan.query)).collect()
 }
 
 /// Whether a plan costs no more than the budget, if there is one: at the expensive end of its range, or in the middle.
@@ -428,7 +504,6 @@ pub(super) fn is_within(plan: &FoundPlan, budget: Option<f64>, by_slow_end: bool
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use trainplan_shared::question::Unmet;
 
     pub(in super::super) fn spread(mid: f64) -> Spread {
         Spread { low: mid * 0.9, mid, high: mid * 1.1 }
@@ -477,11 +552,26 @@ pub(super) mod tests {
         for (offer, unmet) in findings.offers.iter_mut().zip(unmet) {
             offer.answer.as_mut().expect("an answer").unmet = Some(unmet);
         }
-        assert_eq!(findings.best(), Some(1));
+        assert_eq!((findings.best(), findings.ranked()), (Some(1), vec![1, 2, 0]));
     }
 
     #[test]
-    fn a_plan_whose_script_misses_the_goal_has_a_stand_in() {
+    fn only_a_plan_that_reaches_the_goal_is_called_the_best() {
+        let of =
+            |query: &str, days: f64, cost: f64| FoundPlan { query: query.into(), ..plan(512, days, cost) };
+        let plans = [("H100", Some(of("a", 58.0, 4e6))), ("B200", Some(of("b", 59.0, 3e6)))];
+        let mut findings = answered(&plans);
+        let badges = |findings: &Findings| [0, 1].map(|index| findings.badge(index));
+        assert_eq!(badges(&findings), [None, Some("Best")]);
+        for offer in &mut findings.offers {
+            offer.answer.as_mut().expect("an answer").unmet = Some(Unmet::TooSlow { days: 70.0 });
+        }
+        assert!(badges(&findings).contains(&Some("Nearest")) && !badges(&findings).contains(&Some("Best")));
+        assert_eq!(answered(&[("H100", None)]).badge(0), None);
+    }
+
+    #[test]
+    fn a_plan_whose_script_is_slower_than_planned_has_a_stand_in() {
         let of = |query: &str, days: f64| FoundPlan { query: query.into(), ..plan(1024, days, 4e6) };
         let mut findings = answered(&[("H100", Some(of("a", 55.0)))]);
         let answer = findings.offers[0].answer.as_mut().expect("an answer");
@@ -497,10 +587,28 @@ pub(super) mod tests {
         findings.scripts = vec![("a".into(), effect(1.2))];
         assert_eq!(findings.queries_to_launch(), ["a", "b", "c"]);
         assert_eq!(stand_in(&findings), None);
+        assert_eq!(findings.badge(0), Some("Nearest"));
         findings.scripts.extend([("b".into(), effect(1.1)), ("c".into(), effect(1.0))]);
         assert_eq!(stand_in(&findings).as_deref(), Some("c"));
+        // More GPUs are tried too.
+        findings.offers[0].points = vec![of("d", 50.0), FoundPlan { gpus: 1280, ..of("e", 44.0) }];
+        assert_eq!(findings.queries_to_launch(), ["a", "b", "c", "e"]);
+        let mut scripts = findings.scripts.clone();
+        scripts[2].1 = effect(1.2);
+        scripts.push(("e".into(), effect(1.2)));
+        let mut slower = findings.clone();
+        slower.hear_scripts(scripts);
+        assert_eq!(slower.best_plan().map(|plan| plan.gpus), Some(1280));
+        assert_eq!(slower.badge(0), Some("Best"));
+        let days = slower.best_plan().map(|plan| slower.launched(plan).days.mid);
+        assert_eq!(days, Some(44.0 * 1.2));
+        // Another layout may be faster with its script, though the best one holds the limit.
         findings.scripts[0].1 = effect(1.05);
+        assert_eq!(stand_in(&findings).as_deref(), Some("c"));
+        findings.scripts[0].1 = effect(1.03);
         assert_eq!(stand_in(&findings), None);
+        findings.scripts[0].1 = effect(1.0);
+        assert_eq!((stand_in(&findings), findings.queries_to_launch()), (None, vec!["a".to_string()]));
     }
 
     fn point(offer: usize, gpus: u32) -> SearchNews {

@@ -418,7 +418,7 @@ pub(super) fn compare_scripts(planner: Planner) {
             }
             has_changed
         });
-        findings.update(|findings| findings.scripts = scripts);
+        findings.update(|findings| findings.hear_scripts(scripts));
     });
 }
 

@@ -6,7 +6,9 @@ use crate::message::plan::ScriptEffect;
 use crate::message::search::{AskedGoal, AskedGpu, FoundAnswer, FoundFamily, FoundPlan, Spread, Trust};
 use trainplan_shared::estimate::Interval;
 use trainplan_shared::problem::one_of;
-use trainplan_shared::question::{CLEARLY_FASTER, Chance, Objective, Unmet, chance_text, in_time_of_ten};
+use trainplan_shared::question::{
+    CLEARLY_FASTER, Chance, LimitsInWords, Objective, PlanInWords, Unmet, chance_text, in_time_of_ten,
+};
 use trainplan_shared::units::{difference, duration, group_digits, is_same};
 
 /// The answer in words.
@@ -25,11 +27,13 @@ pub(super) fn verdict(findings: &Findings) -> Option<Verdict> {
     if findings.offers.is_empty() || findings.offers.iter().any(|offer| offer.answer.is_none()) {
         return None;
     }
+    // A plan takes as long as its launch script.
     let plan = |index: usize| {
         let offer = &findings.offers[index];
-        Some((offer, offer.answer.as_ref()?.plan.as_ref()?))
+        Some((offer, findings.launched(offer.answer.as_ref()?.plan.as_ref()?)))
     };
-    let mut reaching = findings.reaching().into_iter().filter_map(plan);
+    let plans: Vec<(&OfferFindings, FoundPlan)> = findings.reaching().into_iter().filter_map(plan).collect();
+    let mut reaching = plans.iter().map(|(offer, plan)| (*offer, plan));
     let (first, second) = (reaching.next(), reaching.next());
     let goal = findings.goal();
     let currency = findings.asked.as_ref().map_or("", |asked| asked.currency.as_str());
@@ -366,12 +370,13 @@ fn all_of(names: &[&str]) -> String {
 
 /// Returns what a plan takes, as a sentence.
 pub(super) fn alone(gpu: &AskedGpu, plan: &FoundPlan, goal: AskedGoal, currency: &str) -> String {
-    let gpus = group_digits(plan.gpus.into());
-    let time = duration(plan.days.mid);
-    let purchase = gpu.purchase.as_ref().map_or(String::new(), |purchase| format!(" (GPUs {purchase})"));
-    let cost = plan.cost.map(|cost| format!(", for {}{purchase}", cost_text(cost.mid, currency)));
-    let about = if matches!(goal, AskedGoal::Deadline(_)) { "about " } else { "" };
-    format!("{gpus} × {} finish in {about}{time}{}.", gpu.name, cost.unwrap_or_default())
+    let cost = plan.cost.map(|cost| cost_text(cost.mid, currency));
+    in_words(gpu, plan).finishes(matches!(goal, AskedGoal::Deadline(_)), cost, gpu.purchase.as_deref())
+}
+
+fn in_words<'a>(gpu: &'a AskedGpu, plan: &FoundPlan) -> PlanInWords<'a> {
+    let Spread { low, mid, high } = plan.days;
+    PlanInWords { gpus: plan.gpus, gpu: &gpu.name, days: Interval { low, mid, high } }
 }
 
 /// Returns the comparison of the best GPU type with the second one.
@@ -414,7 +419,9 @@ fn compared(
         (false, Some(false)) => " Both differences are within the uncertainty.".to_string(),
         (false, None) => " The difference is within the uncertainty.".to_string(),
     };
-    let why = objective.and_then(|objective| objective.why_first(&contender(plan), &contender(other)));
+    let why = objective.and_then(|objective| {
+        objective.why_first(&contender(&best.gpu.id, plan), &contender(&second.gpu.id, other))
+    });
     let why = why.map_or(String::new(), |why| format!(" {name} comes first because {why}."));
     let on_demand = on_demand(best, plan, second, other);
     // No line breaks between a number and its unit.
@@ -482,47 +489,24 @@ fn unreached(findings: &Findings, currency: &str) -> Verdict {
         let answer = offer.answer.as_ref()?;
         Some((offer, answer.plan.as_ref()?, answer.unmet?))
     });
-    let is_by_slow_end = findings.is_by_slow_end();
-    let often = if is_by_slow_end { format!(" {}", Chance::NineInTen.title()) } else { String::new() };
-    let within = findings.most_days().map_or(String::new(), |most| format!(" within {}", limit_text(most)));
+    let (time, budget) =
+        (findings.most_days().map(limit_text), findings.budget().map(|budget| money(budget, currency)));
     let lead = match nearest {
         Some((offer, plan, unmet)) => {
-            let on = format!("on {} × {}", group_digits(plan.gpus.into()), offer.gpu.name);
-            let budget = findings.budget().map_or(String::new(), |budget| money(budget, currency));
-            match unmet {
-                Unmet::TooExpensive { cost, tokens, gpus } => {
-                    let costs = if is_by_slow_end { "costs up to" } else { "costs" };
-                    let cost = cost_text(cost, currency);
-                    match findings.goal() {
-                        AskedGoal::Deadline(_) => format!(
-                            "No plan finishes{within} for at most {budget}{often}. The cheapest that finishes in time {costs} {cost}, {on}."
-                        ),
-                        _ => format!(
-                            "{budget} is not enough. The cheapest plan{within} {costs} {cost}, {on}{}.",
-                            match tokens > 0.0 {
-                                true => format!("; the budget is {}", enough_for(tokens, gpus)),
-                                false => String::new(),
-                            }
-                        ),
-                    }
-                }
-                Unmet::TooSlow { days } => format!(
-                    "No plan finishes{within}{often}. The best takes {}, {on}{}.",
-                    match is_by_slow_end {
-                        // The range does not count that nobody measured the software.
-                        true if days > plan.days.high => format!("up to {}", duration(days)),
-                        true => format!("about {}", time_text(plan.days)),
-                        false => format!("about {}", duration(days)),
-                    },
-                    match offer.points.last().is_some_and(|point| point.gpus == plan.gpus) {
-                        true => ", the largest number searched",
-                        false => "",
-                    }
-                ),
-                Unmet::NoPrice | Unmet::NoLayout => {
-                    "Enter a price per GPU-hour to plan for a budget.".to_string()
-                }
-            }
+            let enough = match unmet {
+                Unmet::TooExpensive { tokens, gpus, .. } if tokens > 0.0 => Some(enough_for(tokens, gpus)),
+                _ => None,
+            };
+            let limits = LimitsInWords {
+                time: time.as_deref(),
+                has_deadline: matches!(findings.goal(), AskedGoal::Deadline(_)),
+                budget: budget.as_deref(),
+                by_slow_end: findings.is_by_slow_end(),
+                cost: &|cost| cost_text(cost, currency),
+                enough: enough.as_deref(),
+            };
+            let is_most = offer.points.last().is_some_and(|point| point.gpus == plan.gpus);
+            in_words(&offer.gpu, plan).misses(unmet, is_most, &limits)
         }
         None => "No layout of this model works on these GPUs. The cards say what to change.".to_string(),
     };
@@ -694,7 +678,7 @@ mod tests {
         let late = "At the slow end of its range, B200 misses the deadline. 576 × B200 would be in time 9 times in 10.";
         assert_eq!(rest, format!("H100 can't finish in time. {late}"));
         findings.offers[1].answer.as_mut().unwrap().unmet = Some(Unmet::TooSlow { days: 90.0 });
-        let expected = "No plan finishes within 60 days. The best takes about 82 days, on 16,384 × H100.";
+        let expected = "No plan finishes within 60 days. The nearest takes about 82 days, on 16,384 × H100.";
         assert_eq!(lead(&findings).0, expected);
     }
 
@@ -731,7 +715,7 @@ mod tests {
         findings.offers[1].answer.as_mut().expect("an answer").unmet = Some(Unmet::TooSlow { days: 185.0 });
         assert_eq!(
             lead(&findings).0,
-            "No plan finishes within 180 days 9 times in 10. The best takes up to 185 days, on 640 × B200, the largest number \
+            "No plan finishes within 180 days 9 times in 10. The nearest takes up to 185 days, on 640 × B200, the largest number \
              searched."
         );
     }

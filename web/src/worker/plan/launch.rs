@@ -41,7 +41,10 @@ pub(super) fn script_effect(query: &str) -> ScriptEffect {
         let options = LaunchOptions::from_spec(&spec).ok()?;
         let launch = launch_or_fall_back(&scenario, &options).ok()?;
         // The page has the days.
-        Some(ScriptRun::of(&scenario, &options, &launch, Interval { low: 1.0, mid: 1.0, high: 1.0 }))
+        let days = Interval { low: 1.0, mid: 1.0, high: 1.0 };
+        let script = ScriptRun::of(&scenario, &options, &launch, days);
+        // Software that is not built on Megatron-Core is run without these scripts.
+        Some(script.filter(|_| scenario.options.software.properties().transformer_engine))
     });
     let is_unavailable = written.is_none();
     let script = written.flatten();

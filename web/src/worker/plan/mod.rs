@@ -73,6 +73,10 @@ fn import_probe(text: &str) -> Result<Imported, String> {
     if notes.is_empty() {
         notes.push("What was measured is as fast as in good order, so the plan does not change.".into());
     }
+    notes.push(format!(
+        "Only {} was measured, so other GPU types are removed from the question. Undo brings them back.",
+        gpu.name
+    ));
     if !report.missing.is_empty() {
         let missing: Vec<&str> = report.missing.iter().map(|kind| kind.title()).collect();
         notes.push(format!("Assumed to be in good order, since not measured: {}.", missing.join("; ")));

@@ -1,0 +1,35 @@
+//! The order of GPU types.
+
+use super::found::SearchedGpu;
+use trainplan_shared::estimate::Confidence;
+use trainplan_shared::question::{Contender, PlannedRun, Unmet, doubt};
+use trainplan_shared::sorting::sorted;
+
+/// Returns the best plan of a GPU type as far as it decides which type is best.
+pub(super) fn contender(found: &SearchedGpu<'_>, run: &PlannedRun) -> Contender<Confidence> {
+    Contender {
+        gpus: run.gpus,
+        days: run.days,
+        cost: run.expected_cost,
+        confidence: run.layout.confidence,
+        doubt: match found.offer.gpu.is_measured() {
+            true => 1.0,
+            false => doubt(run.days, run.time.high.days),
+        },
+    }
+}
+
+/// Returns the GPU types, best first: those with a plan that reaches the goal, then the others by how near theirs comes to it.
+pub(super) fn ranked<'a>(found: &[SearchedGpu<'a>]) -> Vec<SearchedGpu<'a>> {
+    let Some(question) = found.first().map(|found| found.question) else { return Vec::new() };
+    let (reaching, missing): (Vec<SearchedGpu<'a>>, Vec<SearchedGpu<'a>>) =
+        found.iter().copied().partition(|found| found.answer.best().is_some());
+    let contenders: Vec<_> =
+        reaching.iter().filter_map(|found| Some(contender(found, found.answer.best()?))).collect();
+    let order = question.objective.across_gpu_types(&contenders);
+    let missing = sorted(&missing, |one, other| {
+        let unmet = |found: &SearchedGpu<'_>| found.answer.unmet.unwrap_or(Unmet::NoLayout);
+        unmet(one).order(&unmet(other))
+    });
+    order.into_iter().map(|place| reaching[place]).chain(missing).collect()
+}

@@ -1,0 +1,126 @@
+//! The answer in a sentence, which the Plan page and `trainplan search` begin with. Each front writes amounts of money in its own way.
+
+use super::{Chance, Unmet};
+use crate::estimate::Interval;
+use crate::units::{duration, duration_range, group_digits, significant};
+
+/// Returns the days of a deadline with their unit: `60 days`.
+pub fn limit_text(days: f64) -> String {
+    let unit = if days == 1.0 { "day" } else { "days" };
+    let days = if days >= 1000.0 { group_digits(days) } else { significant(days, 3) };
+    format!("{days} {unit}")
+}
+
+/// A plan as the sentence describes it.
+#[derive(Debug, Clone, Copy)]
+pub struct PlanInWords<'a> {
+    /// Number of GPUs.
+    pub gpus: u32,
+    /// Name of the GPU type.
+    pub gpu: &'a str,
+    /// Days to train, with failures.
+    pub days: Interval,
+}
+
+/// The limits of a question, as the front writes them.
+pub struct LimitsInWords<'a> {
+    /// The time that a plan may take, such as `60 days`; none if any will do.
+    pub time: Option<&'a str>,
+    /// Whether that is a deadline, not what is assumed for a budget.
+    pub has_deadline: bool,
+    /// The budget, if there is one.
+    pub budget: Option<&'a str>,
+    /// Whether the slow and expensive ends of the ranges count.
+    pub by_slow_end: bool,
+    /// Writes a cost.
+    pub cost: &'a dyn Fn(f64) -> String,
+    /// What the budget is enough for, such as `enough for 220B tokens on 40 GPUs`; none if that is not known.
+    pub enough: Option<&'a str>,
+}
+
+impl PlanInWords<'_> {
+    /// Returns what a plan takes: `512 × B200 finish in about 59 days, for $3.60M (GPUs reserved for 3 years).` `cost` is its expected
+    /// cost, and `purchase` how its GPUs are paid for if that is assumed.
+    pub fn finishes(&self, has_deadline: bool, cost: Option<String>, purchase: Option<&str>) -> String {
+        let purchase = purchase.map_or(String::new(), |purchase| format!(" (GPUs {purchase})"));
+        let cost = cost.map_or(String::new(), |cost| format!(", for {cost}{purchase}"));
+        let about = if has_deadline { "about " } else { "" };
+        let (gpus, time) = (group_digits(self.gpus.into()), duration(self.days.mid));
+        format!("{gpus} × {} finish in {about}{time}{cost}.", self.gpu)
+    }
+
+    /// Returns that no plan reaches the goal, and by how much the nearest one, which is this, misses it. `is_most` says that it has the
+    /// most GPUs that were searched.
+    pub fn misses(&self, unmet: Unmet, is_most: bool, limits: &LimitsInWords<'_>) -> String {
+        let LimitsInWords { time, has_deadline, budget, by_slow_end, cost, enough } = *limits;
+        let often = if by_slow_end { format!(" {}", Chance::NineInTen.title()) } else { String::new() };
+        let within = time.map_or(String::new(), |time| format!(" within {time}"));
+        let on = format!("on {} × {}", group_digits(self.gpus.into()), self.gpu);
+        let budget = budget.unwrap_or_default();
+        let costs = if by_slow_end { "costs up to" } else { "costs" };
+        match unmet {
+            Unmet::TooExpensive { cost: amount, .. } if has_deadline => format!(
+                "No plan finishes{within} for at most {budget}{often}. The cheapest that finishes in time {costs} {}, {on}.",
+                cost(amount)
+            ),
+            Unmet::TooExpensive { cost: amount, .. } => format!(
+                "{budget} is not enough. The cheapest plan{within} {costs} {}, {on}{}.",
+                cost(amount),
+                enough.map_or(String::new(), |enough| format!("; the budget is {enough}"))
+            ),
+            Unmet::TooSlow { days } => {
+                let Interval { low, mid, high } = self.days;
+                let takes = match by_slow_end {
+                    // The range does not count that nobody measured the software.
+                    true if days > high => format!("up to {}", duration(days)),
+                    true => format!("about {} ({})", duration(mid), duration_range(mid, (low, high))),
+                    false => format!("about {}", duration(days)),
+                };
+                let most = if is_most { ", the largest number searched" } else { "" };
+                format!("No plan finishes{within}{often}. The nearest takes {takes}, {on}{most}.")
+            }
+            Unmet::NoPrice | Unmet::NoLayout => {
+                "Enter a price per GPU-hour to plan for a budget.".to_string()
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plan_is_a_sentence_with_its_cost_or_with_what_it_misses() {
+        let days = Interval { low: 55.0, mid: 61.0, high: 70.0 };
+        let plan = PlanInWords { gpus: 1024, gpu: "H100", days };
+        assert_eq!(
+            plan.finishes(true, Some("4.10M USD".to_string()), Some("reserved for 3 years")),
+            "1,024 × H100 finish in about 61 days, for 4.10M USD (GPUs reserved for 3 years)."
+        );
+        assert_eq!(plan.finishes(false, None, None), "1,024 × H100 finish in 61 days.");
+        let limits = |has_deadline: bool| LimitsInWords {
+            time: Some("60 days"),
+            has_deadline,
+            budget: Some("$50k"),
+            by_slow_end: true,
+            cost: &|cost| format!("${cost}"),
+            enough: Some("enough for 220B tokens on 40 GPUs"),
+        };
+        assert_eq!(
+            plan.misses(Unmet::TooSlow { days: 70.0 }, true, &limits(true)),
+            "No plan finishes within 60 days 9 times in 10. The nearest takes about 61 days (55–70), on 1,024 × H100, the largest \
+             number searched."
+        );
+        let expensive = Unmet::TooExpensive { cost: 99.0, tokens: 2.2e11, gpus: 40 };
+        assert_eq!(
+            plan.misses(expensive, true, &limits(false)),
+            "$50k is not enough. The cheapest plan within 60 days costs up to $99, on 1,024 × H100; the budget is enough for 220B \
+             tokens on 40 GPUs."
+        );
+        assert!(
+            plan.misses(expensive, true, &limits(true))
+                .starts_with("No plan finishes within 60 days for at most $50k 9 times")
+        );
+    }
+}
