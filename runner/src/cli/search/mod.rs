@@ -19,7 +19,7 @@ use flags::SearchFlags;
 use found::SearchedGpu;
 use headline::{broken_nodes, headline};
 use output::SearchOutput;
-use ranking::ranked;
+use ranking::best_first;
 use sentences::{by_script, verdict};
 use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
@@ -170,9 +170,9 @@ impl Args {
             SearchFormat::Table => {
                 // Every layout that a campaign measures is listed.
                 let lists_layouts = self.top.is_some() || self.campaign.is_some();
-                tables::print(&question, &ranked(&found), lists_layouts)?;
+                tables::print(&question, &best_first(&found), lists_layouts)?;
             }
-            SearchFormat::Markdown => markdown::print(&question, &ranked(&found))?,
+            SearchFormat::Markdown => markdown::print(&question, &best_first(&found))?,
         }
         if let (Some(file), Some(cluster)) = (self.campaign, self.cluster) {
             campaign::write(&file, cluster, &found, runs)?;

@@ -20,7 +20,7 @@ pub(super) fn contender(found: &SearchedGpu<'_>, run: &PlannedRun) -> Contender<
 }
 
 /// Returns the GPU types, best first: those with a plan that reaches the goal, then the others by how near theirs comes to it.
-pub(super) fn ranked<'a>(found: &[SearchedGpu<'a>]) -> Vec<SearchedGpu<'a>> {
+pub(super) fn best_first<'a>(found: &[SearchedGpu<'a>]) -> Vec<SearchedGpu<'a>> {
     let Some(question) = found.first().map(|found| found.question) else { return Vec::new() };
     let (reaching, missing): (Vec<SearchedGpu<'a>>, Vec<SearchedGpu<'a>>) =
         found.iter().copied().partition(|found| found.answer.best().is_some());
