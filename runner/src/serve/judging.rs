@@ -65,9 +65,9 @@ async fn judge_one(server: &Server, run: Uuid) -> Result<(), StoreError> {
         cursor: Cursor::after(&summary, Sort::NEWEST_RUN),
         ..Query::default()
     };
-    let runs = server.store.list(&query).await?.items;
-    let points = runs.iter().map(point).filter(|(other, _)| *other == key).map(|(_, point)| point);
-    let points = points.chain([own]).collect();
+    let before = server.store.points(&query).await?.into_iter();
+    let before = before.filter(|(other, _)| *other == key).map(|(_, point)| point);
+    let points = before.chain([own]).collect();
     let thresholds = server.options.thresholds;
     let Ok(line) = tokio::task::spawn_blocking(move || TimeLine::of(key, points, &thresholds)).await else {
         return Ok(());

@@ -405,6 +405,23 @@ pub(super) fn warn_left_out(table: &str, id: Option<&str>) {
     );
 }
 
+/// A value of a column, which may be absent.
+pub(super) trait ColumnValue {
+    fn is_absent(&self) -> bool {
+        false
+    }
+}
+
+impl ColumnValue for String {}
+
+impl ColumnValue for i64 {}
+
+impl<T> ColumnValue for Option<T> {
+    fn is_absent(&self) -> bool {
+        self.is_none()
+    }
+}
+
 /// A statement that is assembled from parts. Values from outside are always bound, never part of the text.
 #[derive(Default)]
 pub(super) struct Statement<'a> {
@@ -437,17 +454,33 @@ impl<'a> Statement<'a> {
 
     /// Appends a value as the next item of a list in parentheses.
     pub(super) fn bind_item<T: Encode<'a, Any> + Type<Any> + 'a>(&mut self, value: T) -> &mut Self {
+        self.separate().bind(value)
+    }
+
+    /// Appends a value of a column as the next item of a list in parentheses. An absent one becomes NULL in the text: sqlx 0.8
+    /// declares another type for an absent number (`float4`) than for a present one (`float8`), and a connection keeps a
+    /// statement with the types of its first parameters.
+    pub(super) fn bind_column<T: ColumnValue + Encode<'a, Any> + Type<Any>>(
+        &mut self,
+        value: &'a T,
+    ) -> &mut Self {
+        match value.is_absent() {
+            true => self.separate().push("NULL"),
+            false => self.bind_item(value),
+        }
+    }
+
+    /// Appends the comma between two items of a list in parentheses.
+    fn separate(&mut self) -> &mut Self {
         if !self.text.ends_with('(') {
             self.push(", ");
         }
-        self.bind(value)
+        self
     }
 
-    /// Returns the statement, which the connection does not cache: cached statements keep the types of their
-    /// first parameters, and sqlx 0.8 declares another type for a null number (`float4`) than for a value
-    /// (`float8`).
+    /// Returns the statement.
     pub(super) fn query(&'a mut self) -> Query<'a, Any, AnyArguments<'a>> {
-        sqlx::query_with(&self.text, std::mem::take(&mut self.arguments)).persistent(false)
+        sqlx::query_with(&self.text, std::mem::take(&mut self.arguments))
     }
 
     /// Returns the statement as a query for rows.

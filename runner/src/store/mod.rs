@@ -15,9 +15,11 @@ mod deletion;
 mod error;
 mod files;
 mod invalid_text;
+mod listing;
 mod logs;
 mod progress;
 mod query;
+mod recent;
 mod retention;
 mod scores;
 mod selection;
@@ -30,10 +32,11 @@ pub(crate) use access::{Access, LOGIN, Revocation, secret};
 pub(crate) use alerts::Delivery;
 pub(crate) use arriving::Arriving;
 pub(crate) use blobs::{BlobError, LogHash, WINDOW_LOG, hex};
-pub(crate) use changes::{Change, ChangeMark};
+pub(crate) use changes::Change;
 pub(crate) use error::{KeptResult, StoreError};
 pub(crate) use files::{FileSize, ResultFile};
 pub(crate) use query::{Cursor, InvalidCursor, Query, Sort, time};
+pub(crate) use recent::{RecentRun, RecentRuns};
 pub(crate) use retention::Retention;
 pub(crate) use scores::read_again;
 pub(crate) use verification::{ResultFault, valid_id};
@@ -42,9 +45,8 @@ use crate::data::DataDir;
 use crate::migrations::Engine;
 use alerts::Acknowledged;
 use blobs::Blobs;
-use columns::{RunRow, SUMMARY_VERSION};
+use columns::{ListedRow, RunRow, SUMMARY_VERSION};
 use database::Database;
-use futures_util::TryStreamExt;
 use jiff::Timestamp;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
@@ -52,7 +54,7 @@ use sqlx::{Any, Transaction};
 use std::io;
 use std::path::Path;
 use summary::summary;
-use trainplan_shared::api::{EventKind, RunPage, RunSummary, UploadOutcome};
+use trainplan_shared::api::{EventKind, RunSummary, UploadOutcome};
 use trainplan_shared::result::{self, FileError, InvalidResult, Report, RunResult, View};
 use uuid::Uuid;
 
@@ -219,54 +221,6 @@ impl Store {
             return self.enter(writing, entry, Some(&sha256), origin).await;
         }
         self.enter(self.database.write().await?, entry, None, origin).await
-    }
-
-    /// Returns a page of the runs that match a query. It ends early when its texts have [`PAGE_BYTES`]. Runs with invalid ids
-    /// are left out.
-    pub(crate) async fn list(&self, query: &Query) -> Result<RunPage, StoreError> {
-        let mut beyond = 1;
-        loop {
-            if let Some(page) = self.page_of(query, beyond).await? {
-                return Ok(page);
-            }
-            beyond = beyond.saturating_mul(8);
-        }
-    }
-
-    /// Returns a page, of at most its size and `beyond` rows. None if so many of the rows are left out that the page would seem
-    /// to be the last one.
-    async fn page_of(&self, query: &Query, beyond: u32) -> Result<Option<RunPage>, StoreError> {
-        let (mut runs, mut bytes) = (Vec::new(), 0);
-        let limit = query.limit() as usize;
-        for mut select in query.selects(beyond) {
-            if runs.len() > limit {
-                break;
-            }
-            let mut read = 0;
-            let mut rows = select.rows::<RunRow>().fetch(&self.database.readers);
-            while let Some(row) = rows.try_next().await.map_err(|error| self.failed(error))? {
-                if bytes > PAGE_BYTES {
-                    return Ok(Some(query.page(runs, true)));
-                }
-                read += 1;
-                let has_no_place = row.damaged.contains(&query.sort.key.column());
-                let run = RunSummary::from(row);
-                if valid_id(&run.id).is_none() {
-                    tracing::warn!("a run is not listed, because its stored id is not a UUID: {:?}", run.id);
-                    continue;
-                }
-                // No cursor could name it.
-                if has_no_place {
-                    continue;
-                }
-                bytes += json_size(&run.path) + run.line.as_deref().map_or(0, json_size);
-                runs.push(run);
-            }
-            if runs.len() <= limit && read >= limit + beyond as usize {
-                return Ok(None);
-            }
-        }
-        Ok(Some(query.page(runs, false)))
     }
 
     /// Returns a run's summary.
@@ -569,16 +523,6 @@ fn difference(kept: &RunResult, other: &RunResult) -> String {
     } else {
         format!("this log {kept}, not {other},")
     }
-}
-
-/// Returns the bytes of a text as JSON.
-fn json_size(text: &str) -> usize {
-    let size = |byte| match byte {
-        ..0x20 => r"\u0000".len(),
-        b'"' | b'\\' => 2,
-        _ => 1,
-    };
-    text.bytes().map(size).sum()
 }
 
 /// Compresses with zstd, in one frame with a checksum.

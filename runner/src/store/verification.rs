@@ -222,6 +222,8 @@ impl Store {
         let updated = sqlx::query(update).bind(id.to_string()).bind(sha256).execute(&mut *writing).await;
         if updated.map_err(|error| self.failed(error))?.rows_affected() > 0 {
             self.change(&mut writing, EventKind::Run, &id.to_string()).await?;
+            // The earlier id is gone from lists and histories, and nobody knows which it was.
+            self.change(&mut writing, EventKind::Again, "").await?;
         }
         self.commit(writing).await
     }
