@@ -54,11 +54,14 @@ impl Store {
         if runs.is_empty() {
             return Ok(());
         }
-        let mut writing = self.database.write().await?;
+        let mut delete = Statement::new("DELETE FROM unjudged WHERE id IN (");
         for run in runs {
-            let delete = sqlx::query("DELETE FROM unjudged WHERE id = $1").bind(run.to_string());
-            delete.execute(&mut *writing).await.map_err(|error| self.failed(error))?;
+            delete.bind_item(run.to_string());
         }
+        delete.push(")");
+        let mut writing = self.database.write().await?;
+        let deleted = delete.query().persistent(false).execute(&mut *writing).await;
+        deleted.map_err(|error| self.failed(error))?;
         self.commit(writing).await
     }
 

@@ -37,6 +37,9 @@ const WRITERS: u32 = 4;
 /// The most other connections to PostgreSQL.
 const READERS: u32 = 8;
 
+/// How long a connection to PostgreSQL may be idle before it is tested.
+const UNTESTED: Duration = Duration::from_millis(20);
+
 /// The time to wait for what somebody else has locked in PostgreSQL, like [`ANSWER`].
 const LOCK_TIMEOUT: &str = "SET lock_timeout = '5s'";
 
@@ -97,6 +100,8 @@ impl Database {
             AnyPoolOptions::new()
                 .max_connections(most)
                 .acquire_timeout(BUSY)
+                // A file does not break a connection.
+                .test_before_acquire(false)
                 // When the disk is full, SQLite ends a transaction itself, which sqlx does not notice.
                 .before_acquire(|connection, _| {
                     let is_sound = !connection.is_in_transaction();
@@ -500,6 +505,7 @@ fn postgres_pools(options: &AnyConnectOptions, most: [u32; 2], read_only_at: &Re
             .acquire_timeout(ANSWER)
             .idle_timeout(None)
             .max_lifetime(None)
+            .test_before_acquire(false)
             .after_connect(|connection, _| {
                 Box::pin(async { connection.execute(LOCK_TIMEOUT).await.map(|_| ()) })
             })
@@ -507,12 +513,21 @@ fn postgres_pools(options: &AnyConnectOptions, most: [u32; 2], read_only_at: &Re
     let [writers, readers] = most.map(pool);
     let read_only_at = Arc::clone(read_only_at);
     // A connection may stay read-only after the database is writable again.
-    let writers = writers.before_acquire(move |_, connection| {
+    let writers = writers.before_acquire(move |connection, used| {
         let at = *read_only_at.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_newer = at.is_none_or(|at| connection.age < at.elapsed());
-        Box::pin(async move { Ok(is_newer) })
+        let is_newer = at.is_none_or(|at| used.age < at.elapsed());
+        Box::pin(async move { Ok(is_newer && is_alive(connection, used.idle_for).await) })
+    });
+    let readers = readers.before_acquire(|connection, used| {
+        Box::pin(async move { Ok(is_alive(connection, used.idle_for).await) })
     });
     [writers, readers].map(|pool| pool.connect_lazy_with(options.clone()))
+}
+
+/// Returns whether a connection works. One that was used a moment ago is not tested: that takes as long as a small query, and an
+/// upload makes several.
+async fn is_alive(connection: &mut AnyConnection, idle_for: Duration) -> bool {
+    idle_for < UNTESTED || connection.ping().await.is_ok()
 }
 
 /// Opens all connections of two pools; returns whether that was possible.

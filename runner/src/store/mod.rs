@@ -171,7 +171,7 @@ impl Store {
         log: Option<LogFile<'_>>,
         origin: Origin<'_>,
     ) -> Result<UploadOutcome, StoreError> {
-        let entry = self.entry(run, file)?;
+        let entry = self.prepare(run, file)?;
         self.settle_row(run.id, &entry.sha256).await?;
         let Some(LogFile { path, most }) = log else {
             return self.enter_without_log(run, entry, origin).await;
@@ -183,7 +183,7 @@ impl Store {
             }
             if let Some(mut writing) = self.write_with_log(&sha256).await? {
                 self.heal(&mut writing, &sha256).await?;
-                return self.enter(writing, entry, Some(&sha256), origin).await;
+                return self.enter(writing, run, entry, Some(&sha256), origin).await;
             }
         }
     }
@@ -196,10 +196,10 @@ impl Store {
     pub(crate) async fn put_upload(
         &self,
         run: &RunResult,
-        file: &[u8],
+        entry: PreparedResult,
         token: &str,
     ) -> Result<(UploadOutcome, u64), StoreError> {
-        let (entry, origin) = (self.entry(run, file)?, Origin::Uploaded(token));
+        let origin = Origin::Uploaded(token);
         let size = (entry.packed.len() + self.json(&entry.summary)?.len()) as u64;
         self.settle_row(run.id, &entry.sha256).await?;
         let outcome = self.enter_without_log(run, entry, origin).await?;
@@ -210,7 +210,7 @@ impl Store {
     async fn enter_without_log(
         &self,
         run: &RunResult,
-        entry: PreparedResult<'_>,
+        entry: PreparedResult,
         origin: Origin<'_>,
     ) -> Result<UploadOutcome, StoreError> {
         // Without a valid hash there can be no log.
@@ -218,9 +218,9 @@ impl Store {
             && self.fault(&sha256).await?.is_none()
             && let Some(writing) = self.write_with_log(&sha256).await?
         {
-            return self.enter(writing, entry, Some(&sha256), origin).await;
+            return self.enter(writing, run, entry, Some(&sha256), origin).await;
         }
-        self.enter(self.database.write().await?, entry, None, origin).await
+        self.enter(self.database.write().await?, run, entry, None, origin).await
     }
 
     /// Returns a run's summary.
@@ -263,8 +263,11 @@ impl Store {
         Ok(Arriving::clear_abandoned(&self.blobs).await?)
     }
 
-    /// Prepares a result, before the transaction that stores it.
-    fn entry<'a>(&self, run: &'a RunResult, file: &[u8]) -> Result<PreparedResult<'a>, StoreError> {
+    /// Prepares a result for the transaction that stores it, which keeps a thread busy for a while.
+    ///
+    /// # Errors
+    /// The result is not accepted.
+    pub(crate) fn prepare(&self, run: &RunResult, file: &[u8]) -> Result<PreparedResult, StoreError> {
         result::admit(run)?;
         // Unknown fields were not read as text yet.
         if let Err(error) = std::str::from_utf8(file) {
@@ -274,34 +277,34 @@ impl Store {
         }
         result::admit_file(run, file)?;
         let packed = pack(file).map_err(|error| self.failed(sqlx::Error::Io(error)))?;
-        Ok(PreparedResult {
-            run,
-            sha256: hex(&Sha256::digest(file)),
-            packed,
-            summary: summary(run, now(), false),
-        })
+        Ok(PreparedResult { sha256: hex(&Sha256::digest(file)), packed, summary: summary(run, now(), false) })
     }
 
     /// Stores a result in one transaction, unless it is stored.
     async fn enter(
         &self,
         mut writing: Transaction<'static, Any>,
-        entry: PreparedResult<'_>,
+        run: &RunResult,
+        entry: PreparedResult,
         log: Option<&LogHash>,
         origin: Origin<'_>,
     ) -> Result<UploadOutcome, StoreError> {
-        let PreparedResult { run, sha256, packed, summary } = entry;
+        let PreparedResult { sha256, packed, summary } = entry;
         let row = RunRow::new(&summary, &sha256, log, origin.token());
         let failed = |error| self.failed(error);
         let insert = row.insert().query().execute(&mut *writing).await;
         if insert.map_err(failed)?.rows_affected() > 0 {
-            // Only now: the insertion waits for a deletion that goes on.
-            self.check_deletion(&mut writing, run.id).await?;
-            // A damaged file may be left whose row was lost.
-            let insert = "INSERT INTO results (id, file) VALUES ($1, $2) \
+            // Deletions are looked at only now: the insertion waited for one that went on. A damaged file may be left whose row
+            // was lost.
+            let insert = "INSERT INTO results (id, file) \
+                SELECT $1, $2 WHERE NOT EXISTS (SELECT 1 FROM deletions WHERE id = $1) \
                 ON CONFLICT (id) DO UPDATE SET file = excluded.file";
             let insert = sqlx::query(insert).bind(&summary.id).bind(packed).execute(&mut *writing).await;
-            insert.map_err(failed)?;
+            if insert.map_err(failed)?.rows_affected() == 0 {
+                self.check_deletion(&mut writing, run.id).await?;
+                // It was restored meanwhile.
+                return Err(StoreError::Locked { store: self.database.name.clone() });
+            }
             if origin.is_judged() {
                 let insert = "INSERT INTO unjudged (id) VALUES ($1) ON CONFLICT DO NOTHING";
                 let insert = sqlx::query(insert).bind(&summary.id);
@@ -499,8 +502,7 @@ impl<'a> Origin<'a> {
 }
 
 /// A result that is ready to be stored.
-struct PreparedResult<'a> {
-    run: &'a RunResult,
+pub(crate) struct PreparedResult {
     /// The SHA-256 of its file.
     sha256: String,
     /// Its file, compressed with zstd.
