@@ -1,8 +1,13 @@
 //! The database of a store: SQLite in a file, or PostgreSQL for several servers. Both run the same
 //! statements.
 
+mod connections;
+
+pub(crate) use connections::FEWEST_CONNECTIONS;
+
 use super::{StoreError, invalid_text};
 use crate::migrations::{Engine, MigrationError, migrate, retry_locked};
+use connections::{MOST_CONNECTIONS, ReadOnlyAt};
 use sqlx::any::{
     AnyArguments, AnyConnectOptions, AnyPoolOptions, AnyRow, AnyTypeInfo, AnyValueRef,
     install_default_drivers,
@@ -19,7 +24,7 @@ use std::io;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::str::{FromStr, Utf8Error};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 use uuid::Uuid;
@@ -27,21 +32,6 @@ use uuid::Uuid;
 /// The time to wait for a connection to an SQLite file while other programs write. Storing a result takes
 /// milliseconds.
 const BUSY: Duration = Duration::from_secs(60);
-
-/// The time to wait for PostgreSQL. It is short, so that clients get an answer and try again.
-const ANSWER: Duration = Duration::from_secs(5);
-
-/// The most connections to PostgreSQL for transactions that write.
-const WRITERS: u32 = 4;
-
-/// The most other connections to PostgreSQL.
-const READERS: u32 = 8;
-
-/// How long a connection to PostgreSQL may be idle before it is tested.
-const UNTESTED: Duration = Duration::from_millis(20);
-
-/// The time to wait for what somebody else has locked in PostgreSQL, like [`ANSWER`].
-const LOCK_TIMEOUT: &str = "SET lock_timeout = '5s'";
 
 /// Commits survive a loss of power, and readers don't wait for writers.
 const PRAGMAS: &str = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA busy_timeout = 30000; \
@@ -75,9 +65,6 @@ pub(super) struct Database {
     isolation: Arc<Semaphore>,
     read_only_at: ReadOnlyAt,
 }
-
-/// When PostgreSQL last refused a change because it is read-only.
-type ReadOnlyAt = Arc<Mutex<Option<Instant>>>;
 
 impl Database {
     /// Opens an SQLite file, which only its owner can read; creates it if needed.
@@ -152,10 +139,8 @@ impl Database {
             });
         }
         let options = options(url, &name)?;
-        // A transaction that writes may read through another connection. If both came from one pool, many of them could wait for
-        // each other.
         let read_only_at = ReadOnlyAt::default();
-        let pools = postgres_pools(&options, [WRITERS, READERS], &read_only_at);
+        let pools = connections::pools(&options, MOST_CONNECTIONS, &read_only_at);
         Database::new(Engine::Postgres, name, pools, options, read_only_at).up_to_date().await
     }
 
@@ -170,29 +155,9 @@ impl Database {
         Database { engine, name, writer, readers, options, isolation, read_only_at }
     }
 
-    /// Opens all connections of a server to PostgreSQL. If PostgreSQL grants fewer, the pools become smaller: a pool with room
-    /// opens a new connection instead of waiting for one of its own, and tries again for [`ANSWER`] if it is refused.
-    pub(super) async fn open_all(&mut self) {
-        if self.engine == Engine::Sqlite || fill([&self.writer, &self.readers]).await {
-            return;
-        }
-        let (granted, wanted) = (self.writer.size() + self.readers.size(), WRITERS + READERS);
-        tracing::warn!(
-            "PostgreSQL grants this server only {granted} of {wanted} connections, so requests may wait for each other. Raise its \
-             max_connections or the limit of the user, and restart this server."
-        );
-        self.writer.close().await;
-        self.readers.close().await;
-        let writers = (granted * WRITERS / wanted).max(1);
-        let most = [writers, granted.saturating_sub(writers).max(1)];
-        [self.writer, self.readers] = postgres_pools(&self.options, most, &self.read_only_at);
-        // What somebody else took meanwhile is opened later.
-        fill([&self.writer, &self.readers]).await;
-    }
-
     async fn up_to_date(self) -> Result<Database, StoreError> {
         let migrated = retry_locked(self.engine, || async {
-            self.connect().await?.close().await?;
+            self.reach().await?;
             migrate(&self.writer, self.engine, &STEPS).await
         });
         match migrated.await {
@@ -204,7 +169,24 @@ impl Database {
         }
     }
 
-    /// Connects once. A pool would try for a long time and then not report why it failed.
+    /// Opens as many connections as any program needs at the same time. A pool would try for a long time and then not report
+    /// why it failed.
+    async fn reach(&self) -> sqlx::Result<()> {
+        let needed = match self.engine {
+            Engine::Sqlite => 1,
+            Engine::Postgres => FEWEST_CONNECTIONS,
+        };
+        let mut open = Vec::new();
+        for _ in 0..needed {
+            open.push(self.connect().await?);
+        }
+        for connection in open {
+            connection.close().await?;
+        }
+        Ok(())
+    }
+
+    /// Connects once.
     async fn connect(&self) -> sqlx::Result<AnyConnection> {
         let mut connection = AnyConnection::connect_with(&self.options).await?;
         if self.engine == Engine::Sqlite {
@@ -267,8 +249,9 @@ impl Database {
             }
             // The server's limits on the time of a transaction, which end the connection.
             (_, Some("25P03" | "25P04"), Engine::Postgres) => StoreError::Gone { store, error },
-            // Class 57 is an operator's intervention, 53 too many connections, 08 a lost
-            // connection.
+            // too_many_connections.
+            (_, Some("53300"), Engine::Postgres) => StoreError::Refused { store, error },
+            // Class 57 is an operator's intervention, 53 a lack of resources, 08 a lost connection.
             (_, Some(code), Engine::Postgres)
                 if ["57", "53", "08"].contains(&code.get(..2).unwrap_or_default()) =>
             {
@@ -494,52 +477,6 @@ impl<'a> Statement<'a> {
     ) -> QueryAs<'a, Any, T, AnyArguments<'a>> {
         sqlx::query_as_with(&self.text, std::mem::take(&mut self.arguments))
     }
-}
-
-/// Returns the pools for transactions that write and for the rest, with at most so many connections each. They keep their
-/// connections, because new ones may be refused.
-fn postgres_pools(options: &AnyConnectOptions, most: [u32; 2], read_only_at: &ReadOnlyAt) -> [AnyPool; 2] {
-    let pool = |most| {
-        AnyPoolOptions::new()
-            .max_connections(most)
-            .acquire_timeout(ANSWER)
-            .idle_timeout(None)
-            .max_lifetime(None)
-            .test_before_acquire(false)
-            .after_connect(|connection, _| {
-                Box::pin(async { connection.execute(LOCK_TIMEOUT).await.map(|_| ()) })
-            })
-    };
-    let [writers, readers] = most.map(pool);
-    let read_only_at = Arc::clone(read_only_at);
-    // A connection may stay read-only after the database is writable again.
-    let writers = writers.before_acquire(move |connection, used| {
-        let at = *read_only_at.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_newer = at.is_none_or(|at| used.age < at.elapsed());
-        Box::pin(async move { Ok(is_newer && is_alive(connection, used.idle_for).await) })
-    });
-    let readers = readers.before_acquire(|connection, used| {
-        Box::pin(async move { Ok(is_alive(connection, used.idle_for).await) })
-    });
-    [writers, readers].map(|pool| pool.connect_lazy_with(options.clone()))
-}
-
-/// Returns whether a connection works. One that was used a moment ago is not tested: that takes as long as a small query, and an
-/// upload makes several.
-async fn is_alive(connection: &mut AnyConnection, idle_for: Duration) -> bool {
-    idle_for < UNTESTED || connection.ping().await.is_ok()
-}
-
-/// Opens all connections of two pools; returns whether that was possible.
-async fn fill(pools: [&AnyPool; 2]) -> bool {
-    for pool in pools {
-        let mut open = Vec::new();
-        for _ in 0..pool.options().get_max_connections() {
-            let Ok(connection) = pool.acquire().await else { return false };
-            open.push(connection);
-        }
-    }
-    true
 }
 
 /// Returns the address of an existing SQLite file.

@@ -1,6 +1,7 @@
 //! Why the store refuses or fails.
 
 use super::BlobError;
+use super::database::FEWEST_CONNECTIONS;
 use tokio::task::JoinError;
 use trainplan_shared::api::LogFault;
 use trainplan_shared::result::{FileError, InvalidResult};
@@ -64,6 +65,19 @@ pub(crate) enum StoreError {
     /// The database can't be reached at the moment.
     #[error("The store {store} does not answer: {error}. Check that it runs, and try again.")]
     Gone {
+        /// The database.
+        store: String,
+        /// The database's error.
+        error: sqlx::Error,
+    },
+    /// PostgreSQL grants no further connection.
+    #[error(
+        "PostgreSQL grants no further connection to {store}: {error}. Every program needs {}. Raise \
+         max_connections or the limit of the user (ALTER ROLE ... CONNECTION LIMIT), or start servers with fewer \
+         (--database-connections).",
+        FEWEST_CONNECTIONS
+    )]
+    Refused {
         /// The database.
         store: String,
         /// The database's error.

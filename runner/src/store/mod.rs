@@ -33,6 +33,7 @@ pub(crate) use alerts::Delivery;
 pub(crate) use arriving::Arriving;
 pub(crate) use blobs::{BlobError, LogHash, WINDOW_LOG, hex};
 pub(crate) use changes::Change;
+pub(crate) use database::FEWEST_CONNECTIONS;
 pub(crate) use error::{KeptResult, StoreError};
 pub(crate) use files::{FileSize, ResultFile};
 pub(crate) use query::{Cursor, InvalidCursor, Query, Sort, time};
@@ -108,9 +109,9 @@ impl Store {
     }
 
     /// Opens all connections to PostgreSQL that a server needs, and keeps them, so that it can serve while others use up the
-    /// rest.
-    pub(crate) async fn open_all_connections(&mut self) {
-        self.database.open_all().await;
+    /// rest. Their number depends on what PostgreSQL allows, unless it is given.
+    pub(crate) async fn open_all_connections(&mut self, count: Option<u32>) -> Result<(), StoreError> {
+        self.database.open_all(count).await
     }
 
     /// Returns a store of the same logs whose runs, results and scores are copied from this SQLite file into a new one. That
