@@ -4,6 +4,7 @@
 use super::Server;
 use super::problem::Problem;
 use super::turns::patiently;
+use crate::side_by_side;
 use crate::store::{Query, RecentRun, RecentRuns, Store, StoreError};
 use axum::body::Bytes;
 use std::collections::BTreeMap;
@@ -164,20 +165,27 @@ impl MadeHistory {
         for run in recent.runs().iter().filter(|run| run.key.is_one_scenario()) {
             runs_by_line.entry(&run.key).or_default().push(Arc::clone(run));
         }
+        let runs_by_line: Vec<_> = runs_by_line.into_iter().collect();
+        let known = runs_by_line.iter().map(|(key, runs)| before.and_then(|before| before.line(key, runs)));
+        let known: Vec<Option<&[u8]>> = known.collect();
+        let changed = runs_by_line.iter().zip(&known).filter(|(_, known)| known.is_none());
+        let changed: Vec<_> = changed.map(|(line, _)| line).collect();
+        let judged = side_by_side::map(&changed, |(key, runs)| {
+            let points = runs.iter().map(|run| run.point.clone()).collect();
+            serde_json::to_vec(&TimeLine::of((*key).clone(), points, thresholds))
+        });
+        let mut judged = judged.into_iter();
         // As serde writes `RunHistories`.
         let mut json = br#"{"series":["#.to_vec();
         let mut lines = BTreeMap::new();
-        for (key, runs) in runs_by_line {
+        for ((key, runs), known) in runs_by_line.into_iter().zip(known) {
             if !lines.is_empty() {
                 json.push(b',');
             }
             let start = json.len();
-            match before.and_then(|before| before.line(key, &runs)) {
+            match known {
                 Some(line) => json.extend_from_slice(line),
-                None => {
-                    let points = runs.iter().map(|run| run.point.clone()).collect();
-                    serde_json::to_writer(&mut json, &TimeLine::of(key.clone(), points, thresholds))?;
-                }
+                None => json.extend(judged.next().transpose()?.unwrap_or_default()),
             }
             lines.insert(key.clone(), MadeLine { runs, json: start..json.len() });
         }

@@ -250,7 +250,9 @@ impl Database {
             // The server's limits on the time of a transaction, which end the connection.
             (_, Some("25P03" | "25P04"), Engine::Postgres) => StoreError::Gone { store, error },
             // too_many_connections.
-            (_, Some("53300"), Engine::Postgres) => StoreError::Refused { store, error },
+            (_, Some("53300"), Engine::Postgres) => {
+                StoreError::Refused { store, error, needed: FEWEST_CONNECTIONS }
+            }
             // Class 57 is an operator's intervention, 53 a lack of resources, 08 a lost connection.
             (_, Some(code), Engine::Postgres)
                 if ["57", "53", "08"].contains(&code.get(..2).unwrap_or_default()) =>

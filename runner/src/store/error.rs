@@ -1,7 +1,6 @@
 //! Why the store refuses or fails.
 
 use super::BlobError;
-use super::database::FEWEST_CONNECTIONS;
 use tokio::task::JoinError;
 use trainplan_shared::api::LogFault;
 use trainplan_shared::result::{FileError, InvalidResult};
@@ -72,16 +71,16 @@ pub(crate) enum StoreError {
     },
     /// PostgreSQL grants no further connection.
     #[error(
-        "PostgreSQL grants no further connection to {store}: {error}. Every program needs {}. Raise \
-         max_connections or the limit of the user (ALTER ROLE ... CONNECTION LIMIT), or start servers with fewer \
-         (--database-connections).",
-        FEWEST_CONNECTIONS
+        "PostgreSQL grants no further connection to {store}: {error}. Every program needs {needed}. Raise max_connections or \
+         the limit of the user (ALTER ROLE ... CONNECTION LIMIT), or start servers with fewer (--database-connections)."
     )]
     Refused {
         /// The database.
         store: String,
         /// The database's error.
         error: sqlx::Error,
+        /// The fewest connections of a program.
+        needed: u32,
     },
     /// The address of the database is invalid.
     #[error("{url} is not a valid database address. {what}.")]

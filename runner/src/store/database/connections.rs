@@ -7,7 +7,7 @@ use sqlx::{AnyConnection, AnyPool, Connection, Executor};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The most connections to PostgreSQL of a program, unless it is told otherwise.
+/// The most connections to PostgreSQL of a program, unless the user sets their number.
 pub(super) const MOST_CONNECTIONS: u32 = 12;
 
 /// The fewest connections: one for transactions that write, and one to read meanwhile.
