@@ -65,7 +65,7 @@ impl Store {
         self.commit(writing).await
     }
 
-    /// Stores alerts of a run in one transaction, except for kinds of which the run has an alert. If the last one is stored, has a
+    /// Stores alerts of a run in one transaction, unless the run has an alert of the same kind. If the last one is stored, has a
     /// message about all of them delivered to these addresses.
     pub(crate) async fn alert(
         &self,

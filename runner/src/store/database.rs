@@ -2,12 +2,14 @@
 //! statements.
 
 mod connections;
+mod group_sync;
 
 pub(crate) use connections::FEWEST_CONNECTIONS;
 
 use super::{StoreError, invalid_text};
 use crate::migrations::{Engine, MigrationError, migrate, retry_locked};
 use connections::{MOST_CONNECTIONS, ReadOnlyAt};
+use group_sync::GroupSync;
 use sqlx::any::{
     AnyArguments, AnyConnectOptions, AnyPoolOptions, AnyRow, AnyTypeInfo, AnyValueRef,
     install_default_drivers,
@@ -33,8 +35,8 @@ use uuid::Uuid;
 /// milliseconds.
 const BUSY: Duration = Duration::from_secs(60);
 
-/// Commits survive a loss of power, and readers don't wait for writers.
-const PRAGMAS: &str = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA busy_timeout = 30000; \
+/// Readers don't wait for writers. Commits survive a loss of power with [`GroupSync`].
+const PRAGMAS: &str = "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA busy_timeout = 30000; \
     PRAGMA foreign_keys = ON; PRAGMA cache_size = -65536";
 
 /// The migrations, which both engines understand: BLOB and SEQUENCE stand for types with different names.
@@ -64,6 +66,8 @@ pub(super) struct Database {
     /// The permit to look for invalid text: to do it twice at a time would gain nothing.
     isolation: Arc<Semaphore>,
     read_only_at: ReadOnlyAt,
+    /// Brings commits in an SQLite file to the disk.
+    group_sync: Option<Arc<GroupSync>>,
 }
 
 impl Database {
@@ -99,9 +103,10 @@ impl Database {
                 })
                 .connect_lazy_with(options.clone())
         };
+        let group_sync = Some(Arc::new(GroupSync::new(path).map_err(failed)?));
         let database =
             Database::new(Engine::Sqlite, name, [pool(1), pool(4)], options.clone(), ReadOnlyAt::default());
-        let database = database.up_to_date().await?;
+        let database = Database { group_sync, ..database }.up_to_date().await?;
         if let Err(error) = database.isolate_invalid_text().await {
             let error = database.failed(error);
             if !database.is_damage(&error) {
@@ -152,7 +157,7 @@ impl Database {
         read_only_at: ReadOnlyAt,
     ) -> Database {
         let (options, isolation) = (Arc::new(options), Arc::new(Semaphore::new(1)));
-        Database { engine, name, writer, readers, options, isolation, read_only_at }
+        Database { engine, name, writer, readers, options, isolation, read_only_at, group_sync: None }
     }
 
     async fn up_to_date(self) -> Result<Database, StoreError> {
@@ -225,6 +230,18 @@ impl Database {
             lock.execute(&mut *writing).await.map_err(|error| self.failed(error))?;
         }
         Ok(writing)
+    }
+
+    /// Commits a transaction. It survives a loss of power once this returns.
+    pub(super) async fn commit(&self, writing: Transaction<'static, Any>) -> Result<(), StoreError> {
+        let committed = async {
+            writing.commit().await?;
+            match &self.group_sync {
+                Some(group_sync) => group_sync.wait().await.map_err(sqlx::Error::Io),
+                None => Ok(()),
+            }
+        };
+        committed.await.map_err(|error| self.failed(error))
     }
 
     /// Returns the store's error for an error of the database.

@@ -439,7 +439,7 @@ impl Store {
     }
 
     async fn commit(&self, writing: Transaction<'static, Any>) -> Result<(), StoreError> {
-        writing.commit().await.map_err(|error| self.failed(error))
+        self.database.commit(writing).await
     }
 
     /// Returns a value as JSON, for a column.
