@@ -26,7 +26,7 @@ const WRITING: u32 = 3;
 const ANSWER: Duration = Duration::from_secs(5);
 
 /// How long a connection may be idle before it is tested.
-const UNTESTED: Duration = Duration::from_millis(20);
+const UNTESTED: Duration = Duration::from_millis(10);
 
 /// The time to wait for what somebody else has locked, like [`ANSWER`].
 const LOCK_TIMEOUT: &str = "SET lock_timeout = '5s'";
