@@ -15,7 +15,7 @@ const EVERY: Duration = Duration::from_secs(1);
 
 /// The shortest time between two readings. Many changes are read together, because each reading also reads [`OVERLAP`] earlier
 /// ones.
-const PAUSE: Duration = Duration::from_millis(50);
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// How many earlier changes to read again, because they may have been committed late.
 pub(super) const OVERLAP: i64 = 500;
