@@ -45,9 +45,8 @@ impl ChangeMark {
     /// The most numbers between two marks. After more changes, it is unknown which runs changed.
     const APART: i64 = 1000;
 
-    /// How long a number may stay without a change until it counts as that of a transaction that failed, if it is not among the
-    /// newest [`ChangeMark::APART`] either.
-    const SETTLING: Duration = Duration::from_secs(60);
+    /// How long a number may stay without a change until it counts as that of a transaction that failed.
+    const SETTLING: Duration = Duration::from_secs(5 * 60);
 
     /// Returns the mark after these changes, and the runs that they are about. `rows` are the changes from this mark's newest number
     /// on and those with missing numbers, in order. None if it is unknown which runs changed.
@@ -79,9 +78,9 @@ impl ChangeMark {
         for (seq, ..) in rows {
             missing.remove(seq);
         }
-        let is_near = |seq: i64| newest.saturating_sub(seq) < Self::APART;
-        missing.retain(|seq, since| is_near(*seq) || since.elapsed() < Self::SETTLING);
-        Some((ChangeMark { newest, missing }, runs))
+        missing.retain(|_, since| since.elapsed() < Self::SETTLING);
+        // So many transactions fail only if something is wrong.
+        (missing.len() as i64 <= 2 * Self::APART).then_some((ChangeMark { newest, missing }, runs))
     }
 }
 
@@ -93,11 +92,14 @@ impl Store {
         let select = sqlx::query_scalar(select).bind(ChangeMark::APART);
         let seen: Vec<i64> =
             select.fetch_all(&self.database.readers).await.map_err(|error| self.failed(error))?;
-        let (Some(oldest), Some(newest)) = (seen.first().copied(), seen.last().copied()) else {
-            return Ok(ChangeMark::default());
+        let newest = seen.last().copied().unwrap_or_default();
+        let first = match self.database.engine {
+            // Numbers are given in the order of commits.
+            Engine::Sqlite => newest,
+            Engine::Postgres => newest.saturating_sub(ChangeMark::APART).max(0) + 1,
         };
         let now = Instant::now();
-        let missing = (oldest..newest).filter(|seq| seen.binary_search(seq).is_err());
+        let missing = (first..newest).filter(|seq| seen.binary_search(seq).is_err());
         Ok(ChangeMark { newest, missing: missing.map(|seq| (seq, now)).collect() })
     }
 
