@@ -13,6 +13,7 @@ mod migrations;
 mod probe;
 mod secrets;
 mod serve;
+mod side_by_side;
 mod slurm;
 mod ssh;
 mod store;

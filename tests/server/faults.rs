@@ -15,6 +15,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Mutex;
 use std::thread;
+use std::time::{Duration, Instant};
 use uuid::Uuid;
 
 /// Asserts that an answer reports an unreachable store and when to try again.
@@ -460,24 +461,61 @@ fn a_server_keeps_its_connections_to_postgres() {
     wait_for("12 connections", SOON, || (place.number(others) == 12).then_some(()));
 }
 
-#[test]
-fn a_server_to_which_postgres_grants_few_connections_uses_those() {
+/// A database whose owner may have so many connections: its address as the tests' own user, to whom limits don't apply, and as its
+/// owner, and the owner's name.
+fn limited(connections: u32) -> (String, String, String) {
     let address = POSTGRES.database();
-    let (_, name) = address.rsplit_once('/').unwrap();
-    // Limits don't apply to the tests' own user.
-    let create = format!("CREATE ROLE {name} LOGIN PASSWORD '{PASSWORD}' CONNECTION LIMIT 5");
+    let name = address.rsplit_once('/').unwrap().1.to_owned();
+    let create = format!("CREATE ROLE {name} LOGIN PASSWORD '{PASSWORD}' CONNECTION LIMIT {connections}");
     execute(&address, &create).unwrap();
     execute(&address, &format!("ALTER DATABASE {name} OWNER TO {name}")).unwrap();
     let limited = address.replacen("trainplan:", &format!("{name}:"), 1);
-    let server = Server::at(&Place::local().with_database(limited));
-    assert!(server.output().contains("only 5 of 12 connections"), "{}", server.output());
+    (address, limited, name)
+}
+
+fn open_connections(address: &str, user: &str) -> i64 {
+    number(address, &format!("SELECT count(*) FROM pg_stat_activity WHERE usename = '{user}'")).unwrap()
+}
+
+#[test]
+fn a_server_leaves_connections_to_other_servers() {
+    let (address, limited, name) = limited(20);
+    // A quarter of 20, each.
+    let servers = [(); 2].map(|()| Server::at(&Place::local().with_database(limited.clone())));
+    wait_for("10 connections", SOON, || (open_connections(&address, &name) == 10).then_some(()));
+    for server in &servers {
+        assert_eq!(server.owner().put(&carried(12.0, "eos").run).status, 201);
+    }
+}
+
+#[test]
+fn a_program_that_gets_too_few_connections_says_so_at_once() {
+    for connections in [0, 1] {
+        let (_, limited, _) = limited(connections);
+        let place = Place::local().with_database(limited);
+        let begun = Instant::now();
+        for command in [&["serve", "--listen", "127.0.0.1:0"][..], &["token", "list"]] {
+            let told = place.trainplan(command);
+            assert_eq!(told.code, Some(5), "{}", told.stderr);
+            assert!(told.stderr.contains("grants no further connection"), "{}", told.stderr);
+            assert!(told.stderr.contains("too many connections for role"), "{}", told.stderr);
+        }
+        assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
+    }
+}
+
+#[test]
+fn a_server_to_which_postgres_grants_few_connections_uses_those() {
+    let (address, limited, name) = limited(5);
+    let wanted = Options { arguments: &["--database-connections", "6"], ..Options::default() };
+    let server = Server::with(&Place::local().with_database(limited), &wanted);
+    assert!(server.output().contains("only 5 of 6 connections"), "{}", server.output());
     let owner = server.owner();
     let answers = at_once(&[&owner; 40], |owner| {
         [owner.put(&carried(12.0, "eos").run).status, owner.get("/runs").status]
     });
     assert!(answers.iter().all(|answer| *answer == [201, 200]), "{answers:?}");
-    let open = format!("SELECT count(*) FROM pg_stat_activity WHERE usename = '{name}'");
-    assert_eq!(number(&address, &open).unwrap(), 5);
+    assert_eq!(open_connections(&address, &name), 5);
 }
 
 #[test]

@@ -1,7 +1,9 @@
-//! Histories are kept as they were sent, and are never out of date.
+//! Histories are kept, and are never out of date.
 
-use crate::harness::{Client, Kind, Place, Server, carried, encoded, file_of, log, on_every_store, progress};
-use crate::services::change;
+use crate::harness::{
+    Client, Kind, Made, Place, Server, carried, encoded, file_of, log, on_every_store, progress,
+};
+use crate::services::{POSTGRES, change, change_after};
 use serde_json::Value;
 use std::fs;
 use trainplan_shared::result::Intake;
@@ -62,7 +64,7 @@ fn a_history_shows_every_change_by_any_server(kind: Kind) {
 
 fn a_history_is_not_made_again_while_no_run_changes(kind: Kind) {
     let server = Server::at(&Place::new(kind));
-    let (owner, run) = (server.owner(), carried(12.0, "eos").run);
+    let (owner, Made { run, log }) = (server.owner(), carried(12.0, "eos"));
     assert_eq!(owner.put(&run).status, 201);
     let shows = |queries: &[&str], expected: &[f64]| {
         let expected: Vec<_> = expected.iter().copied().map(Some).collect();
@@ -80,6 +82,30 @@ fn a_history_is_not_made_again_while_no_run_changes(kind: Kind) {
     // A report of an unfinished run changes no history.
     assert_eq!(owner.post(&format!("/runs/{}/progress", Uuid::now_v7()), &progress(1)).status, 204);
     shows(&queries, &[12.0]);
+    // Only the new run is read.
     assert_eq!(owner.put(&carried(14.0, "eos").run).status, 201);
+    shows(&queries, &[12.0, 14.0]);
+    // A run that changed is read again.
+    assert_eq!(owner.put_log(run.id, 0, true, &log).status, 200);
     shows(&queries, &[13.0, 14.0]);
+}
+
+/// In SQLite, changes are committed in the order of their numbers.
+#[test]
+fn a_history_has_changes_that_are_committed_late() {
+    let server = Server::at(&Place::local().with_database(POSTGRES.database()));
+    let (owner, run) = (server.owner(), carried(12.0, "eos").run);
+    assert_eq!(owner.put(&run).status, 201);
+    assert_eq!(step_times(&owner, ""), [Some(12.0)]);
+    let update = format!("UPDATE runs SET step_time_s = 15.0 WHERE id = '{}'", run.id);
+    let change = format!(
+        "INSERT INTO changes (at, kind, id) VALUES ('2199-01-01T00:00:00.000000Z', 'run', '{}')",
+        run.id
+    );
+    let meanwhile = || {
+        assert_eq!(owner.put(&carried(13.0, "eos").run).status, 201);
+        assert_eq!(step_times(&owner, ""), [Some(12.0), Some(13.0)]);
+    };
+    change_after(&server.place.address(), &["BEGIN", &update, &change], meanwhile, "SELECT 1");
+    assert_eq!(step_times(&owner, ""), [Some(15.0), Some(13.0)]);
 }

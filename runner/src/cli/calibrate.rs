@@ -1,7 +1,8 @@
 //! `trainplan calibrate`: fits the constants of the estimate, or the factors of one cluster.
 
 use super::output::{self, Format, FormatArg};
-use super::{Failure, note, parse, side_by_side, stack_file, validate};
+use super::{Failure, note, parse, stack_file, validate};
+use crate::side_by_side;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fs;

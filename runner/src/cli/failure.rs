@@ -199,7 +199,7 @@ impl Failure {
             | Failure::Unconnected(_)
             | Failure::Fetch(FetchError::Link(_))
             | Failure::Probe(ProbeError::Link(_))
-            | Failure::Store(StoreError::Gone { .. }) => Exit::Unreachable,
+            | Failure::Store(StoreError::Gone { .. } | StoreError::Refused { .. }) => Exit::Unreachable,
             Failure::Regression(..) | Failure::Slow { .. } => Exit::Regression,
             Failure::Serve(_)
             | Failure::DataDir(_)

@@ -307,6 +307,7 @@ fn is_of_every_file(error: &StoreError) -> bool {
                     | ReadOnly { .. }
                     | Emptied { .. }
                     | Gone { .. }
+                    | Refused { .. }
                     | Address { .. }
             )
         }

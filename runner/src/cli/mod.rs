@@ -35,7 +35,6 @@ mod scenario;
 mod search;
 mod serve;
 mod shell;
-mod side_by_side;
 mod stack_file;
 mod stacks;
 mod stored;

@@ -3,6 +3,7 @@
 use super::data_dir::StoreArgs;
 use super::{Failure, address};
 use crate::serve::{ServeOptions, serve};
+use crate::store::FEWEST_CONNECTIONS;
 use axum::http::HeaderName;
 use reqwest::Url;
 use std::net::{IpAddr, SocketAddr};
@@ -29,6 +30,9 @@ pub(super) struct Args {
     listen: SocketAddr,
     #[command(flatten)]
     store: StoreArgs,
+    /// Number of connections to PostgreSQL [default: a quarter of those that PostgreSQL allows, at least 4 and at most 12]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(i64::from(FEWEST_CONNECTIONS)..=1000))]
+    database_connections: Option<u32>,
     /// Whether reading needs a token [default: public on a loopback address, otherwise private]
     #[arg(long, value_enum)]
     read: Option<Reading>,
@@ -88,6 +92,7 @@ impl Args {
         let options = ServeOptions {
             thresholds,
             place: self.store.place(),
+            database_connections: self.database_connections,
             public: self.read.map(|read| read == Reading::Public),
             behind_tls: self.behind_tls,
             trusted_proxies: self.trusted_proxy,

@@ -1,7 +1,8 @@
 //! `trainplan validate`: compares measured runs with their predictions.
 
 use super::output::{self, Format, FormatArg};
-use super::{Failure, side_by_side, stack_file};
+use super::{Failure, stack_file};
+use crate::side_by_side;
 use std::fs;
 use std::path::{Path, PathBuf};
 use trainplan_shared::calibration::ErrorSummary;

@@ -65,9 +65,9 @@ async fn judge_one(server: &Server, run: Uuid) -> Result<(), StoreError> {
         cursor: Cursor::after(&summary, Sort::NEWEST_RUN),
         ..Query::default()
     };
-    let runs = server.store.list(&query).await?.items;
-    let points = runs.iter().map(point).filter(|(other, _)| *other == key).map(|(_, point)| point);
-    let points = points.chain([own]).collect();
+    let before = server.store.points(&query).await?.into_iter();
+    let before = before.filter(|(other, _)| *other == key).map(|(_, point)| point);
+    let points = before.chain([own]).collect();
     let thresholds = server.options.thresholds;
     let Ok(line) = tokio::task::spawn_blocking(move || TimeLine::of(key, points, &thresholds)).await else {
         return Ok(());
@@ -93,16 +93,14 @@ async fn judge_one(server: &Server, run: Uuid) -> Result<(), StoreError> {
         };
         if persists || is_old { untold.push(message) } else { told.push(message) }
     }
-    // One message tells of a run, with the first alert. That one is stored last, after all that the message names.
+    let alerts: Vec<&AlertMessage> = untold.iter().chain(told.iter().skip(1)).chain(told.first()).collect();
+    if alerts.is_empty() {
+        return Ok(());
+    }
+    // One message tells of a run, with the first alert.
     let texts: Vec<&str> = told.iter().map(|alert| alert.text.as_str()).collect();
-    let text = texts.join("\n");
-    for alert in untold.iter().chain(told.iter().skip(1)) {
-        server.store.alert(run, alert, alert, &[]).await?;
-    }
-    if let Some(first) = told.first() {
-        let message = AlertMessage { text, ..first.clone() };
-        server.store.alert(run, first, &message, server.webhooks.urls()).await?;
-    }
+    let message = told.first().map(|first| AlertMessage { text: texts.join("\n"), ..first.clone() });
+    server.store.alert(run, &alerts, message.as_ref(), server.webhooks.urls()).await?;
     server.watch.notify();
     Ok(())
 }

@@ -55,6 +55,8 @@ use webhooks::Webhooks;
 pub(crate) struct ServeOptions {
     /// The place of the store.
     pub(crate) place: StorePlace,
+    /// The number of connections to PostgreSQL.
+    pub(crate) database_connections: Option<u32>,
     /// Whether reading needs no token; by default only on a loopback address.
     pub(crate) public: Option<bool>,
     /// Whether a proxy in front provides TLS.
@@ -213,7 +215,7 @@ pub(crate) async fn serve(addr: SocketAddr, dir: DataDir, options: ServeOptions)
     })?;
     let addr = listener.local_addr()?;
     let mut store = Store::open_at(&dir, &options.place).await?;
-    store.open_all_connections().await;
+    store.open_all_connections(options.database_connections).await?;
     let owner = match is_local {
         true => Some(secret("tp_").map_err(StoreError::from)?),
         false => None,

@@ -92,6 +92,7 @@ impl From<StoreError> for Problem {
             }
             StoreError::Locked { .. }
             | StoreError::Gone { .. }
+            | StoreError::Refused { .. }
             | StoreError::Exhausted { .. }
             | StoreError::Blob(_) => {
                 tracing::error!("{error}");

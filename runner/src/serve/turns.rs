@@ -40,14 +40,22 @@ impl Turns {
     /// # Errors
     /// Others take too long: 503.
     pub(super) async fn read(&self) -> Result<SemaphorePermit<'_>, Problem> {
-        match tokio::time::timeout(PATIENCE, self.reads.acquire()).await {
-            Ok(Ok(turn)) => Ok(turn),
-            // Nobody closes the semaphore.
-            Ok(Err(_)) | Err(_) => {
-                let detail = "The server is busy with other histories, comparisons and scores. Try again in a few seconds.";
-                let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail);
-                Err(problem.with(header::RETRY_AFTER, PATIENCE.as_secs()))
-            }
-        }
+        // Nobody closes the semaphore.
+        patiently(self.reads.acquire()).await?.map_err(|_| busy())
     }
+}
+
+/// Waits for another expensive read, as long as a client can be expected to.
+///
+/// # Errors
+/// The other takes too long: 503.
+pub(super) async fn patiently<T>(other: impl Future<Output = T>) -> Result<T, Problem> {
+    tokio::time::timeout(PATIENCE, other).await.map_err(|_| busy())
+}
+
+fn busy() -> Problem {
+    let detail =
+        "The server is busy with other histories, comparisons and scores. Try again in a few seconds.";
+    let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail);
+    problem.with(header::RETRY_AFTER, PATIENCE.as_secs())
 }

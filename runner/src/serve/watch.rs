@@ -13,6 +13,10 @@ use trainplan_shared::api::EventKind;
 /// How often to look for changes by other programs.
 const EVERY: Duration = Duration::from_secs(1);
 
+/// The shortest time between two readings. Many changes are read together, because each reading also reads [`OVERLAP`] earlier
+/// ones.
+const PAUSE: Duration = Duration::from_millis(20);
+
 /// How many earlier changes to read again, because they may have been committed late.
 pub(super) const OVERLAP: i64 = 500;
 
@@ -137,10 +141,12 @@ impl Watch {
     /// Reads changes and passes them on, forever. `known` is what [`Watch::begin`] returned.
     pub(super) async fn run(&self, store: &Store, mut known: ReadChanges) {
         loop {
+            let begun = tokio::time::Instant::now();
             if let Err(error) = self.read(store, &mut known).await {
                 tracing::warn!("the store's changes could not be read: {error}");
             }
             let _ = tokio::time::timeout(EVERY, self.changed.notified()).await;
+            tokio::time::sleep_until(begun + PAUSE).await;
         }
     }
 

@@ -54,42 +54,50 @@ impl Store {
         if runs.is_empty() {
             return Ok(());
         }
-        let mut writing = self.database.write().await?;
+        let mut delete = Statement::new("DELETE FROM unjudged WHERE id IN (");
         for run in runs {
-            let delete = sqlx::query("DELETE FROM unjudged WHERE id = $1").bind(run.to_string());
-            delete.execute(&mut *writing).await.map_err(|error| self.failed(error))?;
+            delete.bind_item(run.to_string());
         }
+        delete.push(")");
+        let mut writing = self.database.write().await?;
+        let deleted = delete.query().persistent(false).execute(&mut *writing).await;
+        deleted.map_err(|error| self.failed(error))?;
         self.commit(writing).await
     }
 
-    /// Stores an alert, unless the run has an alert of this kind. Has a message about it delivered to these
-    /// addresses.
+    /// Stores alerts of a run in one transaction, unless the run has an alert of the same kind. If the last one is stored, has a
+    /// message about all of them delivered to these addresses.
     pub(crate) async fn alert(
         &self,
         run: Uuid,
-        alert: &AlertMessage,
-        message: &AlertMessage,
+        alerts: &[&AlertMessage],
+        message: Option<&AlertMessage>,
         urls: &[String],
     ) -> Result<(), StoreError> {
-        let (body, told) = (self.json(alert)?, self.json(message)?);
-        let id = Uuid::now_v7().to_string();
-        let at = now();
+        let failed = |error| self.failed(error);
+        let told = message.map(|message| self.json(message)).transpose()?;
+        let run = run.to_string();
         let mut writing = self.database.write().await?;
-        let insert = "INSERT INTO alerts (id, at, run, kind, body) \
-            SELECT $1, $2, $3, $4, $5 WHERE EXISTS (SELECT 1 FROM runs WHERE id = $6) ON CONFLICT DO NOTHING";
-        let insert =
-            sqlx::query(insert).bind(&id).bind(&at).bind(run.to_string()).bind(alert.kind.id()).bind(body);
-        let inserted = insert.bind(run.to_string()).execute(&mut *writing).await;
-        if inserted.map_err(|error| self.failed(error))?.rows_affected() == 0 {
-            return Ok(());
+        for (place, alert) in alerts.iter().enumerate() {
+            let (id, at, body) = (Uuid::now_v7().to_string(), now(), self.json(alert)?);
+            let insert = "INSERT INTO alerts (id, at, run, kind, body) \
+                SELECT $1, $2, $3, $4, $5 WHERE EXISTS (SELECT 1 FROM runs WHERE id = $6) ON CONFLICT DO NOTHING";
+            let insert = sqlx::query(insert).bind(&id).bind(&at).bind(&run).bind(alert.kind.id()).bind(body);
+            let inserted = insert.bind(&run).execute(&mut *writing).await;
+            if inserted.map_err(failed)?.rows_affected() == 0 {
+                continue;
+            }
+            if let Some(told) = told.as_ref().filter(|_| place + 1 == alerts.len()) {
+                for url in urls {
+                    let insert =
+                        sqlx::query("INSERT INTO deliveries (alert, url, due, body) VALUES ($1, $2, $3, $4)");
+                    let inserted =
+                        insert.bind(&id).bind(url).bind(&at).bind(told).execute(&mut *writing).await;
+                    inserted.map_err(failed)?;
+                }
+            }
+            self.change(&mut writing, EventKind::Alert, &run).await?;
         }
-        for url in urls {
-            let insert =
-                sqlx::query("INSERT INTO deliveries (alert, url, due, body) VALUES ($1, $2, $3, $4)");
-            let inserted = insert.bind(&id).bind(url).bind(&at).bind(&told).execute(&mut *writing).await;
-            inserted.map_err(|error| self.failed(error))?;
-        }
-        self.change(&mut writing, EventKind::Alert, &run.to_string()).await?;
         self.commit(writing).await
     }
 

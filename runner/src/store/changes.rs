@@ -1,10 +1,12 @@
 //! The log of changes to the store, by any program or server, for the event stream and for answers that are kept.
 
-use super::database::Typed;
+use super::database::{Statement, Typed};
 use super::{Store, StoreError, now, time};
 use crate::migrations::Engine;
 use jiff::{SignedDuration, Timestamp};
 use sqlx::{Any, Transaction};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
 use trainplan_shared::api::EventKind;
 
 /// How long changes are kept. A watcher who was away for longer fetches the lists again.
@@ -29,49 +31,96 @@ pub(crate) struct Change {
     pub(crate) id: String,
 }
 
-/// The newest changes at a moment. Two marks show whether a run was added, changed or deleted between them, by any
-/// program or server.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// A moment in the log of changes, after which [`Store::changed_since`] finds the runs that changed, by any program or server.
+#[derive(Debug, Clone, Default)]
 pub(crate) struct ChangeMark {
     /// The newest sequence number; 0 if nothing ever changed.
     newest: i64,
-    /// The sequence numbers of changes to runs among the newest [`ChangeMark::COMPARED`], in order.
-    of_runs: Vec<i64>,
+    /// Earlier numbers without a change, and when that was noticed. PostgreSQL may show a later change before an earlier one whose
+    /// transaction is not committed yet.
+    missing: BTreeMap<i64, Instant>,
 }
 
 impl ChangeMark {
-    /// The number of changes that a mark compares. PostgreSQL may show a later change before an earlier one whose
-    /// transaction is not committed yet, so the newest sequence number alone does not show every change.
-    const COMPARED: i64 = 1000;
+    /// The most numbers between two marks. After more changes, it is unknown which runs changed.
+    const APART: i64 = 1000;
 
-    /// The most changes between two marks that are compared. As many before them are compared too.
-    const APART: i64 = Self::COMPARED / 2;
+    /// How long a number may stay without a change until it counts as that of a transaction that failed.
+    const SETTLING: Duration = Duration::from_secs(5 * 60);
 
-    /// Returns whether no run was added, changed or deleted between this mark and a later one. After many changes
-    /// of other kinds, this is unknown, and the answer is no.
-    pub(crate) fn holds_at(&self, later: &ChangeMark) -> bool {
-        (0..=Self::APART).contains(&later.newest.saturating_sub(self.newest))
-            && later.of_runs.iter().all(|seq| self.of_runs.binary_search(seq).is_ok())
+    /// Returns the mark after these changes, and the runs that they are about. `rows` are the changes from this mark's newest number
+    /// on and those with missing numbers, in order. None if it is unknown which runs changed.
+    fn after(&self, rows: &[ChangeRow]) -> Option<(ChangeMark, BTreeSet<String>)> {
+        // The newest change is deleted only after later ones. If it is gone, so may others be, or the numbers were set back.
+        let begins_here = match self.newest {
+            0 => rows.is_empty(),
+            newest => rows.iter().any(|(seq, ..)| *seq == newest),
+        };
+        let newest = rows.last().map_or(self.newest, |(seq, ..)| *seq);
+        if !begins_here || newest.saturating_sub(self.newest) >= Self::APART {
+            return None;
+        }
+        let mut runs = BTreeSet::new();
+        let is_new = |seq: i64| seq > self.newest || self.missing.contains_key(&seq);
+        for (_, kind, id) in rows.iter().filter(|(seq, ..)| is_new(*seq)) {
+            match (kind.0.as_deref().and_then(EventKind::from_id), &id.0) {
+                (Some(EventKind::Progress | EventKind::Alert), _) => {}
+                (Some(EventKind::Run | EventKind::Deleted), Some(id)) => {
+                    runs.insert(id.clone());
+                }
+                // Kinds of newer programs, which this one does not know, may be about any run, and so may damaged changes.
+                _ => return None,
+            }
+        }
+        let now = Instant::now();
+        let mut missing = self.missing.clone();
+        missing.extend((self.newest.saturating_add(1)..newest).map(|seq| (seq, now)));
+        for (seq, ..) in rows {
+            missing.remove(seq);
+        }
+        missing.retain(|_, since| since.elapsed() < Self::SETTLING);
+        // So many transactions fail only if something is wrong.
+        (missing.len() as i64 <= 2 * Self::APART).then_some((ChangeMark { newest, missing }, runs))
     }
 }
 
 impl Store {
-    /// Returns the mark of the store as it is now.
+    /// Returns the mark of the store as it is now. A transaction that is not committed yet counts as later, unless
+    /// [`ChangeMark::APART`] changes with higher numbers are stored already.
     pub(crate) async fn change_mark(&self) -> Result<ChangeMark, StoreError> {
-        let select = "SELECT seq, kind FROM changes \
-            WHERE seq > (SELECT coalesce(max(seq), 0) FROM changes) - $1 ORDER BY seq";
-        let select = sqlx::query_as(select).bind(ChangeMark::COMPARED);
-        let rows: Result<Vec<(i64, Typed<String>)>, _> = select.fetch_all(&self.database.readers).await;
-        let rows = rows.map_err(|error| self.failed(error))?;
-        // Kinds of newer programs, which this one does not know, may be about runs, and so may damaged ones.
-        let is_of_run = |kind: &Typed<String>| {
-            let kind = kind.0.as_deref().and_then(EventKind::from_id);
-            !matches!(kind, Some(EventKind::Progress | EventKind::Alert))
+        let select = "SELECT seq FROM changes WHERE seq > (SELECT coalesce(max(seq), 0) FROM changes) - $1 ORDER BY seq";
+        let select = sqlx::query_scalar(select).bind(ChangeMark::APART);
+        let seen: Vec<i64> =
+            select.fetch_all(&self.database.readers).await.map_err(|error| self.failed(error))?;
+        let newest = seen.last().copied().unwrap_or_default();
+        let first = match self.database.engine {
+            // Numbers are given in the order of commits.
+            Engine::Sqlite => newest,
+            Engine::Postgres => newest.saturating_sub(ChangeMark::APART).max(0) + 1,
         };
-        Ok(ChangeMark {
-            newest: rows.last().map_or(0, |(seq, _)| *seq),
-            of_runs: rows.iter().filter(|(_, kind)| is_of_run(kind)).map(|(seq, _)| *seq).collect(),
-        })
+        let now = Instant::now();
+        let missing = (first..newest).filter(|seq| seen.binary_search(seq).is_err());
+        Ok(ChangeMark { newest, missing: missing.map(|seq| (seq, now)).collect() })
+    }
+
+    /// Returns the mark of the store as it is now, and the runs that were added, changed or deleted since an earlier one. None if
+    /// it is unknown which these are, for example after very many changes.
+    pub(crate) async fn changed_since(
+        &self,
+        mark: &ChangeMark,
+    ) -> Result<Option<(ChangeMark, BTreeSet<String>)>, StoreError> {
+        let mut select = Statement::new("SELECT seq, kind, id FROM changes WHERE seq >= ");
+        select.bind(mark.newest);
+        if !mark.missing.is_empty() {
+            let missing: Vec<String> = mark.missing.keys().map(i64::to_string).collect();
+            select.push(format_args!(" OR seq IN ({})", missing.join(", ")));
+        }
+        // So many reach a number that is too far away.
+        let most = mark.missing.len() as i64 + ChangeMark::APART + 1;
+        select.push(" ORDER BY seq LIMIT ").bind(most);
+        let is_usual = mark.missing.is_empty();
+        let rows = select.rows::<ChangeRow>().persistent(is_usual).fetch_all(&self.database.readers);
+        Ok(mark.after(&rows.await.map_err(|error| self.failed(error))?))
     }
 
     /// The most changes that [`Store::changes`] returns, without those of the overlap.
@@ -209,29 +258,62 @@ impl Store {
 
 #[cfg(test)]
 mod tests {
-    use super::ChangeMark;
+    use super::*;
 
-    fn mark(newest: i64, of_runs: &[i64]) -> ChangeMark {
-        ChangeMark { newest, of_runs: of_runs.to_vec() }
+    fn row(seq: i64, kind: EventKind, id: &str) -> ChangeRow {
+        (seq, Typed(Some(kind.id().to_owned())), Typed(Some(id.to_owned())))
+    }
+
+    fn mark(newest: i64, missing: &[i64]) -> ChangeMark {
+        ChangeMark { newest, missing: missing.iter().map(|seq| (*seq, Instant::now())).collect() }
+    }
+
+    /// Returns the newest and the missing numbers after some changes, and the runs that changed.
+    fn after(mark: &ChangeMark, rows: &[ChangeRow]) -> Option<(i64, Vec<i64>, Vec<String>)> {
+        let (mark, runs) = mark.after(rows)?;
+        Some((mark.newest, mark.missing.into_keys().collect(), runs.into_iter().collect()))
     }
 
     #[test]
-    fn a_mark_holds_until_a_run_changes() {
-        let known = mark(2000, &[1100, 1900, 2000]);
-        assert!(known.holds_at(&known));
-        // Changes of other kinds, which move the oldest ones out of sight.
-        assert!(known.holds_at(&mark(2300, &[1900, 2000])));
-        assert!(!known.holds_at(&mark(2001, &[1100, 1900, 2000, 2001])));
-        // One that was committed late.
-        assert!(!known.holds_at(&mark(2000, &[1100, 1900, 1950, 2000])));
+    fn changes_name_the_runs_that_are_read_again() {
+        let known = mark(7, &[]);
+        let old = row(7, EventKind::Run, "a");
+        assert_eq!(after(&known, std::slice::from_ref(&old)), Some((7, vec![], vec![])));
+        let rows = [
+            old,
+            row(8, EventKind::Run, "b"),
+            row(9, EventKind::Progress, "c"),
+            row(10, EventKind::Deleted, "d"),
+            row(11, EventKind::Alert, "e"),
+        ];
+        assert_eq!(after(&known, &rows), Some((11, vec![], vec!["b".into(), "d".into()])));
     }
 
     #[test]
-    fn a_mark_does_not_hold_when_some_changes_can_not_be_seen() {
-        let known = mark(2000, &[1900]);
-        assert!(known.holds_at(&mark(2500, &[1900])));
-        assert!(!known.holds_at(&mark(2501, &[1900])));
-        // The database was restored from a backup.
-        assert!(!known.holds_at(&mark(1999, &[1900])));
+    fn a_change_that_is_committed_late_is_found() {
+        let rows = [row(7, EventKind::Run, "a"), row(10, EventKind::Run, "b")];
+        let (known, runs) = mark(7, &[]).after(&rows).unwrap();
+        assert_eq!(runs.into_iter().collect::<Vec<_>>(), ["b"]);
+        assert_eq!(known.missing.keys().copied().collect::<Vec<_>>(), [8, 9]);
+        let rows = [row(8, EventKind::Run, "c"), row(10, EventKind::Run, "b")];
+        assert_eq!(after(&known, &rows), Some((10, vec![9], vec!["c".into()])));
+    }
+
+    #[test]
+    fn after_some_changes_it_is_unknown_which_runs_changed() {
+        let known = mark(7, &[]);
+        let old = || row(7, EventKind::Run, "a");
+        assert!(known.after(&[old(), row(8, EventKind::Again, "")]).is_none());
+        // Of a newer program.
+        assert!(known.after(&[old(), (8, Typed(Some("moved".into())), Typed(Some("b".into())))]).is_none());
+        assert!(known.after(&[old(), (8, Typed(None), Typed(None))]).is_none());
+        // The database was restored from a backup, or changes were deleted.
+        assert!(known.after(&[]).is_none());
+        assert!(known.after(&[row(8, EventKind::Run, "b")]).is_none());
+        assert!(mark(0, &[]).after(&[row(1, EventKind::Run, "b")]).is_none());
+        assert!(mark(0, &[]).after(&[]).is_some());
+        let far = 7 + ChangeMark::APART;
+        assert!(known.after(&[old(), row(far, EventKind::Run, "b")]).is_none());
+        assert!(known.after(&[old(), row(far - 1, EventKind::Run, "b")]).is_some());
     }
 }

@@ -1,8 +1,15 @@
 //! The database of a store: SQLite in a file, or PostgreSQL for several servers. Both run the same
 //! statements.
 
+mod connections;
+mod group_sync;
+
+pub(crate) use connections::FEWEST_CONNECTIONS;
+
 use super::{StoreError, invalid_text};
 use crate::migrations::{Engine, MigrationError, migrate, retry_locked};
+use connections::{MOST_CONNECTIONS, ReadOnlyAt};
+use group_sync::GroupSync;
 use sqlx::any::{
     AnyArguments, AnyConnectOptions, AnyPoolOptions, AnyRow, AnyTypeInfo, AnyValueRef,
     install_default_drivers,
@@ -19,7 +26,7 @@ use std::io;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::str::{FromStr, Utf8Error};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 use uuid::Uuid;
@@ -28,20 +35,8 @@ use uuid::Uuid;
 /// milliseconds.
 const BUSY: Duration = Duration::from_secs(60);
 
-/// The time to wait for PostgreSQL. It is short, so that clients get an answer and try again.
-const ANSWER: Duration = Duration::from_secs(5);
-
-/// The most connections to PostgreSQL for transactions that write.
-const WRITERS: u32 = 4;
-
-/// The most other connections to PostgreSQL.
-const READERS: u32 = 8;
-
-/// The time to wait for what somebody else has locked in PostgreSQL, like [`ANSWER`].
-const LOCK_TIMEOUT: &str = "SET lock_timeout = '5s'";
-
-/// Commits survive a loss of power, and readers don't wait for writers.
-const PRAGMAS: &str = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA busy_timeout = 30000; \
+/// Readers don't wait for writers. Commits survive a loss of power with [`GroupSync`].
+const PRAGMAS: &str = "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA busy_timeout = 30000; \
     PRAGMA foreign_keys = ON; PRAGMA cache_size = -65536";
 
 /// The migrations, which both engines understand: BLOB and SEQUENCE stand for types with different names.
@@ -71,10 +66,9 @@ pub(super) struct Database {
     /// The permit to look for invalid text: to do it twice at a time would gain nothing.
     isolation: Arc<Semaphore>,
     read_only_at: ReadOnlyAt,
+    /// Brings commits in an SQLite file to the disk.
+    group_sync: Option<Arc<GroupSync>>,
 }
-
-/// When PostgreSQL last refused a change because it is read-only.
-type ReadOnlyAt = Arc<Mutex<Option<Instant>>>;
 
 impl Database {
     /// Opens an SQLite file, which only its owner can read; creates it if needed.
@@ -97,6 +91,8 @@ impl Database {
             AnyPoolOptions::new()
                 .max_connections(most)
                 .acquire_timeout(BUSY)
+                // A file does not break a connection.
+                .test_before_acquire(false)
                 // When the disk is full, SQLite ends a transaction itself, which sqlx does not notice.
                 .before_acquire(|connection, _| {
                     let is_sound = !connection.is_in_transaction();
@@ -107,9 +103,10 @@ impl Database {
                 })
                 .connect_lazy_with(options.clone())
         };
+        let group_sync = Some(Arc::new(GroupSync::new(path).map_err(failed)?));
         let database =
             Database::new(Engine::Sqlite, name, [pool(1), pool(4)], options.clone(), ReadOnlyAt::default());
-        let database = database.up_to_date().await?;
+        let database = Database { group_sync, ..database }.up_to_date().await?;
         if let Err(error) = database.isolate_invalid_text().await {
             let error = database.failed(error);
             if !database.is_damage(&error) {
@@ -147,10 +144,8 @@ impl Database {
             });
         }
         let options = options(url, &name)?;
-        // A transaction that writes may read through another connection. If both came from one pool, many of them could wait for
-        // each other.
         let read_only_at = ReadOnlyAt::default();
-        let pools = postgres_pools(&options, [WRITERS, READERS], &read_only_at);
+        let pools = connections::pools(&options, MOST_CONNECTIONS, &read_only_at);
         Database::new(Engine::Postgres, name, pools, options, read_only_at).up_to_date().await
     }
 
@@ -162,32 +157,12 @@ impl Database {
         read_only_at: ReadOnlyAt,
     ) -> Database {
         let (options, isolation) = (Arc::new(options), Arc::new(Semaphore::new(1)));
-        Database { engine, name, writer, readers, options, isolation, read_only_at }
-    }
-
-    /// Opens all connections of a server to PostgreSQL. If PostgreSQL grants fewer, the pools become smaller: a pool with room
-    /// opens a new connection instead of waiting for one of its own, and tries again for [`ANSWER`] if it is refused.
-    pub(super) async fn open_all(&mut self) {
-        if self.engine == Engine::Sqlite || fill([&self.writer, &self.readers]).await {
-            return;
-        }
-        let (granted, wanted) = (self.writer.size() + self.readers.size(), WRITERS + READERS);
-        tracing::warn!(
-            "PostgreSQL grants this server only {granted} of {wanted} connections, so requests may wait for each other. Raise its \
-             max_connections or the limit of the user, and restart this server."
-        );
-        self.writer.close().await;
-        self.readers.close().await;
-        let writers = (granted * WRITERS / wanted).max(1);
-        let most = [writers, granted.saturating_sub(writers).max(1)];
-        [self.writer, self.readers] = postgres_pools(&self.options, most, &self.read_only_at);
-        // What somebody else took meanwhile is opened later.
-        fill([&self.writer, &self.readers]).await;
+        Database { engine, name, writer, readers, options, isolation, read_only_at, group_sync: None }
     }
 
     async fn up_to_date(self) -> Result<Database, StoreError> {
         let migrated = retry_locked(self.engine, || async {
-            self.connect().await?.close().await?;
+            self.reach().await?;
             migrate(&self.writer, self.engine, &STEPS).await
         });
         match migrated.await {
@@ -199,7 +174,24 @@ impl Database {
         }
     }
 
-    /// Connects once. A pool would try for a long time and then not report why it failed.
+    /// Opens as many connections as any program needs at the same time. A pool would try for a long time and then not report
+    /// why it failed.
+    async fn reach(&self) -> sqlx::Result<()> {
+        let needed = match self.engine {
+            Engine::Sqlite => 1,
+            Engine::Postgres => FEWEST_CONNECTIONS,
+        };
+        let mut open = Vec::new();
+        for _ in 0..needed {
+            open.push(self.connect().await?);
+        }
+        for connection in open {
+            connection.close().await?;
+        }
+        Ok(())
+    }
+
+    /// Connects once.
     async fn connect(&self) -> sqlx::Result<AnyConnection> {
         let mut connection = AnyConnection::connect_with(&self.options).await?;
         if self.engine == Engine::Sqlite {
@@ -240,6 +232,18 @@ impl Database {
         Ok(writing)
     }
 
+    /// Commits a transaction. It survives a loss of power once this returns.
+    pub(super) async fn commit(&self, writing: Transaction<'static, Any>) -> Result<(), StoreError> {
+        let committed = async {
+            writing.commit().await?;
+            match &self.group_sync {
+                Some(group_sync) => group_sync.wait().await.map_err(sqlx::Error::Io),
+                None => Ok(()),
+            }
+        };
+        committed.await.map_err(|error| self.failed(error))
+    }
+
     /// Returns the store's error for an error of the database.
     pub(super) fn failed(&self, error: sqlx::Error) -> StoreError {
         if matches!(&error, sqlx::Error::Decode(why) if why.is::<Utf8Error>()) {
@@ -262,8 +266,11 @@ impl Database {
             }
             // The server's limits on the time of a transaction, which end the connection.
             (_, Some("25P03" | "25P04"), Engine::Postgres) => StoreError::Gone { store, error },
-            // Class 57 is an operator's intervention, 53 too many connections, 08 a lost
-            // connection.
+            // too_many_connections.
+            (_, Some("53300"), Engine::Postgres) => {
+                StoreError::Refused { store, error, needed: FEWEST_CONNECTIONS }
+            }
+            // Class 57 is an operator's intervention, 53 a lack of resources, 08 a lost connection.
             (_, Some(code), Engine::Postgres)
                 if ["57", "53", "08"].contains(&code.get(..2).unwrap_or_default()) =>
             {
@@ -405,6 +412,23 @@ pub(super) fn warn_left_out(table: &str, id: Option<&str>) {
     );
 }
 
+/// A value of a column, which may be absent.
+pub(super) trait ColumnValue {
+    fn is_absent(&self) -> bool {
+        false
+    }
+}
+
+impl ColumnValue for String {}
+
+impl ColumnValue for i64 {}
+
+impl<T> ColumnValue for Option<T> {
+    fn is_absent(&self) -> bool {
+        self.is_none()
+    }
+}
+
 /// A statement that is assembled from parts. Values from outside are always bound, never part of the text.
 #[derive(Default)]
 pub(super) struct Statement<'a> {
@@ -437,17 +461,33 @@ impl<'a> Statement<'a> {
 
     /// Appends a value as the next item of a list in parentheses.
     pub(super) fn bind_item<T: Encode<'a, Any> + Type<Any> + 'a>(&mut self, value: T) -> &mut Self {
+        self.separate().bind(value)
+    }
+
+    /// Appends a value of a column as the next item of a list in parentheses. An absent one becomes NULL in the text: sqlx 0.8
+    /// declares another type for an absent number (`float4`) than for a present one (`float8`), and a connection keeps a
+    /// statement with the types of its first parameters.
+    pub(super) fn bind_column<T: ColumnValue + Encode<'a, Any> + Type<Any>>(
+        &mut self,
+        value: &'a T,
+    ) -> &mut Self {
+        match value.is_absent() {
+            true => self.separate().push("NULL"),
+            false => self.bind_item(value),
+        }
+    }
+
+    /// Appends the comma between two items of a list in parentheses.
+    fn separate(&mut self) -> &mut Self {
         if !self.text.ends_with('(') {
             self.push(", ");
         }
-        self.bind(value)
+        self
     }
 
-    /// Returns the statement, which the connection does not cache: cached statements keep the types of their
-    /// first parameters, and sqlx 0.8 declares another type for a null number (`float4`) than for a value
-    /// (`float8`).
+    /// Returns the statement.
     pub(super) fn query(&'a mut self) -> Query<'a, Any, AnyArguments<'a>> {
-        sqlx::query_with(&self.text, std::mem::take(&mut self.arguments)).persistent(false)
+        sqlx::query_with(&self.text, std::mem::take(&mut self.arguments))
     }
 
     /// Returns the statement as a query for rows.
@@ -456,42 +496,6 @@ impl<'a> Statement<'a> {
     ) -> QueryAs<'a, Any, T, AnyArguments<'a>> {
         sqlx::query_as_with(&self.text, std::mem::take(&mut self.arguments))
     }
-}
-
-/// Returns the pools for transactions that write and for the rest, with at most so many connections each. They keep their
-/// connections, because new ones may be refused.
-fn postgres_pools(options: &AnyConnectOptions, most: [u32; 2], read_only_at: &ReadOnlyAt) -> [AnyPool; 2] {
-    let pool = |most| {
-        AnyPoolOptions::new()
-            .max_connections(most)
-            .acquire_timeout(ANSWER)
-            .idle_timeout(None)
-            .max_lifetime(None)
-            .after_connect(|connection, _| {
-                Box::pin(async { connection.execute(LOCK_TIMEOUT).await.map(|_| ()) })
-            })
-    };
-    let [writers, readers] = most.map(pool);
-    let read_only_at = Arc::clone(read_only_at);
-    // A connection may stay read-only after the database is writable again.
-    let writers = writers.before_acquire(move |_, connection| {
-        let at = *read_only_at.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_newer = at.is_none_or(|at| connection.age < at.elapsed());
-        Box::pin(async move { Ok(is_newer) })
-    });
-    [writers, readers].map(|pool| pool.connect_lazy_with(options.clone()))
-}
-
-/// Opens all connections of two pools; returns whether that was possible.
-async fn fill(pools: [&AnyPool; 2]) -> bool {
-    for pool in pools {
-        let mut open = Vec::new();
-        for _ in 0..pool.options().get_max_connections() {
-            let Ok(connection) = pool.acquire().await else { return false };
-            open.push(connection);
-        }
-    }
-    true
 }
 
 /// Returns the address of an existing SQLite file.

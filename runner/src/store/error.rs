@@ -69,6 +69,19 @@ pub(crate) enum StoreError {
         /// The database's error.
         error: sqlx::Error,
     },
+    /// PostgreSQL grants no further connection.
+    #[error(
+        "PostgreSQL grants no further connection to {store}: {error}. Every program needs {needed}. Raise max_connections or \
+         the limit of the user (ALTER ROLE ... CONNECTION LIMIT), or start servers with fewer (--database-connections)."
+    )]
+    Refused {
+        /// The database.
+        store: String,
+        /// The database's error.
+        error: sqlx::Error,
+        /// The fewest connections of a program.
+        needed: u32,
+    },
     /// The address of the database is invalid.
     #[error("{url} is not a valid database address. {what}.")]
     Address {

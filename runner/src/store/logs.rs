@@ -246,11 +246,15 @@ impl Store {
 
     /// Returns what is known to be wrong with a log, without reading it.
     pub(super) async fn fault(&self, sha256: &LogHash) -> Result<Option<LogFault>, StoreError> {
-        let known = self.known_fault(sha256).await?;
+        let named = self.named_fault(sha256).await?;
+        let known = named.flatten();
         if known.is_some() || self.blobs.has(sha256).await? {
             return Ok(known);
         }
-        self.record(sha256, Some(LogFault::Missing)).await?;
+        // Most logs that are missing are yet to come: no run names them.
+        if named.is_some() {
+            self.record(sha256, Some(LogFault::Missing)).await?;
+        }
         Ok(Some(LogFault::Missing))
     }
 
@@ -382,11 +386,16 @@ impl Store {
     }
 
     async fn known_fault(&self, sha256: &LogHash) -> Result<Option<LogFault>, StoreError> {
-        let select = "SELECT log_fault FROM runs WHERE log_sha256 = $1 AND log_fault IS NOT NULL LIMIT 1";
-        let fault: Result<Option<Typed<String>>, _> =
+        Ok(self.named_fault(sha256).await?.flatten())
+    }
+
+    /// Returns what is known to be wrong with a log that runs name; none if no run does.
+    async fn named_fault(&self, sha256: &LogHash) -> Result<Option<Option<LogFault>>, StoreError> {
+        let select = "SELECT log_fault FROM runs WHERE log_sha256 = $1 ORDER BY log_fault IS NULL LIMIT 1";
+        let fault: Result<Option<Typed<Option<String>>>, _> =
             sqlx::query_scalar(select).bind(sha256.as_str()).fetch_optional(&self.database.readers).await;
-        let fault = fault.map_err(|error| self.failed(error))?.and_then(|Typed(fault)| fault);
-        Ok(fault.as_deref().and_then(LogFault::from_id))
+        let fault = fault.map_err(|error| self.failed(error))?;
+        Ok(fault.map(|Typed(fault)| fault.flatten().as_deref().and_then(LogFault::from_id)))
     }
 
     async fn record(&self, sha256: &LogHash, fault: Option<LogFault>) -> Result<(), StoreError> {

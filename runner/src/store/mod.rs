@@ -15,9 +15,11 @@ mod deletion;
 mod error;
 mod files;
 mod invalid_text;
+mod listing;
 mod logs;
 mod progress;
 mod query;
+mod recent;
 mod retention;
 mod scores;
 mod selection;
@@ -30,10 +32,12 @@ pub(crate) use access::{Access, LOGIN, Revocation, secret};
 pub(crate) use alerts::Delivery;
 pub(crate) use arriving::Arriving;
 pub(crate) use blobs::{BlobError, LogHash, WINDOW_LOG, hex};
-pub(crate) use changes::{Change, ChangeMark};
+pub(crate) use changes::Change;
+pub(crate) use database::FEWEST_CONNECTIONS;
 pub(crate) use error::{KeptResult, StoreError};
 pub(crate) use files::{FileSize, ResultFile};
 pub(crate) use query::{Cursor, InvalidCursor, Query, Sort, time};
+pub(crate) use recent::{RecentRun, RecentRuns};
 pub(crate) use retention::Retention;
 pub(crate) use scores::read_again;
 pub(crate) use verification::{ResultFault, valid_id};
@@ -42,9 +46,8 @@ use crate::data::DataDir;
 use crate::migrations::Engine;
 use alerts::Acknowledged;
 use blobs::Blobs;
-use columns::{RunRow, SUMMARY_VERSION};
+use columns::{ListedRow, RunRow, SUMMARY_VERSION};
 use database::Database;
-use futures_util::TryStreamExt;
 use jiff::Timestamp;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
@@ -52,7 +55,7 @@ use sqlx::{Any, Transaction};
 use std::io;
 use std::path::Path;
 use summary::summary;
-use trainplan_shared::api::{EventKind, RunPage, RunSummary, UploadOutcome};
+use trainplan_shared::api::{EventKind, RunSummary, UploadOutcome};
 use trainplan_shared::result::{self, FileError, InvalidResult, Report, RunResult, View};
 use uuid::Uuid;
 
@@ -106,9 +109,9 @@ impl Store {
     }
 
     /// Opens all connections to PostgreSQL that a server needs, and keeps them, so that it can serve while others use up the
-    /// rest.
-    pub(crate) async fn open_all_connections(&mut self) {
-        self.database.open_all().await;
+    /// rest. Their number depends on what PostgreSQL allows, unless it is given.
+    pub(crate) async fn open_all_connections(&mut self, count: Option<u32>) -> Result<(), StoreError> {
+        self.database.open_all(count).await
     }
 
     /// Returns a store of the same logs whose runs, results and scores are copied from this SQLite file into a new one. That
@@ -169,7 +172,7 @@ impl Store {
         log: Option<LogFile<'_>>,
         origin: Origin<'_>,
     ) -> Result<UploadOutcome, StoreError> {
-        let entry = self.entry(run, file)?;
+        let entry = self.prepare(run, file)?;
         self.settle_row(run.id, &entry.sha256).await?;
         let Some(LogFile { path, most }) = log else {
             return self.enter_without_log(run, entry, origin).await;
@@ -181,7 +184,7 @@ impl Store {
             }
             if let Some(mut writing) = self.write_with_log(&sha256).await? {
                 self.heal(&mut writing, &sha256).await?;
-                return self.enter(writing, entry, Some(&sha256), origin).await;
+                return self.enter(writing, run, entry, Some(&sha256), origin).await;
             }
         }
     }
@@ -194,10 +197,10 @@ impl Store {
     pub(crate) async fn put_upload(
         &self,
         run: &RunResult,
-        file: &[u8],
+        entry: PreparedResult,
         token: &str,
     ) -> Result<(UploadOutcome, u64), StoreError> {
-        let (entry, origin) = (self.entry(run, file)?, Origin::Uploaded(token));
+        let origin = Origin::Uploaded(token);
         let size = (entry.packed.len() + self.json(&entry.summary)?.len()) as u64;
         self.settle_row(run.id, &entry.sha256).await?;
         let outcome = self.enter_without_log(run, entry, origin).await?;
@@ -208,7 +211,7 @@ impl Store {
     async fn enter_without_log(
         &self,
         run: &RunResult,
-        entry: PreparedResult<'_>,
+        entry: PreparedResult,
         origin: Origin<'_>,
     ) -> Result<UploadOutcome, StoreError> {
         // Without a valid hash there can be no log.
@@ -216,57 +219,9 @@ impl Store {
             && self.fault(&sha256).await?.is_none()
             && let Some(writing) = self.write_with_log(&sha256).await?
         {
-            return self.enter(writing, entry, Some(&sha256), origin).await;
+            return self.enter(writing, run, entry, Some(&sha256), origin).await;
         }
-        self.enter(self.database.write().await?, entry, None, origin).await
-    }
-
-    /// Returns a page of the runs that match a query. It ends early when its texts have [`PAGE_BYTES`]. Runs with invalid ids
-    /// are left out.
-    pub(crate) async fn list(&self, query: &Query) -> Result<RunPage, StoreError> {
-        let mut beyond = 1;
-        loop {
-            if let Some(page) = self.page_of(query, beyond).await? {
-                return Ok(page);
-            }
-            beyond = beyond.saturating_mul(8);
-        }
-    }
-
-    /// Returns a page, of at most its size and `beyond` rows. None if so many of the rows are left out that the page would seem
-    /// to be the last one.
-    async fn page_of(&self, query: &Query, beyond: u32) -> Result<Option<RunPage>, StoreError> {
-        let (mut runs, mut bytes) = (Vec::new(), 0);
-        let limit = query.limit() as usize;
-        for mut select in query.selects(beyond) {
-            if runs.len() > limit {
-                break;
-            }
-            let mut read = 0;
-            let mut rows = select.rows::<RunRow>().fetch(&self.database.readers);
-            while let Some(row) = rows.try_next().await.map_err(|error| self.failed(error))? {
-                if bytes > PAGE_BYTES {
-                    return Ok(Some(query.page(runs, true)));
-                }
-                read += 1;
-                let has_no_place = row.damaged.contains(&query.sort.key.column());
-                let run = RunSummary::from(row);
-                if valid_id(&run.id).is_none() {
-                    tracing::warn!("a run is not listed, because its stored id is not a UUID: {:?}", run.id);
-                    continue;
-                }
-                // No cursor could name it.
-                if has_no_place {
-                    continue;
-                }
-                bytes += json_size(&run.path) + run.line.as_deref().map_or(0, json_size);
-                runs.push(run);
-            }
-            if runs.len() <= limit && read >= limit + beyond as usize {
-                return Ok(None);
-            }
-        }
-        Ok(Some(query.page(runs, false)))
+        self.enter(self.database.write().await?, run, entry, None, origin).await
     }
 
     /// Returns a run's summary.
@@ -309,8 +264,11 @@ impl Store {
         Ok(Arriving::clear_abandoned(&self.blobs).await?)
     }
 
-    /// Prepares a result, before the transaction that stores it.
-    fn entry<'a>(&self, run: &'a RunResult, file: &[u8]) -> Result<PreparedResult<'a>, StoreError> {
+    /// Prepares a result for the transaction that stores it, which keeps a thread busy for a while.
+    ///
+    /// # Errors
+    /// The result is not accepted.
+    pub(crate) fn prepare(&self, run: &RunResult, file: &[u8]) -> Result<PreparedResult, StoreError> {
         result::admit(run)?;
         // Unknown fields were not read as text yet.
         if let Err(error) = std::str::from_utf8(file) {
@@ -320,34 +278,34 @@ impl Store {
         }
         result::admit_file(run, file)?;
         let packed = pack(file).map_err(|error| self.failed(sqlx::Error::Io(error)))?;
-        Ok(PreparedResult {
-            run,
-            sha256: hex(&Sha256::digest(file)),
-            packed,
-            summary: summary(run, now(), false),
-        })
+        Ok(PreparedResult { sha256: hex(&Sha256::digest(file)), packed, summary: summary(run, now(), false) })
     }
 
     /// Stores a result in one transaction, unless it is stored.
     async fn enter(
         &self,
         mut writing: Transaction<'static, Any>,
-        entry: PreparedResult<'_>,
+        run: &RunResult,
+        entry: PreparedResult,
         log: Option<&LogHash>,
         origin: Origin<'_>,
     ) -> Result<UploadOutcome, StoreError> {
-        let PreparedResult { run, sha256, packed, summary } = entry;
+        let PreparedResult { sha256, packed, summary } = entry;
         let row = RunRow::new(&summary, &sha256, log, origin.token());
         let failed = |error| self.failed(error);
         let insert = row.insert().query().execute(&mut *writing).await;
         if insert.map_err(failed)?.rows_affected() > 0 {
-            // Only now: the insertion waits for a deletion that goes on.
-            self.check_deletion(&mut writing, run.id).await?;
-            // A damaged file may be left whose row was lost.
-            let insert = "INSERT INTO results (id, file) VALUES ($1, $2) \
+            // Deletions are looked at only now: the insertion waited for one that went on. A damaged file may be left whose row
+            // was lost.
+            let insert = "INSERT INTO results (id, file) \
+                SELECT $1, $2 WHERE NOT EXISTS (SELECT 1 FROM deletions WHERE id = $1) \
                 ON CONFLICT (id) DO UPDATE SET file = excluded.file";
             let insert = sqlx::query(insert).bind(&summary.id).bind(packed).execute(&mut *writing).await;
-            insert.map_err(failed)?;
+            if insert.map_err(failed)?.rows_affected() == 0 {
+                self.check_deletion(&mut writing, run.id).await?;
+                // It was restored meanwhile.
+                return Err(StoreError::Locked { store: self.database.name.clone() });
+            }
             if origin.is_judged() {
                 let insert = "INSERT INTO unjudged (id) VALUES ($1) ON CONFLICT DO NOTHING";
                 let insert = sqlx::query(insert).bind(&summary.id);
@@ -481,7 +439,7 @@ impl Store {
     }
 
     async fn commit(&self, writing: Transaction<'static, Any>) -> Result<(), StoreError> {
-        writing.commit().await.map_err(|error| self.failed(error))
+        self.database.commit(writing).await
     }
 
     /// Returns a value as JSON, for a column.
@@ -545,8 +503,7 @@ impl<'a> Origin<'a> {
 }
 
 /// A result that is ready to be stored.
-struct PreparedResult<'a> {
-    run: &'a RunResult,
+pub(crate) struct PreparedResult {
     /// The SHA-256 of its file.
     sha256: String,
     /// Its file, compressed with zstd.
@@ -569,16 +526,6 @@ fn difference(kept: &RunResult, other: &RunResult) -> String {
     } else {
         format!("this log {kept}, not {other},")
     }
-}
-
-/// Returns the bytes of a text as JSON.
-fn json_size(text: &str) -> usize {
-    let size = |byte| match byte {
-        ..0x20 => r"\u0000".len(),
-        b'"' | b'\\' => 2,
-        _ => 1,
-    };
-    text.bytes().map(size).sum()
 }
 
 /// Compresses with zstd, in one frame with a checksum.

@@ -1,8 +1,9 @@
 //! The statements that read the runs of a [`Query`].
 
-use super::columns::RunRow;
+use super::columns::ListedRow;
 use super::database::Statement;
 use super::query::{Cursor, Query, Sort, SortValue};
+use std::collections::BTreeSet;
 use trainplan_shared::result::id_of_log;
 
 /// A text after every time, in the order of both databases.
@@ -12,15 +13,20 @@ impl Query {
     /// Returns the statements that read the page and `beyond` rows more: one row shows whether there is another page.
     /// Run them in order until there are enough runs. Runs without a value to sort by come last in either
     /// direction and have a statement of their own: no index serves both databases and directions with nulls. Runs whose
-    /// value to sort by has the wrong type are left out, because no cursor could name their place.
-    pub(super) fn selects(&self, beyond: u32) -> Vec<Statement<'_>> {
+    /// value to sort by has the wrong type are left out, because no cursor could name their place. With `among`, only the runs
+    /// with these ids are read.
+    pub(super) fn selects<'a, R: ListedRow>(
+        &'a self,
+        beyond: u32,
+        among: Option<&'a BTreeSet<String>>,
+    ) -> Vec<Statement<'a>> {
         let Sort { key, descending } = self.sort;
         let (column, direction, comparison) =
             if descending { (key.column(), "DESC", "<") } else { (key.column(), "ASC", ">") };
         let mut selects = Vec::new();
         let is_among_empty = matches!(self.cursor, Some(Cursor { value: None, .. }));
         if !is_among_empty {
-            let mut select = self.filtered();
+            let mut select = self.filtered::<R>(among);
             // In SQLite, values of the wrong type sort after all others. A descending page that starts at a cursor is past them, and
             // a second bound might stop the database from seeking to the cursor.
             if !descending || self.cursor.is_none() {
@@ -42,7 +48,7 @@ impl Query {
             selects.push(select);
         }
         if !key.is_time() {
-            let mut select = self.filtered();
+            let mut select = self.filtered::<R>(among);
             select.push(format_args!(" AND {column} IS NULL"));
             if let Some(Cursor { value: None, id, .. }) = &self.cursor {
                 select.push(format_args!(" AND id {comparison} ")).bind(id.to_string());
@@ -57,8 +63,8 @@ impl Query {
     }
 
     /// Returns the statement that reads the runs that match the filters.
-    fn filtered(&self) -> Statement<'_> {
-        let mut select = RunRow::select();
+    fn filtered<'a, R: ListedRow>(&'a self, among: Option<&'a BTreeSet<String>>) -> Statement<'a> {
+        let mut select = R::select();
         let names = [
             ("recipe", &self.recipe),
             ("cluster", &self.cluster),
@@ -97,6 +103,13 @@ impl Query {
         }
         if let Some(gpus) = self.gpus {
             select.push(" AND gpus = ").bind(i64::from(gpus));
+        }
+        if let Some(ids) = among {
+            select.push(" AND id IN (");
+            for id in ids {
+                select.bind_item(id);
+            }
+            select.push(")");
         }
         select
     }

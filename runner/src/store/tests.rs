@@ -314,7 +314,10 @@ async fn a_log_stays_while_another_run_with_it_is_stored() {
     let store = open(&dir).await;
     let log = log(12.39);
     let file = compressed(&dir, &log);
-    let upload = async |run: &RunResult| store.put_upload(run, result::write(run)?.as_bytes(), "ann").await;
+    let upload = async |run: &RunResult| {
+        let prepared = store.prepare(run, result::write(run)?.as_bytes())?;
+        store.put_upload(run, prepared, "ann").await
+    };
     for round in 0..60 {
         let [old, new] = [(); 2].map(|()| carried_out(&log, "eos"));
         store.put(&old, Some(&file)).await.unwrap();
@@ -348,7 +351,10 @@ async fn launched_and_uploaded_runs_are_judged_once_and_imported_ones_never() {
         [9.0, 10.0, 11.0, 12.0].map(|step_time_s| carried_out(&log(step_time_s), "eos"));
     for _ in 0..2 {
         store.put(&here, None).await.unwrap();
-        store.put_upload(&sent, result::write(&sent).unwrap().as_bytes(), "ann").await.unwrap();
+        store
+            .put_upload(&sent, store.prepare(&sent, result::write(&sent).unwrap().as_bytes()).unwrap(), "ann")
+            .await
+            .unwrap();
         store.put_imported(&kept, result::write(&kept).unwrap().as_bytes(), None).await.unwrap();
     }
     store.put(&gone, None).await.unwrap();

@@ -164,7 +164,7 @@ impl Store {
             }
         };
         let refused = |error: StoreError| format!("Its row is lost, and can't be made again: {error}");
-        let entry = match self.entry(&run, &file) {
+        let entry = match self.prepare(&run, &file) {
             Ok(entry) => entry,
             Err(error @ StoreError::Invalid(_)) => return Ok(of_file(refused(error))),
             Err(error) => return Err(error),
@@ -222,6 +222,8 @@ impl Store {
         let updated = sqlx::query(update).bind(id.to_string()).bind(sha256).execute(&mut *writing).await;
         if updated.map_err(|error| self.failed(error))?.rows_affected() > 0 {
             self.change(&mut writing, EventKind::Run, &id.to_string()).await?;
+            // The earlier id is gone from lists and histories, and nobody knows which it was.
+            self.change(&mut writing, EventKind::Again, "").await?;
         }
         self.commit(writing).await
     }
@@ -306,11 +308,18 @@ impl Store {
     /// Makes the row of a run again that is about to be stored, if it is lost or is that of another run. `sha256` is the hash of
     /// the result's file.
     pub(super) async fn settle_row(&self, id: Uuid, sha256: &str) -> Result<(), StoreError> {
-        self.restore_run(&id.to_string()).await?;
-        let select = sqlx::query_scalar("SELECT count(*) FROM runs WHERE id = $1 AND sha256 <> $2");
-        let select = select.bind(id.to_string()).bind(sha256);
-        let others: i64 =
-            select.fetch_one(&self.database.readers).await.map_err(|error| self.failed(error))?;
+        // The row may be lost, or may have another hash.
+        let select = "SELECT (SELECT count(*) FROM results WHERE id = $1 \
+                AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.id = results.id)), \
+            (SELECT count(*) FROM runs WHERE id = $1 AND sha256 <> $2)";
+        let select = sqlx::query_as(select).bind(id.to_string()).bind(sha256);
+        let counts = select.fetch_one(&self.database.readers).await;
+        let (lost, mut others): (i64, i64) = counts.map_err(|error| self.failed(error))?;
+        if lost > 0 {
+            self.restore_run(&id.to_string()).await?;
+            // The row that was made again may be that of another file.
+            others += 1;
+        }
         if others > 0 {
             let mut writing = self.database.write().await?;
             self.exchange_rows(&mut writing, id).await?;

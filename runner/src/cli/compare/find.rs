@@ -2,7 +2,8 @@
 
 use super::super::data_dir::StoreArgs;
 use super::super::stored::Stored;
-use super::super::{Failure, note, parse, side_by_side};
+use super::super::{Failure, note, parse};
+use crate::side_by_side;
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 use trainplan_shared::api::RunSummary;

@@ -1,9 +1,9 @@
 //! Reading what was found, several files at a time.
 
-use super::super::side_by_side;
 use super::shelf::Shelf;
 use super::walk::{Found, LogFiles, explain};
 use crate::log_file;
+use crate::side_by_side;
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use sha2::{Digest as _, Sha256};

@@ -1,7 +1,7 @@
 //! The answer of a search in a sentence, and what its question leaves out.
 
 use super::found::SearchedGpu;
-use super::ranking::ranked;
+use super::ranking::best_first;
 use super::sentences::{change_text, currency};
 use trainplan_shared::field::Field;
 use trainplan_shared::gpu_counts::GpuCounts;
@@ -15,7 +15,7 @@ use trainplan_shared::units::{group_digits, nearest_multiples, parse_count, pars
 /// Returns the answer in a sentence, which the headline of the Plan page has too; if no plan reaches the goal, with the smallest change
 /// that does.
 pub(super) fn headline(found: &[SearchedGpu<'_>]) -> String {
-    let ranked = ranked(found);
+    let ranked = best_first(found);
     let Some(first) = ranked.first() else { return String::new() };
     let (question, answer) = (first.question, first.answer);
     let change = least_change(&ranked).map_or(String::new(), |(found, change)| {

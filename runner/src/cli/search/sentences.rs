@@ -1,7 +1,7 @@
 //! What a search says in words.
 
 use super::found::SearchedGpu;
-use super::ranking::{contender, ranked};
+use super::ranking::{best_first, contender};
 use trainplan_shared::benchmarks::BestMeasured;
 use trainplan_shared::cost::Price;
 use trainplan_shared::estimate::Interval;
@@ -159,7 +159,7 @@ fn price(offer: &GpuOffer, currency: &str) -> String {
 
 /// Returns the comparison of the GPU types, or why none has a plan.
 pub(super) fn verdict(found: &[SearchedGpu<'_>]) -> String {
-    let ranked = ranked(found);
+    let ranked = best_first(found);
     let Some(question) = ranked.first().map(|found| found.question) else { return String::new() };
     let reaching: Vec<(&SearchedGpu<'_>, &PlannedRun)> =
         ranked.iter().filter_map(|found| Some((found, found.answer.best()?))).collect();

@@ -5,14 +5,11 @@ use super::super::guard::Caller;
 use super::super::limits::{held_bytes, held_json};
 use super::super::problem::Problem;
 use super::{NEVER_KEPT, id, json, not_found, query, unprocessable};
-use crate::history::point;
-use crate::store::{ChangeMark, Query, Sort};
-use axum::body::{Body, Bytes};
+use axum::body::Body;
 use axum::extract::{Extension, Path, RawQuery, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use trainplan_shared::api::{AcknowledgementRequest, AlertRecords, RunHistories, TokenScope};
-use trainplan_shared::history::{Thresholds, time_lines};
 use uuid::Uuid;
 
 /// The most runs in a history, and the default.
@@ -46,40 +43,8 @@ pub(super) async fn history(
     let text = text.unwrap_or_default();
     let (thresholds, mut query) = query::history(&text, server.options.thresholds, MOST_RUNS)?;
     query.limit = query.limit.or(Some(MOST_RUNS));
-    query.sort = Sort::NEWEST_RUN;
-    let json = match kept(&server, &text).await? {
-        (Some(json), _) => json,
-        (None, _) => {
-            let _turn = server.turns.read().await?;
-            // Another request may have made it meanwhile.
-            let (json, mark) = kept(&server, &text).await?;
-            match json {
-                Some(json) => json,
-                None => {
-                    let json = judged(&server, &query, thresholds).await?;
-                    server.histories.keep(text, mark, json.clone());
-                    json
-                }
-            }
-        }
-    };
+    let json = server.histories.answer(&server, &text, &query, thresholds).await?;
     Ok((NEVER_KEPT, held_bytes(json, &server.room)?).into_response())
-}
-
-/// Returns the kept answer to a query, if it still holds, and the mark of the store from before it was looked for.
-async fn kept(server: &Server, query: &str) -> Result<(Option<Bytes>, ChangeMark), Problem> {
-    let mark = server.store.change_mark().await?;
-    Ok((server.histories.get(query, &mark), mark))
-}
-
-/// Reads and judges the runs of a query; returns the answer as JSON.
-async fn judged(server: &Server, query: &Query, thresholds: Thresholds) -> Result<Bytes, Problem> {
-    let page = server.store.list(query).await?;
-    let judged = tokio::task::spawn_blocking(move || {
-        let series = time_lines(page.items.iter().map(point), &thresholds);
-        serde_json::to_vec(&RunHistories { series, is_cut: page.next_cursor.is_some() })
-    });
-    Ok(judged.await.map_err(Problem::broken)?.map_err(Problem::broken)?.into())
 }
 
 /// List alerts

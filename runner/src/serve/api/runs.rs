@@ -66,20 +66,24 @@ pub(super) async fn put(
     quota::count(&server, &caller, received).await?;
     check_digest(&headers, &sent)?;
     let stored = server.store.file_sizes(id).await?;
-    let (file, run, _held) = tokio::task::spawn_blocking(move || {
+    let store = server.store.clone();
+    let (run, prepared, _held) = tokio::task::spawn_blocking(move || {
         let file = if is_compressed { decompress(&sent, most, &mut held)? } else { sent };
         grow_for_reading(&mut held, received as usize, file.len(), &stored)?;
         let run = result::read(&file).map_err(|error| unprocessable(&error.to_string()))?;
-        Ok::<_, Problem>((file, run, held))
+        if run.id != id {
+            let detail = format!(
+                "The result file's id is {}, not {id}. Upload it to /api/v1/runs/{}.",
+                run.id, run.id
+            );
+            return Err(unprocessable(&detail));
+        }
+        let prepared = store.prepare(&run, &file)?;
+        Ok::<_, Problem>((run, prepared, held))
     })
     .await
     .map_err(Problem::broken)??;
-    if run.id != id {
-        let detail =
-            format!("The result file's id is {}, not {id}. Upload it to /api/v1/runs/{}.", run.id, run.id);
-        return Err(unprocessable(&detail));
-    }
-    let (outcome, occupied) = server.store.put_upload(&run, &file, caller.name()).await?;
+    let (outcome, occupied) = server.store.put_upload(&run, prepared, caller.name()).await?;
     quota::count_more(&server, &caller, received, occupied).await?;
     server.watch.notify();
     server.meter.uploaded(outcome.id());
