@@ -293,7 +293,7 @@ async fn put_score(store: &Store, run: &RunResult, path: &Path) -> Result<Result
 
 /// Returns whether an error would meet every file, such as a full disk.
 fn is_of_every_file(error: &StoreError) -> bool {
-    use StoreError::{Address, Blob, Emptied, Full, Gone, Locked, Newer, ReadOnly};
+    use StoreError::{Address, Blob, Emptied, Full, Gone, Locked, Newer, ReadOnly, Refused};
     match error {
         Blob(error) => {
             !matches!(error, BlobError::OtherLog { .. } | BlobError::NoHash(_) | BlobError::Read { .. })
