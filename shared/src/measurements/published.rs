@@ -175,11 +175,14 @@ mod tests {
             others,
             [
                 "megatron-bridge-26.02 qwen3-30b-a3b/b200/mxfp8/8",
+                "megatron-bridge-26.02 llama3.1-405b/vr200/nvfp4/256",
+                "megatron-bridge-26.02 qwen3-235b-a22b/b300/mxfp8/64",
+                "megatron-bridge-26.02 qwen3-30b-a3b/vr200/mxfp8/8",
                 "megatron-bridge-26.06 llama3.1-405b/vr200/nvfp4/256",
                 "megatron-bridge-26.06 qwen3-235b-a22b/b200/mxfp8/64",
                 "megatron-bridge-26.06 qwen3-235b-a22b/b300/mxfp8/64",
             ]
         );
-        assert_eq!(compared, 280);
+        assert_eq!(compared, 499);
     }
 }

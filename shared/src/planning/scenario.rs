@@ -210,18 +210,7 @@ impl ScenarioReader<'_> {
         let dtype = dtype?;
         let degrees = Degrees { gpus, tp, pp, cp, ep, expert_tp, vp, split };
         let options = options.as_in_recipes(&model.id, &gpu.id, dtype);
-        Some(Draft {
-            model,
-            architecture,
-            gpu,
-            dtype,
-            degrees,
-            seq_len,
-            mbs,
-            gbs,
-            options,
-            convention,
-        })
+        Some(Draft { model, architecture, gpu, dtype, degrees, seq_len, mbs, gbs, options, convention })
     }
 
     /// Returns the recipe's global batch, scaled with the GPU count in a weak series.

@@ -419,7 +419,7 @@ mod tests {
         let text = ComparisonColumn::csv(&ComparedRun::all(&comparison, None)).to_csv().unwrap();
         let mut reader = csv::Reader::from_reader(text.as_bytes());
         let rows: Vec<HashMap<String, String>> = reader.deserialize().map(Result::unwrap).collect();
-        assert!(rows.iter().all(|row| row.len() == 52), "a header is used twice: {text}");
+        assert!(rows.iter().all(|row| row.len() == 54), "a header is used twice: {text}");
         assert_eq!(rows.len(), 2);
         assert_eq!((rows[0]["verdict"].as_str(), rows[1]["verdict"].as_str()), ("reference", "slower"));
         assert_eq!(rows[0]["change_percent"], "");

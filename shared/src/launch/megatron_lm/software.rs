@@ -100,7 +100,8 @@ pub(super) fn software(scenario: &Scenario, options: &LaunchOptions) -> Software
             own.hides_experts &= layout.vp() == 1 || can_hide_experts(scenario);
         }
     }
-    let is_graphed = scenario.options.with_software(Software::new(base, own)).uses_cuda_graphs(&scenario.architecture);
+    let is_graphed =
+        scenario.options.with_software(Software::new(base, own)).uses_cuda_graphs(&scenario.architecture);
     if is_graphed && graph_obstacle(scenario, options, &own).is_some() {
         own.cuda_graphs = CudaGraphs::None;
     }
