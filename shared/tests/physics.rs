@@ -56,15 +56,15 @@ fn narrow_precisions_gather_fewer_bytes() {
     let ratio = |gpu: &str, dtype: &str, stack: &str| {
         let tensor_parallel_s = |dtype: &str| {
             // With so many tokens, latency hardly counts: at most 4 % of the narrowest.
-            let layout = "n=56&tp=8&pp=7&mbs=4&gbs=32";
-            modelled(&format!("m=llama3.1-405b&gpu={gpu}&{layout}&dtype={dtype}&stack={stack}"))
+            let layout = "n=40&tp=8&pp=5&mbs=8&gbs=64";
+            modelled(&format!("m=llama3.1-70b&gpu={gpu}&{layout}&dtype={dtype}&stack={stack}"))
                 .tensor_parallel
         };
         tensor_parallel_s(dtype) / tensor_parallel_s("bf16")
     };
     for (gpu, dtype, stack, expected) in [
         ("h100", "fp8-current", "megatron-bridge-26.06", 3.5 / 5.0),
-        ("b200", "nvfp4", "megatron-bridge-26.06", 2.75 / 5.0),
+        ("b300", "nvfp4", "megatron-bridge-26.06", 2.75 / 5.0),
         ("h100", "fp8-current", "torchtitan", 1.0),
     ] {
         let ratio = ratio(gpu, dtype, stack);

@@ -10,6 +10,7 @@ use crate::estimate::{Breakdown, Constants, Estimate, Inputs};
 use crate::field::Field;
 use crate::message;
 use crate::message::{Message, Setting};
+use crate::options::TrainingOptions;
 use crate::precision::Dtype;
 use crate::problem::Problem;
 use crate::releases::{BatchRule, Fp8Scaling, LoggedTflops, TokenUse, TraceRun};
@@ -95,17 +96,20 @@ fn software(plan: &mut LaunchPlan) {
     let was_set =
         planned.known().is_none() || plan.scenario.changes.iter().any(|change| change.field == Field::Stack);
     let slowdown = slowdown(plan);
-    if !was_set && slowdown.is_none() {
+    let is_part = planned == runs.base().into();
+    if slowdown.is_none() && (is_part || !was_set) {
         return;
     }
     let expect = slowdown.map_or(String::new(), |ratio| {
         format!(" Expect steps to take about {}.", longer(ratio, "estimated"))
     });
-    let (text, fix) = if planned == runs.base().into() {
-        let (own, usual) = (runs.properties(), planned.properties());
+    let (text, fix) = if is_part {
+        let (scenario, own) = (plan.scenario, plan.scenario.options.with_software(runs));
+        let (architecture, layout) = (&scenario.architecture, &scenario.layout);
+        let stops = |does: &dyn Fn(&TrainingOptions) -> bool| does(&scenario.options) && !does(&own);
         let off = [
-            (own.cuda_graphs != usual.cuda_graphs, "CUDA graphs"),
-            (own.hides_experts != usual.hides_experts, "the overlap of the exchange between experts"),
+            (stops(&|options| options.uses_cuda_graphs(architecture)), "CUDA graphs"),
+            (stops(&|options| options.hides_experts(layout)), "the overlap of the exchange between experts"),
         ];
         let off: Vec<&str> = off.into_iter().filter_map(|(is_off, what)| is_off.then_some(what)).collect();
         let text = format!("Full recomputation turns off {} in this script.{expect}", off.join(" and "));

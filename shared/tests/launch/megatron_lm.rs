@@ -450,7 +450,7 @@ fn an_estimate_for_other_software_is_named() {
 
 #[test]
 fn cuda_graphs_are_captured_where_megatron_lm_allows_it() {
-    let plan = "model=llama3.1-8b gpu=h100 gpus=8 gbs=128";
+    let plan = "model=nemotron4-15b gpu=h100 gpus=8 gbs=128";
     let graphed = format!("{plan} stack=megatron-bridge-26.02");
     let has = |text: &str| value(&of(text), "--cuda-graph-impl");
     let dense = of(&graphed);
@@ -478,9 +478,9 @@ fn cuda_graphs_are_captured_where_megatron_lm_allows_it() {
         let text = format!("{graphed} {excluding}");
         assert_eq!(has(&text), None, "{excluding}");
     }
-    // The launch says why, also where that hardly costs time.
     let sharded = of(&format!("{graphed} fsdp=yes"));
-    assert!(warns(&sharded, "CUDA graphs are off because Megatron-FSDP doesn't support them."));
+    assert!(!warns(&sharded, "CUDA graphs"), "no plan with FSDP assumes them");
+    // The launch says why, also where that hardly costs time.
     let small = "model=llama3.2-1b gpu=b200 gpus=8 gbs=64 stack=megatron-bridge-26.02 cp=2";
     assert!(warns(&of(small), "CUDA graphs are off because context parallelism is not tested with them."));
     // Tensor parallelism without overlap permits graphs. Variables of the user stay.
@@ -491,8 +491,8 @@ fn cuda_graphs_are_captured_where_megatron_lm_allows_it() {
     let experts = of("model=qwen3-30b-a3b gpu=h100 gpus=64 gbs=512 ep=8 stack=megatron-bridge-26.06");
     assert_eq!(value(&experts, "--cuda-graph-scope").as_deref(), Some("attn moe_router moe_preprocess"));
     assert!(warns(&experts, "need Megatron-Core 0.16"));
-    // The software of 26.02 captures dense models only.
-    assert_eq!(has("model=qwen3-30b-a3b gpu=h100 gpus=64 gbs=512 ep=8 stack=megatron-bridge-26.02"), None);
+    // The software of 26.02 captures dense models only, unless recipes say otherwise.
+    assert_eq!(has("model=mixtral-8x7b gpu=h100 gpus=64 gbs=512 ep=8 stack=megatron-bridge-26.02"), None);
 }
 
 fn default_software() -> String {
@@ -544,7 +544,7 @@ fn activations_in_cpu_memory_are_refused() {
 fn tokens_are_sent_once_to_each_nvlink_domain() {
     let launch = |text: &str| of(&format!("{text} stack=megatron-bridge-26.06"));
     let dispatcher = |launch: &Launch| value(launch, "--moe-token-dispatcher-type").unwrap();
-    let deep_ep = launch("model=qwen3-235b-a22b gpu=h100 gpus=256 gbs=2048 pp=8 ep=16");
+    let deep_ep = launch("model=qwen3-30b-a3b gpu=h100 gpus=256 gbs=2048 pp=8 ep=16");
     assert_eq!(dispatcher(&deep_ep), "flex");
     assert!(value(&deep_ep, "--moe-enable-deepep").is_some());
     assert_eq!(value(&deep_ep, "--moe-router-dtype").as_deref(), Some("fp32"));
@@ -569,7 +569,10 @@ fn tokens_are_sent_once_to_each_nvlink_domain() {
         assert_eq!(dispatcher(&launch), "alltoall", "{without}");
         assert!(!warns(&launch, "deep_ep"), "{without}");
     }
-    let plain = of("model=qwen3-235b-a22b gpu=h100 gpus=256 gbs=2048 pp=8 ep=16 stack=megatron-lm-0.14");
+    // The recipes of the model don't.
+    let like_recipe = launch("model=qwen3-235b-a22b gpu=h100 gpus=256 gbs=2048 pp=8 ep=16");
+    assert_eq!(dispatcher(&like_recipe), "alltoall");
+    let plain = of("model=qwen3-30b-a3b gpu=h100 gpus=256 gbs=2048 pp=8 ep=16 stack=megatron-lm-0.14");
     assert_eq!(dispatcher(&plain), "alltoall");
 }
 
@@ -589,7 +592,7 @@ fn the_exchange_between_experts_overlaps_in_interleaved_pipelines() {
     ] {
         assert_eq!(value(&of(&format!("{base} {without}")), FLAG), None, "{without}");
     }
-    assert!(value(&of(&format!("{base} gpu=b200 vp=47 tp=2")), FLAG).is_some());
+    assert!(value(&of(&format!("{base} gpu=b200 dtype=mxfp8 vp=47 tp=2")), FLAG).is_some());
     let planned = base.replace("megatron-bridge-26.06", "megatron-lm-0.14");
     assert_eq!(value(&of(&format!("{planned} gpu=h100 vp=47")), FLAG), None);
 }

@@ -108,7 +108,6 @@ pub(super) const ALLOCATOR: &str = "PYTORCH_CUDA_ALLOC_CONF";
 /// Megatron-Core 0.15.
 ///
 /// - Recomputation: transformer_config.py of 0.15 raises "CUDA graphs not supported with activation recomputation".
-/// - FSDP: graphs need gradients at fixed addresses, which Megatron-FSDP does not keep (Megatron-LM pull request 4663).
 /// - Overlapped tensor parallelism: Transformer Engine's test of it turns graphs off for whole layers
 ///   (run_layer_with_overlap.py).
 /// - Context parallelism, hybrids, linear attention and block scaling: no recipe or test of NVIDIA that we know combines them with these graphs.
@@ -124,7 +123,6 @@ pub(super) fn graph_obstacle(
             training.recompute != Recompute::None || training.modules != Modules::default(),
             "activations are recomputed",
         ),
-        (training.fsdp, "Megatron-FSDP doesn't support them"),
         (
             training.overlap && own.overlaps_tp && layout.tp() > 1,
             "the overlap of tensor parallelism is not tested with them",
