@@ -120,8 +120,7 @@ impl TrainingOptions {
     }
 
     /// Returns whether CUDA graphs launch the kernels of a model. They need gradients at fixed addresses, which Megatron-FSDP doesn't
-    /// keep (Megatron-LM pull request 4663): all recipes with FSDP turn
-    /// them off.
+    /// keep (Megatron-LM pull request 4663): all recipes with FSDP turn them off.
     pub fn uses_cuda_graphs(&self, architecture: &Architecture) -> bool {
         let by_default = match self.software.properties().cuda_graphs {
             CudaGraphs::All => true,

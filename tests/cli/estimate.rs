@@ -223,7 +223,11 @@ fn own_models_and_own_gpus_are_predicted() {
     let text = "own:layers=32,hidden=4096,ffn=14336,heads=32,kv_heads=8,head_dim=128,vocab=128256,gated=1,\
                 tied_embeddings=0,seq_len=8192";
     let of = |model, gpu| {
-        json(&["estimate", "--model", model, "--gpu", gpu, "--gpus", "8", "--gbs", "128", "--cp", "2"])
+        // Recipes of other software switch nothing for the model that the catalog knows.
+        let software = ["--stack", "megatron-lm-0.14"];
+        let scenario =
+            ["estimate", "--model", model, "--gpu", gpu, "--gpus", "8", "--gbs", "128", "--cp", "2"];
+        json(&[&scenario[..], &software].concat())
     };
     let known = of("llama3.1-8b", "h100");
     for model in [config.to_str().unwrap(), text] {

@@ -114,7 +114,12 @@ fn gpus_that_do_not_fill_nodes_are_noted_with_the_nearest_that_do() {
     let note =
         |gpus: &str| format!("note: {gpus} GPUs don't fill nodes of 8 H100. The nearest that do: --gpus ");
     assert!(said("7").contains(&format!("{}8.", note("7"))), "{}", said("7"));
-    assert!(said("20").contains(&format!("{}16 or 24.", note("20"))), "{}", said("20"));
+    // More than one node is refused.
+    assert!(
+        said("20").contains("error: 20 GPUs don't fill whole nodes of 8. Use 16 or 24."),
+        "{}",
+        said("20")
+    );
     for whole in ["4", "16"] {
         assert!(!said(whole).contains("fill nodes"), "{whole}");
     }

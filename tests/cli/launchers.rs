@@ -58,10 +58,20 @@ fn a_search_its_campaign_and_a_launch_name_the_same_launcher() {
 fn a_campaign_predicts_a_release_that_turns_off_parts_of_the_planned_software() {
     let folder = tempfile::tempdir().unwrap();
     let (file, clusters) = (folder.path().join("moe.campaign.toml"), folder.path().join("clusters.toml"));
-    fs::write(&clusters, "version = 1\n[cluster.alpha]\nssh = \"alpha\"\ngpu = \"h100\"\n").unwrap();
+    fs::write(&clusters, "version = 1\n[cluster.alpha]\nssh = \"alpha\"\ngpu = \"gb200\"\n").unwrap();
     let (file, clusters) = (file.to_str().unwrap(), clusters.to_str().unwrap());
-    let question =
-        ["--model", "deepseek-v3", "--gpu", "h100", "--gpus", "256", "--lock", "recompute=full,fsdp=no"];
+    let question = [
+        "--model",
+        "qwen3-235b-a22b",
+        "--gpu",
+        "gb200",
+        "--gpus",
+        "256",
+        "--dtype",
+        "bf16",
+        "--lock",
+        "recompute=full,fsdp=no",
+    ];
     let search = [&["search", "--top", "1"], &question[..]].concat();
     let best = json(&[&search[..], &["--campaign", file, "--cluster", "alpha"]].concat());
     let text = fs::read_to_string(file).unwrap();

@@ -118,7 +118,7 @@ impl List {
             Format::Json => output::json(&page.items)?,
             Format::Csv => output::csv_table(&StoredRunColumn::csv(&page.items))?,
             Format::Table => {
-                output::text_table(StoredRunColumn::terminal_table(&with_short_ids(&page.items)))?;
+                output::text_table(StoredRunColumn::terminal_table(&for_terminal(&page.items)))?;
             }
         }
         if page.next_cursor.is_some() {
@@ -131,16 +131,18 @@ impl List {
     }
 }
 
-/// Returns runs with the shortest beginnings of their ids, of at least two groups of digits, that differ: commands take
-/// these too.
-fn with_short_ids(runs: &[RunSummary]) -> Vec<RunSummary> {
+/// Returns runs with the names of their files instead of the paths, and with the shortest beginnings of their ids, of at least two
+/// groups of digits, that differ: commands take these too.
+fn for_terminal(runs: &[RunSummary]) -> Vec<RunSummary> {
     let beginning = |run: &RunSummary, length: usize| run.id.chars().take(length).collect::<String>();
     let differ = |length: &usize| {
         let all: BTreeSet<String> = runs.iter().map(|run| beginning(run, *length)).collect();
         all.len() == runs.len()
     };
     let length = [13, 18, 23].into_iter().find(differ).unwrap_or(usize::MAX);
-    runs.iter().map(|run| RunSummary { id: beginning(run, length), ..run.clone() }).collect()
+    let name = |run: &RunSummary| run.path.rsplit('/').next().unwrap_or_default().to_owned();
+    let shown = |run: &RunSummary| RunSummary { id: beginning(run, length), path: name(run), ..run.clone() };
+    runs.iter().map(shown).collect()
 }
 
 /// Deletes all given runs, or none if one is unknown.

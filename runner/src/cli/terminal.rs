@@ -129,10 +129,13 @@ fn word_length(text: &str) -> usize {
     pieces(text, &[]).into_iter().map(length).max().unwrap_or_default()
 }
 
-/// Returns the length of the longest piece that a user would copy: a path, a URL, or a command between backticks; 0
-/// without one.
+/// Returns the length of the longest piece that a user would copy: a path, a URL, the beginning of an id, or a command between
+/// backticks; 0 without one.
 fn copied_length(text: &str) -> usize {
-    let copied = pieces(text, &[]).into_iter().filter(|piece| piece.contains(['/', '`']));
+    let is_id = |piece: &str| {
+        piece.contains('-') && piece.bytes().all(|byte| byte == b'-' || byte.is_ascii_hexdigit())
+    };
+    let copied = pieces(text, &[]).into_iter().filter(|piece| piece.contains(['/', '`']) || is_id(piece));
     copied.map(length).max().unwrap_or_default()
 }
 
@@ -170,6 +173,7 @@ mod tests {
         assert_eq!(narrowed("/lustre/llmb/recipes/llama3.1 is missing"), Some(vec![7, 29]));
         assert_eq!(narrowed("use `sinfo --summarize` to see them"), Some(vec![8, 19]));
         assert_eq!(narrowed("see https://results.example/runs/7"), Some(vec![7, 30]));
+        assert_eq!(narrowed("its id is 96e9719d-7fa7-4d"), Some(vec![9, 16]));
         assert_eq!(narrowed("a-word-that-nobody-has-to-copy"), Some(vec![7, 20]));
     }
 

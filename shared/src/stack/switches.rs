@@ -51,6 +51,8 @@ impl Switches {
     /// Returns what the recipes of a software switch for a model on a GPU type in a precision.
     pub(crate) fn of_recipes(stack: Stack, model: &str, gpu: &str, dtype: Dtype) -> Switches {
         static ROWS: LazyLock<Vec<SwitchRow>> = LazyLock::new(|| embedded!("recipe_switches.csv"));
+        // A user's own GPU type is written as h100:hbm_gb=96.
+        let gpu = gpu.split(':').next().unwrap_or(gpu);
         let names = |row: &&SwitchRow| {
             row.model == model
                 && row.stacks.contains(&stack)
@@ -108,6 +110,7 @@ mod tests {
         assert_eq!(of("llama3.1-405b", "gb300", Dtype::Nvfp4), of_nvfp4);
         // A line without switches keeps the defaults from the lines below.
         assert_eq!(of("llama3.1-70b", "b200", Dtype::Bf16), Switches::default());
+        assert_eq!(of("llama3.1-405b", "h100:hbm_gb=96", Dtype::Bf16), without_graphs);
         assert_eq!(of("an-unknown-model", "h100", Dtype::Bf16), Switches::default());
         assert_eq!(
             Switches::of_recipes(Stack::Nemo2, "llama3.1-405b", "h100", Dtype::Bf16),
