@@ -73,11 +73,6 @@ impl Row<'_> {
         text.split(' ').map(|word| word.parse().map_err(|_| self.invalid(column, text))).collect()
     }
 
-    /// Returns the values in a column that can be empty, separated by spaces.
-    pub(crate) fn optional_list<T: FromStr + Eq>(&self, column: &str) -> Result<Vec<T>, DataError> {
-        if self.text(column)?.is_empty() { Ok(Vec::new()) } else { self.list(column) }
-    }
-
     /// Returns the number in a column.
     pub(crate) fn number(&self, column: &str) -> Result<f64, DataError> {
         let text = self.text(column)?;

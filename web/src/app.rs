@@ -94,7 +94,7 @@ fn start_in<V: IntoView + 'static>(element: HtmlElement, app: impl FnOnce() -> V
 /// Logs the panic to the console and shows the hidden notice of `index.html`, because the page no longer
 /// responds after a panic.
 fn report_crash(info: &PanicHookInfo<'_>) {
-    console_error_panic_hook::hook(info);
+    leptos::logging::error!("{info}");
     if let Some(notice) = document().get_element_by_id("crash") {
         // A failure here can't be reported.
         let _ = notice.remove_attribute("hidden");

@@ -50,49 +50,56 @@ impl Switches {
 
     /// Returns what the recipes of a software switch for a model on a GPU type in a precision.
     pub(crate) fn of_recipes(stack: Stack, model: &str, gpu: &str, dtype: Dtype) -> Switches {
-        static ROWS: LazyLock<Vec<SwitchRow>> = LazyLock::new(|| embedded!("recipe_switches.csv"));
         // A user's own GPU type is written as h100:hbm_gb=96.
         let gpu = gpu.split(':').next().unwrap_or(gpu);
         let names = |row: &&SwitchRow| {
             row.model == model
-                && row.stacks.contains(&stack)
-                && (row.gpus.is_empty() || row.gpus.iter().any(|name| name == gpu))
-                && (row.precisions.is_empty() || row.precisions.contains(&dtype))
+                && has(&row.stacks, stack.id())
+                && (row.gpus.is_empty() || has(&row.gpus, gpu))
+                && (row.precisions.is_empty() || has(&row.precisions, dtype.id()))
         };
-        ROWS.iter().find(names).map_or_else(Switches::default, |row| row.switches)
+        let Some(row) = SwitchRow::all().iter().find(names) else { return Switches::default() };
+        let switch = |name: &str| has(&row.on, name).then_some(true).or(has(&row.off, name).then_some(false));
+        Switches {
+            graphs: switch("graphs"),
+            hidden_experts: switch("hidden_experts"),
+            sent_once: switch("sent_once"),
+            hidden_tp: switch("hidden_tp"),
+        }
     }
 }
 
-/// A line of `recipe_switches.csv`.
+/// Returns whether a list of words has one.
+fn has(words: &str, word: &str) -> bool {
+    words.split(' ').any(|known| known == word)
+}
+
+/// A line of `recipe_switches.csv`. Its lists stay text, which makes programs for the browser smaller; a test reads them.
 struct SwitchRow {
-    stacks: Vec<Stack>,
+    stacks: String,
     model: String,
-    gpus: Vec<String>,
-    precisions: Vec<Dtype>,
-    switches: Switches,
+    gpus: String,
+    precisions: String,
+    on: String,
+    off: String,
+}
+
+impl SwitchRow {
+    fn all() -> &'static [SwitchRow] {
+        static ROWS: LazyLock<Vec<SwitchRow>> = LazyLock::new(|| embedded!("recipe_switches.csv"));
+        &ROWS
+    }
 }
 
 impl FromRow for SwitchRow {
     fn from_row(row: &Row<'_>) -> Result<SwitchRow, DataError> {
-        let mut switches = Switches::default();
-        for (column, on) in [("on", true), ("off", false)] {
-            for name in row.optional_list::<String>(column)? {
-                let switch = match name.as_str() {
-                    "graphs" => &mut switches.graphs,
-                    "hidden_experts" => &mut switches.hidden_experts,
-                    "sent_once" => &mut switches.sent_once,
-                    "hidden_tp" => &mut switches.hidden_tp,
-                    _ => return Err(row.error(format!("\"{name}\" in the column {column} is not a switch"))),
-                };
-                *switch = Some(on);
-            }
-        }
         Ok(SwitchRow {
-            stacks: row.list("stacks")?,
+            stacks: row.string("stacks")?,
             model: row.string("model")?,
-            gpus: row.optional_list("gpus")?,
-            precisions: row.optional_list("precisions")?,
-            switches,
+            gpus: row.string("gpus")?,
+            precisions: row.string("precisions")?,
+            on: row.string("on")?,
+            off: row.string("off")?,
         })
     }
 }
@@ -100,6 +107,7 @@ impl FromRow for SwitchRow {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::catalog::Catalog;
 
     #[test]
     fn the_first_line_of_a_model_that_names_gpu_and_precision_counts() {
@@ -116,6 +124,20 @@ mod tests {
             Switches::of_recipes(Stack::Nemo2, "llama3.1-405b", "h100", Dtype::Bf16),
             Switches::default()
         );
+    }
+
+    #[test]
+    fn every_line_names_what_exists() {
+        let catalog = Catalog::embedded();
+        let switches = ["graphs", "hidden_experts", "sent_once", "hidden_tp"];
+        let words = |text: &'static str| text.split(' ').filter(|word| !word.is_empty());
+        for row in SwitchRow::all() {
+            assert!(catalog.model(&row.model).is_ok(), "{}", row.model);
+            assert!(words(&row.stacks).all(|stack| stack.parse::<Stack>().is_ok()), "{}", row.stacks);
+            assert!(words(&row.gpus).all(|gpu| catalog.gpu(gpu).is_ok()), "{}", row.gpus);
+            assert!(words(&row.precisions).all(|dtype| dtype.parse::<Dtype>().is_ok()), "{}", row.precisions);
+            assert!(words(&row.on).chain(words(&row.off)).all(|name| switches.contains(&name)), "{}", row.on);
+        }
     }
 
     #[test]
