@@ -222,18 +222,20 @@ fn own_models_and_own_gpus_are_predicted() {
     std::fs::write(&config, llama).unwrap();
     let text = "own:layers=32,hidden=4096,ffn=14336,heads=32,kv_heads=8,head_dim=128,vocab=128256,gated=1,\
                 tied_embeddings=0,seq_len=8192";
-    let of = |model, gpu| {
-        // Recipes of other software switch nothing for the model that the catalog knows.
-        let software = ["--stack", "megatron-lm-0.14"];
+    let with = |model, gpu, stack| {
         let scenario =
             ["estimate", "--model", model, "--gpu", gpu, "--gpus", "8", "--gbs", "128", "--cp", "2"];
-        json(&[&scenario[..], &software].concat())
+        json(&[&scenario[..], &["--stack", stack]].concat())
     };
-    let known = of("llama3.1-8b", "h100");
+    // Recipes of this software switch nothing for the model that the catalog knows.
+    let plain = "megatron-lm-0.14";
+    let known = with("llama3.1-8b", "h100", plain);
     for model in [config.to_str().unwrap(), text] {
-        let own = of(model, "h100");
+        let own = with(model, "h100", plain);
         assert_eq!((&own["step_time_s"], &own["memory"]), (&known["step_time_s"], &known["memory"]));
     }
+    let of = |model, gpu| with(model, gpu, "megatron-bridge-26.06");
+    let known = of("llama3.1-8b", "h100");
     let slower = of(text, "h100:hbm_tbps=2.0");
     assert!(number(&slower["step_time_s"]["mid"]) > number(&known["step_time_s"]["mid"]));
     let roomier = of(text, "h100:hbm_gb=96");
