@@ -173,7 +173,7 @@ mod tests {
         assert_eq!(narrowed("/lustre/llmb/recipes/llama3.1 is missing"), Some(vec![7, 29]));
         assert_eq!(narrowed("use `sinfo --summarize` to see them"), Some(vec![8, 19]));
         assert_eq!(narrowed("see https://results.example/runs/7"), Some(vec![7, 30]));
-        assert_eq!(narrowed("its id is 96e9719d-7fa7-4d"), Some(vec![9, 16]));
+        assert_eq!(narrowed("its id is 96e9719d-7fa7-4d"), Some(vec![11, 16]));
         assert_eq!(narrowed("a-word-that-nobody-has-to-copy"), Some(vec![7, 20]));
     }
 

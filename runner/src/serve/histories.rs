@@ -264,7 +264,7 @@ mod tests {
     }
 
     fn some_time(rng: &mut fastrand::Rng) -> Option<String> {
-        Some(Timestamp::from_second(1_767_225_600 + rng.i64(..40) * 3600).unwrap().to_string())
+        Some(Timestamp::from_second(1_767_225_600 + rng.i64(0..40) * 3600).unwrap().to_string())
     }
 
     /// Adds, corrects, deletes or restores a run, at random.

@@ -41,15 +41,15 @@ test("the card of the headline's GPU type is marked, and why it comes first is s
   await page.goto("/?v=1&m=llama3.1-70b&t=10T&gs=h100,b200&by=60d");
   await expect(page.locator(".verdict-line > p").first()).toContainText(/B200 comes first because it (costs less|needs fewer GPUs)\./);
   // Cards have the order of the ranking.
-  expect(await badges(page)).toEqual(["Best", null]);
-  await expect(cards(page).first().getByRole("heading")).toHaveText("B200");
+  await expect.poll(() => badges(page)).toEqual(["Best", null]);
+  await expect(cards(page).first().getByRole("heading")).toContainText("B200");
 });
 
 test("a plan that exceeds the budget or misses the deadline is the nearest, not the best one", async ({ page }) => {
   for (const limit of ["by=60d&bud=100k", "by=2d&nr=1024"]) {
     await page.goto(`/?v=1&m=llama3.1-70b&t=10T&gs=h100,b200&${limit}`);
     await expect(cards(page).first().locator(".missed").first()).toBeVisible();
-    expect((await badges(page)).filter(Boolean), limit).toEqual(["Nearest"]);
+    await expect.poll(async () => (await badges(page)).filter(Boolean), limit).toEqual(["Nearest"]);
     await expect(page.locator(".answer")).not.toContainText(/\bbest\b/i);
     await expect(page.locator(".shown").first()).not.toContainText("Best plan");
   }
@@ -85,7 +85,7 @@ test("the best plan is one whose launch script reaches the goal", async ({ page 
   // The fastest layout uses FSDP, which no release runs for this model, and Megatron-LM runs it more slowly than planned.
   await page.goto("/?v=1&m=llama3.1-70b&t=10T&gs=gb200&nr=1408&by=30d");
   await expect(cards(page).first().locator(".layout-line")).not.toContainText("FSDP");
-  expect(await badges(page)).toEqual(["Best"]);
+  await expect.poll(() => badges(page)).toEqual(["Best"]);
   await expect(page.locator(".answer")).not.toContainText("miss");
   await expect(details(page)).toBeVisible();
 });
@@ -94,9 +94,12 @@ test("the time of the headline and of its card is that of the launch script", as
   await page.goto("/?v=1&m=mixtral-8x7b&t=10T&gs=b200&by=60d");
   const rest = page.locator(".verdict-line > p").first();
   await expect(rest).toContainText(/differs from the plan: it takes about \d+ days \(/);
-  const [, days] = /it takes about (\d+ days) \(/.exec(await rest.textContent());
-  await expect(verdict(page)).toContainText(`finish in about ${days}, for `);
-  await expect(cards(page).first().locator(".mini.main > div").first()).toContainText(days);
+  // Until it is known what the scripts do, the headline is about another plan.
+  await expect(async () => {
+    const [, days] = /it takes about (\d+ days) \(/.exec(await rest.textContent());
+    expect(await verdict(page).textContent()).toContain(`finish in about ${days}, for `);
+    expect(await cards(page).first().locator(".mini.main > div").first().textContent()).toContain(days);
+  }).toPass();
 });
 
 test("a card has no row without a value, and owned GPUs name the price of electricity in the report", async ({ page }) => {
