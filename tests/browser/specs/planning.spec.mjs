@@ -100,6 +100,7 @@ test("the time of the headline and of its card is that of the launch script", as
     expect(await verdict(page).textContent()).toContain(`finish in about ${days}, for `);
     expect(await cards(page).first().locator(".mini.main > div").first().textContent()).toContain(days);
   }).toPass();
+  await expect(page.locator(".answers header small")).toHaveText(/^Proposed plan · \d+\sdays · \$\d+k, with the planned software$/);
 });
 
 test("a card has no row without a value, and owned GPUs name the price of electricity in the report", async ({ page }) => {
