@@ -156,7 +156,7 @@ impl Args {
         }
         match format {
             SearchFormat::Json => {
-                json(&SearchOutput::new(&question, &found, headline(&found), verdict(&found)))?
+                json(&SearchOutput::new(&question, &found, headline(&found), verdict(&found)))?;
             }
             SearchFormat::Csv => {
                 // A row has no place for it.
