@@ -27,7 +27,7 @@ pub(super) struct LogCopy {
     held_to: Option<u64>,
 }
 
-/// What stands in the copy for each byte of a secret, so that no place moves.
+/// Replaces each byte of a secret in the copy, so that offsets in the log stay the same.
 const HIDDEN: u8 = b'*';
 
 /// The shortest secret that is hidden, in bytes: a shorter text could be a part of a figure.

@@ -23,7 +23,7 @@ enum RecipeLink {
     WeakScaled,
     /// It has another layout or batch.
     OtherLayout,
-    /// There is no such recipe.
+    /// The catalog has no recipe of its model, GPU type and precision.
     NoRecipe,
 }
 
