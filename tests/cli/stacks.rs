@@ -77,11 +77,7 @@ fn a_file_is_the_software_of_its_text() {
     let launch =
         trainplan(["launch", "--style", "megatron-lm"].iter().chain(&scenario).chain(&["--stack", path]));
     assert_eq!(launch.code, Some(0), "{}", launch.stderr);
-    assert!(
-        launch.stderr.contains("The estimate assumes nanotron with attention=tuned"),
-        "{}",
-        launch.stderr
-    );
+    assert!(launch.stderr.contains("The plan is for nanotron with attention=tuned"), "{}", launch.stderr);
     let search = json(&["search", "--model", "llama3.1-8b", "--gpu", "h100", "--gpus", "8", "--stack", path]);
     assert_eq!(search["question"]["stack"], OWN, "{search}");
 }

@@ -101,7 +101,7 @@ fn software(plan: &mut LaunchPlan) {
         return;
     }
     let expect = slowdown.map_or(String::new(), |ratio| {
-        format!(" Expect steps to take about {}.", longer(ratio, "estimated"))
+        format!(" Steps take about {}.", longer(ratio, "with the planned software"))
     });
     let (text, fix) = if is_part {
         let (scenario, own) = (plan.scenario, plan.scenario.options.with_software(runs));
@@ -115,11 +115,8 @@ fn software(plan: &mut LaunchPlan) {
         let text = format!("Full recomputation turns off {} in this script.{expect}", off.join(" and "));
         (text, Message::default())
     } else {
-        let text = format!(
-            "The estimate assumes {}, but this script runs {}.{expect}",
-            planned.title(),
-            runs.title()
-        );
+        let text =
+            format!("The plan is for {}, but this script runs {}.{expect}", planned.title(), runs.title());
         (text, message!["Set ", Setting::new(Field::Stack, runs), " for an estimate of this release."])
     };
     plan.warnings.push(LaunchWarning { topic: WarningTopic::Software, text: text.into(), fix });

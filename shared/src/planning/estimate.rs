@@ -69,6 +69,11 @@ impl Spec {
             (Err(problems), tokens) => return Err(problems.into_iter().chain(tokens.err()).collect()),
         };
         let estimate = Estimate::of(&scenario);
+        Ok(self.predicted(scenario, tokens, estimate))
+    }
+
+    /// Returns the prediction that an estimate of a scenario gives. The fields are those of the scenario.
+    pub(crate) fn predicted(&self, scenario: Scenario, tokens: f64, estimate: Estimate) -> Predicted {
         let metrics = Metrics::new(&scenario, estimate.step_time_s.mid, tokens);
         let steps = tokens / scenario.batch.tokens();
         let time_to_train_days =
@@ -84,7 +89,7 @@ impl Spec {
         warnings.extend(does_not_fit(&scenario, &estimate.memory, &remedies));
         warnings.extend(is_unmeasured(&scenario, &estimate));
         warnings.extend(self.by_software(&scenario, &estimate));
-        Ok(Predicted { scenario, estimate, metrics, time_to_train_days, published, remedies, warnings })
+        Predicted { scenario, estimate, metrics, time_to_train_days, published, remedies, warnings }
     }
 }
 

@@ -1,13 +1,16 @@
 //! A plan as its launch script runs it: with other software than planned, its days, its cost and its memory are others.
 
 use super::{GpuAnswer, GpuOffer, PlannedRun, Question, Survey};
-use crate::estimate::{Interval, MemoryEstimate};
+use crate::estimate::{Estimate, Interval, MemoryEstimate};
+use crate::field::Field;
 use crate::launch::{Launch, LaunchOptions, ScriptSoftware, WarningTopic, launch_or_fall_back};
+use crate::planning::Predicted;
 use crate::precision::Dtype;
 use crate::problem::{Problem, one_of};
 use crate::releases::Release;
 use crate::scenario::Scenario;
 use crate::search::RankedLayout;
+use crate::spec::Spec;
 use crate::stack::Software;
 
 /// Layouts among which another one is sought if the launch script does not run the best one as planned: as many as the Plan page has.
@@ -74,6 +77,23 @@ impl ScriptRun {
             days: planned_days.times(slowdown),
             may_lack_memory,
         })
+    }
+
+    /// Returns the prediction of a plan as its script runs it, with the memory of the script's software. `spec` describes the plan, and
+    /// `planned` is its prediction. None if the script's software can't be planned.
+    pub fn predict(&self, spec: &Spec, planned: &Predicted) -> Option<Predicted> {
+        let spec = spec.clone().with(Field::Stack, self.stack.to_string());
+        let with = spec.estimate().ok()?;
+        // Nobody measured known software without a part of it: the measurements stay those of the planned software.
+        let step_time_s = planned.estimate.step_time_s.times(self.slowdown);
+        let modelled_s = with.estimate.breakdown.step_time_s();
+        let estimate = Estimate {
+            step_time_s,
+            breakdown: with.estimate.breakdown.scaled(step_time_s.mid / modelled_s),
+            memory: with.estimate.memory,
+            evidence: planned.estimate.evidence.clone(),
+        };
+        Some(spec.predicted(with.scenario, with.metrics.tokens, estimate))
     }
 
     /// Returns what the script does to a deadline.
@@ -156,16 +176,20 @@ impl PlannedRun {
             Err(problems) => PlanScript::Unavailable(problems),
             Ok(None) => PlanScript::AsPlanned,
             Ok(Some(script)) => {
-                let step_time_s = self.layout.step_time_s.times(script.slowdown);
-                let layout = RankedLayout { step_time_s, ..self.layout };
-                let run = PlannedRun::new(question, offer, self.gpus, layout);
-                let run = PlannedRun { days_as_measured: self.days_as_measured, ..run };
-                // Failures and saves are counted again.
+                let run = self.slowed(question, offer, script.slowdown);
                 let script = ScriptRun { days: run.days_interval(), ..script };
                 let reaches_goal = !script.may_lack_memory && question.reaches(&run);
                 PlanScript::Other(Box::new(ScriptedPlan { script, run, reaches_goal }))
             }
         }
+    }
+
+    /// Returns the plan with steps that take `slowdown` times as long. Failures and saves are counted again.
+    fn slowed(&self, question: &Question, offer: &GpuOffer, slowdown: f64) -> PlannedRun {
+        let step_time_s = self.layout.step_time_s.times(slowdown);
+        let layout = RankedLayout { step_time_s, ..self.layout.clone() };
+        let run = PlannedRun::new(question, offer, self.gpus, layout);
+        PlannedRun { days_as_measured: self.days_as_measured, ..run }
     }
 
     /// Returns the release whose script launches the plan; none if Megatron-LM does.
@@ -197,8 +221,8 @@ impl Survey<'_> {
     /// Searches everything that is left. Returns the answer, and the launch script of the plan to show if it was written.
     ///
     /// The best plan has the time and the cost of its launch script. If the script of a plan is slower than planned, misses the goal or may
-    /// lack memory, the best one may be another layout or another number of GPUs. Other layouts and numbers of GPUs keep the predictions with
-    /// the planned software.
+    /// lack memory, the best one may be another layout or another number of GPUs. The scripts of other layouts and numbers of GPUs are taken to
+    /// be as slow as that of the best plan.
     pub fn finish_as_launched(mut self) -> (GpuAnswer, Option<PlanScript>) {
         while self.step().is_ok() {}
         // Software that is not built on Megatron-Core is run without these scripts.
@@ -238,13 +262,29 @@ impl Survey<'_> {
             self.points.extend(unsure);
             self.points.sort_by_key(|point| point.gpus);
         }
-        let answer = self.answer();
+        let mut answer = self.answer();
         let script = answer.shown().and_then(|run| {
-            let written = scripts.into_iter().find(|(gpus, _)| *gpus == run.gpus);
+            let written = scripts.iter().find(|(gpus, _)| *gpus == run.gpus);
             written
-                .map(|(_, script)| script)
+                .map(|(_, script)| script.clone())
                 .or_else(|| Some(answer.best()?.script(self.question, self.offer)))
         });
+        if let Some(PlanScript::Other(plan)) = &script
+            && scripts.iter().any(|(gpus, _)| *gpus == plan.run.gpus)
+        {
+            let slowed = |run: &PlannedRun| run.slowed(self.question, self.offer, plan.script.slowdown);
+            for point in &mut answer.points {
+                if scripts.iter().all(|(gpus, _)| *gpus != point.gpus) {
+                    *point = slowed(point);
+                }
+            }
+            let published = answer.published.as_mut().map(|(_, run)| run);
+            for layout in answer.layouts.iter_mut().chain(published) {
+                if *layout != plan.run {
+                    *layout = slowed(layout);
+                }
+            }
+        }
         (answer, script)
     }
 

@@ -348,7 +348,7 @@ fn full_recomputation_turns_off_what_excludes_it() {
     assert!(warns(
         &launch,
         "Full recomputation turns off CUDA graphs and the overlap of the exchange between experts in this script. \
-         Expect steps to take about "
+         Steps take about "
     ));
     // One graph of a whole iteration with experts can't be turned off: Megatron-LM runs it.
     let graphed = "model=deepseek-v3 gpu=gb300 gpus=256 dtype=mxfp8 gbs=4096 pp=2 ep=32 vp=8 pipeline-split=32,29 recompute=full";

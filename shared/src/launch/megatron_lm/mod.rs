@@ -84,12 +84,12 @@ fn compare_software(job: &mut MegatronJob) -> Option<f64> {
     }
     let lacks = script.lacks();
     let mut text = match (script.is_other(), lacks.is_empty()) {
-        (true, _) => format!("The estimate assumes {}, but this script runs Megatron-LM", planned.title()),
+        (true, _) => format!("The plan is for {}, but this script runs Megatron-LM", planned.title()),
         (false, true) => "The script runs Megatron-LM".to_string(),
         (false, false) => format!("The script runs Megatron-LM without {}", one_of(&lacks)),
     };
     if script.changes_speed() {
-        text += &format!(": expect steps to take about {}", longer(script.slowdown, "estimated"));
+        text += &format!(": steps take about {}", longer(script.slowdown, "with the planned software"));
     }
     text += ".";
     let wants_graphs = job.scenario.options.uses_cuda_graphs(&job.scenario.architecture);

@@ -140,11 +140,7 @@ fn brief(plan: Plan) -> String {
         None => plan.step.with(|step| step.as_ref()?.metrics.time_to_train_days.map(days)),
     };
     let cost = run.and_then(|run| Some(cost_texts(whole_cost(&run)?, &run.currency).0));
-    let figures: String = time.into_iter().chain(cost).map(|figure| format!(" · {figure}")).collect();
-    // The card of the plan has the figures of its launch script.
-    let slowdown = plan.calculator.launch.latest().and_then(|launched| launched.launch.as_ref()?.slowdown);
-    let whose = if slowdown.is_some() && !figures.is_empty() { ", with the planned software" } else { "" };
-    figures + whose
+    time.into_iter().chain(cost).map(|figure| format!(" · {figure}")).collect()
 }
 
 /// Returns the title of the scenario; if it has problems, the title of its recipe.

@@ -54,8 +54,10 @@ pub(super) fn Card(
     // One scale for all cards, so that their bars can be compared.
     let longest = Memo::new(move |_| {
         findings.with(|findings| {
-            let plans = findings.offers.iter().filter_map(|offer| offer.answer.as_ref()?.plan.as_ref());
-            let ends = plans.map(|plan| findings.launched(plan).days.high);
+            let ends = findings.offers.iter().filter_map(|offer| {
+                let plan = offer.answer.as_ref()?.plan.as_ref()?;
+                Some(findings.launched(offer, plan).days.high)
+            });
             let limit = if let AskedGoal::Deadline(days) = findings.goal() { days } else { 0.0 };
             let measured = findings.offers.iter().filter_map(|offer| findings.best_as_measured_days(offer));
             ends.chain(measured).fold(limit, f64::max) * 1.05
@@ -161,7 +163,7 @@ fn card(
         .into_any();
     };
     // What a card says of a plan is true of its launch script.
-    let found = &plan.search.findings.with_untracked(|findings| findings.launched(planned));
+    let found = &plan.search.findings.with_untracked(|findings| findings.launched(offer, planned));
     let missed = plan.search.findings.with_untracked(|findings| missed(findings, answer, found, currency));
     let other = answer.with_other_chance.clone().filter(|other| other.gpus != found.gpus);
     let other = other.zip(chance).map(|(other, chance)| {

@@ -205,7 +205,7 @@ impl Findings {
     fn stand_in<'a>(&self, offer: &'a OfferFindings) -> Option<&'a FoundPlan> {
         let best = offer.answer.as_ref()?.plan.as_ref()?;
         let holds = |plan: &&FoundPlan| self.holds_by_script(plan) == Some(true);
-        let slowest = |plan: &FoundPlan| self.launched(plan).days.high;
+        let slowest = |plan: &FoundPlan| self.launched(offer, plan).days.high;
         let (alike, more): (Vec<&FoundPlan>, Vec<&FoundPlan>) =
             self.others(offer).into_iter().filter(holds).partition(|plan| plan.gpus == best.gpus);
         let fastest = alike.into_iter().min_by(|one, other| slowest(one).total_cmp(&slowest(other)));
@@ -232,9 +232,13 @@ impl Findings {
         layouts.chain(more.take(MOST_COUNTS)).collect()
     }
 
-    /// Returns a plan with the figures that it has by its launch script, as far as that is known.
-    pub(super) fn launched(&self, plan: &FoundPlan) -> FoundPlan {
-        let slowdown = self.script(plan).map_or(1.0, |effect| effect.slowdown);
+    /// Returns a plan on a GPU type with the figures that it has by its launch script. While that is not known, its script is taken to be
+    /// as slow as that of the best plan there.
+    pub(super) fn launched(&self, offer: &OfferFindings, plan: &FoundPlan) -> FoundPlan {
+        let best = offer.answer.as_ref().and_then(|answer| answer.plan.as_ref());
+        let effect =
+            [Some(plan), best].into_iter().flatten().find_map(|plan| effect_on(&self.scripts, &plan.query));
+        let slowdown = effect.map_or(1.0, |effect| effect.slowdown);
         FoundPlan {
             days: plan.days.times(slowdown),
             cost: plan.cost.map(|cost| cost.times(slowdown)),
@@ -339,7 +343,7 @@ impl Findings {
             let answer = offer.answer.as_ref().filter(|answer| answer.unmet.is_none());
             if let Some(plan) = answer.and_then(|answer| answer.plan.as_ref()) {
                 reaching.push(index);
-                contenders.push(contender(&offer.gpu.id, &self.launched(plan)));
+                contenders.push(contender(&offer.gpu.id, &self.launched(offer, plan)));
             }
         }
         let objective = self.asked.as_ref().and_then(|asked| asked.objective).unwrap_or(Objective::Fastest);
@@ -600,7 +604,7 @@ pub(super) mod tests {
         slower.hear_scripts(scripts);
         assert_eq!(slower.best_plan().map(|plan| plan.gpus), Some(1280));
         assert_eq!(slower.badge(0), Some("Best"));
-        let days = slower.best_plan().map(|plan| slower.launched(plan).days.mid);
+        let days = slower.best_plan().map(|plan| slower.launched(&slower.offers[0], plan).days.mid);
         assert_eq!(days, Some(44.0 * 1.2));
         // Another layout may be faster with its script, though the best one holds the limit.
         findings.scripts[0].1 = effect(1.05);

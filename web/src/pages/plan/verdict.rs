@@ -30,7 +30,7 @@ pub(super) fn verdict(findings: &Findings) -> Option<Verdict> {
     // A plan takes as long as its launch script.
     let plan = |index: usize| {
         let offer = &findings.offers[index];
-        Some((offer, findings.launched(offer.answer.as_ref()?.plan.as_ref()?)))
+        Some((offer, findings.launched(offer, offer.answer.as_ref()?.plan.as_ref()?)))
     };
     let plans: Vec<(&OfferFindings, FoundPlan)> = findings.reaching().into_iter().filter_map(plan).collect();
     let mut reaching = plans.iter().map(|(offer, plan)| (*offer, plan));

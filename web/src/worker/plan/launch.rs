@@ -37,15 +37,7 @@ pub(super) fn launch(query: &str) -> Option<Launched> {
 /// Returns what the launch script of a query's scenario does otherwise than planned, or that there is none.
 pub(super) fn script_effect(query: &str) -> ScriptEffect {
     let spec = link::read(query).spec;
-    let written = spec.scenario().ok().and_then(|scenario| {
-        let options = LaunchOptions::from_spec(&spec).ok()?;
-        let launch = launch_or_fall_back(&scenario, &options).ok()?;
-        // The page has the days.
-        let days = Interval { low: 1.0, mid: 1.0, high: 1.0 };
-        let script = ScriptRun::of(&scenario, &options, &launch, days);
-        // Software that is not built on Megatron-Core is run without these scripts.
-        Some(script.filter(|_| scenario.options.software.properties().transformer_engine))
-    });
+    let written = spec.scenario().ok().and_then(|scenario| script_run(&spec, &scenario));
     let is_unavailable = written.is_none();
     let script = written.flatten();
     ScriptEffect {
@@ -53,6 +45,16 @@ pub(super) fn script_effect(query: &str) -> ScriptEffect {
         may_lack_memory: script.is_some_and(|script| script.may_lack_memory),
         is_unavailable,
     }
+}
+
+/// Returns what the launch script of a scenario does otherwise than planned, if anything; none if no script can be written. Its days are
+/// multiples of the planned ones.
+pub(super) fn script_run(spec: &Spec, scenario: &Scenario) -> Option<Option<ScriptRun>> {
+    let options = LaunchOptions::from_spec(spec).ok()?;
+    let launch = launch_or_fall_back(scenario, &options).ok()?;
+    let script = ScriptRun::of(scenario, &options, &launch, Interval { low: 1.0, mid: 1.0, high: 1.0 });
+    // Software that is not built on Megatron-Core is run without these scripts.
+    Some(script.filter(|_| scenario.options.software.properties().transformer_engine))
 }
 
 /// Returns the values of a field with which the scenario can be launched.

@@ -1,5 +1,6 @@
 //! The prediction of a scenario: numbers for charts, and sentences for the page.
 
+use super::launch::script_run;
 use crate::message::{
     Bars, EvidenceRun, FieldChange, Part, PredictedLine, Prediction, Remedy as ShownRemedy, WholeRun,
 };
@@ -24,15 +25,23 @@ const FINEST: f64 = 0.002;
 /// Returns the prediction for a query's scenario; `None` if the query has no valid scenario.
 pub(crate) fn predict(query: &str) -> Option<Prediction> {
     let spec = link::read(query).spec;
-    let predicted = spec.estimate().ok()?;
+    let planned = spec.estimate().ok()?;
+    let held_out = planned.held_out_error();
+    // A plan takes as long, and as much memory, as its launch script.
+    let script = script_run(&spec, &planned.scenario).flatten();
+    let by_script = script.and_then(|script| Some((script.predict(&spec, &planned)?, script)));
+    let slowdown = by_script.as_ref().map_or(1.0, |(_, script)| script.slowdown);
+    let whose = by_script.as_ref().map(|(_, script)| {
+        format!(" All figures are for the launch script, which runs {}.", script.software)
+    });
+    let predicted = by_script.map_or(planned, |(predicted, _)| predicted);
     let run = whole_run(&spec, &predicted);
-    let held_out = predicted.held_out_error();
     let Predicted { estimate, remedies, .. } = predicted;
     Some(Prediction {
         low_s: estimate.step_time_s.low,
         mid_s: estimate.step_time_s.mid,
         high_s: estimate.step_time_s.high,
-        basis: unbroken(&estimate.evidence.summary()),
+        basis: unbroken(&(estimate.evidence.summary() + &whose.unwrap_or_default())),
         evidence: estimate.evidence.anchors.iter().map(evidence_run).collect(),
         held_out,
         time: time(&estimate.breakdown),
@@ -41,11 +50,18 @@ pub(crate) fn predict(query: &str) -> Option<Prediction> {
         remedies: remedies.iter().map(remedy).collect(),
         memory: memory(&estimate.memory),
         capacity_gib: estimate.memory.capacity_bytes / GIB,
-        scaling: BatchGrowth::ALL
-            .map(|growth| PredictedLine { growth, steps: spec.scaled_steps(growth).unwrap_or_default() })
-            .into(),
+        scaling: BatchGrowth::ALL.map(|growth| scaling(&spec, growth, slowdown)).into(),
         run,
     })
+}
+
+/// Returns the step time on other numbers of GPUs, where launch scripts are taken to be as much slower as that of the plan.
+fn scaling(spec: &Spec, growth: BatchGrowth, slowdown: f64) -> PredictedLine {
+    let mut steps = spec.scaled_steps(growth).unwrap_or_default();
+    for step in &mut steps {
+        step.step_time_s *= slowdown;
+    }
+    PredictedLine { growth, steps }
 }
 
 /// Returns what the whole run takes, at the price that a search would assume.
