@@ -286,7 +286,7 @@ impl Question {
 
     /// Returns the index of the plan that comes nearest to a goal that none reaches: the cheapest of those in time, otherwise
     /// the fastest.
-    fn nearest(&self, points: &[PlannedRun]) -> Option<usize> {
+    pub(super) fn nearest(&self, points: &[PlannedRun]) -> Option<usize> {
         let is_any_in_time = points.iter().any(|point| self.is_in_time(point));
         let value = |point: &PlannedRun| match self.budget() {
             // At any price, the plan that takes the fewest GPU-days is the cheapest.

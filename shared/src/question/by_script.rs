@@ -224,27 +224,25 @@ impl Survey<'_> {
     /// lack memory, the best one may be another layout or another number of GPUs. The scripts of other layouts and numbers of GPUs are taken to
     /// be as slow as that of the best plan.
     pub fn finish_as_launched(mut self) -> (GpuAnswer, Option<PlanScript>) {
-        while self.step().is_ok() {}
         // Software that is not built on Megatron-Core is run without these scripts.
-        if !self.offer.options.software.properties().transformer_engine {
-            let answer = self.answer();
-            let script = answer.best().map(|best| best.script(self.question, self.offer));
+        let (question, offer) = (self.question, self.offer);
+        if !offer.options.software.properties().transformer_engine {
+            let answer = self.finish();
+            let script = answer.best().map(|best| best.script(question, offer));
             return (answer, script);
         }
         // Plans by their numbers of GPUs: those whose scripts were written, and those whose scripts can't be relied on.
         let (mut scripts, mut unsure): (Vec<(u32, PlanScript)>, Vec<PlannedRun>) = (Vec::new(), Vec::new());
-        while let Some(index) = self.question.choose(&self.points) {
-            let plan = self.points[index].clone();
-            if scripts.iter().any(|(gpus, _)| *gpus == plan.gpus) {
+        let pick = |points: &[PlannedRun]| question.choose(points).or_else(|| question.nearest(points));
+        loop {
+            // A slower script may need more GPUs, and the numbers below those are searched then.
+            while self.step().is_ok() {}
+            let Some(index) = pick(&self.points) else { break };
+            let gpus = self.points[index].gpus;
+            if scripts.iter().any(|(known, _)| *known == gpus) {
                 break;
             }
-            let (run, script) = match scripts.is_empty() && unsure.is_empty() {
-                true => self.best_launched(plan),
-                false => {
-                    let script = plan.script(self.question, self.offer);
-                    (plan, script)
-                }
-            };
+            let (run, script) = self.best_launched(self.points[index].clone());
             match &script {
                 PlanScript::AsPlanned => self.points[index] = run,
                 PlanScript::Other(plan) if !plan.script.may_lack_memory => {
@@ -252,12 +250,13 @@ impl Survey<'_> {
                 }
                 PlanScript::Other(_) | PlanScript::Unavailable(_) => {
                     unsure.push(self.points.remove(index));
+                    self.has_no_plan(gpus);
                     continue;
                 }
             }
-            scripts.push((self.points[index].gpus, script));
+            scripts.push((gpus, script));
         }
-        if self.question.choose(&self.points).is_none() {
+        if question.choose(&self.points).is_none() {
             // A plan whose script can't be relied on is better than none.
             self.points.extend(unsure);
             self.points.sort_by_key(|point| point.gpus);
@@ -265,14 +264,12 @@ impl Survey<'_> {
         let mut answer = self.answer();
         let script = answer.shown().and_then(|run| {
             let written = scripts.iter().find(|(gpus, _)| *gpus == run.gpus);
-            written
-                .map(|(_, script)| script.clone())
-                .or_else(|| Some(answer.best()?.script(self.question, self.offer)))
+            Some(written.map_or_else(|| run.script(question, offer), |(_, script)| script.clone()))
         });
         if let Some(PlanScript::Other(plan)) = &script
             && scripts.iter().any(|(gpus, _)| *gpus == plan.run.gpus)
         {
-            let slowed = |run: &PlannedRun| run.slowed(self.question, self.offer, plan.script.slowdown);
+            let slowed = |run: &PlannedRun| run.slowed(question, offer, plan.script.slowdown);
             for point in &mut answer.points {
                 if scripts.iter().all(|(gpus, _)| *gpus != point.gpus) {
                     *point = slowed(point);
@@ -334,7 +331,7 @@ impl GpuAnswer {
 mod tests {
     use super::*;
     use crate::field::Field;
-    use crate::question::Survey;
+    use crate::question::{Survey, Unmet};
     use crate::spec::Spec;
 
     fn question(fields: &[(Field, &str)]) -> Question {
@@ -414,6 +411,29 @@ mod tests {
         assert!(launched > planned, "{launched} {planned}");
         let (.., is_planned, is_launched) = days(&format!("{}d", planned * 1.002));
         assert_eq!((is_planned, is_launched), (true, false), "{planned} {launched}");
+    }
+
+    #[test]
+    fn a_plan_that_misses_the_goal_has_the_figures_of_its_script_too() {
+        let fields = [
+            (Field::Model, "mixtral-8x7b"),
+            (Field::GpuTypes, "b200"),
+            (Field::GpuRange, "64"),
+            (Field::Tokens, "10T"),
+            (Field::Deadline, "20d"),
+        ];
+        let question = question(&fields);
+        let offer = &question.offers[0];
+        let planned = Survey::new(&question, offer).finish();
+        let (answer, script) = Survey::new(&question, offer).finish_as_launched();
+        let Some(PlanScript::Other(plan)) = &script else { panic!("{script:?}") };
+        let Some(Unmet::TooSlow { days }) = answer.unmet else { panic!("{:?}", answer.unmet) };
+        assert_eq!(answer.shown(), Some(&plan.run));
+        assert!(plan.script.slowdown > 1.1 && days >= plan.run.time.high.days, "{days}");
+        let Some(Unmet::TooSlow { days: planned }) = planned.unmet else { panic!("{:?}", planned.unmet) };
+        assert!(days > planned, "{days} {planned}");
+        // Other layouts are as much slower.
+        assert!(answer.layouts.iter().all(|layout| layout.days >= 0.999 * plan.run.days));
     }
 
     #[test]

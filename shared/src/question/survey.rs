@@ -87,13 +87,18 @@ impl<'a> Survey<'a> {
         }
         let Some(gpus) = self.waiting.pop_front() else { return Err(Finished) };
         let Some(run) = self.best_run(gpus) else {
-            let place = self.empty.partition_point(|count| *count < gpus);
-            self.empty.insert(place, gpus);
+            self.has_no_plan(gpus);
             return Ok(None);
         };
         let place = self.points.partition_point(|point| point.gpus < gpus);
         self.points.insert(place, run);
         Ok(Some(&self.points[place]))
+    }
+
+    /// Keeps that a number of GPUs has no plan, so that it is not searched again.
+    pub(super) fn has_no_plan(&mut self, gpus: u32) {
+        let place = self.empty.partition_point(|count| *count < gpus);
+        self.empty.insert(place, gpus);
     }
 
     /// Returns the best plan on a number of GPUs, with the question's batch or with one that suits the number.

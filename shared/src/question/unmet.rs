@@ -32,6 +32,18 @@ pub enum Unmet {
 }
 
 impl Unmet {
+    /// Returns by how much the goal is missed if the steps of the plan that comes nearest take `slowdown` times as long.
+    #[must_use]
+    pub fn slowed(self, slowdown: f64) -> Unmet {
+        match self {
+            Unmet::TooSlow { days } => Unmet::TooSlow { days: days * slowdown },
+            Unmet::TooExpensive { cost, tokens, gpus } => {
+                Unmet::TooExpensive { cost: cost * slowdown, tokens, gpus }
+            }
+            Unmet::NoLayout | Unmet::NoPrice => self,
+        }
+    }
+
     /// Compares how far two GPU types are from the goal, the nearer one first: those with a plan in time, by its cost; those that are
     /// too slow, by their days; those without a price; those without a layout.
     pub fn order(&self, other: &Unmet) -> Ordering {

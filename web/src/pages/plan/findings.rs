@@ -232,13 +232,23 @@ impl Findings {
         layouts.chain(more.take(MOST_COUNTS)).collect()
     }
 
+    /// Returns how many times as long the launch script of the best plan on a GPU type takes; 1 if that is not known.
+    fn slowdown(&self, offer: &OfferFindings) -> f64 {
+        let plan = offer.answer.as_ref().and_then(|answer| answer.plan.as_ref());
+        let effect = plan.and_then(|plan| effect_on(&self.scripts, &plan.query));
+        effect.map_or(1.0, |effect| effect.slowdown)
+    }
+
+    /// Returns why no plan on a GPU type reaches the goal, with the figures of the launch script; none if one does.
+    pub(super) fn unmet(&self, offer: &OfferFindings) -> Option<Unmet> {
+        Some(offer.answer.as_ref()?.unmet?.slowed(self.slowdown(offer)))
+    }
+
     /// Returns a plan on a GPU type with the figures that it has by its launch script. While that is not known, its script is taken to be
     /// as slow as that of the best plan there.
     pub(super) fn launched(&self, offer: &OfferFindings, plan: &FoundPlan) -> FoundPlan {
-        let best = offer.answer.as_ref().and_then(|answer| answer.plan.as_ref());
-        let effect =
-            [Some(plan), best].into_iter().flatten().find_map(|plan| effect_on(&self.scripts, &plan.query));
-        let slowdown = effect.map_or(1.0, |effect| effect.slowdown);
+        let known = effect_on(&self.scripts, &plan.query).map(|effect| effect.slowdown);
+        let slowdown = known.unwrap_or_else(|| self.slowdown(offer));
         FoundPlan {
             days: plan.days.times(slowdown),
             cost: plan.cost.map(|cost| cost.times(slowdown)),
@@ -361,10 +371,7 @@ impl Findings {
     pub(super) fn ranked(&self) -> Vec<usize> {
         let mut ranked = self.reaching();
         let missing: Vec<usize> = (0..self.offers.len()).filter(|index| !ranked.contains(index)).collect();
-        let unmet = |index: &usize| {
-            let answer = self.offers[*index].answer.as_ref();
-            answer.and_then(|answer| answer.unmet).unwrap_or(Unmet::NoLayout)
-        };
+        let unmet = |index: &usize| self.unmet(&self.offers[*index]).unwrap_or(Unmet::NoLayout);
         ranked.extend(sorted(&missing, |one, other| unmet(one).order(&unmet(other))));
         ranked
     }

@@ -487,7 +487,7 @@ fn unreached(findings: &Findings, currency: &str) -> Verdict {
     let nearest = findings.best().and_then(|index| {
         let offer = &findings.offers[index];
         let answer = offer.answer.as_ref()?;
-        Some((offer, answer.plan.as_ref()?, answer.unmet?))
+        Some((offer, findings.launched(offer, answer.plan.as_ref()?), findings.unmet(offer)?))
     });
     let (time, budget) =
         (findings.most_days().map(limit_text), findings.budget().map(|budget| money(budget, currency)));
@@ -506,7 +506,7 @@ fn unreached(findings: &Findings, currency: &str) -> Verdict {
                 enough: enough.as_deref(),
             };
             let is_most = offer.points.last().is_some_and(|point| point.gpus == plan.gpus);
-            in_words(&offer.gpu, plan).misses(unmet, is_most, &limits)
+            in_words(&offer.gpu, &plan).misses(unmet, is_most, &limits)
         }
         None => "No layout of this model works on these GPUs. The cards say what to change.".to_string(),
     };
