@@ -1,6 +1,7 @@
 //! The messages between the planner and its worker.
 
 use super::WorkerMessage;
+use super::search::FoundByScripts;
 use serde::{Deserialize, Serialize};
 use trainplan_shared::estimate::{Closeness, MemoryVerdict};
 use trainplan_shared::field::Field;
@@ -27,6 +28,13 @@ pub(crate) enum CalculatorRequest {
     Scripts {
         /// Each plan, as a query, and its scenario with the options of the launch, as the query of the page's address.
         plans: Vec<(String, String)>,
+    },
+    /// Answer a question for some GPU types by the launch scripts of plans.
+    ByScripts {
+        /// The question, as the query of the page's address.
+        query: String,
+        /// The indices of the GPU types.
+        offers: Vec<usize>,
     },
     /// Read a model from a `config.json`, or the factors of a cluster from the file of a probe.
     Import {
@@ -55,6 +63,8 @@ pub(crate) enum CalculatorReply {
     },
     /// What the launch scripts of plans do, each with the query of the plan.
     Scripts(Vec<(String, ScriptEffect)>),
+    /// The answer for a GPU type by the launch scripts of plans.
+    FoundByScripts(Box<FoundByScripts>),
     /// What a file describes, or the error in the file.
     Imported(Result<Imported, String>),
 }

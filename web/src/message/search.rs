@@ -1,7 +1,7 @@
 //! The messages between the planner and the worker that searches for plans.
 
 use super::WorkerMessage;
-use super::plan::Refusal;
+use super::plan::{Refusal, ScriptEffect};
 use serde::{Deserialize, Serialize};
 use trainplan_shared::estimate::{MemoryMargin, MemoryVerdict};
 use trainplan_shared::message::Front;
@@ -166,6 +166,19 @@ pub(crate) struct FoundPlan {
 }
 
 impl FoundPlan {
+    /// Returns the plan with steps that take `slowdown` times as long.
+    pub(crate) fn slowed(&self, slowdown: f64) -> FoundPlan {
+        FoundPlan {
+            step_s: self.step_s.times(slowdown),
+            days: self.days.times(slowdown),
+            cost: self.cost.map(|cost| cost.times(slowdown)),
+            mwh: self.mwh.times(slowdown),
+            tokens_per_s_per_gpu: self.tokens_per_s_per_gpu / slowdown,
+            mfu: self.mfu / slowdown,
+            ..self.clone()
+        }
+    }
+
     /// Returns what to doubt in it, as sentences; `is_too_slow` says that it takes longer than the question allows.
     pub(crate) fn cautions(&self, is_too_slow: bool) -> Vec<String> {
         let bytes = |gib: f64| gib * f64::from(1 << 30);
@@ -249,6 +262,24 @@ pub(crate) struct FoundAnswer {
     /// Changes of the question with which a plan works.
     pub(crate) changes: Vec<FoundChange>,
 }
+
+/// The answer for a GPU type whose plans have the figures of their launch scripts.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct FoundByScripts {
+    /// The question, as a query.
+    pub(crate) query: String,
+    /// The index of the GPU type.
+    pub(crate) offer: usize,
+    pub(crate) answer: FoundAnswer,
+    /// The best plan on each number of GPUs, ascending.
+    pub(crate) points: Vec<FoundPlan>,
+    /// The best plan if only BF16 may be used.
+    pub(crate) in_bf16: Option<Box<FoundPlan>>,
+    /// What the launch script of the best plan does otherwise than planned.
+    pub(crate) effect: ScriptEffect,
+}
+
+impl WorkerMessage for FoundByScripts {}
 
 /// Layouts that differ only in how layers are divided among pipeline stages and their chunks (VP), and in the batch.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

@@ -14,7 +14,7 @@ use trainplan_shared::search::Candidate;
 const LISTED_FAMILIES: usize = 10;
 
 /// Layouts among which they are looked for. Many differ only in VP, the pipeline split or the batch.
-pub(super) const LISTED: usize = 6 * LISTED_FAMILIES;
+pub(crate) const LISTED: usize = 6 * LISTED_FAMILIES;
 
 const GIB: f64 = 1_073_741_824.0;
 
@@ -57,7 +57,7 @@ fn asked_gpu(offer: &GpuOffer) -> AskedGpu {
 }
 
 /// Returns a plan with the query of its scenario.
-pub(super) fn plan(question: &Question, offer: &GpuOffer, run: &PlannedRun) -> FoundPlan {
+pub(crate) fn plan(question: &Question, offer: &GpuOffer, run: &PlannedRun) -> FoundPlan {
     let (layout, time) = (&run.layout, &run.time);
     let step = layout.step_time_s;
     let cost = run.cost.as_ref().map(|cost| Spread {
@@ -114,7 +114,7 @@ fn days(run: &PlannedRun) -> Spread {
 }
 
 /// Returns the answer for a GPU type.
-pub(super) fn answer(question: &Question, offer: &GpuOffer, answer: &GpuAnswer) -> FoundAnswer {
+pub(crate) fn answer(question: &Question, offer: &GpuOffer, answer: &GpuAnswer) -> FoundAnswer {
     let plan = |run: &PlannedRun| plan(question, offer, run);
     let counts = &answer.counts;
     FoundAnswer {

@@ -3,7 +3,7 @@
 //! It searches one number of GPUs at a time and reads its messages in between, so that a newer question replaces an
 //! older one within milliseconds. [`crate::message::search`] defines the messages.
 
-mod found;
+pub(crate) mod found;
 
 use crate::message::WorkerMessage;
 use crate::message::search::{SearchNews, SearchReply, SearchRequest};

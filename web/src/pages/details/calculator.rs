@@ -129,6 +129,8 @@ impl Calculator {
             }
             Some(CalculatorReply::Launched { query, launched }) => self.launch.receive(query, launched),
             Some(CalculatorReply::Scripts(scripts)) => self.scripts.set(scripts),
+            // Another worker is asked for it.
+            Some(CalculatorReply::FoundByScripts(_)) => {}
             Some(CalculatorReply::Imported(imported)) => self.imported.set(Some(imported)),
         }
     }

@@ -3,6 +3,7 @@
 
 mod answers;
 mod assumptions;
+mod by_scripts;
 mod calculator;
 mod changes;
 mod chosen;
@@ -120,6 +121,7 @@ impl Plan {
             plans_to_launch(address),
         );
         Effect::new(move |_| calculator.scripts.with(|scripts| handover::name_scripts(scripts)));
+        by_scripts::answer_questions();
         let step = Memo::new(move |before: Option<&Option<PlannedStep>>| {
             let state = calculator.prediction_state();
             let before = before.cloned().flatten();

@@ -5,13 +5,13 @@ use super::amounts::{
     self, cost_text, cost_texts, count_text, energy_range, limit_text, money, price_text, time_text,
     time_texts, unbroken,
 };
-use super::findings::{Findings, OfferFindings, effect_on, is_within};
+use super::findings::{Findings, OfferFindings, is_within};
 use super::layouts::LAYOUT_TERMS;
 use super::locks;
 use super::question::value_title;
 use super::saved::SaveButton;
 use super::trust::{TrustMark, trust_text};
-use super::verdict::{enough_for, with_script};
+use super::verdict::{enough_for, script_text};
 use crate::components::gpu_mark::{GpuMark, GpuSign};
 use crate::message::plan::ScriptEffect;
 use crate::message::search::{AskedGoal, FoundAnswer, FoundChange, FoundPlan, Spread, Trust};
@@ -54,10 +54,8 @@ pub(super) fn Card(
     // One scale for all cards, so that their bars can be compared.
     let longest = Memo::new(move |_| {
         findings.with(|findings| {
-            let ends = findings.offers.iter().filter_map(|offer| {
-                let plan = offer.answer.as_ref()?.plan.as_ref()?;
-                Some(findings.launched(offer, plan).days.high)
-            });
+            let plans = findings.offers.iter().filter_map(|offer| offer.answer.as_ref()?.plan.as_ref());
+            let ends = plans.map(|plan| plan.days.high);
             let limit = if let AskedGoal::Deadline(days) = findings.goal() { days } else { 0.0 };
             let measured = findings.offers.iter().filter_map(|offer| findings.best_as_measured_days(offer));
             ends.chain(measured).fold(limit, f64::max) * 1.05
@@ -67,11 +65,8 @@ pub(super) fn Card(
     let count = Memo::new(move |_| findings.with(|findings| findings.offers.len()));
     let spans = move || [2, 3, 4].map(|most| card_span(place, count.get(), most).to_string()).join(" ");
     let script = Memo::new(move |_| {
-        findings.with(|findings| {
-            let offer = findings.offers.get(index)?;
-            let effect = effect_on(&findings.scripts, &offer.answer.as_ref()?.plan.as_ref()?.query)?;
-            (effect.is_unavailable || !effect.is_none()).then_some(effect)
-        })
+        let script = offer.with(|offer| offer.script);
+        script.filter(|effect| effect.is_unavailable || !effect.is_none())
     });
     let badge = move || findings.with(|findings| findings.badge(index));
     let is_selected = move || {
@@ -153,7 +148,7 @@ fn card(
         }
         .into_any();
     };
-    let Some(planned) = &answer.plan else {
+    let Some(found) = &answer.plan else {
         let by_locks =
             plan.search.findings.with_untracked(|findings| obstacle(findings, offer, &answer.changes));
         return view! {
@@ -162,8 +157,6 @@ fn card(
         }
         .into_any();
     };
-    // What a card says of a plan is true of its launch script.
-    let found = &plan.search.findings.with_untracked(|findings| findings.launched(offer, planned));
     let missed = plan.search.findings.with_untracked(|findings| missed(findings, answer, found, currency));
     let other = answer.with_other_chance.clone().filter(|other| other.gpus != found.gpus);
     let other = other.zip(chance).map(|(other, chance)| {
@@ -271,25 +264,18 @@ fn card(
     let doubts = doubts.map(|doubt| view! { <p class="missed">{doubt}</p> }).collect_view();
     let more = plan.more_figures;
     let by_script = script.map(|effect| {
-        let does = plan
-            .search
-            .findings
-            .with_untracked(|findings| with_script(findings, ["it takes", "it "], planned, effect));
-        let text = match effect.is_unavailable {
-            true => "No launch script can be written for this plan".to_string(),
-            false => format!("The launch script differs from the plan: {does}"),
-        };
         let chance = match goal {
-            AskedGoal::Deadline(limit) if effect.is_unavailable || effect.slowdown != 1.0 => {
-                format!(". {}", in_time(found.days, limit))
-            }
-            _ => String::new(),
+            AskedGoal::Deadline(limit) => format!(" {}.", in_time(found.days, limit)),
+            AskedGoal::Budget(_) | AskedGoal::Open => String::new(),
         };
-        format!("{text}{chance}.")
+        match effect.is_unavailable {
+            true => format!("No launch script can be written for this plan.{chance}"),
+            false => format!("The launch script takes {}, which is counted.{chance}", script_text(effect)),
+        }
     });
     let buttons = view! {
         <div class="card-foot">
-            <SaveButton gpu=offer.gpu.id.clone() plan=planned.clone() />
+            <SaveButton gpu=offer.gpu.id.clone() plan=found.clone() />
             <button
                 type="button"
                 class="action"
@@ -343,7 +329,7 @@ fn card(
         <div class="other-counts">{other} {faster} {more_tokens}</div>
         {doubts}
         <Changes changes=answer.changes.clone() />
-        <Evidence offer=offer.clone() found=planned.clone() />
+        <Evidence offer=offer.clone() found=found.clone() />
         {other_shown}
     }.into_any()
 }

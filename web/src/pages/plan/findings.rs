@@ -3,8 +3,8 @@
 
 use crate::message::plan::ScriptEffect;
 use crate::message::search::{
-    AskedGoal, AskedGpu, AskedQuestion, FoundAnswer, FoundFamily, FoundPlan, SearchNews, SearchReply,
-    SearchRequest, Spread, Trust,
+    AskedGoal, AskedGpu, AskedQuestion, FoundAnswer, FoundByScripts, FoundFamily, FoundPlan, SearchNews,
+    SearchReply, SearchRequest, Spread, Trust,
 };
 use crate::reader::{PageWorker, SEARCH_WORKER};
 use leptos::prelude::*;
@@ -20,9 +20,6 @@ use trainplan_shared::spec::Spec;
 
 /// How long typing must pause before the worker is asked.
 const PAUSE: Duration = Duration::from_millis(120);
-
-/// The numbers of GPUs, at most, whose launch scripts are tried if that of the best plan misses the deadline.
-const MOST_COUNTS: usize = 8;
 
 /// By how much a prediction may exceed every measured run without a warning.
 const WORTH_A_WARNING: f64 = 0.1;
@@ -76,6 +73,23 @@ pub(super) struct OfferFindings {
     pub(super) answer: Option<FoundAnswer>,
     /// The best plan if only BF16 may be used, which may be none; none before it was searched.
     pub(super) in_bf16: Option<Option<Box<FoundPlan>>>,
+    /// What the launch script of the best plan does otherwise than planned, if all plans here have the figures of their launch scripts.
+    pub(super) script: Option<ScriptEffect>,
+}
+
+impl OfferFindings {
+    /// Adds the best plan on a number of GPUs, in the place of an earlier one.
+    fn add(&mut self, plan: FoundPlan) {
+        match self.points.binary_search_by_key(&plan.gpus, |point| point.gpus) {
+            Ok(place) => self.points[place] = plan,
+            Err(place) => self.points.insert(place, plan),
+        }
+    }
+
+    /// Whether the launch script of the best plan can't be relied on: it may not fit in memory, or can't be written.
+    fn is_unsure(&self) -> bool {
+        self.script.is_some_and(|effect| effect.may_lack_memory || effect.is_unavailable)
+    }
 }
 
 impl Findings {
@@ -118,10 +132,7 @@ impl Findings {
             }
             SearchNews::Point { offer, plan } => {
                 let Some(offer) = self.offers.get_mut(offer) else { return };
-                match offer.points.binary_search_by_key(&plan.gpus, |point| point.gpus) {
-                    Ok(place) => offer.points[place] = *plan,
-                    Err(place) => offer.points.insert(place, *plan),
-                }
+                offer.add(*plan);
             }
             SearchNews::Answered { offer, answer } => {
                 let Some(offer) = self.offers.get_mut(offer) else { return };
@@ -153,122 +164,41 @@ impl Findings {
         }
     }
 
-    /// Returns what the launch script of a plan does otherwise than planned; none if it does nothing, or if that is not known yet.
-    pub(super) fn script(&self, plan: &FoundPlan) -> Option<ScriptEffect> {
-        effect_on(&self.scripts, &plan.query).filter(|effect| !effect.is_none())
-    }
-
-    /// Whether the launch script of a plan reaches the deadline as likely as the question asks. True without a deadline, or if the
-    /// script runs the plan as predicted.
-    pub(super) fn script_is_in_time(&self, plan: &FoundPlan) -> bool {
-        let (AskedGoal::Deadline(limit), Some(effect)) = (self.goal(), self.script(plan)) else {
-            return true;
-        };
-        self.holds(plan.days.times(effect.slowdown), Some(limit))
-    }
-
-    /// Whether a range holds a limit, if there is one, with the chance that the question asks for.
-    fn holds(&self, spread: Spread, limit: Option<f64>) -> bool {
-        let end = if self.is_by_slow_end() { spread.high } else { spread.mid };
-        limit.is_none_or(|limit| end <= limit)
-    }
-
-    /// Whether the best plan of a GPU type reaches the goal, but not by its launch script. False while that is not known.
-    fn misses_by_script(&self, answer: &FoundAnswer) -> bool {
-        let best = answer.plan.as_ref().filter(|_| answer.unmet.is_none());
-        best.and_then(|best| self.holds_by_script(best)) == Some(false)
-    }
-
-    /// Whether the launch script of a plan that reaches the goal does so too, and surely fits in memory; none while that is not known.
-    fn holds_by_script(&self, plan: &FoundPlan) -> Option<bool> {
-        let ScriptEffect { slowdown, may_lack_memory, is_unavailable } =
-            effect_on(&self.scripts, &plan.query)?;
-        let is_affordable = plan.cost.is_none_or(|cost| self.holds(cost.times(slowdown), self.budget()));
-        let is_in_time = self.holds(plan.days.times(slowdown), self.most_days());
-        Some(is_in_time && is_affordable && !may_lack_memory && !is_unavailable)
-    }
-
-    /// Keeps what the launch scripts of plans do. If that of the best plan of a GPU type doesn't run it as planned, another plan may be the
-    /// best one.
-    pub(super) fn hear_scripts(&mut self, scripts: Vec<(String, ScriptEffect)>) {
-        self.scripts = scripts;
-        for index in 0..self.offers.len() {
-            let instead = self.stand_in(&self.offers[index]).cloned();
-            if let (Some(answer), Some(plan)) = (&mut self.offers[index].answer, instead) {
-                answer.plan = Some(plan);
-            }
-        }
-    }
-
-    /// Returns the plan that takes the place of the best one on a GPU type if its launch script doesn't run it as planned: the layout that is
-    /// fastest with its script, or if none reaches the goal, the fewest GPUs that do.
-    fn stand_in<'a>(&self, offer: &'a OfferFindings) -> Option<&'a FoundPlan> {
-        let best = offer.answer.as_ref()?.plan.as_ref()?;
-        let holds = |plan: &&FoundPlan| self.holds_by_script(plan) == Some(true);
-        let slowest = |plan: &FoundPlan| self.launched(offer, plan).days.high;
-        let (alike, more): (Vec<&FoundPlan>, Vec<&FoundPlan>) =
-            self.others(offer).into_iter().filter(holds).partition(|plan| plan.gpus == best.gpus);
-        let fastest = alike.into_iter().min_by(|one, other| slowest(one).total_cmp(&slowest(other)));
-        match holds(&best) {
-            true => fastest.filter(|plan| slowest(plan) < slowest(best)),
-            false => fastest.or(more.first().copied()),
-        }
-    }
-
-    /// Returns the plans that may take the place of the best one of a GPU type if its launch script doesn't run it as planned: other
-    /// layouts, best first, and for a deadline those on more GPUs.
-    fn others<'a>(&self, offer: &'a OfferFindings) -> Vec<&'a FoundPlan> {
-        let answer = offer.answer.as_ref().filter(|answer| answer.unmet.is_none());
-        let Some((answer, best)) = answer.and_then(|answer| Some((answer, answer.plan.as_ref()?))) else {
-            return Vec::new();
-        };
-        if self.script(best).is_none() && !self.misses_by_script(answer) {
-            return Vec::new();
-        }
-        let layouts =
-            answer.layouts.iter().flat_map(FoundFamily::plans).filter(|plan| plan.query != best.query);
-        let by_gpus = matches!(self.goal(), AskedGoal::Deadline(_));
-        let more = offer.points.iter().filter(|point| by_gpus && point.gpus > best.gpus);
-        layouts.chain(more.take(MOST_COUNTS)).collect()
-    }
-
-    /// Returns how many times as long the launch script of the best plan on a GPU type takes; 1 if that is not known.
-    fn slowdown(&self, offer: &OfferFindings) -> f64 {
-        let plan = offer.answer.as_ref().and_then(|answer| answer.plan.as_ref());
-        let effect = plan.and_then(|plan| effect_on(&self.scripts, &plan.query));
-        effect.map_or(1.0, |effect| effect.slowdown)
-    }
-
-    /// Returns why no plan on a GPU type reaches the goal, with the figures of the launch script; none if one does.
-    pub(super) fn unmet(&self, offer: &OfferFindings) -> Option<Unmet> {
-        Some(offer.answer.as_ref()?.unmet?.slowed(self.slowdown(offer)))
-    }
-
-    /// Returns a plan on a GPU type with the figures that it has by its launch script. While that is not known, its script is taken to be
-    /// as slow as that of the best plan there.
-    pub(super) fn launched(&self, offer: &OfferFindings, plan: &FoundPlan) -> FoundPlan {
-        let known = effect_on(&self.scripts, &plan.query).map(|effect| effect.slowdown);
-        let slowdown = known.unwrap_or_else(|| self.slowdown(offer));
-        FoundPlan {
-            days: plan.days.times(slowdown),
-            cost: plan.cost.map(|cost| cost.times(slowdown)),
-            mwh: plan.mwh.times(slowdown),
-            tokens_per_s_per_gpu: plan.tokens_per_s_per_gpu / slowdown,
-            mfu: plan.mfu / slowdown,
-            ..plan.clone()
-        }
-    }
-
-    /// Returns the queries of the plans whose launch scripts matter: the best plan of each GPU type, and where its script differs from the
-    /// plan, those that may take its place.
-    pub(super) fn queries_to_launch(&self) -> Vec<String> {
-        let mut queries = Vec::new();
-        for offer in &self.offers {
+    /// Returns the GPU types whose plans must be searched by launch scripts, because that of the best plan doesn't run it as planned: their
+    /// indices, after the question. None while the latest question is searched.
+    pub(super) fn by_scripts(&self) -> Option<String> {
+        let is_slowed = |offer: &OfferFindings| {
             let plan = offer.answer.as_ref().and_then(|answer| answer.plan.as_ref());
-            queries.extend(plan.map(|plan| plan.query.clone()));
-            queries.extend(self.others(offer).into_iter().map(|plan| plan.query.clone()));
+            let effect = plan.and_then(|plan| effect_on(&self.scripts, &plan.query));
+            offer.script.is_none() && effect.is_some_and(|effect| !effect.is_none() || effect.is_unavailable)
+        };
+        let mut text = self.query.clone();
+        for (index, _) in self.offers.iter().enumerate().filter(|(_, offer)| is_slowed(offer)) {
+            text += &format!(" {index}");
         }
-        queries
+        (self.is_done && self.next.is_none() && text != self.query).then_some(text)
+    }
+
+    /// Keeps the answer for a GPU type by launch scripts, if it is one to this question.
+    pub(super) fn hear_by_scripts(&mut self, found: FoundByScripts) {
+        let FoundByScripts { query, offer, answer, points, in_bf16, effect } = found;
+        let Some(offer) = self.offers.get_mut(offer).filter(|_| query == self.query) else { return };
+        // The question may not contain the round numbers of GPUs, which only the chart shows.
+        for point in &mut offer.points {
+            *point = point.slowed(effect.slowdown);
+        }
+        for point in points {
+            offer.add(point);
+        }
+        offer.in_bf16 = Some(in_bf16);
+        offer.answer = Some(answer);
+        offer.script = Some(effect);
+    }
+
+    /// Returns the queries of the plans whose launch scripts matter: the best plan of each GPU type.
+    pub(super) fn queries_to_launch(&self) -> Vec<String> {
+        let best = self.offers.iter().filter_map(|offer| offer.answer.as_ref()?.plan.as_ref());
+        best.map(|plan| plan.query.clone()).collect()
     }
 
     /// Returns the fastest measured run of the question's model on a GPU type.
@@ -346,24 +276,22 @@ impl Findings {
         }
     }
 
-    /// Returns the indices of the GPU types with a plan that reaches the goal, best first; those whose launch script misses it come last.
+    /// Returns the indices of the GPU types with a plan that reaches the goal, best first; those whose launch script can't be relied on come last.
     pub(super) fn reaching(&self) -> Vec<usize> {
         let (mut reaching, mut contenders) = (Vec::new(), Vec::new());
         for (index, offer) in self.offers.iter().enumerate() {
             let answer = offer.answer.as_ref().filter(|answer| answer.unmet.is_none());
             if let Some(plan) = answer.and_then(|answer| answer.plan.as_ref()) {
                 reaching.push(index);
-                contenders.push(contender(&offer.gpu.id, &self.launched(offer, plan)));
+                contenders.push(contender(&offer.gpu.id, plan));
             }
         }
         let objective = self.asked.as_ref().and_then(|asked| asked.objective).unwrap_or(Objective::Fastest);
         let order = objective.across_gpu_types(&contenders).into_iter().map(|place| reaching[place]);
-        let misses = |index: &usize| {
-            self.offers[*index].answer.as_ref().is_some_and(|answer| self.misses_by_script(answer))
-        };
-        let (missing, mut holding): (Vec<usize>, Vec<usize>) = order.partition(misses);
-        holding.extend(missing);
-        holding
+        let (unsure, mut sure): (Vec<usize>, Vec<usize>) =
+            order.partition(|index| self.offers[*index].is_unsure());
+        sure.extend(unsure);
+        sure
     }
 
     /// Returns the indices of all GPU types, best first: those with a plan that reaches the goal, then the others by how near theirs
@@ -371,7 +299,10 @@ impl Findings {
     pub(super) fn ranked(&self) -> Vec<usize> {
         let mut ranked = self.reaching();
         let missing: Vec<usize> = (0..self.offers.len()).filter(|index| !ranked.contains(index)).collect();
-        let unmet = |index: &usize| self.unmet(&self.offers[*index]).unwrap_or(Unmet::NoLayout);
+        let unmet = |index: &usize| {
+            let answer = self.offers[*index].answer.as_ref();
+            answer.and_then(|answer| answer.unmet).unwrap_or(Unmet::NoLayout)
+        };
         ranked.extend(sorted(&missing, |one, other| unmet(one).order(&unmet(other))));
         ranked
     }
@@ -389,8 +320,8 @@ impl Findings {
         let answer = self.offers.get(index)?.answer.as_ref()?;
         let is_first = self.is_answered() && self.best() == Some(index);
         // That no script can be written is not a limit of the user's.
-        let script = answer.plan.as_ref().and_then(|plan| self.script(plan));
-        let misses = answer.unmet.is_some() || script.is_some() && self.misses_by_script(answer);
+        let may_lack_memory = self.offers[index].script.is_some_and(|effect| effect.may_lack_memory);
+        let misses = answer.unmet.is_some() || may_lack_memory;
         is_first.then_some(if misses { "Nearest" } else { "Best" })
     }
 
@@ -582,44 +513,42 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_plan_whose_script_is_slower_than_planned_has_a_stand_in() {
-        let of = |query: &str, days: f64| FoundPlan { query: query.into(), ..plan(1024, days, 4e6) };
-        let mut findings = answered(&[("H100", Some(of("a", 55.0)))]);
-        let answer = findings.offers[0].answer.as_mut().expect("an answer");
-        answer.layouts = vec![
-            FoundFamily { best: of("a", 55.0), others: vec![of("b", 56.0)] },
-            FoundFamily { best: of("c", 57.0), others: Vec::new() },
-        ];
+    fn plans_have_the_figures_of_launch_scripts_where_these_differ() {
+        let of =
+            |query: &str, gpus: u32, days: f64| FoundPlan { query: query.into(), ..plan(gpus, days, 4e6) };
+        let mut findings =
+            answered(&[("H100", Some(of("a", 1024, 55.0))), ("B200", Some(of("b", 512, 55.0)))]);
+        findings.query = "t=5T".into();
+        findings.offers[1].points = vec![of("c", 256, 110.0), of("b", 512, 55.0)];
+        assert_eq!(
+            (findings.queries_to_launch(), findings.by_scripts()),
+            (vec!["a".into(), "b".into()], None)
+        );
         let effect = |slowdown: f64| ScriptEffect { slowdown, may_lack_memory: false, is_unavailable: false };
-        let stand_in =
-            |findings: &Findings| findings.stand_in(&findings.offers[0]).map(|plan| plan.query.clone());
-        assert_eq!(findings.queries_to_launch(), ["a"]);
-        // Which scripts reach the goal is asked only once that of the best plan misses it.
-        findings.scripts = vec![("a".into(), effect(1.2))];
-        assert_eq!(findings.queries_to_launch(), ["a", "b", "c"]);
-        assert_eq!(stand_in(&findings), None);
-        assert_eq!(findings.badge(0), Some("Nearest"));
-        findings.scripts.extend([("b".into(), effect(1.1)), ("c".into(), effect(1.0))]);
-        assert_eq!(stand_in(&findings).as_deref(), Some("c"));
-        // More GPUs are tried too.
-        findings.offers[0].points = vec![of("d", 50.0), FoundPlan { gpus: 1280, ..of("e", 44.0) }];
-        assert_eq!(findings.queries_to_launch(), ["a", "b", "c", "e"]);
-        let mut scripts = findings.scripts.clone();
-        scripts[2].1 = effect(1.2);
-        scripts.push(("e".into(), effect(1.2)));
-        let mut slower = findings.clone();
-        slower.hear_scripts(scripts);
-        assert_eq!(slower.best_plan().map(|plan| plan.gpus), Some(1280));
-        assert_eq!(slower.badge(0), Some("Best"));
-        let days = slower.best_plan().map(|plan| slower.launched(&slower.offers[0], plan).days.mid);
-        assert_eq!(days, Some(44.0 * 1.2));
-        // Another layout may be faster with its script, though the best one holds the limit.
-        findings.scripts[0].1 = effect(1.05);
-        assert_eq!(stand_in(&findings).as_deref(), Some("c"));
-        findings.scripts[0].1 = effect(1.03);
-        assert_eq!(stand_in(&findings), None);
-        findings.scripts[0].1 = effect(1.0);
-        assert_eq!((stand_in(&findings), findings.queries_to_launch()), (None, vec!["a".to_string()]));
+        findings.scripts = vec![("a".into(), effect(1.0)), ("b".into(), effect(1.2))];
+        assert_eq!(findings.by_scripts().as_deref(), Some("t=5T 1"));
+        let found = FoundByScripts {
+            query: "t=5T".into(),
+            offer: 1,
+            answer: FoundAnswer { plan: Some(of("d", 640, 50.0)), ..FoundAnswer::default() },
+            points: vec![of("d", 640, 50.0), of("b", 512, 66.0)],
+            in_bf16: None,
+            effect: effect(1.1),
+        };
+        let mut other = findings.clone();
+        other.hear_by_scripts(FoundByScripts { query: "t=6T".into(), ..found.clone() });
+        assert_eq!(other, findings);
+        findings.hear_by_scripts(found);
+        let points: Vec<(u32, f64)> =
+            findings.offers[1].points.iter().map(|point| (point.gpus, point.days.mid.round())).collect();
+        assert_eq!(points, [(256, 121.0), (512, 66.0), (640, 50.0)]);
+        assert_eq!(findings.best_plan_on("b200").map(|plan| plan.gpus), Some(640));
+        // It is asked once.
+        findings.scripts.push(("d".into(), effect(1.1)));
+        assert_eq!(findings.by_scripts(), None);
+        assert_eq!([0, 1].map(|index| findings.badge(index)), [None, Some("Best")]);
+        findings.offers[1].script = Some(ScriptEffect { may_lack_memory: true, ..effect(1.1) });
+        assert_eq!([0, 1].map(|index| findings.badge(index)), [Some("Best"), None]);
     }
 
     fn point(offer: usize, gpus: u32) -> SearchNews {

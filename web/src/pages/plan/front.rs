@@ -4,7 +4,7 @@ use super::Planner;
 use super::amounts::{cost_texts, energy_range, limit_text, money, time_text};
 use super::bar::summary as question_line;
 use super::deadline_rule::DeadlineRule;
-use super::findings::{Findings, OfferFindings};
+use super::findings::Findings;
 use super::handover::{self, PlanFigures};
 use super::plan_chart::{ChartCursor, CursorStep, PlanChart, PlanLine, PlanPoint};
 use super::state::Y_KEY;
@@ -316,7 +316,7 @@ fn chart(findings: &Findings, quantity: FrontQuantity, shown: Option<ShownPlan>)
         .map(|offer| PlanLine {
             name: offer.gpu.name.clone(),
             mark: GpuMark::of(&offer.gpu.id),
-            points: useful(&launched_points(findings, offer), findings.goal())
+            points: useful(&offer.points, findings.goal())
                 .filter_map(|plan| point((&offer.gpu.id, &offer.gpu.name), plan))
                 // Costs near the best plan jump with the spare nodes and the batch.
                 .filter(|point| quantity == FrontQuantity::Days || point.has_marker)
@@ -333,9 +333,7 @@ fn chart(findings: &Findings, quantity: FrontQuantity, shown: Option<ShownPlan>)
     let selected = shown.and_then(|shown| {
         let offer = findings.offers.iter().find(|offer| offer.gpu.id == shown.gpu)?;
         let point = offer.points.iter().find(|plan| plan.gpus == shown.gpus);
-        let of_point = point
-            .and_then(|plan| quantity.value(&findings.launched(offer, plan), tokens))
-            .map(|value| value.mid);
+        let of_point = point.and_then(|plan| quantity.value(plan, tokens)).map(|value| value.mid);
         // The details count a fraction of a step more or less than the search.
         let is_another = |value: &f64| of_point.is_none_or(|point| (value / point - 1.0).abs() > 0.005);
         let value = shown.value(quantity, tokens).filter(is_another).or(of_point)?;
@@ -372,20 +370,13 @@ fn useful(points: &[FoundPlan], goal: AskedGoal) -> impl Iterator<Item = &FoundP
     points.iter().filter(beats).filter(move |plan| plan.days.mid <= most.max(4.0 * shortest))
 }
 
-/// Returns the plans of a GPU type by number of GPUs, with the figures of their launch scripts.
-fn launched_points(findings: &Findings, offer: &OfferFindings) -> Vec<FoundPlan> {
-    offer.points.iter().map(|plan| findings.launched(offer, plan)).collect()
-}
-
 fn table(findings: &Findings, quantity: FrontQuantity) -> Table {
     let tokens = findings.asked.as_ref().map_or(1e12, |asked| asked.tokens);
     let currency = findings.asked.as_ref().map_or("", |asked| asked.currency.as_str());
     let goal = findings.goal();
-    let lines: Vec<Vec<FoundPlan>> =
-        findings.offers.iter().map(|offer| launched_points(findings, offer)).collect();
     // Ascending. Sorting them at the end would make the program almost two kilobytes larger.
     let mut counts: Vec<u32> = Vec::new();
-    for point in lines.iter().flat_map(|points| useful(points, goal)) {
+    for point in findings.offers.iter().flat_map(|offer| useful(&offer.points, goal)) {
         if let Err(place) = counts.binary_search(&point.gpus) {
             counts.insert(place, point.gpus);
         }
@@ -396,7 +387,7 @@ fn table(findings: &Findings, quantity: FrontQuantity) -> Table {
         value.map_or("–".to_string(), |value| quantity.text(value, currency))
     };
     let row = |gpus: u32| {
-        let cells = lines.iter().map(|points| cell(points, gpus));
+        let cells = findings.offers.iter().map(|offer| cell(&offer.points, gpus));
         std::iter::once(group_digits(gpus.into())).chain(cells).collect()
     };
     let names = findings.offers.iter().map(|offer| offer.gpu.name.clone());

@@ -2,12 +2,13 @@
 //! the best plan and all plans on the page; the second one names the figures of the shown plan, which no search may have found,
 //! and what the launch scripts of the plans do.
 
+use crate::message::WorkerMessage;
 use crate::message::plan::ScriptEffect;
-use crate::message::search::Spread;
+use crate::message::search::{FoundByScripts, Spread};
 use leptos::prelude::*;
 use leptos::wasm_bindgen::closure::Closure;
 use leptos::wasm_bindgen::{JsCast, JsValue};
-use leptos::web_sys::{Event, HtmlElement, HtmlScriptElement};
+use leptos::web_sys::{CustomEvent, CustomEventInit, Event, HtmlElement, HtmlScriptElement};
 use trainplan_shared::units::parse_count;
 
 /// The id of the element that the details are drawn in.
@@ -40,10 +41,14 @@ const FIGURES: &str = "data-figures";
 const LACK: &str = "data-lack";
 const PLANS: &str = "data-plans";
 const SCRIPTS: &str = "data-scripts";
+const BY_SCRIPTS: &str = "data-by-scripts";
 
 /// The event on the document after a change of these attributes. The element itself may not be drawn yet when the first
 /// program begins to listen.
 const CHANGED: &str = "handover";
+
+/// The event on the document with the answer for a GPU type by launch scripts.
+const FOUND: &str = "found-by-scripts";
 
 /// Returns the element for the details, if this is the Plan page.
 pub(crate) fn details_element() -> Option<HtmlElement> {
@@ -138,6 +143,39 @@ pub(super) fn read_scripts(text: &str) -> Vec<(String, ScriptEffect)> {
         scripts.push((plan.to_string(), ScriptEffect { slowdown, may_lack_memory, is_unavailable }));
     }
     scripts
+}
+
+/// Asks the program of the details for answers by launch scripts: the query of the question, with the indices of GPU types after it. None
+/// if no GPU type needs one.
+pub(super) fn ask_by_scripts(question: Option<String>) {
+    tell([(BY_SCRIPTS, question)]);
+}
+
+/// Returns the question that the first program asks, with the indices of GPU types. It follows what that program says.
+pub(crate) fn asked_by_scripts() -> ReadSignal<Option<String>> {
+    hear(|| read(BY_SCRIPTS))
+}
+
+/// Tells the first program the answer for a GPU type.
+pub(crate) fn tell_by_scripts(found: &FoundByScripts) {
+    let Ok(detail) = found.to_js() else { return };
+    let init = CustomEventInit::new();
+    init.set_detail(&detail);
+    if let Ok(event) = CustomEvent::new_with_event_init_dict(FOUND, &init) {
+        let _ = document().dispatch_event(&event);
+    }
+}
+
+/// Calls `take` with each answer for a GPU type.
+pub(super) fn hear_by_scripts(take: impl Fn(FoundByScripts) + 'static) {
+    let heard = Closure::<dyn FnMut(CustomEvent)>::new(move |event: CustomEvent| {
+        if let Some(found) = FoundByScripts::from_js(event.detail()) {
+            take(found);
+        }
+    });
+    let _ = document().add_event_listener_with_callback(FOUND, heard.as_ref().unchecked_ref());
+    // The document stays for as long as the program.
+    heard.forget();
 }
 
 /// Returns the figures of the shown plan. They follow what the program of the details says.

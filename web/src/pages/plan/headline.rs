@@ -5,9 +5,7 @@ use super::amounts::{limit_text, money};
 use super::findings::{Findings, effect_on};
 use super::handover::{self, PlanFigures};
 use super::question::has_scenario;
-use super::verdict::{
-    Verdict, alone, at_measured_speed, reserved_beyond, script_effect, script_sentence, terms, verdict,
-};
+use super::verdict::{Verdict, alone, at_measured_speed, reserved_beyond, script_text, terms, verdict};
 use crate::message::plan::ScriptEffect;
 use crate::message::search::{AskedGoal, AskedGpu, FoundPlan, Spread};
 use leptos::prelude::*;
@@ -101,11 +99,12 @@ fn other_plan(
         cost: found.cost,
         lack: None,
     });
-    let figures = found.or(told);
     let others = findings.offers.iter().filter_map(|offer| offer.answer.as_ref()?.with_other_chance.as_ref());
     let is_with_other_chance = others.into_iter().any(|other| plan.is_shown(other));
     let script = plan.shown_query().and_then(|query| effect_on(&findings.scripts, &query));
     let script = script.filter(|effect| !effect.is_none());
+    // The details have the figures of the launch script, those of the search may have others.
+    let figures = if script.is_some() { told.or(found) } else { found.or(told) };
     Some(OtherPlan { id, gpu, gpus, paid_gpus, figures, is_with_other_chance, as_measured_days, script })
 }
 
@@ -143,12 +142,10 @@ fn of_other(other: &OtherPlan, findings: &Findings, best: &Verdict) -> Headline 
         let (days, cost) = (figures.days?, figures.cost);
         Some(FoundPlan { gpus: other.gpus, days, cost, ..FoundPlan::default() })
     });
-    let script = plan.as_ref().zip(other.script);
-    let by_script =
-        script.map_or(String::new(), |(plan, effect)| script_sentence(findings, &other.gpu, plan, effect));
-    // A plan whose script breaks the limit does not hold it.
-    let is_broken =
-        script.is_some_and(|(plan, effect)| !script_effect(findings, plan, effect.slowdown).is_empty());
+    let by_script = other.script.filter(|_| plan.is_some());
+    let by_script = by_script.map_or(String::new(), |effect| {
+        format!("The launch script takes {}, which is counted.", script_text(effect))
+    });
     let lead = match &plan {
         Some(plan) => {
             let gpu = offer.map_or_else(
@@ -159,8 +156,7 @@ fn of_other(other: &OtherPlan, findings: &Findings, best: &Verdict) -> Headline 
         }
         None => format!("Your plan on {} × {}.", group_digits(other.gpus.into()), other.gpu),
     };
-    let reaches = figures.filter(|_| !is_broken);
-    let reaches = reaches.map_or(String::new(), |figures| reaches_goal(figures, goal, currency));
+    let reaches = figures.map_or(String::new(), |figures| reaches_goal(figures, goal, currency));
     let best_plan = findings.best_plan();
     let is_as_fast = figures.and_then(|figures| figures.days).is_some_and(|days| {
         best_plan.is_some_and(|best| best.gpus == other.gpus && days.mid <= best.days.mid * 1.01)

@@ -120,8 +120,6 @@ struct LayoutRow {
     /// The id of the GPU type.
     gpu: String,
     plan: FoundPlan,
-    /// The plan with the figures of its launch script.
-    launched: FoundPlan,
     recipe: Option<String>,
     /// How many of ten such runs meet the deadline, and whether that is often enough; none without a deadline.
     in_time: Option<(u32, bool)>,
@@ -138,7 +136,6 @@ impl LayoutRow {
 
 /// Returns the rows in an order, the published layout among them.
 fn rows(
-    findings: &Findings,
     offer: &OfferFindings,
     column: Option<LayoutColumn>,
     deadline: Option<(f64, bool)>,
@@ -146,20 +143,16 @@ fn rows(
     let Some(answer) = &offer.answer else { return Vec::new() };
     let published = answer.published.as_ref();
     let is_published = |plan: &FoundPlan| published.filter(|(_, own)| own.query == plan.query);
-    let row = |plan: &FoundPlan, recipe: Option<&String>| {
-        let launched = findings.launched(offer, plan);
-        LayoutRow {
-            gpu: offer.gpu.id.clone(),
-            recipe: recipe.cloned(),
-            in_time: deadline.map(|(limit, is_by_slow_end)| {
-                let Spread { low, mid, high } = launched.days;
-                let end = if is_by_slow_end { high } else { mid };
-                (in_time_of_ten(Interval { low, mid, high }, limit), end <= limit)
-            }),
-            plan: plan.clone(),
-            launched,
-            others: Vec::new(),
-        }
+    let row = |plan: &FoundPlan, recipe: Option<&String>| LayoutRow {
+        gpu: offer.gpu.id.clone(),
+        recipe: recipe.cloned(),
+        in_time: deadline.map(|(limit, is_by_slow_end)| {
+            let Spread { low, mid, high } = plan.days;
+            let end = if is_by_slow_end { high } else { mid };
+            (in_time_of_ten(Interval { low, mid, high }, limit), end <= limit)
+        }),
+        plan: plan.clone(),
+        others: Vec::new(),
     };
     let marked = |plan: &FoundPlan| row(plan, is_published(plan).map(|(id, _)| id));
     // The published layout has a row of its own.
@@ -173,7 +166,7 @@ fn rows(
         rows.push(row(plan, Some(id)));
     }
     let Some(column) = column else { return rows };
-    let places = order(rows.len(), &|one, other| column.order(&rows[one].launched, &rows[other].launched));
+    let places = order(rows.len(), &|one, other| column.order(&rows[one].plan, &rows[other].plan));
     places.into_iter().map(|place| rows[place].clone()).collect()
 }
 
@@ -231,8 +224,7 @@ pub(super) fn Layouts() -> impl IntoView {
     });
     let rows = Memo::new(move |_| {
         offer.with(|offer| {
-            let Some(offer) = offer else { return Vec::new() };
-            findings.with(|findings| rows(findings, offer, column.get(), deadline.get()))
+            offer.as_ref().map_or(Vec::new(), |offer| rows(offer, column.get(), deadline.get()))
         })
     });
     let is_answered = Memo::new(move |_| findings.with(Findings::is_answered));
@@ -405,8 +397,8 @@ fn Row(
     is_variant: bool,
 ) -> impl IntoView {
     let plan = Planner::of_page();
-    let LayoutRow { gpu, plan: kept, launched: found, recipe, in_time, others } = row;
-    let shown = found.clone();
+    let LayoutRow { gpu, plan: found, recipe, in_time, others } = row;
+    let (shown, kept) = (found.clone(), found.clone());
     let is_shown = Memo::new(move |_| plan.is_shown(&shown));
     let (query, layout) = (found.query.clone(), unbroken(&found.layout));
     let by_button = query.clone();
@@ -506,7 +498,7 @@ mod tests {
             let answer = findings.offers[0].answer.as_mut().unwrap();
             let days = Spread { low: 50.0, mid: 58.0, high: 66.0 };
             answer.layouts = vec![family(FoundPlan { days, ..plan(64, 58.0, 4e6) })];
-            rows(&findings, &findings.offers[0], None, Some((60.0, is_by_slow_end)))[0].in_time
+            rows(&findings.offers[0], None, Some((60.0, is_by_slow_end)))[0].in_time
         };
         assert_eq!((in_time(false), in_time(true)), (Some((6, true)), Some((6, false))));
     }
@@ -518,19 +510,19 @@ mod tests {
         let answer = findings.offers[0].answer.as_mut().unwrap();
         answer.layouts = vec![family(of("a", 60.0)), family(of("b", 58.0))];
         answer.published = Some(("recipe".into(), of("c", 70.0)));
-        let all = rows(&findings, &findings.offers[0], Some(LayoutColumn::Days), Some((60.0, false)));
+        let all = rows(&findings.offers[0], Some(LayoutColumn::Days), Some((60.0, false)));
         let queries: Vec<&str> = all.iter().map(|row| row.plan.query.as_str()).collect();
         assert_eq!(queries, ["b", "a", "c"]);
         assert_eq!(all[2].recipe.as_deref(), Some("recipe"));
         let is_late = |row: &LayoutRow| row.in_time.is_some_and(|(_, is_enough)| !is_enough);
         assert_eq!(all.iter().map(is_late).collect::<Vec<_>>(), [false, false, true]);
         findings.offers[0].answer.as_mut().unwrap().published = Some(("recipe".into(), of("a", 60.0)));
-        let all = rows(&findings, &findings.offers[0], None, None);
+        let all = rows(&findings.offers[0], None, None);
         assert_eq!((all.len(), all[0].recipe.is_some()), (2, true));
         let answer = findings.offers[0].answer.as_mut().unwrap();
         answer.layouts[1].others.push(of("c", 70.0));
         answer.published = Some(("recipe".into(), of("c", 70.0)));
-        let all = rows(&findings, &findings.offers[0], None, None);
+        let all = rows(&findings.offers[0], None, None);
         assert_eq!((all.len(), all[1].others.len(), all[2].recipe.as_deref()), (3, 0, Some("recipe")));
     }
 
@@ -551,7 +543,7 @@ mod tests {
         };
         let mut mixed = |layouts: Vec<FoundPlan>| {
             findings.offers[0].answer.as_mut().unwrap().layouts = layouts.into_iter().map(family).collect();
-            Mixed::of(&rows(&findings, &findings.offers[0], None, None))
+            Mixed::of(&rows(&findings.offers[0], None, None))
         };
         let alike = Mixed { precision: false, trust: false, batch_tokens: 8e6 };
         assert_eq!(mixed(vec![in_precision("BF16", 8e6), in_precision("BF16", 9e6)]), alike);

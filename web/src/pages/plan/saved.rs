@@ -418,7 +418,13 @@ pub(super) fn compare_scripts(planner: Planner) {
             }
             has_changed
         });
-        findings.update(|findings| findings.hear_scripts(scripts));
+        findings.update(|findings| findings.scripts = scripts);
+    });
+    let asked = Memo::new(move |_| findings.with(Findings::by_scripts));
+    Effect::new(move |_| handover::ask_by_scripts(asked.get()));
+    handover::hear_by_scripts(move |found| {
+        // `try_`: the page may have been left meanwhile.
+        findings.try_update(|findings| findings.hear_by_scripts(found));
     });
 }
 
@@ -441,7 +447,8 @@ fn saved_plan(findings: &Findings, offer: &OfferFindings, plan: &FoundPlan) -> S
         },
         link: link_of(findings, plan),
         currency: asked.currency,
-        plan: plan.clone(),
+        // With the planned software, since its own script is counted.
+        plan: plan.slowed(1.0 / offer.script.map_or(1.0, |effect| effect.slowdown)),
     }
 }
 

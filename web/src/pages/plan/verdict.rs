@@ -9,7 +9,7 @@ use trainplan_shared::problem::one_of;
 use trainplan_shared::question::{
     CLEARLY_FASTER, Chance, LimitsInWords, Objective, PlanInWords, Unmet, chance_text, in_time_of_ten,
 };
-use trainplan_shared::units::{difference, duration, group_digits, is_same};
+use trainplan_shared::units::{difference, duration, group_digits, is_same, longer};
 
 /// The answer in words.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -27,13 +27,10 @@ pub(super) fn verdict(findings: &Findings) -> Option<Verdict> {
     if findings.offers.is_empty() || findings.offers.iter().any(|offer| offer.answer.is_none()) {
         return None;
     }
-    // A plan takes as long as its launch script.
-    let plan = |index: usize| {
+    let mut reaching = findings.reaching().into_iter().filter_map(|index| {
         let offer = &findings.offers[index];
-        Some((offer, findings.launched(offer, offer.answer.as_ref()?.plan.as_ref()?)))
-    };
-    let plans: Vec<(&OfferFindings, FoundPlan)> = findings.reaching().into_iter().filter_map(plan).collect();
-    let mut reaching = plans.iter().map(|(offer, plan)| (*offer, plan));
+        Some((offer, offer.answer.as_ref()?.plan.as_ref()?))
+    });
     let (first, second) = (reaching.next(), reaching.next());
     let goal = findings.goal();
     let currency = findings.asked.as_ref().map_or("", |asked| asked.currency.as_str());
@@ -72,85 +69,34 @@ fn sentences<const N: usize>(sentences: [String; N]) -> String {
     sentences.into_iter().filter(|sentence| !sentence.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
-/// Returns what the launch scripts of the plans do otherwise than planned, as a sentence.
+/// Returns what the launch scripts of the plans do otherwise than planned, as a sentence. The figures are those of the scripts.
 fn by_script(findings: &Findings) -> String {
     let plans = findings.reaching().into_iter().filter_map(|index| {
         let offer = findings.offers.get(index)?;
-        let plan = offer.answer.as_ref()?.plan.as_ref()?;
-        Some((&offer.gpu.name, plan, findings.script(plan)?))
+        let effect = offer.script.filter(|effect| !effect.is_none())?;
+        Some(format!("on {}, {}", offer.gpu.name, script_text(effect)))
     });
-    let plans: Vec<_> = plans.collect();
-    match &*plans {
-        [] => String::new(),
-        [(gpu, plan, effect)] => script_sentence(findings, gpu, plan, *effect),
-        plans => {
-            let each = plans.iter().map(|(gpu, plan, effect)| {
-                let gpus = group_digits(plan.gpus.into());
-                format!("{gpus} × {gpu} {}", with_script(findings, ["take", ""], plan, *effect))
-            });
-            let each: Vec<String> = each.collect();
-            format!("The launch scripts differ from the plans: {}.", each.join("; "))
-        }
+    let plans: Vec<String> = plans.collect();
+    if plans.is_empty() {
+        String::new()
+    } else {
+        format!("The launch scripts are counted: {}.", plans.join("; "))
     }
 }
 
-/// Returns what the launch script of a plan does otherwise than planned, as a sentence.
-pub(super) fn script_sentence(
-    findings: &Findings,
-    gpu: &str,
-    plan: &FoundPlan,
-    effect: ScriptEffect,
-) -> String {
-    let gpus = group_digits(plan.gpus.into());
-    let does = with_script(findings, ["it takes", "it "], plan, effect);
-    format!("The launch script for {gpus} × {gpu} differs from the plan: {does}.")
-}
-
-/// Returns how long a plan takes with the software of its launch script, what that does to the limits that the plan holds, and
-/// whether it may not fit: `it takes about 63 days (55–72), which misses the deadline`. `takes` is the verb of the time with its
-/// subject, and `subject` comes before the verb of the memory.
-pub(super) fn with_script(
-    findings: &Findings,
-    [takes, subject]: [&str; 2],
-    plan: &FoundPlan,
-    ScriptEffect { slowdown, may_lack_memory, .. }: ScriptEffect,
-) -> String {
-    if slowdown == 1.0 {
-        return format!("{subject}may not fit in memory");
-    }
-    let time = time_text(plan.days.times(slowdown));
+/// Returns how much longer than planned the steps of a launch script take, and whether it may not fit in memory: `21 % longer than
+/// planned`.
+pub(super) fn script_text(ScriptEffect { slowdown, may_lack_memory, .. }: ScriptEffect) -> String {
+    let time = if slowdown == 1.0 { "as long as planned".to_string() } else { longer(slowdown, "planned") };
     let lacks = if may_lack_memory { ", and may not fit in memory" } else { "" };
-    let effect = script_effect(findings, plan, slowdown);
-    format!("{takes} about {time}{effect}{lacks}")
-}
-
-/// Returns what becomes of a limit that a plan holds if its steps take longer: `, which misses the deadline`; empty if it holds it
-/// anyway.
-pub(super) fn script_effect(findings: &Findings, plan: &FoundPlan, slowdown: f64) -> &'static str {
-    let breaks = |spread: Spread, limit: Option<f64>| {
-        let is_broken = |end: f64| limit.is_some_and(|limit| end <= limit && end * slowdown > limit);
-        (is_broken(spread.mid), is_broken(spread.high))
-    };
-    let time = breaks(plan.days, findings.most_days());
-    let money = plan.cost.map_or((false, false), |cost| breaks(cost, findings.budget()));
-    let has_deadline = matches!(findings.goal(), AskedGoal::Deadline(_));
-    match (time, money) {
-        ((true, _), _) if has_deadline => ", which misses the deadline",
-        ((true, _), _) => ", which exceeds the time limit",
-        (_, (true, _)) => ", which exceeds the budget",
-        ((_, true), _) if has_deadline => ", and may miss the deadline",
-        ((_, true), _) => ", and may exceed the time limit",
-        (_, (_, true)) => ", and may exceed the budget",
-        _ => "",
-    }
+    time + lacks
 }
 
 /// Returns how likely the plans meet the deadline, and which plans would with the other chance, as sentences.
 fn late(findings: &Findings) -> String {
     let AskedGoal::Deadline(limit) = findings.goal() else { return String::new() };
     let Some(chance) = findings.asked.as_ref().and_then(|asked| asked.chance) else { return String::new() };
-    // It was said what the scripts of the others do.
-    let all = reaching(findings, |plan| findings.script_is_in_time(plan));
+    let all = reaching(findings, |_| true);
     // Cards name the plans that are in time 5 times in 10.
     let named = if chance == Chance::Even { &*all } else { &[] };
     let others = named.iter().filter_map(|(name, answer)| {
@@ -166,7 +112,7 @@ fn late(findings: &Findings) -> String {
     };
     let text = match (chance, &*all) {
         (Chance::Even, _) => {
-            let late = reaching(findings, |plan| plan.days.high > limit && findings.script_is_in_time(plan));
+            let late = reaching(findings, |plan| plan.days.high > limit);
             at_the_end(&late, ["slow end", "misses the deadline", "miss the deadline"])
         }
         (_, []) => String::new(),
@@ -245,12 +191,7 @@ fn faster_layout(goal: AskedGoal, offer: &OfferFindings) -> String {
 fn overspent(findings: &Findings) -> String {
     let Some(limit) = findings.budget() else { return String::new() };
     if findings.is_by_slow_end() && matches!(findings.goal(), AskedGoal::Budget(_)) {
-        // It was said what the scripts of the others do.
-        let holds = |plan: &FoundPlan| {
-            let script = findings.script(plan);
-            script.is_none_or(|effect| script_effect(findings, plan, effect.slowdown).is_empty())
-        };
-        let plans = reaching(findings, holds);
+        let plans = reaching(findings, |_| true);
         if plans.is_empty() {
             return String::new();
         }
@@ -487,7 +428,7 @@ fn unreached(findings: &Findings, currency: &str) -> Verdict {
     let nearest = findings.best().and_then(|index| {
         let offer = &findings.offers[index];
         let answer = offer.answer.as_ref()?;
-        Some((offer, findings.launched(offer, answer.plan.as_ref()?), findings.unmet(offer)?))
+        Some((offer, answer.plan.as_ref()?, answer.unmet?))
     });
     let (time, budget) =
         (findings.most_days().map(limit_text), findings.budget().map(|budget| money(budget, currency)));
@@ -506,7 +447,7 @@ fn unreached(findings: &Findings, currency: &str) -> Verdict {
                 enough: enough.as_deref(),
             };
             let is_most = offer.points.last().is_some_and(|point| point.gpus == plan.gpus);
-            in_words(&offer.gpu, &plan).misses(unmet, is_most, &limits)
+            in_words(&offer.gpu, plan).misses(unmet, is_most, &limits)
         }
         None => "No layout of this model works on these GPUs. The cards say what to change.".to_string(),
     };
@@ -623,11 +564,17 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_for_a_budget_whose_script_takes_too_long_says_so() {
-        let effect = |days: f64| script_effect(&for_budget(plan(512, days, 2e6)), &plan(512, days, 2e6), 1.2);
-        assert_eq!(effect(160.0), ", which exceeds the time limit");
-        assert_eq!(effect(140.0), ", and may exceed the time limit");
-        assert_eq!(effect(60.0), "");
+    fn the_times_of_launch_scripts_are_said_to_be_counted() {
+        let mut findings = for_budget(plan(512, 60.0, 2e6));
+        let effect = ScriptEffect { slowdown: 1.2, may_lack_memory: false, is_unavailable: false };
+        findings.offers[0].script = Some(effect);
+        let rest = lead(&findings).1;
+        assert!(
+            rest.starts_with("The launch scripts are counted: on H100, 20 % longer than planned."),
+            "{rest}"
+        );
+        let effect = ScriptEffect { slowdown: 1.0, may_lack_memory: true, is_unavailable: false };
+        assert_eq!(script_text(effect), "as long as planned, and may not fit in memory");
     }
 
     #[test]

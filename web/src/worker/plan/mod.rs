@@ -1,5 +1,6 @@
 //! The worker of the Plan page: predictions, launch scripts and imported models.
 
+mod by_scripts;
 mod campaign;
 mod launch;
 mod predict;
@@ -28,6 +29,11 @@ pub(super) fn answer(message: CalculatorRequest) {
         CalculatorRequest::Scripts { plans } => {
             let scripts = plans.into_iter().map(|(plan, query)| (plan, launch::script_effect(&query)));
             post(&CalculatorReply::Scripts(scripts.collect()));
+        }
+        CalculatorRequest::ByScripts { query, offers } => {
+            for found in offers.into_iter().filter_map(|offer| by_scripts::find(&query, offer)) {
+                post(&CalculatorReply::FoundByScripts(Box::new(found)));
+            }
         }
         CalculatorRequest::Import { text } => post(&CalculatorReply::Imported(import(&text))),
     }
