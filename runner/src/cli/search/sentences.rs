@@ -641,7 +641,7 @@ pub(super) fn by_script(found: &SearchedGpu<'_>) -> Option<String> {
                     let (time, effects) = (cells::time(days.mid, range), joined("which"));
                     let is_counted = found.answer.shown() == Some(&plan.run);
                     let others = match is_counted {
-                        true => " The other layouts are taken to slow down as much.",
+                        true => " The other layouts are assumed to slow down by the same factor.",
                         false => "",
                     };
                     format!("The launch script {runs}: about {time}{effects}.{others}")
