@@ -261,23 +261,31 @@ impl Survey<'_> {
             self.points.extend(unsure);
             self.points.sort_by_key(|point| point.gpus);
         }
-        let mut answer = self.answer();
-        let script = answer.shown().and_then(|run| {
-            let written = scripts.iter().find(|(gpus, _)| *gpus == run.gpus);
-            Some(written.map_or_else(|| run.script(question, offer), |(_, script)| script.clone()))
-        });
-        if let Some(PlanScript::Other(plan)) = &script
-            && scripts.iter().any(|(gpus, _)| *gpus == plan.run.gpus)
-        {
-            let slowed = |run: &PlannedRun| run.slowed(question, offer, plan.script.slowdown);
-            for point in &mut answer.points {
-                if scripts.iter().all(|(gpus, _)| *gpus != point.gpus) {
+        let script_on =
+            |gpus: u32| scripts.iter().find(|(known, _)| *known == gpus).map(|(_, script)| script);
+        let slowdown = |script: Option<&PlanScript>| match script {
+            Some(PlanScript::Other(plan)) => plan.script.slowdown,
+            _ => 1.0,
+        };
+        let best = pick(&self.points).map_or(1.0, |index| slowdown(script_on(self.points[index].gpus)));
+        let slowed = |run: &PlannedRun| run.slowed(question, offer, best);
+        // A faster one changes nothing, so that the best plan stays the best.
+        if best > 1.0 {
+            for point in &mut self.points {
+                if script_on(point.gpus).is_none() {
                     *point = slowed(point);
                 }
             }
+        }
+        let mut answer = self.answer();
+        let script = answer
+            .shown()
+            .map(|run| script_on(run.gpus).cloned().unwrap_or_else(|| run.script(question, offer)));
+        if best > 1.0 {
+            let shown = answer.shown().cloned();
             let published = answer.published.as_mut().map(|(_, run)| run);
             for layout in answer.layouts.iter_mut().chain(published) {
-                if *layout != plan.run {
+                if Some(&*layout) != shown.as_ref() {
                     *layout = slowed(layout);
                 }
             }
@@ -366,6 +374,13 @@ mod tests {
         // A slower script never needs fewer GPUs for the deadline.
         assert!(plan.reaches_goal && question.reaches(best), "{best:?}");
         assert!(best.gpus >= planned.best().expect("a plan").gpus);
+        // The scripts of other plans are taken to be as slow, those on fewer GPUs that a bolder deadline allows too.
+        let of_planned = |run: &PlannedRun| planned.points.iter().find(|point| point.gpus == run.gpus);
+        let slowed = answer.points.iter().filter_map(|point| Some(point.days / of_planned(point)?.days));
+        let slowed: Vec<f64> = slowed.collect();
+        assert!(slowed.len() > 9 && slowed.iter().all(|ratio| *ratio > 1.02), "{slowed:?}");
+        let bolder = answer.with_other_chance.as_ref().expect("a plan");
+        assert!(bolder.days <= 60.0 && answer.points.contains(bolder), "{bolder:?}");
     }
 
     #[test]
