@@ -194,7 +194,8 @@ fn with_target(target: Target, scenario: &Scenario, options: &LaunchOptions) -> 
     checkpoint::apply(&mut plan);
     release::apply(&mut plan);
     overrides::apply(&mut plan);
-    measuring::check_time(&mut plan);
+    let slowdown = release::slowdown(&plan);
+    measuring::check_time(&mut plan, slowdown);
     megatron_lm::warn_of_unused(&mut plan);
     workload(&mut plan);
     style::finish(&mut plan, &mut invocation);
@@ -203,7 +204,6 @@ fn with_target(target: Target, scenario: &Scenario, options: &LaunchOptions) -> 
     }
     let outputs = Outputs::of(&plan);
     let reference = release::reference(&plan);
-    let slowdown = release::slowdown(&plan);
     let software = release::software_of_script(&plan);
     plan.warnings.extend(memory::warning(scenario, options, Some(software)));
     Ok(Launch {

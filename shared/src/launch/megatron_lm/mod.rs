@@ -40,7 +40,7 @@ pub(super) fn launch(scenario: &Scenario, options: &LaunchOptions) -> Result<Lau
     let mut job = MegatronJob::new(scenario, options);
     unused(&mut job);
     let slowdown = compare_software(&mut job);
-    slurm::check(&mut job);
+    slurm::check(&mut job, slowdown);
     model::apply(&mut job);
     parallel::apply(&mut job);
     precision::apply(&mut job);
