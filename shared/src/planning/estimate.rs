@@ -3,7 +3,7 @@
 use super::{Remedy, remedies};
 use crate::catalog::{Baseline, Collection, Recipe};
 use crate::estimate::{
-    Confidence, Distance, Estimate, Interval, MUCH_BY_SOFTWARE, MemoryEstimate, MemoryVerdict,
+    Confidence, Distance, Estimate, Interval, MUCH_BY_SOFTWARE, MemoryEstimate,
 };
 use crate::field::Field;
 use crate::message;
@@ -157,25 +157,7 @@ fn is_unsupported(scenario: &Scenario) -> Option<Message> {
 
 /// Warns that the scenario does not fit or is too close to call, with the changes that would make it fit.
 fn does_not_fit(scenario: &Scenario, memory: &MemoryEstimate, remedies: &[Remedy]) -> Option<Message> {
-    let gib = |bytes: f64| bytes / f64::from(1 << 30);
-    let place = match memory.stages.len() {
-        1 => "every GPU".to_string(),
-        stages => format!("stage {} of {stages}", memory.peak_stage + 1),
-    };
-    let needs = format!(
-        "{place} needs {:.1} GiB, the {} has {:.1} GiB",
-        gib(memory.needed_bytes()),
-        scenario.gpu.name,
-        gib(memory.capacity_bytes),
-    );
-    let mut message = Message::from(match memory.verdict() {
-        MemoryVerdict::Fits => return None,
-        MemoryVerdict::TooClose => format!(
-            "Memory is too close to call: {needs}, and the estimate may be off by {:.1} GiB.",
-            gib(memory.error_bytes)
-        ),
-        MemoryVerdict::DoesNotFit => format!("Does not fit: {needs}."),
-    });
+    let mut message = Message::from(memory.shortage(&scenario.gpu.name)?);
     for (place, remedy) in remedies.iter().enumerate() {
         let step = format!(" ({} s per step)", readable(remedy.step_time_s));
         message = message.and(if place > 0 { ", or " } else { " It fits with " });

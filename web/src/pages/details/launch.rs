@@ -1,7 +1,7 @@
 //! The launch panel: the script that starts the scenario, and its options.
 
 use super::Plan;
-use super::estimate::launch_misfit;
+use super::estimate::{launch_misfit, launch_warnings};
 use crate::components::copy::{CopyButton, DownloadButton};
 use crate::components::field::{ChoiceField, FormField, ProblemText};
 use crate::message::{Launch, Launched, Refusal, Step, Warning};
@@ -192,9 +192,7 @@ fn Script() -> impl IntoView {
     let warnings = move || {
         // The page says above all tabs that the launch doesn't fit.
         let above = launch_misfit(plan);
-        let warnings =
-            launched.latest().and_then(|launched| Some(launched.launch.as_ref()?.warnings.clone()));
-        warnings.into_iter().flatten().filter(move |warning| Some(warning) != above.as_ref())
+        launch_warnings(plan).into_iter().filter(move |warning| Some(warning) != above.as_ref())
     };
     let launch = move || launched.latest().and_then(|launched| launched.launch.clone()).unwrap_or_default();
     let of = move |value: fn(Launch) -> String| Signal::derive(move || value(launch()));
