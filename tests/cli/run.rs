@@ -398,6 +398,9 @@ fn profiles_are_read_from_the_configuration_directory() {
     let run = run_in(&place, &["--dry-run"]);
     assert_eq!(run.code, Some(2));
     assert!(run.stderr.contains("No cluster profiles yet."), "{}", run.stderr);
+    let given = run_in(&place, &["--dry-run", "--clusters", "nope.toml"]);
+    let wanted = "error: nope.toml: The file given with --clusters does not exist.\n";
+    assert_eq!((given.code, given.stderr.as_str()), (Some(2), wanted));
     fs::create_dir_all(place.path().join("config/trainplan")).unwrap();
     fs::write(place.path().join("config/trainplan/clusters.toml"), CLUSTERS).unwrap();
     assert_eq!(run_in(&place, &["--dry-run"]).code, Some(0));

@@ -107,8 +107,7 @@ struct PlannedRun<'a> {
 impl Args {
     pub(super) fn run(self) -> Result<(), Failure> {
         let text = profiles::read(&self.campaign)?;
-        let file = self.clusters.map_or_else(profiles::usual, Ok)?;
-        let profiles_text = profiles::read_profiles(&file)?;
+        let (file, profiles_text) = profiles::read_profiles(self.clusters)?;
         // Report the mistakes of both files at once.
         let campaign = Campaign::parse_with_lines(&text).map_err(|found| mistakes(&self.campaign, &found));
         let clusters = Clusters::parse(&profiles_text).map_err(|found| mistakes(&file, &found));
