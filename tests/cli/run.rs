@@ -393,6 +393,20 @@ fn a_run_that_is_too_close_to_call_is_a_warning_with_one_verdict() {
 }
 
 #[test]
+fn a_person_who_reads_the_plan_in_a_pipe_hears_of_the_table() {
+    let place = place(CAMPAIGN, CLUSTERS);
+    let read = |more: &str| {
+        let command = "\"$TRAINPLAN\" run a.campaign.toml --clusters clusters.toml --dry-run";
+        on_terminal(1000, &format!("cd {} && {command} {more} | cat >/dev/null", place.path().display()))
+    };
+    assert!(read("").contains("note: The output is JSON"), "{}", read(""));
+    assert!(!read("--format json").contains("The output is JSON"));
+    // A script gets no note.
+    let run = run_in(&place, &["--dry-run", "--clusters", "clusters.toml"]);
+    assert!(run.stdout.starts_with('[') && !run.stderr.contains("The output is JSON"), "{}", run.stderr);
+}
+
+#[test]
 fn profiles_are_read_from_the_configuration_directory() {
     let place = place(CAMPAIGN, CLUSTERS);
     let run = run_in(&place, &["--dry-run"]);

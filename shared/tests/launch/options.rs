@@ -226,6 +226,15 @@ fn account_and_partition_go_where_the_style_reads_them() {
         &by_llmb_run,
         "llmb-run ignores --account, --partition, --gres and reads its cluster_config.yaml"
     ));
+    for field in Style::LlmbRun.configures() {
+        let value = match field {
+            Field::Gres => "gpu:4",
+            Field::RecipeDir => "/recipes",
+            _ => "batch",
+        };
+        let launch = launched(BLACKWELL, &[(*field, value)]);
+        assert!(warns(&launch, &format!("llmb-run ignores --{}", field.flag())), "{field:?}");
+    }
     let by_sbatch = launched(JOB_SCRIPT, &[fields[0], fields[1], (Field::Gres, "gpu:h100:8")]);
     assert_eq!(
         by_sbatch.commands,

@@ -145,6 +145,7 @@ impl Args {
         }
         warn(&planned);
         note_unset_secrets(&planned);
+        self.format.note_unasked_json();
         if unfit.is_empty() { Ok(()) } else { Err(Failure::RunsDoNotFit(unfit)) }
     }
 }

@@ -125,7 +125,15 @@ fn LaunchField(field: Field) -> impl IntoView {
             view! { <FormField field default help="" /> }.into_any()
         }
         _ => {
-            let (default, help) = default_and_help(field);
+            let (usual, help) = default_and_help(field);
+            let default = Signal::derive(move || {
+                let launched = plan.calculator.launch.latest();
+                let launch = launched.as_ref().and_then(|launched| launched.launch.as_ref());
+                let style =
+                    launch.and_then(|launch| Style::ALL.into_iter().find(|style| style.id() == launch.style));
+                let is_configured = style.is_some_and(|style| style.configures().contains(&field));
+                if is_configured { "as llmb-run is set up" } else { usual }.to_string()
+            });
             view! { <FormField field default help /> }.into_any()
         }
     }
