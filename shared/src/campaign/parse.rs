@@ -354,7 +354,7 @@ fn scenario(campaign: &Campaign, lines: &CampaignLines, run: usize, complete: bo
     if !problems.is_empty()
         && let Some(problem) = two_models(&spec)
     {
-        // The others follow from it: the layout is of the recipe's model.
+        // The others follow from it: the layout is that of the recipe's model.
         problems = vec![problem];
     }
     let at_its_line = |problem: &Problem| {
@@ -364,11 +364,12 @@ fn scenario(campaign: &Campaign, lines: &CampaignLines, run: usize, complete: bo
     problems.iter().map(at_its_line).collect()
 }
 
-/// Returns the problem of a model beside a recipe of another model.
+/// Returns the problem of a model beside a recipe of another model, without which the recipe could run.
 fn two_models(spec: &Spec) -> Option<Problem> {
     let (model, recipe) = (spec.get(Field::Model)?, spec.get(Field::Recipe)?);
     let of_recipe = &Catalog::embedded().recipe(recipe).ok()?.id.model;
-    (!model.eq_ignore_ascii_case(of_recipe)).then(|| {
+    let is_other = !model.starts_with("own:") && !model.eq_ignore_ascii_case(of_recipe);
+    (is_other && spec.clone().with(Field::Model, "").scenario().is_ok()).then(|| {
         let message = message![
             format!(
                 "The run names two models: {model} here, and {of_recipe} by its recipe, whose layout doesn't suit {model}. Remove "
