@@ -306,7 +306,7 @@ fn a_time_limit_covers_the_start_of_the_job_and_the_steps_of_this_layout() {
     };
     // The published step time is of another layout, and shorter.
     let layout = [(Field::Tp, "8"), (Field::Pp, "8"), (Field::Vp, "8")];
-    let with = |limit| launched(RECIPE, &[&layout[..], &[(Field::TimeLimit, limit)]].concat());
+    let with = |limit: &str| launched(RECIPE, &[&layout[..], &[(Field::TimeLimit, limit)]].concat());
     let short = warning(&with("00:50:00")).unwrap();
     let text = short.text.to_string();
     assert!(text.starts_with("50 steps are predicted to take ") && text.contains(" (up to "), "{text}");
