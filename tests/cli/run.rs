@@ -364,7 +364,46 @@ fn a_run_that_does_not_fit_ends_with_3_and_the_whole_plan() {
     assert_eq!(run.code, Some(3), "{}", run.stderr);
     let runs: Value = serde_json::from_str(&run.stdout).unwrap();
     assert_eq!((&runs[0]["fits"], &runs[1]["fits"]), (&true.into(), &false.into()));
+    assert_eq!((&runs[0]["verdict"], &runs[1]["verdict"]), (&"fits".into(), &"does-not-fit".into()));
     assert!(run.stderr.contains("MEGATRON_PATH must be set on alpha"), "{}", run.stderr);
+    assert!(run.stderr.ends_with("error: Not enough GPU memory for small.\n"), "{}", run.stderr);
+}
+
+#[test]
+fn a_run_that_is_too_close_to_call_is_a_warning_with_one_verdict() {
+    let own = "model = \"deepseek-v3\"\ngpu = \"gb200\"\ngpus = 256\ndtype = \"mxfp8\"\npp = 4\nvp = 4\nep = 64\ngbs = 4096";
+    let campaign = CAMPAIGN.replace("recipe = \"llama3.1-8b/h100/bf16/8@25.04\"", own).replace(
+        "recipe = \"llama3.1-405b/h100/fp8/512@25.04\"",
+        "recipe = \"llama3.1-405b/gb200/fp8/256@26.06.01\"",
+    );
+    let clusters = CLUSTERS.replace("gpu = \"h100\"\n", "");
+    let run = dry_run(&campaign, &clusters, "json");
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    let runs: Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(
+        (&runs[1]["verdict"], &runs[1]["estimate"]["verdict"]),
+        (&"too-close".into(), &"too-close".into())
+    );
+    let about_memory: Vec<&str> = run.stderr.lines().filter(|line| line.contains("GiB")).collect();
+    let [said] = about_memory[..] else { panic!("{}", run.stderr) };
+    assert!(said.starts_with("note: small: Memory is too close to call: stage 1 of 4 needs "), "{said}");
+    let table = dry_run(&campaign, &clusters, "table");
+    assert_eq!(table.code, Some(0), "{}", table.stderr);
+    assert!(table.stdout.contains("too close") && !table.stdout.contains(" NO "), "{}", table.stdout);
+}
+
+#[test]
+fn a_person_who_reads_the_plan_in_a_pipe_hears_of_the_table() {
+    let place = place(CAMPAIGN, CLUSTERS);
+    let read = |more: &str| {
+        let command = "\"$TRAINPLAN\" run a.campaign.toml --clusters clusters.toml --dry-run";
+        on_terminal(1000, &format!("cd {} && {command} {more} | cat >/dev/null", place.path().display()))
+    };
+    assert!(read("").contains("note: The output is JSON"), "{}", read(""));
+    assert!(!read("--format json").contains("The output is JSON"));
+    // A script gets no note.
+    let run = run_in(&place, &["--dry-run", "--clusters", "clusters.toml"]);
+    assert!(run.stdout.starts_with('[') && !run.stderr.contains("The output is JSON"), "{}", run.stderr);
 }
 
 #[test]
@@ -373,6 +412,9 @@ fn profiles_are_read_from_the_configuration_directory() {
     let run = run_in(&place, &["--dry-run"]);
     assert_eq!(run.code, Some(2));
     assert!(run.stderr.contains("No cluster profiles yet."), "{}", run.stderr);
+    let given = run_in(&place, &["--dry-run", "--clusters", "nope.toml"]);
+    let wanted = "error: nope.toml: The file given with --clusters does not exist.\n";
+    assert_eq!((given.code, given.stderr.as_str()), (Some(2), wanted));
     fs::create_dir_all(place.path().join("config/trainplan")).unwrap();
     fs::write(place.path().join("config/trainplan/clusters.toml"), CLUSTERS).unwrap();
     assert_eq!(run_in(&place, &["--dry-run"]).code, Some(0));

@@ -45,7 +45,9 @@ fn the_worked_examples_print_what_the_documentation_says() {
             let step = &estimate["step_time_s"];
             let [low, mid, high] =
                 ["low", "mid", "high"].map(|end| format!("{:.2}", step[end].as_f64().unwrap()));
-            let gib = estimate["memory"]["total_bytes"].as_f64().unwrap() / f64::from(1 << 30);
+            let [tensors, reserved] =
+                ["total_bytes", "reserved_bytes"].map(|part| estimate["memory"][part].as_f64().unwrap());
+            let gib = (tensors + reserved) / f64::from(1 << 30);
             let row = format!("| {name} | {mid} s ({low}–{high}) | {gib:.1} GiB |");
             assert!(example.contains(&row), "{file}: the row should be\n{row}\n{example}");
         }

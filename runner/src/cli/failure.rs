@@ -85,6 +85,9 @@ pub(super) enum Failure {
     /// The result says by how much.
     #[error("The plan does not fit in GPU memory.")]
     DoesNotFit,
+    /// These runs of a campaign; the notes say by how much.
+    #[error("Not enough GPU memory for {}.", .0.join(", "))]
+    RunsDoNotFit(Vec<String>),
     /// No GPU type has a plan; the result says why, and what would help.
     #[error("No plan fits, or none reaches the goal.")]
     NoPlan,
@@ -192,7 +195,7 @@ impl Failure {
             | Failure::Serve(ServeError::NoProxy | ServeError::Webhook(_))
             | Failure::Store(StoreError::Address { .. })
             | Failure::Secret(_) => Exit::Invalid,
-            Failure::DoesNotFit | Failure::NoPlan => Exit::NoPlan,
+            Failure::DoesNotFit | Failure::RunsDoNotFit(_) | Failure::NoPlan => Exit::NoPlan,
             Failure::NothingScored | Failure::NothingJudged(_) | Failure::RunFailed => Exit::NotScored,
             Failure::Unreachable(_)
             | Failure::OutOfReach(_)

@@ -32,6 +32,13 @@ impl FormatArg {
     pub(super) fn choose(&self) -> Format {
         self.format.unwrap_or(if io::stdout().is_terminal() { Format::Table } else { Format::Json })
     }
+
+    /// Notes how to get text to read, if a person gets JSON in a pipe that they didn't ask for: `trainplan run … | less`.
+    pub(super) fn note_unasked_json(&self) {
+        if self.format.is_none() && !io::stdout().is_terminal() && io::stderr().is_terminal() {
+            note("The output is JSON, because it doesn't go to a terminal. To read it, add --format table.");
+        }
+    }
 }
 
 /// Writes a value as indented JSON.

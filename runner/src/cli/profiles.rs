@@ -15,8 +15,8 @@ const LARGEST: u64 = 4 << 20;
 
 /// Returns the profile of a cluster, from the given file or the default one.
 pub(super) fn cluster(name: &Name, given: Option<PathBuf>) -> Result<Cluster, Failure> {
-    let path = given.map_or_else(usual, Ok)?;
-    let clusters = Clusters::parse(&read_profiles(&path)?).map_err(|found| mistakes(&path, &found))?;
+    let (path, text) = read_profiles(given)?;
+    let clusters = Clusters::parse(&text).map_err(|found| mistakes(&path, &found))?;
     find(&clusters, name, &path)
 }
 
@@ -53,7 +53,7 @@ fn no_cluster(name: &Name, clusters: &Clusters) -> String {
 }
 
 /// Returns the path of the profiles in the user's configuration.
-pub(super) fn usual() -> Result<PathBuf, Failure> {
+fn usual() -> Result<PathBuf, Failure> {
     let absolute = |name: &str| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let configuration =
         absolute("XDG_CONFIG_HOME").or_else(|| absolute("HOME").map(|home| home.join(".config")));
@@ -62,17 +62,23 @@ pub(super) fn usual() -> Result<PathBuf, Failure> {
     ))
 }
 
-/// Reads the profiles, and explains how to start if there are none.
-pub(super) fn read_profiles(path: &Path) -> Result<String, Failure> {
-    read(path).map_err(|failure| match failure {
-        Failure::File { path, error } if error.kind() == io::ErrorKind::NotFound => Failure::Contents {
-            what: "No cluster profiles yet. Create the file with version = 1, [cluster.NAME] and ssh = \
-                   \"HOST\", or give another one with --clusters."
-                .into(),
-            path,
-        },
-        other => other,
-    })
+/// Returns the path and the text of the profiles: of the given file or the default one. Explains how to start if there are none.
+pub(super) fn read_profiles(given: Option<PathBuf>) -> Result<(PathBuf, String), Failure> {
+    let no_file = match given {
+        Some(_) => "The file given with --clusters does not exist.",
+        None => {
+            "No cluster profiles yet. Create the file with version = 1, [cluster.NAME] and ssh = \"HOST\", or give another one \
+             with --clusters."
+        }
+    };
+    let path = given.map_or_else(usual, Ok)?;
+    match read(&path) {
+        Ok(text) => Ok((path, text)),
+        Err(Failure::File { path, error }) if error.kind() == io::ErrorKind::NotFound => {
+            Err(Failure::Contents { path, what: no_file.into() })
+        }
+        Err(other) => Err(other),
+    }
 }
 
 /// Reads a text file.

@@ -117,12 +117,36 @@ impl FromStr for NodeList {
     type Err = InvalidName;
 
     fn from_str(text: &str) -> Result<NodeList, InvalidName> {
-        let plain = |c: char| c.is_ascii_alphanumeric() || "._-,[]".contains(c);
-        match text.starts_with(|c: char| c.is_ascii_alphanumeric()) && text.chars().all(plain) {
+        let mut is_in_brackets = false;
+        let mut names = text.split(|c: char| {
+            is_in_brackets = c == '[' || (is_in_brackets && c != ']');
+            c == ',' && !is_in_brackets
+        });
+        match names.all(is_node_name) {
             true => Ok(NodeList(text.to_string())),
             false => Err(InvalidName("A list of nodes looks like n3,n[7-9].")),
         }
     }
+}
+
+/// Returns whether Slurm reads a text as the names of nodes: a name, with any number of lists of numbers and ranges in brackets.
+fn is_node_name(text: &str) -> bool {
+    let is_plain = |text: &str| text.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c));
+    let number = |text: &str| {
+        let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
+        text.parse::<u32>().ok().filter(|_| is_number)
+    };
+    let is_range = |text: &str| {
+        let (first, last) = text.split_once('-').unwrap_or((text, text));
+        number(first).zip(number(last)).is_some_and(|(first, last)| first <= last)
+    };
+    let is_bracket = |text: &str| {
+        let bracket = text.split_once(']');
+        bracket.is_some_and(|(ranges, rest)| ranges.split(',').all(is_range) && is_plain(rest))
+    };
+    let mut parts = text.split('[');
+    let start = parts.next().unwrap_or_default();
+    start.starts_with(|c: char| c.is_ascii_alphanumeric()) && is_plain(start) && parts.all(is_bracket)
 }
 
 /// What runs, how it is launched, and where its result goes. Everything can come from the defaults.

@@ -4,7 +4,9 @@ use super::environment::names_secret;
 use super::problem::CampaignProblem;
 use super::read::{Entry, KeyLines, TomlReader, kind};
 use super::{Campaign, Name, Run, Settings, Upload, VERSION, is_setting};
+use crate::catalog::Catalog;
 use crate::field::Field;
+use crate::message;
 use crate::problem::{Problem, most_alike};
 use crate::spec::Spec;
 use std::collections::BTreeSet;
@@ -83,8 +85,16 @@ impl Campaign {
                     }
                     reader.options(&defaults.spec, "defaults", &lines.defaults);
                 }
-                "run" => runs = read_runs(&mut reader, entry, &mut lines),
-                _ => reader.unknown(&entry, TOP),
+                "run" => runs.extend(read_runs(&mut reader, entry, &mut lines)),
+                key => {
+                    let meant = most_alike(key, TOP);
+                    reader.unknown(&entry, TOP);
+                    // What was meant isn't missing, and the mistakes in misspelt runs are reported, too.
+                    keys.extend(meant.map(String::from));
+                    if meant == Some("run") {
+                        runs.extend(read_runs(&mut reader, entry, &mut lines));
+                    }
+                }
             }
         }
         for (key, what) in
@@ -339,15 +349,38 @@ fn scenario(campaign: &Campaign, lines: &CampaignLines, run: usize, complete: bo
         Field::Model => spec.get(Field::Model).is_some_and(is_path),
         _ => false,
     };
-    let problems = spec.scenario().err().unwrap_or_default();
-    problems
-        .into_iter()
-        .filter(|problem| !later(problem) && (complete || !problem.given.is_empty()))
-        .map(|problem| {
-            let (line, key) = lines.of(campaign, run, problem.field.flag());
-            CampaignProblem::of(line, key, &problem)
-        })
-        .collect()
+    let mut problems = spec.scenario().err().unwrap_or_default();
+    problems.retain(|problem| !later(problem) && (complete || !problem.given.is_empty()));
+    if !problems.is_empty()
+        && let Some(problem) = two_models(&spec)
+    {
+        // The others follow from it: the layout is that of the recipe's model.
+        problems = vec![problem];
+    }
+    let at_its_line = |problem: &Problem| {
+        let (line, key) = lines.of(campaign, run, problem.field.flag());
+        CampaignProblem::of(line, key, problem)
+    };
+    problems.iter().map(at_its_line).collect()
+}
+
+/// Returns the problem of a model beside a recipe of another model, without which the recipe could run.
+fn two_models(spec: &Spec) -> Option<Problem> {
+    let (model, recipe) = (spec.get(Field::Model)?, spec.get(Field::Recipe)?);
+    let of_recipe = &Catalog::embedded().recipe(recipe).ok()?.id.model;
+    let is_other = !model.starts_with("own:") && !model.eq_ignore_ascii_case(of_recipe);
+    (is_other && spec.clone().with(Field::Model, "").scenario().is_ok()).then(|| {
+        let message = message![
+            format!(
+                "The run names two models: {model} here, and {of_recipe} by its recipe, whose layout doesn't suit {model}. Remove "
+            ),
+            Field::Model,
+            " or ",
+            Field::Recipe,
+            "."
+        ];
+        Problem::new(Field::Model, model, message)
+    })
 }
 
 /// Returns whether a model's text can be a file name.

@@ -248,7 +248,21 @@ impl TomlReader {
 
     /// Sets a field. [`TomlReader::options`] checks its value.
     pub(super) fn field(&mut self, spec: &mut Spec, field: Field, entry: &Entry) {
-        if let Some(text) = self.text(entry) {
+        let text = match &entry.value {
+            // A list in a file, with commas on the command line.
+            DeValue::Array(items) if field == Field::Mounts => {
+                let texts: Vec<Option<String>> = (items.iter())
+                    .map(|item| {
+                        let (key, path, value) =
+                            (entry.key.clone(), entry.path.clone(), item.get_ref().clone());
+                        self.text(&Entry { key, path, line: entry.line, value })
+                    })
+                    .collect();
+                texts.into_iter().collect::<Option<Vec<String>>>().map(|texts| texts.join(","))
+            }
+            _ => self.text(entry),
+        };
+        if let Some(text) = text {
             spec.set(field, text);
         }
     }

@@ -188,6 +188,16 @@ fn each_mistake_has_its_line_and_its_solution() {
         ("after = \"a\"", "after = 3", "Use names, or { run = \"NAME\", on = \"success\" }, not a number."),
         ("after = \"a\"", "retries = 11", "\"11\" is not a whole number from 0 to 10."),
         ("after = \"a\"", "exclude = \"n1;id\"", "A list of nodes looks like n3,n[7-9]."),
+        (
+            "after = \"a\"",
+            "exclude = \"n[7-\"",
+            "\"n[7-\" is not valid. A list of nodes looks like n3,n[7-9].",
+        ),
+        (
+            "name = \"a\"",
+            "name = \"a\"\nmodel = \"llama3.1-8b\"",
+            "line 11: run.a.model: The run names two models: llama3.1-8b here, and llama3.1-405b by its recipe,",
+        ),
         ("after = \"a\"", "account = \"a b\"", "contains white space"),
         ("after = \"a\"", "style = \"llmb\"", "Did you mean llmb-run?"),
         ("after = \"a\"", "gpus = 7", "line 15: run.b.gpus: "),
@@ -205,6 +215,43 @@ fn all_mistakes_are_reported_at_once() {
     let problems = Campaign::parse(text).unwrap_err();
     let lines: Vec<u32> = problems.iter().map(|problem| problem.line).collect();
     assert_eq!(lines, [2, 4, 6, 7, 8, 12], "{}", said(&problems));
+}
+
+#[test]
+fn runs_under_a_misspelt_key_are_not_missing_and_are_checked() {
+    let said = said(
+        &Campaign::parse(&GOOD.replace("[[run]]", "[[runs]]").replace("max-steps", "steps")).unwrap_err(),
+    );
+    assert!(said.contains("line 9: runs: Unknown key. Did you mean run?"), "{said}");
+    assert!(said.contains("line 7: defaults.steps: Unknown key.") && !said.contains("Missing"), "{said}");
+    let wrong = GOOD.replace("[[run]]", "[[runs]]").replace("after = \"a\"", "repeats = 0");
+    let problems = Campaign::parse(&wrong).unwrap_err();
+    assert_eq!(problems.iter().map(|problem| problem.line).collect::<Vec<_>>(), [9, 15]);
+}
+
+#[test]
+fn a_list_of_nodes_is_one_that_slurm_reads() {
+    for list in ["n3", "n3,n[7-9]", "n[007-012,20]", "rack[0-7]node[1-4]-ib,login.example"] {
+        assert_eq!(list.parse::<NodeList>().unwrap().as_str(), list);
+    }
+    for list in [
+        "", "n[7-", "n7-]", "n[]", "n[9-7]", "n[a-c]", "n[+1]", "n[1,]", "n1,,n2", ",n1", "n[[1]]", "n1;id",
+        "-x",
+    ] {
+        assert!(list.parse::<NodeList>().is_err(), "{list}");
+    }
+}
+
+#[test]
+fn mounts_can_be_a_list() {
+    let list = GOOD.replace("max-steps = 50", "mounts = [\"/lustre:/lustre\", \"/data\"]");
+    let campaign = Campaign::parse(&list).unwrap();
+    assert_eq!(campaign.defaults.spec.get(Field::Mounts), Some("/lustre:/lustre,/data"));
+    let said = with("max-steps = 50", "mounts = [\"/data\", [\"/lustre\"]]");
+    assert!(
+        said.contains("line 7: defaults.mounts: Use a string, a number, true or false, not an array."),
+        "{said}"
+    );
 }
 
 #[test]
@@ -394,7 +441,10 @@ fn settings() -> impl Strategy<Value = Settings> {
     let server = "https://[a-z]{1,9}(/[a-z\"\\\\]{0,5})?".prop_map(|text| text.parse().unwrap());
     let upload = (server, secret(), any::<bool>(), any::<bool>())
         .prop_map(|(to, token, logs, progress)| Upload { to, token, logs, progress });
-    let exclude = option::of("[a-z0-9][a-z0-9,\\[\\]-]{0,9}".prop_map(|text| text.parse().unwrap()));
+    let exclude = option::of(
+        "[a-z0-9][a-z0-9-]{0,5}(\\[[0-9]{1,3}(,[0-9]{1,3})?\\])?(,[a-z0-9]{1,4})?"
+            .prop_map(|text| text.parse().unwrap()),
+    );
     let retried = (option::of(0..=10_u32), exclude);
     (spec, env(), option::of(1..1000_u32), retried, option::of(any::<bool>()), budget, option::of(upload))
         .prop_map(|(spec, env, repeats, (retries, exclude), singleton, queue_budget, upload)| Settings {

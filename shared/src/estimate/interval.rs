@@ -148,6 +148,9 @@ impl Distance {
 /// How many times as many GPUs as were measured are far from any measurement.
 pub const FAR: u32 = 2;
 
+/// The least ratio of the widths of two intervals, from the fast end to the slow one, that a reader notices.
+const NOTICEABLY_WIDER: f64 = 1.1;
+
 /// What was measured of a software on a GPU type: a row of `measured_extent.csv`.
 #[derive(Debug, Clone, PartialEq)]
 struct MeasuredExtent {
@@ -350,6 +353,13 @@ impl IntervalTable {
             evidence.doubt,
             evidence.is_rare,
         )
+    }
+
+    /// Returns whether the interval of a prediction is noticeably wider than it would be if GPU type, software and scale were measured.
+    pub(crate) fn is_wide(&self, interval: Interval, inputs: &Inputs<'_>, evidence: &Evidence) -> bool {
+        let per_doubt = self.row(IntervalClass::of(inputs, true)).map_or(0.0, |row| row.per_doubt);
+        let usual = self.ends(IntervalClass::of(inputs, false)).with_doubt(per_doubt * evidence.doubt);
+        interval.high / interval.low > NOTICEABLY_WIDER * usual.high / usual.low
     }
 
     /// Returns the intervals of all layouts of a model on `gpus` GPUs.

@@ -21,6 +21,16 @@ choices! {
     }
 }
 
+impl Style {
+    /// Returns the fields that the launcher reads from its own configuration, so that given values have no effect.
+    pub const fn configures(self) -> &'static [Field] {
+        match self {
+            Style::LlmbRun => &[Field::Account, Field::Partition, Field::Gres, Field::RecipeDir],
+            Style::LaunchSh | Style::Sbatch | Style::TrainSh | Style::MegatronLm => &[],
+        }
+    }
+}
+
 choices! {
     /// A cluster manager.
     #[derive(Default)]

@@ -3,15 +3,16 @@
 use super::choice::Style;
 use super::offers;
 use super::plan::{LaunchPlan, given_fields};
-use super::release::reference;
 use super::values::TimeLimit;
 use super::word::ShellWord;
-use crate::estimate::Estimate;
+use crate::assumption::Assumption;
+use crate::estimate::{Estimate, Interval};
 use crate::field::Field;
 use crate::message;
 use crate::message::{Message, Setting};
 use crate::problem::Problem;
 use crate::releases::{ProfileRun, TraceRun};
+use crate::units::significant;
 
 pub(super) fn apply(plan: &mut LaunchPlan) {
     steps(plan);
@@ -27,38 +28,53 @@ pub(super) fn apply(plan: &mut LaunchPlan) {
     }
 }
 
-/// Warns if the steps take longer than the time limit at the published step time, even without the start of
-/// the job.
-pub(super) fn check_time(plan: &mut LaunchPlan) {
+/// Warns if the job may not finish within the time limit; `slowdown` is of the script's software. A release's own limit is right for
+/// its own recipes.
+pub(super) fn check_time(plan: &mut LaunchPlan, slowdown: Option<f64>) {
     let strong = plan.target.recipe.id.strong;
     let usual = plan.target.limits.time_limit.or_else(|| plan.script().time_limit(strong));
-    let limit = plan.options.time_limit.or(usual);
-    let Some(limit) = limit else { return };
-    let (step_time_s, source) = match reference(plan) {
-        Some(reference) => (reference.baseline.step_time_s, "published"),
-        None => (Estimate::from_embedded(&plan.scenario.inputs()).step_time_s.mid, "estimated"),
-    };
-    if let Some((text, fix)) = short_limit(limit, plan.steps, step_time_s, source).filter(|_| plan.on_slurm())
-    {
+    let Some(limit) = plan.options.time_limit.or(usual).filter(|_| plan.on_slurm()) else { return };
+    let is_usual = plan.options.time_limit.is_none() && plan.steps <= plan.script().steps;
+    if is_usual && plan.scenario.published_as().is_some() {
+        return;
+    }
+    let step_time_s = Estimate::of(plan.scenario).step_time_s.times(slowdown.unwrap_or(1.0));
+    let published_s = plan.scenario.baseline().map(|baseline| baseline.step_time_s);
+    if let Some((text, fix)) = short_limit(limit, plan.steps, step_time_s, published_s) {
         plan.warn(text, fix);
     }
 }
 
-/// Returns the warning of a time limit that is shorter than the steps; `source` says whose step time it is.
+/// Returns the warning of a time limit within which the job may not finish: its steps, at the slow end of the prediction or at the step
+/// time that was published for exactly this layout, after a start that takes as long as the start after a failure.
 pub(super) fn short_limit(
     limit: TimeLimit,
     steps: u32,
-    step_time_s: f64,
-    source: &str,
+    step_time_s: Interval,
+    published_s: Option<f64>,
 ) -> Option<(String, Message)> {
-    let needed = f64::from(steps) * step_time_s;
-    let minutes = (needed / 60.0).ceil();
-    (needed > f64::from(limit.seconds())).then(|| {
-        let text = format!(
-            "At the {source} step time, {steps} steps take {minutes} minutes, longer than the time limit of {limit}."
-        );
-        (text, message!["Raise ", Field::TimeLimit, ", and add time for the start of the job."])
-    })
+    let training_s = step_time_s.times(f64::from(steps));
+    let published_s = published_s.map_or(0.0, |step_s| step_s * f64::from(steps));
+    let start_s = Assumption::RecoveryTime.value();
+    let needed_s = start_s + published_s.max(training_s.high);
+    let limit_s = f64::from(limit.seconds());
+    if needed_s <= limit_s {
+        return None;
+    }
+    let minutes = |seconds: f64| format!("{:.1}", seconds / 60.0);
+    let training = if published_s > training_s.high {
+        format!("At the published step time, {steps} steps take {} minutes", minutes(published_s))
+    } else {
+        let (mid, high) = (minutes(training_s.mid), minutes(training_s.high));
+        format!("{steps} steps are predicted to take {mid} minutes (up to {high})")
+    };
+    let is = if published_s.max(training_s.mid) > limit_s { "is" } else { "may be" };
+    let start = significant(start_s / 60.0, 2);
+    let text = format!(
+        "{training}, and the job is assumed to need {start} minutes to start, so the time limit of {limit} {is} too short."
+    );
+    let enough = Setting::new(Field::TimeLimit, TimeLimit::covering(needed_s));
+    Some((text, message!["Set ", enough, " or more."]))
 }
 
 fn steps(plan: &mut LaunchPlan) {

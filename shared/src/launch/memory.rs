@@ -9,17 +9,16 @@ use crate::message;
 use crate::message::Setting;
 use crate::scenario::Scenario;
 use crate::stack::Software;
-use crate::units::significant;
 
-/// Returns a warning if the scenario doesn't fit, unless its run was published. `of_release` is the software that a release's script
-/// runs; none for a script with Megatron-LM.
-pub(super) fn warning(
+/// Returns whether the script's run fits, with a warning if the estimate is that it doesn't. A published run fits. `of_release` is the
+/// software that a release's script runs; none for a script with Megatron-LM.
+pub(super) fn check(
     scenario: &Scenario,
     options: &LaunchOptions,
     of_release: Option<Software>,
-) -> Option<LaunchWarning> {
+) -> (MemoryVerdict, Option<LaunchWarning>) {
     if scenario.reference().is_some() && of_release.is_some() {
-        return None;
+        return (MemoryVerdict::Fits, None);
     }
     let (software, is_planned) = match of_release {
         Some(software) => (software, true),
@@ -28,24 +27,18 @@ pub(super) fn warning(
             (script.software, !script.differs())
         }
     };
-    // Megatron-LM's defaults, unless the plan is for software that stores less.
-    let by_default = of_release.is_none() && software.properties().gradient_bytes > 2.0;
     let training = scenario.options.with_software(software);
     let memory = MemoryEstimate::of(&Inputs { options: &training, ..scenario.inputs() });
-    if memory.fits() {
-        return None;
+    let verdict = memory.verdict();
+    let Some(mut text) = memory.shortage(&scenario.gpu.name).filter(|_| !memory.fits()) else {
+        return (verdict, None);
+    };
+    // Megatron-LM's defaults, unless the plan is for software that stores less.
+    if of_release.is_none() && software.properties().gradient_bytes > 2.0 {
+        text += " The script has Megatron-LM's default FP32 gradients and optimizer.";
+    } else if !is_planned {
+        text += " That is with the software of the script.";
     }
-    let gib = |bytes: f64| significant(bytes / f64::from(1 << 30), 3);
-    let text = format!(
-        "{} fit{}: stage {} of {} needs {} GiB, the {} has {}.",
-        if memory.verdict() == MemoryVerdict::DoesNotFit { "Won't" } else { "May not" },
-        if by_default { " with Megatron-LM's default FP32 gradients and optimizer" } else { "" },
-        memory.peak_stage + 1,
-        memory.stages.len(),
-        gib(memory.total_bytes() + memory.reserved_bytes),
-        scenario.gpu.name,
-        gib(memory.capacity_bytes),
-    );
     let fix = match is_planned {
         false => message![
             "Plan with ",
@@ -54,5 +47,5 @@ pub(super) fn warning(
         ],
         true => message!["The estimate suggests changes that fit."],
     };
-    Some(LaunchWarning { topic: WarningTopic::Memory, text: text.into(), fix })
+    (verdict, Some(LaunchWarning { topic: WarningTopic::Memory, text: text.into(), fix }))
 }

@@ -47,6 +47,7 @@ pub use values::{EnvOverrides, Gres, SlurmParam, SlurmParams, TimeLimit};
 pub use word::ShellWord;
 
 use crate::catalog::{RecipeId, ReferenceClass, Release};
+use crate::estimate::MemoryVerdict;
 use crate::field::Field;
 use crate::problem::Problem;
 use crate::scenario::Scenario;
@@ -98,8 +99,19 @@ pub struct Launch {
     /// Step time of the script as a multiple of the estimated one, if its software differs noticeably.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slowdown: Option<f64>,
+    /// Whether the script's run fits in memory.
+    #[serde(skip)]
+    pub memory: MemoryVerdict,
     /// Warnings.
     pub warnings: Vec<LaunchWarning>,
+}
+
+impl Launch {
+    /// Returns the warnings beside an estimate with this verdict: without one about memory that would only repeat it.
+    pub fn warnings_beside(&self, verdict: MemoryVerdict) -> impl Iterator<Item = &LaunchWarning> {
+        let repeats = self.memory == verdict;
+        self.warnings.iter().filter(move |warning| !(repeats && warning.topic == WarningTopic::Memory))
+    }
 }
 
 /// Whether a run can be compared with the published number.
@@ -130,7 +142,9 @@ pub fn container_image(recipe: &RecipeId) -> Option<String> {
 pub fn launch(scenario: &Scenario, options: &LaunchOptions) -> Result<Launch, Vec<Problem>> {
     if options.style == Some(Style::MegatronLm) {
         let mut launch = megatron_lm::launch(scenario, options)?;
-        launch.warnings.extend(memory::warning(scenario, options, None));
+        let (verdict, warning) = memory::check(scenario, options, None);
+        launch.memory = verdict;
+        launch.warnings.extend(warning);
         return Ok(launch);
     }
     with_release(scenario, options)
@@ -194,7 +208,8 @@ fn with_target(target: Target, scenario: &Scenario, options: &LaunchOptions) -> 
     checkpoint::apply(&mut plan);
     release::apply(&mut plan);
     overrides::apply(&mut plan);
-    measuring::check_time(&mut plan);
+    let slowdown = release::slowdown(&plan);
+    measuring::check_time(&mut plan, slowdown);
     megatron_lm::warn_of_unused(&mut plan);
     workload(&mut plan);
     style::finish(&mut plan, &mut invocation);
@@ -203,9 +218,9 @@ fn with_target(target: Target, scenario: &Scenario, options: &LaunchOptions) -> 
     }
     let outputs = Outputs::of(&plan);
     let reference = release::reference(&plan);
-    let slowdown = release::slowdown(&plan);
     let software = release::software_of_script(&plan);
-    plan.warnings.extend(memory::warning(scenario, options, Some(software)));
+    let (memory, warning) = memory::check(scenario, options, Some(software));
+    plan.warnings.extend(warning);
     Ok(Launch {
         release: Some(plan.release()),
         fallback: None,
@@ -228,6 +243,7 @@ fn with_target(target: Target, scenario: &Scenario, options: &LaunchOptions) -> 
             reasons: plan.incomparable,
         },
         slowdown,
+        memory,
         needs: plan.needs.into_iter().map(|need| need.name).collect(),
         env: plan.env.into_iter().collect(),
         warnings: plan.warnings,

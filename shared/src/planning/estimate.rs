@@ -3,7 +3,7 @@
 use super::{Remedy, remedies};
 use crate::catalog::{Baseline, Collection, Recipe};
 use crate::estimate::{
-    Confidence, Distance, Estimate, Interval, MUCH_BY_SOFTWARE, MemoryEstimate, MemoryVerdict,
+    Confidence, Distance, Estimate, Interval, IntervalTable, MUCH_BY_SOFTWARE, MemoryEstimate,
 };
 use crate::field::Field;
 use crate::message;
@@ -157,25 +157,7 @@ fn is_unsupported(scenario: &Scenario) -> Option<Message> {
 
 /// Warns that the scenario does not fit or is too close to call, with the changes that would make it fit.
 fn does_not_fit(scenario: &Scenario, memory: &MemoryEstimate, remedies: &[Remedy]) -> Option<Message> {
-    let gib = |bytes: f64| bytes / f64::from(1 << 30);
-    let place = match memory.stages.len() {
-        1 => "every GPU".to_string(),
-        stages => format!("stage {} of {stages}", memory.peak_stage + 1),
-    };
-    let needs = format!(
-        "{place} needs {:.1} GiB, the {} has {:.1} GiB",
-        gib(memory.needed_bytes()),
-        scenario.gpu.name,
-        gib(memory.capacity_bytes),
-    );
-    let mut message = Message::from(match memory.verdict() {
-        MemoryVerdict::Fits => return None,
-        MemoryVerdict::TooClose => format!(
-            "Memory is too close to call: {needs}, and the estimate may be off by {:.1} GiB.",
-            gib(memory.error_bytes)
-        ),
-        MemoryVerdict::DoesNotFit => format!("Does not fit: {needs}."),
-    });
+    let mut message = Message::from(memory.shortage(&scenario.gpu.name)?);
     for (place, remedy) in remedies.iter().enumerate() {
         let step = format!(" ({} s per step)", readable(remedy.step_time_s));
         message = message.and(if place > 0 { ", or " } else { " It fits with " });
@@ -191,8 +173,8 @@ fn does_not_fit(scenario: &Scenario, memory: &MemoryEstimate, remedies: &[Remedy
 const HOPELESS: &str = " No combination of up to three changes to micro batch size, recomputation, FSDP or parallelism \
                         makes it fit without doubling the step time. Use more GPUs.";
 
-/// Warns that no similar run was measured. If no run of any model is like it, the interval is wider, and the warning says in
-/// which ways.
+/// Warns that no similar run was measured. If no run of any model is like it, the warning says in which ways, and whether the interval
+/// is wider for it.
 fn is_unmeasured(scenario: &Scenario, estimate: &Estimate) -> Option<Message> {
     let gpu = &scenario.gpu;
     let software = scenario.options.software;
@@ -231,9 +213,11 @@ fn is_unmeasured(scenario: &Scenario, estimate: &Estimate) -> Option<Message> {
     let Interval { low, mid, high } = estimate.step_time_s;
     let [low, high] = [low, high].map(|end| signed((end / mid - 1.0) * 100.0, 0));
     let why = why.join(". ");
-    Some(match distances.is_empty() && !estimate.evidence.is_rare {
-        true => format!("{why}. The 80 % interval is {low} % to {high} %.").into(),
-        false => format!("{why}. The interval is therefore wide: {low} % to {high} %.").into(),
+    let is_wide =
+        IntervalTable::embedded().is_wide(estimate.step_time_s, &scenario.inputs(), &estimate.evidence);
+    Some(match is_wide {
+        true => format!("{why}. The interval is therefore wide: {low} % to {high} %.").into(),
+        false => format!("{why}. The 80 % interval is {low} % to {high} %.").into(),
     })
 }
 
@@ -378,6 +362,11 @@ mod tests {
         assert!(
             software.contains("torchtitan was never measured on Blackwell GPUs. The interval"),
             "{software}"
+        );
+        let close = warnings(fields("llama3.1-8b", "h100").with(Field::Stack, "megatron-lm-0.14"));
+        assert!(
+            close.contains("Megatron-LM 0.14 was never measured on Hopper GPUs. The 80 % interval is "),
+            "{close}"
         );
         let stack = fields("llama3.1-8b", "h100").with(Field::Stack, "nemo-2").with(Field::Cp, "2");
         assert!(!warnings(stack).contains("measured"));

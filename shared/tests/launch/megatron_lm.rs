@@ -220,7 +220,8 @@ fn gradients_and_optimizer_are_stored_as_the_planned_software_does() {
     assert!(!flags(&own).1.contains_key("--grad-reduce-in-bf16"));
     // It keeps BF16 weights beside those in FP8, and NVIDIA's software does not.
     assert!(given.contains_key("--fp8-param-gather") && !flags(&own).1.contains_key("--fp8-param-gather"));
-    assert!(warns(&own, "Won't fit with Megatron-LM"));
+    assert!(warns(&own, "Does not fit: stage "));
+    assert!(warns(&own, "The script has Megatron-LM's default FP32 gradients and optimizer."));
 }
 
 #[test]

@@ -51,11 +51,11 @@ fn steps_and_time_limit_have_each_releases_names() {
     // 200 steps of 15.892 seconds are 53 minutes.
     assert!(warns(
         &launched(HYBRID, &[(Field::MaxSteps, "200")]),
-        "take 53 minutes, longer than the time limit of 00:25:00"
+        "so the time limit of 00:25:00 is too short"
     ));
     assert!(warns(
         &launched(HYBRID, &[(Field::TimeLimit, "00:10:00")]),
-        "longer than the time limit of 00:10:00"
+        "so the time limit of 00:10:00 is too short"
     ));
     let short = launched(BLACKWELL, &[(Field::MaxSteps, "20")]);
     assert!(reasons(&short).contains("20 steps end before step 45"));
@@ -226,6 +226,15 @@ fn account_and_partition_go_where_the_style_reads_them() {
         &by_llmb_run,
         "llmb-run ignores --account, --partition, --gres and reads its cluster_config.yaml"
     ));
+    for field in Style::LlmbRun.configures() {
+        let value = match field {
+            Field::Gres => "gpu:4",
+            Field::RecipeDir => "/recipes",
+            _ => "batch",
+        };
+        let launch = launched(BLACKWELL, &[(*field, value)]);
+        assert!(warns(&launch, &format!("llmb-run ignores --{}", field.flag())), "{field:?}");
+    }
     let by_sbatch = launched(JOB_SCRIPT, &[fields[0], fields[1], (Field::Gres, "gpu:h100:8")]);
     assert_eq!(
         by_sbatch.commands,
@@ -289,18 +298,45 @@ fn the_job_script_names_its_files_by_the_gpus_that_it_is_told() {
 }
 
 #[test]
+fn a_time_limit_covers_the_start_of_the_job_and_the_steps_of_this_layout() {
+    const RECIPE: &str = "llama3.1-405b/gb200/fp8/256@26.06.01";
+    let warning = |launch: &Launch| {
+        let mut warnings = launch.warnings.iter();
+        warnings.find(|warning| warning.to_string().contains("time limit of")).cloned()
+    };
+    // The published step time is of another layout, and shorter.
+    let layout = [(Field::Tp, "8"), (Field::Pp, "8"), (Field::Vp, "8")];
+    let with = |limit: &str| launched(RECIPE, &[&layout[..], &[(Field::TimeLimit, limit)]].concat());
+    let short = warning(&with("00:50:00")).unwrap();
+    let text = short.text.to_string();
+    assert!(text.starts_with("50 steps are predicted to take ") && text.contains(" (up to "), "{text}");
+    assert!(text.ends_with("so the time limit of 00:50:00 is too short."), "{text}");
+    let enough = short.fix.settings().next().unwrap();
+    assert_eq!((enough.field, warning(&with(&enough.value))), (Field::TimeLimit, None));
+    // The steps end in time, but the job also has to start.
+    let tight = warning(&launched(RECIPE, &[(Field::TimeLimit, "00:52:00")])).unwrap().text.to_string();
+    assert!(tight.contains("assumed to need 10 minutes to start"), "{tight}");
+    assert!(tight.ends_with("of 00:52:00 may be too short."), "{tight}");
+    // NVIDIA chose the release's own limit for its recipe, not for other layouts or more steps.
+    assert_eq!(warning(&launched(RECIPE, &[])), None);
+    assert!(warning(&launched(RECIPE, &[(Field::MaxSteps, "500")])).is_some());
+}
+
+#[test]
 fn a_time_limit_is_compared_with_the_steps_without_a_published_number_too() {
     let limit = (Field::TimeLimit, "00:05:00");
     let short = launched(
         "llama3.1-405b/h100/fp8/512@25.04",
         &[limit, (Field::Gbs, "1024"), (Field::Style, "megatron-lm")],
     );
-    assert!(warns(&short, "At the estimated step time, 50 steps take"), "{:?}", short.warnings);
+    assert!(warns(&short, "50 steps are predicted to take"), "{:?}", short.warnings);
     let long = launched(
         "llama3.1-8b/h100/fp8/8@25.04",
         &[(Field::TimeLimit, "04:00:00"), (Field::Style, "megatron-lm")],
     );
-    assert!(!warns(&long, "step time, 50 steps"), "{:?}", long.warnings);
+    assert!(!warns(&long, "time limit"), "{:?}", long.warnings);
+    let default = launched("llama3.1-8b/h100/fp8/8@25.04", &[(Field::Style, "megatron-lm")]);
+    assert!(warns(&default, "the partition's default applies. Set --time-limit"), "{:?}", default.warnings);
 }
 
 #[test]

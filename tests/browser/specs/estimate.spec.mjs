@@ -260,6 +260,14 @@ test("a question is about the GPU type of the probe", async ({ page }) => {
   await expect(page.getByRole("alert")).toBeInViewport({ ratio: 1 });
 });
 
+test("the page has one verdict about memory", async ({ page }) => {
+  await page.goto("/?v=1&r=llama3.1-405b/gb200/fp8/256@26.06.01&pp=8&vp=4&tab=launch");
+  await expect(fit(page)).toHaveAttribute("data-memory", "too-close");
+  await expect(page.locator("[data-script]")).toBeVisible();
+  await expect(page.locator(".launch-fit.wrong")).toBeHidden();
+  await expect(page.locator("section.launch")).not.toContainText(/does not fit|too close to call/i);
+});
+
 test("a custom GPU changes what fits", async ({ page }) => {
   await page.goto(`/?v=1&r=${RECIPE}`);
   await page.getByText("All settings").click();

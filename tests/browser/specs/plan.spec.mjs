@@ -150,6 +150,14 @@ test("a link with errors shows them and keeps the other fields", async ({ page }
   await expect(figure(page, "step-time")).toHaveText("12.37 s");
 });
 
+test("fields that llmb-run reads from its own configuration say so", async ({ page }) => {
+  await page.goto("/?v=1&r=llama3.1-405b/gb200/fp8/256@26.06.01&tab=launch");
+  const account = field(page, "Slurm account");
+  await expect(account).toHaveAttribute("placeholder", "as llmb-run is set up");
+  await field(page, "Launch style").selectOption("launch-sh");
+  await expect(account).toHaveAttribute("placeholder", "$SBATCH_ACCOUNT");
+});
+
 test("launch options change the script and show their warnings", async ({ page }) => {
   await page.goto(`/?v=1&r=${RECIPE}&tab=launch`);
   const script = page.locator("[data-script]");

@@ -267,6 +267,8 @@ pub(crate) struct Launch {
     pub(crate) comparable: String,
     /// Step time of the script as a multiple of the estimated one, if its software differs noticeably.
     pub(crate) slowdown: Option<f64>,
+    /// Whether the script's run fits in memory.
+    pub(crate) memory: MemoryVerdict,
     pub(crate) warnings: Vec<Warning>,
     pub(crate) prepare: Vec<Step>,
     pub(crate) check: Vec<Step>,

@@ -40,7 +40,7 @@ Examples:
   trainplan run nightly.campaign.toml --format json --patience 120 >>nightly.jsonl
 
 Exit codes:
-  0  Every run was scored (with --dry-run: every run fits)
+  0  Every run was scored (with --dry-run: every run fits, or is too close to call)
   1  The command failed, or detached. Submitted jobs keep running
   2  Invalid arguments or input
   3  A run does not fit in GPU memory
@@ -85,7 +85,10 @@ struct PlannedRun<'a> {
     queue_budget_s: Option<u32>,
     upload: Option<&'a Upload>,
     gpus: u32,
+    /// Whether it fits by the estimate, however small the margin.
     fits: bool,
+    /// Whether it fits, if the estimate may be off.
+    verdict: MemoryVerdict,
     step_time_s: Interval,
     /// What its measured step time can be compared with.
     reference: RunReference,
@@ -104,8 +107,7 @@ struct PlannedRun<'a> {
 impl Args {
     pub(super) fn run(self) -> Result<(), Failure> {
         let text = profiles::read(&self.campaign)?;
-        let file = self.clusters.map_or_else(profiles::usual, Ok)?;
-        let profiles_text = profiles::read_profiles(&file)?;
+        let (file, profiles_text) = profiles::read_profiles(self.clusters)?;
         // Report the mistakes of both files at once.
         let campaign = Campaign::parse_with_lines(&text).map_err(|found| mistakes(&self.campaign, &found));
         let clusters = Clusters::parse(&profiles_text).map_err(|found| mistakes(&file, &found));
@@ -118,16 +120,13 @@ impl Args {
         let folder = self.campaign.parent().unwrap_or(Path::new("")).to_path_buf();
         let planned = plan(&campaign, &lines, cluster, |spec| with_files(spec, &folder))
             .map_err(|found| mistakes(&self.campaign, &found))?;
+        let unfit: Vec<String> =
+            planned.iter().filter(|run| !may_run(run)).map(|run| run.run.name.to_string()).collect();
         if !self.dry_run {
             warn(&planned);
-            let unfit: Vec<&str> =
-                planned.iter().filter(|run| !may_run(run)).map(|run| run.run.name.as_str()).collect();
             if !unfit.is_empty() && !self.anyway {
-                note(&format!(
-                    "{}: Use --dry-run to see the whole plan, or --anyway to run it regardless.",
-                    unfit.join(", ")
-                ));
-                return Err(Failure::DoesNotFit);
+                note("Use --dry-run to see the whole plan, or --anyway to run it regardless.");
+                return Err(Failure::RunsDoNotFit(unfit));
             }
             return carry::campaign(
                 &campaign,
@@ -146,7 +145,8 @@ impl Args {
         }
         warn(&planned);
         note_unset_secrets(&planned);
-        if outputs.iter().all(|run| run.fits) { Ok(()) } else { Err(Failure::DoesNotFit) }
+        self.format.note_unasked_json();
+        if unfit.is_empty() { Ok(()) } else { Err(Failure::RunsDoNotFit(unfit)) }
     }
 }
 
@@ -174,6 +174,7 @@ fn of<'a>(campaign: &'a Campaign, cluster: &'a Cluster, planned: &'a Planned) ->
         upload: *upload,
         gpus: predicted.scenario.layout.gpus(),
         fits: predicted.estimate.memory.fits(),
+        verdict: predicted.estimate.memory.verdict(),
         step_time_s: predicted.estimate.step_time_s,
         reference: reference(planned),
         steps: launch.steps,
@@ -200,7 +201,8 @@ pub(super) fn warn(planned: &[Planned]) {
     let mut said: Vec<(String, Vec<&str>)> = Vec::new();
     for planned in planned {
         let in_file = |message: &Message| message.text(Front::File);
-        let of_launch = planned.launch.warnings.iter().map(|warning| {
+        let verdict = planned.predicted.estimate.memory.verdict();
+        let of_launch = planned.launch.warnings_beside(verdict).map(|warning| {
             let (text, fix) = (in_file(&warning.text), in_file(&warning.fix));
             format!("{text} {fix}").trim_end().to_string()
         });
@@ -247,6 +249,7 @@ fn csv(outputs: &[PlannedRun]) -> Result<(), Failure> {
         "command",
         "reference",
         "reference_step_time_s",
+        "verdict",
     ];
     output::csv(
         header,
@@ -266,6 +269,7 @@ fn csv(outputs: &[PlannedRun]) -> Result<(), Failure> {
                 run.launch.commands.join("\n"),
                 run.reference.in_words(),
                 run.reference.step_time_s().to_string(),
+                run.verdict.to_string(),
             ]
         }),
     )
@@ -289,7 +293,7 @@ fn table(
             run.gpus.to_string(),
             readable(step.mid),
             readable_range((step.low, step.high), readable),
-            if run.fits { "yes" } else { "NO" }.to_string(),
+            in_table(run.verdict).to_string(),
             run.steps.to_string(),
             format!("{:.1}", run.training_time_s.mid / 60.0),
             readable(run.gpu_hours.mid),
@@ -306,6 +310,15 @@ fn table(
         details(planned, output)?;
     }
     Ok(())
+}
+
+/// Returns whether a run fits, in a word or two.
+fn in_table(verdict: MemoryVerdict) -> &'static str {
+    match verdict {
+        MemoryVerdict::Fits => "yes",
+        MemoryVerdict::TooClose => "too close",
+        MemoryVerdict::DoesNotFit => "NO",
+    }
 }
 
 /// Returns the names of the runs that must end in some way.

@@ -192,6 +192,24 @@ impl MemoryEstimate {
         MemoryMargin { free_bytes: self.margin_bytes(), error_bytes: self.error_bytes }.verdict()
     }
 
+    /// Returns the verdict with its figures as a sentence, on GPUs with this name; none if the scenario fits.
+    pub fn shortage(&self, gpu: &str) -> Option<String> {
+        let [needed, capacity, error] = [self.needed_bytes(), self.capacity_bytes, self.error_bytes]
+            .map(|bytes| bytes / f64::from(1 << 30));
+        let place = match self.stages.len() {
+            1 => "every GPU".to_string(),
+            stages => format!("stage {} of {stages}", self.peak_stage + 1),
+        };
+        let needs = format!("{place} needs {needed:.1} GiB, the {gpu} has {capacity:.1} GiB");
+        match self.verdict() {
+            MemoryVerdict::Fits => None,
+            MemoryVerdict::TooClose => Some(format!(
+                "Memory is too close to call: {needs}, and the estimate may be off by {error:.1} GiB."
+            )),
+            MemoryVerdict::DoesNotFit => Some(format!("Does not fit: {needs}.")),
+        }
+    }
+
     /// Whether the fullest GPU has enough memory, as far as the estimate is exact.
     pub fn fits(&self) -> bool {
         self.margin_bytes() >= 0.0

@@ -23,6 +23,7 @@ use super::choice::{ClusterType, Style};
 use super::options::LaunchOptions;
 use super::plan::{LaunchPlan, LaunchWarning, WarningTopic};
 use super::{Launch, LaunchComparability};
+use crate::estimate::MemoryVerdict;
 use crate::field::Field;
 use crate::message;
 use crate::message::Setting;
@@ -32,7 +33,7 @@ use crate::units::{longer, significant};
 use job::MegatronJob;
 pub use software::ScriptSoftware;
 
-/// Returns the launch of a scenario with Megatron-LM.
+/// Returns the launch of a scenario with Megatron-LM, without the check of its memory.
 ///
 /// # Errors
 /// Every problem, with values that work.
@@ -40,7 +41,7 @@ pub(super) fn launch(scenario: &Scenario, options: &LaunchOptions) -> Result<Lau
     let mut job = MegatronJob::new(scenario, options);
     unused(&mut job);
     let slowdown = compare_software(&mut job);
-    slurm::check(&mut job);
+    slurm::check(&mut job, slowdown);
     model::apply(&mut job);
     parallel::apply(&mut job);
     precision::apply(&mut job);
@@ -67,6 +68,7 @@ pub(super) fn launch(scenario: &Scenario, options: &LaunchOptions) -> Result<Lau
         steps: job.steps,
         comparable: comparable(&job),
         slowdown,
+        memory: MemoryVerdict::default(),
         needs: job.needs().into_iter().map(String::from).collect(),
         env: job.env.into_iter().collect(),
         warnings: job.warnings,

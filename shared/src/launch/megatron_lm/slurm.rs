@@ -12,8 +12,9 @@ use crate::launch::values::Gres;
 use crate::message;
 use crate::problem::Problem;
 
-/// Refuses partial nodes, and values that sbatch would not read as meant.
-pub(super) fn check(job: &mut MegatronJob) {
+/// Refuses partial nodes, and values that sbatch would not read as meant. Warns of a time limit that may be too short, with the
+/// `slowdown` of the script's software, and if there is none.
+pub(super) fn check(job: &mut MegatronJob, slowdown: Option<f64>) {
     let (gpus, per_node) = (job.scenario.layout.gpus(), job.per_node);
     if !gpus.is_multiple_of(per_node) {
         job.refuse(partial_nodes(gpus, per_node));
@@ -48,11 +49,19 @@ pub(super) fn check(job: &mut MegatronJob) {
         let paths = paths.into_iter().filter_map(|(field, path)| Some((field, path.as_ref()?)));
         job.problems.extend(paths.filter_map(|(field, path)| not_mountable(field, path, ",:")));
     }
-    if let Some(limit) = options.time_limit {
-        let step_time_s = Estimate::from_embedded(&job.scenario.inputs()).step_time_s.mid;
-        if let Some((text, fix)) = short_limit(limit, job.steps, step_time_s, "estimated") {
-            job.warn(text, fix);
+    match options.time_limit {
+        Some(limit) => {
+            let step_time_s = Estimate::of(job.scenario).step_time_s.times(slowdown.unwrap_or(1.0));
+            // Published numbers are of other software.
+            if let Some((text, fix)) = short_limit(limit, job.steps, step_time_s, None) {
+                job.warn(text, fix);
+            }
         }
+        // The time limit is the only option that sets sbatch's --time.
+        None => job.warn(
+            "The script sets no time limit, so the partition's default applies.",
+            message!["Set ", Field::TimeLimit, " if that is too short."],
+        ),
     }
     for param in options.slurm_params.iter() {
         if let Some(other) = param.swallowed() {

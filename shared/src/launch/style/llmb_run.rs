@@ -53,7 +53,13 @@ pub(in crate::launch) fn apply(plan: &mut LaunchPlan) -> Invocation {
 /// Warns of what llmb-run's own configuration decides, once the plan is complete.
 pub(in crate::launch) fn warn_of_configuration(plan: &mut LaunchPlan) {
     let use_launch_sh = |start: &'static str| {
-        message![start, Setting::new(Field::Style, Style::LaunchSh), ", which uses these settings."]
+        message![
+            start,
+            Setting::new(Field::Style, Style::LaunchSh),
+            ", which uses these settings and needs the recipe's Python environment: set ",
+            Field::Venv,
+            "."
+        ]
     };
     let its_own = [plan.script().root.as_str(), "PATH", "VIRTUAL_ENV"];
     let names = plan.env.iter().map(|(name, _)| name.as_str());
@@ -69,13 +75,17 @@ pub(in crate::launch) fn warn_of_configuration(plan: &mut LaunchPlan) {
         );
     }
     let options = plan.options;
-    let known_to_it = given_fields(&[
-        (Field::Account, options.account.is_some()),
-        (Field::Partition, options.partition.is_some()),
-        (Field::Gres, options.gres.is_some()),
-        (Field::RecipeDir, options.recipe_dir.is_some()),
-    ]);
-    if let Some(fields) = known_to_it {
+    let given = plan.style.configures().iter().map(|field| {
+        let is_given = match field {
+            Field::Account => options.account.is_some(),
+            Field::Partition => options.partition.is_some(),
+            Field::Gres => options.gres.is_some(),
+            Field::RecipeDir => options.recipe_dir.is_some(),
+            _ => false,
+        };
+        (*field, is_given)
+    });
+    if let Some(fields) = given_fields(&given.collect::<Vec<_>>()) {
         plan.warn(
             message!["llmb-run ignores "].and(fields).and(" and reads its cluster_config.yaml."),
             use_launch_sh("Check that the file has the same values, or use "),

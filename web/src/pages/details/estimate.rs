@@ -154,18 +154,27 @@ pub(super) fn Fit() -> impl IntoView {
     }
 }
 
+/// Returns the warnings of the launch, without one about memory that would only repeat what the estimate says.
+pub(super) fn launch_warnings(plan: Plan) -> Vec<Warning> {
+    let launched = plan.calculator.launch.latest();
+    let Some(launch) = launched.as_ref().and_then(|launched| launched.launch.as_ref()) else {
+        return Vec::new();
+    };
+    let repeats = launch.memory == latest(plan).memory_verdict;
+    let is_new = |warning: &&Warning| !(repeats && warning.topic == WarningTopic::Memory);
+    launch.warnings.iter().filter(is_new).cloned().collect()
+}
+
 /// Returns the warning that the plan doesn't fit with the software of its launch, although it fits by the estimate, or that its steps
 /// take longer there.
 pub(super) fn launch_misfit(plan: Plan) -> Option<Warning> {
     if latest(plan).memory_verdict == MemoryVerdict::DoesNotFit {
         return None;
     }
-    let launched = plan.calculator.launch.latest()?;
-    let launch = launched.launch.as_ref()?;
-    let of = |topic: WarningTopic| launch.warnings.iter().find(|warning| warning.topic == topic);
-    of(WarningTopic::Memory)
-        .or_else(|| of(WarningTopic::Software).filter(|_| launch.slowdown.is_some()))
-        .cloned()
+    let is_slower = plan.calculator.launch.latest()?.launch.as_ref()?.slowdown.is_some();
+    let warnings = launch_warnings(plan);
+    let of = |topic: WarningTopic| warnings.iter().find(|warning| warning.topic == topic);
+    of(WarningTopic::Memory).or_else(|| of(WarningTopic::Software).filter(|_| is_slower)).cloned()
 }
 
 /// A warning if the launch uses other software than the estimate, in which the plan doesn't fit or is slower.

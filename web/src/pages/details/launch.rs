@@ -1,7 +1,7 @@
 //! The launch panel: the script that starts the scenario, and its options.
 
 use super::Plan;
-use super::estimate::launch_misfit;
+use super::estimate::{launch_misfit, launch_warnings};
 use crate::components::copy::{CopyButton, DownloadButton};
 use crate::components::field::{ChoiceField, FormField, ProblemText};
 use crate::message::{Launch, Launched, Refusal, Step, Warning};
@@ -125,7 +125,15 @@ fn LaunchField(field: Field) -> impl IntoView {
             view! { <FormField field default help="" /> }.into_any()
         }
         _ => {
-            let (default, help) = default_and_help(field);
+            let (usual, help) = default_and_help(field);
+            let default = Signal::derive(move || {
+                let launched = plan.calculator.launch.latest();
+                let launch = launched.as_ref().and_then(|launched| launched.launch.as_ref());
+                let style =
+                    launch.and_then(|launch| Style::ALL.into_iter().find(|style| style.id() == launch.style));
+                let is_configured = style.is_some_and(|style| style.configures().contains(&field));
+                if is_configured { "as llmb-run is set up" } else { usual }.to_string()
+            });
             view! { <FormField field default help /> }.into_any()
         }
     }
@@ -192,9 +200,7 @@ fn Script() -> impl IntoView {
     let warnings = move || {
         // The page says above all tabs that the launch doesn't fit.
         let above = launch_misfit(plan);
-        let warnings =
-            launched.latest().and_then(|launched| Some(launched.launch.as_ref()?.warnings.clone()));
-        warnings.into_iter().flatten().filter(move |warning| Some(warning) != above.as_ref())
+        launch_warnings(plan).into_iter().filter(move |warning| Some(warning) != above.as_ref())
     };
     let launch = move || launched.latest().and_then(|launched| launched.launch.clone()).unwrap_or_default();
     let of = move |value: fn(Launch) -> String| Signal::derive(move || value(launch()));

@@ -89,6 +89,7 @@ fn shown(launch: &Launch) -> Shown {
         call: launch.runs.as_ref().map(call).unwrap_or_default(),
         comparable: comparable(&launch.comparable),
         slowdown: launch.slowdown,
+        memory: launch.memory,
         warnings: launch.warnings.iter().map(warning).collect(),
         prepare: launch.prepare.iter().map(step).collect(),
         check: launch.check.iter().map(step).collect(),
