@@ -8,6 +8,7 @@ use crate::result::{
     BaselineComparison, Comparability, LossEnds, MemoryPeaks, PlanComparison, Publication, RunResult,
     Slowdown, ViewedRun,
 };
+use crate::stack::Stack;
 use crate::statistics::Sample;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -72,6 +73,9 @@ pub struct RunFigures {
     /// parts of the scenario are unknown.
     #[serde(default)]
     pub prediction: Option<PlanComparison>,
+    /// The software that the prediction is for, if neither the log nor the user says which ran; null without a prediction.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub assumed_software: Option<Stack>,
     /// What could explain that its steps took longer than predicted; null if they did not, or if the run is not comparable.
     #[serde(default)]
     pub slowdown: Option<Slowdown>,
@@ -156,6 +160,7 @@ impl RunFigures {
             memory: report.memory,
             plan: report.plan,
             prediction: report.prediction,
+            assumed_software: report.assumed_software,
             slowdown: report.slowdown.clone(),
             baseline: report.baseline,
             comparable: report.comparable.clone(),

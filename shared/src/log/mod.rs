@@ -150,7 +150,7 @@ choices! {
         Nemo1 "nemo1" "NeMo 1",
         /// NeMo 2, which counts from 0.
         Nemo2 "nemo2" "NeMo 2",
-        /// Megatron-Bridge and Megatron-LM, which print two lines per step.
+        /// Megatron-Bridge, which prints two lines per step.
         MegatronBridge "megatron_bridge" "Megatron-Bridge",
         /// torchtitan, which prints coloured lines without a step time.
         Torchtitan "torchtitan",
@@ -158,6 +158,9 @@ choices! {
         Maxtext "maxtext" "MaxText",
         /// paxml, which prints step times only.
         Paxml "paxml",
+        /// Megatron-LM. Its steps are read as Megatron-Bridge's, which are written alike, so no parsed log has this format:
+        /// [`RunResult::framework`](crate::result::RunResult::framework) distinguishes the two.
+        MegatronLm "megatron_lm" "Megatron-LM",
     }
 }
 
@@ -167,7 +170,7 @@ impl Format {
     pub fn first_label(self) -> u64 {
         match self {
             Self::Nemo2 | Self::Maxtext => 0,
-            Self::Nemo1 | Self::MegatronBridge | Self::Torchtitan | Self::Paxml => 1,
+            Self::Nemo1 | Self::MegatronBridge | Self::Torchtitan | Self::Paxml | Self::MegatronLm => 1,
         }
     }
 
@@ -176,7 +179,9 @@ impl Format {
     pub fn std_kind(self) -> StdKind {
         match self {
             Self::Nemo1 | Self::Nemo2 => StdKind::Population,
-            Self::MegatronBridge | Self::Torchtitan | Self::Maxtext | Self::Paxml => StdKind::Sample,
+            Self::MegatronBridge | Self::Torchtitan | Self::Maxtext | Self::Paxml | Self::MegatronLm => {
+                StdKind::Sample
+            }
         }
     }
 }

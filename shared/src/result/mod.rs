@@ -57,7 +57,7 @@ pub use scoring::Scoring;
 pub use sentence::sentence;
 pub use slowdown::{SlowCause, SlowCauseKind, Slowdown};
 
-use crate::log::{CheckpointAction, Log, LogName, PARSER_VERSION};
+use crate::log::{CheckpointAction, Format, Log, LogName, PARSER_VERSION};
 use crate::spec::Spec;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -135,6 +135,17 @@ impl RunResult {
         }
         self.source.written_at = self.source.written_at.or_else(|| read.source.written_at.clone());
         self
+    }
+
+    /// Returns the framework that wrote the steps. Megatron-LM writes them as Megatron-Bridge does, but it lists its arguments
+    /// before them, and our own scripts name their logs after it.
+    #[must_use]
+    pub fn framework(&self) -> Option<Format> {
+        let is_megatron_lm = !self.log.arguments.is_empty() || self.name.is_of_megatron_lm();
+        self.log.format.map(|format| match format {
+            Format::MegatronBridge if is_megatron_lm => Format::MegatronLm,
+            format => format,
+        })
     }
 
     /// Returns the name of the result file.

@@ -107,8 +107,8 @@ impl Report {
     fn contradicting_tflops(&self, log: &Log, scenario: &Scenario) -> Option<String> {
         /// The largest difference, as a fraction, that is left to details of counting.
         const TOLERANCE: f64 = 0.15;
-        // These two count model FLOPs as Megatron-LM does. The formulas of the others are not known here.
-        if !matches!(self.format, Some(Format::Nemo2 | Format::MegatronBridge)) {
+        // These count model FLOPs as Megatron-LM does. The formulas of the others are not known here.
+        if !matches!(self.format, Some(Format::Nemo2 | Format::MegatronBridge | Format::MegatronLm)) {
             return None;
         }
         // Without it, the scenario is already known not to fit.

@@ -86,7 +86,7 @@ columns! {
     }
     Predicted "predicted" {
         page "Predicted, s" [number, optional, hint(cells::OF_PREDICTED)] => |report| {
-            cells::planned(predicted(report))
+            cells::planned(predicted(report), cells::assuming(report.assumed_software))
         };
         terminal "predicted s" [number, extra(8)] => |report| {
             predicted(report).map(|predicted| cells::interval(predicted.step_time_s))

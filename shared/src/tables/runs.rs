@@ -83,7 +83,7 @@ columns! {
     }
     Predicted "predicted" {
         page "Predicted, s" [number, optional, order("-prediction_error"), hint(cells::OF_PREDICTED)] =>
-            |run| cells::planned(run.predicted());
+            |run| cells::planned(run.predicted(), run.predicted_software().map(|software| format!("for {software}")));
         terminal "predicted s" [number, extra(6)] => |run| {
             run.predicted().map(|predicted| cells::interval(predicted.step_time_s))
         };

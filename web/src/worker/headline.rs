@@ -88,7 +88,11 @@ fn as_predicted(run: &RunFigures) -> Option<String> {
     let prediction = run.prediction.filter(|_| run.comparable.yes && run.plan.is_none())?;
     let place = if prediction.within? { "within" } else { "outside" };
     let speed = cells::of_predicted(Some(prediction))?;
-    Some(format!("It runs at {speed} % of the predicted speed, {place} the 80 % range."))
+    let assumed = run.assumed_software.map(|software| format!(" This assumes {}.", software.title()));
+    Some(format!(
+        "It runs at {speed} % of the predicted speed, {place} the 80 % range.{}",
+        assumed.unwrap_or_default()
+    ))
 }
 
 /// Returns why a run alone was not scored, or why it has no published number to compare with; none if it is compared with one.
