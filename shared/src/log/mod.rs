@@ -18,7 +18,9 @@ use serde::{Deserialize, Serialize};
 
 mod arguments;
 mod checkpoint;
+mod clock;
 mod content;
+mod ending;
 mod failure;
 mod found;
 mod hit;
@@ -63,7 +65,7 @@ pub use window::{Window, WindowError};
 
 /// The version of the parser and the score. It increases with every change of their results, so that stored scores can
 /// be recognised as outdated and made again.
-pub const PARSER_VERSION: u32 = 6;
+pub const PARSER_VERSION: u32 = 7;
 
 /// The contents of a log.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -82,6 +84,10 @@ pub struct Log {
     pub labels_counted: bool,
     /// The number of the last planned step, if the log gives it.
     pub planned_last: Option<u64>,
+    /// When the last step was logged, in seconds since 1970 by the log's own clock, which has no time zone; none if its line has no
+    /// time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_step_at: Option<i64>,
     /// Whether the log says that training ended normally.
     pub ended: bool,
     /// The number of steps that were logged again; the last entry counts.

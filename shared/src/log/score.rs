@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Column, Content, Failure, Figure, Log, PARSER_VERSION, Span, Window};
+use super::{Column, Content, Failure, FailureKind, Figure, Log, PARSER_VERSION, Span, Window};
 
 /// The measurement of a log over a window.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -226,7 +226,14 @@ fn cause(log: &Log) -> Option<String> {
     match (log.hang(), failure, event) {
         (Some(hang), _, Some(event)) => Some(format!("{}, until {event}. {}", hang.what(), hang.advice())),
         (Some(hang), ..) => Some(format!("{}. If the job doesn't go on: {}", hang.what(), hang.advice())),
-        (None, Some(failure), Some(event)) => Some(format!("{event}. {}", failure.kind.advice())),
+        (None, Some(failure), Some(event)) => Some(match log.stall_s() {
+            Some(stall_s) => format!(
+                "no step was logged in the {} before {event}: it hung. {}",
+                hours_and_minutes(stall_s),
+                FailureKind::CollectiveTimeout.advice()
+            ),
+            None => format!("{event}. {}", failure.kind.advice()),
+        }),
         _ => None,
     }
 }
@@ -239,6 +246,16 @@ fn event(failure: &Failure, log: &Log) -> String {
     };
     let file = failure.file.iter().map(|file| format!(" of {file}")).collect::<String>();
     format!("{} (line {}{file}{reporters})", failure.kind.what(), failure.line)
+}
+
+/// Returns a time in hours and minutes: `1 h 55 min`.
+fn hours_and_minutes(seconds: f64) -> String {
+    let minutes = (seconds / 60.0).round() as u64;
+    match (minutes / 60, minutes % 60) {
+        (0, minutes) => format!("{minutes} min"),
+        (hours, 0) => format!("{hours} h"),
+        (hours, minutes) => format!("{hours} h {minutes} min"),
+    }
 }
 
 /// Returns what to know about the measurement.
@@ -271,8 +288,14 @@ fn remarks(log: &Log, wanted: Span, measured: u64, labels: Span) -> Option<Strin
     if log.profiled {
         remarks.push("Nsight Systems profiled a part of the run, which slows that part.".to_owned());
     }
-    if let Some(cause) = cause(log) {
-        remarks.push(format!("After the window the log ends at step {}: {cause}", labels.last));
+    match (cause(log), log.planned_last) {
+        (Some(cause), _) => {
+            remarks.push(format!("After the window the log ends at step {}: {cause}", labels.last));
+        }
+        (None, Some(planned)) if !log.is_complete() => {
+            remarks.push(format!("The log ends at step {} of {planned}, and doesn't say why.", labels.last));
+        }
+        _ => {}
     }
     if remarks.is_empty() { None } else { Some(remarks.join(" ")) }
 }
