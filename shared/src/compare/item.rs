@@ -86,6 +86,12 @@ pub struct RunFigures {
     /// Whether a measurement is published for the scenario.
     #[serde(default)]
     pub publication: Publication,
+    /// How the run ended early, as a clause such as `hung after step 60`; null if it didn't, or if the log doesn't say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_early: Option<String>,
+    /// Which steps took clearly longer than the others for a while, as a sentence; null if there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slow_steps: Option<String>,
     /// The line of the failure that ended the run; null if it did not fail.
     #[serde(default)]
     pub failure_line: Option<u64>,
@@ -165,6 +171,8 @@ impl RunFigures {
             baseline: report.baseline,
             comparable: report.comparable.clone(),
             publication: report.publication.clone(),
+            ended_early: report.ended_early.clone(),
+            slow_steps: report.slow_steps.clone(),
             failure_line: report.failure_line,
             notes: report.notes.clone(),
             parser_version: report.parser_version,

@@ -1,6 +1,6 @@
 //! Reports: a result seen with one view, beside the published number.
 
-use super::slow_period::median;
+use super::slow_period::{SlowPeriod, median};
 use super::slowdown::Slowdown;
 use super::{Comparability, Identity, RunResult, Scoring, fields};
 use crate::catalog::{Baseline, Catalog, Recipe, Reference, ReferenceClass};
@@ -91,6 +91,12 @@ pub struct Report {
     /// Whether a measurement is published for the scenario.
     #[serde(skip)]
     pub publication: Publication,
+    /// How the run ended early, as a clause such as `hung after step 60`; null if it didn't, or if the log doesn't say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended_early: Option<String>,
+    /// Which steps took clearly longer than the others for a while, as a sentence; null if there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slow_steps: Option<String>,
     /// The line of the failure that ended the run; none if it did not fail.
     #[serde(skip)]
     pub failure_line: Option<u64>,
@@ -321,6 +327,7 @@ impl<'a> ViewedRun<'a> {
             recipe: known.recipe.map(|recipe| recipe.id.to_string()),
             comparable: Comparability::unless(reasons),
             failures: log.failures.clone(),
+            ended_early: log.ended_early(),
             failure_line: log.cause().filter(|failure| failure.file.is_none()).map(|failure| failure.line),
             publication: known.publication.clone(),
             checkpoint: Checkpoints::of(&log),
@@ -354,8 +361,8 @@ impl<'a> ViewedRun<'a> {
         let is_over = log.is_complete() || log.hang().is_some();
         report.notes.extend(log.nccl.iter().flat_map(|nccl| nccl.notes(is_over)));
         report.compare(known.baseline);
-        report.warn(&log, known.scenario.as_ref());
-        report.predict(&log, known.scenario.as_ref(), assumed);
+        let slow = report.warn(&log, known.scenario.as_ref());
+        report.predict(&log, known.scenario.as_ref(), assumed, &slow);
         Self { report, scenario: known.scenario, log, identity }
     }
 }
@@ -383,6 +390,8 @@ impl Report {
             scenario: Spec::default(),
             baseline: None,
             publication: Publication::default(),
+            ended_early: None,
+            slow_steps: None,
             failure_line: None,
             plan: None,
             prediction: None,
@@ -464,7 +473,13 @@ impl Report {
 
     /// Compares the run with the prediction for its scenario, unless it has a plan. If it is clearly slower than predicted or
     /// planned, looks for what could explain that.
-    fn predict(&mut self, log: &Log, scenario: Option<&Scenario>, assumed: Option<Stack>) {
+    fn predict(
+        &mut self,
+        log: &Log,
+        scenario: Option<&Scenario>,
+        assumed: Option<Stack>,
+        slow: &[SlowPeriod],
+    ) {
         let (Some(scenario), Some(measured), Some(window)) = (scenario, self.step_time_s, self.window) else {
             return;
         };
@@ -490,7 +505,8 @@ impl Report {
         let steps = &log.steps;
         let median_of = |rows: Range<usize>| median(steps.step_time_s.values(rows).collect());
         let medians = [median_of(steps.rows(window)), median_of(steps.len() / 2..steps.len())];
-        let typical_s = medians.into_iter().flatten().fold(measured.mean, f64::min);
+        let beside_slow = slow.iter().map(|slow| slow.others_s);
+        let typical_s = medians.into_iter().flatten().chain(beside_slow).fold(measured.mean, f64::min);
         let uses_sockets = log.nccl.as_ref().is_some_and(Nccl::uses_sockets);
         self.slowdown = Slowdown::of(scenario, reference.step_time_s, typical_s, uses_sockets);
     }
