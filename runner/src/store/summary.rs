@@ -40,6 +40,7 @@ pub(super) fn summary(run: &RunResult, received_at: String, has_log: bool) -> Ru
         line: scenario.is_some().then(|| link::write(&work(&report.scenario))),
         recipe: report.recipe,
         status: report.status,
+        ending: report.ending,
         step_time_s: report.step_time_s,
         tokens_per_s: report.tokens_per_s,
         mfu: report.mfu,

@@ -4,7 +4,7 @@ use super::{ExpectedLog, LogFault};
 use crate::convention::Convention;
 use crate::field::Field;
 use crate::link;
-use crate::log::{Stat, Status};
+use crate::log::{Ending, Stat, Status};
 use crate::result::{BaselineComparison, PlanComparison};
 use crate::stack::Software;
 use serde::{Deserialize, Serialize};
@@ -49,6 +49,9 @@ pub struct RunSummary {
     pub dtype: Option<String>,
     /// Whether the log could be scored.
     pub status: Status,
+    /// How the run ended before its last step; null if it didn't, or if its log doesn't say.
+    #[serde(default)]
+    pub ending: Option<Ending>,
     /// Seconds per step.
     pub step_time_s: Option<Stat>,
     /// Tokens per second, over all GPUs.

@@ -3,7 +3,7 @@
 use super::ComparisonOptions;
 use crate::convention::Convention;
 use crate::field::Field;
-use crate::log::{Log, Span, Stat, Status};
+use crate::log::{Ending, Log, Span, Stat, Status};
 use crate::result::{
     BaselineComparison, Comparability, LossEnds, MemoryPeaks, PlanComparison, Publication, RunResult,
     Slowdown, ViewedRun,
@@ -86,6 +86,9 @@ pub struct RunFigures {
     /// Whether a measurement is published for the scenario.
     #[serde(default)]
     pub publication: Publication,
+    /// How the run ended before its last step; null if it didn't, or if the log doesn't say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ending: Option<Ending>,
     /// How the run ended early, as a clause such as `hung after step 60`; null if it didn't, or if the log doesn't say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_early: Option<String>,
@@ -171,6 +174,7 @@ impl RunFigures {
             baseline: report.baseline,
             comparable: report.comparable.clone(),
             publication: report.publication.clone(),
+            ending: report.ending,
             ended_early: report.ended_early.clone(),
             slow_steps: report.slow_steps.clone(),
             failure_line: report.failure_line,

@@ -1,6 +1,7 @@
 //! How a run ended early, as far as its log says.
 
 use super::{FailureKind, Log, clock};
+use crate::choices::choices;
 
 /// The least time without a step, in step times and in seconds, by which a run must have hung: checkpoints and evaluations take
 /// less.
@@ -13,6 +14,31 @@ const MOST_ZONE_S: f64 = 26.0 * 3600.0;
 
 /// The seconds that Slurm may take to end a job.
 const KILL_WAIT_S: f64 = 60.0;
+
+choices! {
+    /// How a run ended before its last step.
+    #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+    Ending {
+        /// Something failed.
+        Failed "failed",
+        /// It made no steps any more.
+        Hung "hung",
+        /// It was cancelled or preempted, or hit its time limit.
+        Stopped "stopped",
+    }
+}
+
+impl Ending {
+    /// Returns the status of a run that was scored and then ended so, in words.
+    #[must_use]
+    pub const fn status_title(self) -> &'static str {
+        match self {
+            Self::Failed => "scored, then failed",
+            Self::Hung => "scored, then hung",
+            Self::Stopped => "scored, then stopped",
+        }
+    }
+}
 
 impl Log {
     /// Returns how many seconds passed between the last step and the end of the job, if that was so long that the run must have
@@ -30,23 +56,30 @@ impl Log {
         (idle_s > LEAST_S && idle_s > LEAST_STEPS * step_s && !may_be_zone).then_some(idle_s)
     }
 
-    /// Returns how the run ended early, as a clause: `hung after step 60`, `failed after step 55: NCCL reported an error`. None for
-    /// a complete run, and for one whose log doesn't say.
+    /// Returns how the run ended before its last step. None for a complete run, and for one whose log doesn't say.
+    #[must_use]
+    pub fn ending(&self) -> Option<Ending> {
+        if self.hang().is_some() || self.stall_s().is_some() {
+            return Some(Ending::Hung);
+        }
+        Some(match self.cause()?.kind {
+            FailureKind::TimeLimit | FailureKind::Preempted | FailureKind::Cancelled => Ending::Stopped,
+            _ => Ending::Failed,
+        })
+    }
+
+    /// Returns how the run ended early, as a clause: `hung after step 60`, `failed after step 55: NCCL reported an error`. None
+    /// without an [ending](Self::ending).
     #[must_use]
     pub fn ended_early(&self) -> Option<String> {
+        let ending = self.ending()?;
         let place = match self.steps.span() {
             Some(span) => format!("after step {}", span.last),
             None => "before its first step".to_owned(),
         };
-        if self.hang().is_some() || self.stall_s().is_some() {
-            return Some(format!("hung {place}"));
-        }
-        let cause = self.cause()?;
-        let verb = match cause.kind {
-            FailureKind::TimeLimit | FailureKind::Preempted | FailureKind::Cancelled => "stopped",
-            _ => "failed",
-        };
-        Some(format!("{verb} {place}: {}", cause.kind.what()))
+        let cause = self.cause().filter(|_| ending != Ending::Hung);
+        let why = cause.map_or_else(String::new, |cause| format!(": {}", cause.kind.what()));
+        Some(format!("{ending} {place}{why}"))
     }
 
     /// Returns the median step time of the second half, in seconds.
@@ -60,7 +93,7 @@ impl Log {
 
 #[cfg(test)]
 mod tests {
-    use crate::log::{Window, parse, score};
+    use crate::log::{Ending, Window, parse, score};
 
     /// Sixty of 120 steps of `seconds` each, and the end of the job.
     fn log(seconds: u64, end: &str) -> String {
@@ -122,6 +155,9 @@ mod tests {
         let cut = parse(log(5, "").as_bytes());
         let reason = score(&cut, window, crate::log::StdKind::Sample).reason;
         assert_eq!(reason.as_deref(), Some("The log ends at step 60 of 120, and doesn't say why."));
-        assert_eq!(cut.ended_early(), None);
+        assert_eq!((cut.ending(), cut.ended_early()), (None, None));
+        let failed = parse(log(5, "[rank3]: torch.OutOfMemoryError: CUDA out of memory.\n").as_bytes());
+        assert_eq!(failed.ending(), Some(Ending::Failed));
+        assert_eq!(failed.ended_early().as_deref(), Some("failed after step 60: a GPU ran out of memory"));
     }
 }

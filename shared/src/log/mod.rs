@@ -46,6 +46,7 @@ mod window;
 pub use arguments::Arguments;
 pub use checkpoint::{Checkpoint, CheckpointAction};
 pub use content::Content;
+pub use ending::Ending;
 pub use failure::{Failure, FailureKind};
 pub use name::{LogName, Role, uncompressed_name};
 pub use nccl::{CommunicatorCount, Nccl, NcclNetwork, UnfinishedCommunicator};

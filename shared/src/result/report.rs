@@ -8,8 +8,8 @@ use crate::convention::Convention;
 use crate::estimate::{Estimate, Interval};
 use crate::field::Field;
 use crate::log::{
-    CheckpointAction, Failure, Format, Log, Nccl, PARSER_VERSION, Score, Span, Stat, Status, StdKind, Window,
-    score,
+    CheckpointAction, Ending, Failure, Format, Log, Nccl, PARSER_VERSION, Score, Span, Stat, Status, StdKind,
+    Window, score,
 };
 use crate::message::Front;
 use crate::metrics::DEFAULT_TOKENS;
@@ -91,6 +91,9 @@ pub struct Report {
     /// Whether a measurement is published for the scenario.
     #[serde(skip)]
     pub publication: Publication,
+    /// How the run ended before its last step; null if it didn't, or if the log doesn't say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ending: Option<Ending>,
     /// How the run ended early, as a clause such as `hung after step 60`; null if it didn't, or if the log doesn't say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended_early: Option<String>,
@@ -327,6 +330,7 @@ impl<'a> ViewedRun<'a> {
             recipe: known.recipe.map(|recipe| recipe.id.to_string()),
             comparable: Comparability::unless(reasons),
             failures: log.failures.clone(),
+            ending: log.ending(),
             ended_early: log.ended_early(),
             failure_line: log.cause().filter(|failure| failure.file.is_none()).map(|failure| failure.line),
             publication: known.publication.clone(),
@@ -390,6 +394,7 @@ impl Report {
             scenario: Spec::default(),
             baseline: None,
             publication: Publication::default(),
+            ending: None,
             ended_early: None,
             slow_steps: None,
             failure_line: None,

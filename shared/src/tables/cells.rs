@@ -5,7 +5,7 @@ use crate::catalog::{Catalog, RecipeId};
 use crate::convention::Convention;
 use crate::estimate::Interval;
 use crate::launch::container_image;
-use crate::log::Stat;
+use crate::log::{Ending, Stat, Status};
 use crate::range::ValueRange;
 use crate::result::{BaselineComparison, PlanComparison};
 use crate::stack::Stack;
@@ -65,6 +65,14 @@ pub fn planned(plan: Option<PlanComparison>, software: Option<String>) -> PageCe
         speed += &format!(", {software}");
     }
     PageCell::new(plan.map(|plan| interval(plan.step_time_s)), plan.map(|_| speed))
+}
+
+/// Returns a status on a terminal: its id, or in words that the run was scored and then ended early.
+pub(super) fn status(status: Status, ending: Option<Ending>) -> String {
+    match ending.filter(|_| status == Status::Scored) {
+        Some(ending) => ending.status_title().to_owned(),
+        None => status.id().to_owned(),
+    }
 }
 
 /// Returns the software that a prediction assumes, as a clause.

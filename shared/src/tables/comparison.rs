@@ -80,7 +80,7 @@ columns! {
         csv 8 "gpus" => |run| whole(run.item.gpus);
     }
     Status "status" {
-        terminal "status" => |run| Some(run.item.status.id().to_owned());
+        terminal "status" => |run| Some(cells::status(run.item.status, run.item.ending));
         csv 9 "status" => |run| Some(run.item.status.id().to_owned());
     }
     Window "window" {

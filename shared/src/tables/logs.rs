@@ -10,7 +10,7 @@ columns! {
     LogColumn of Report;
 
     Status "status" {
-        terminal "status" => |report| Some(report.status.id().to_owned());
+        terminal "status" => |report| Some(cells::status(report.status, report.ending));
         csv 1 "status" => |report| Some(report.status.id().to_owned());
     }
     Reason "reason" {

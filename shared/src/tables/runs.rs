@@ -53,7 +53,7 @@ columns! {
         csv 6 "cluster" => |run| run.cluster.clone();
     }
     Status "status" {
-        terminal "status" => |run| Some(run.status.id().to_owned());
+        terminal "status" => |run| Some(cells::status(run.status, run.ending));
         csv 8 "status" => |run| Some(run.status.id().to_owned());
     }
     StepTime "step_time" {

@@ -3,7 +3,7 @@
 use crate::message::Outcome;
 use trainplan_shared::compare::{Comparison, LabelledVerdict, RunComparison, RunFigures, Verdict};
 use trainplan_shared::field::Field;
-use trainplan_shared::log::Status;
+use trainplan_shared::log::{Ending, Status};
 use trainplan_shared::result::{Publication, sentence};
 use trainplan_shared::tables::cells;
 use trainplan_shared::units::{signed, significant};
@@ -28,7 +28,9 @@ pub(super) fn outcome(comparison: &Comparison) -> Outcome {
         (Some(verdict), _) => Outcome::Compared(verdict),
         (None, Some(item)) if item.status != Status::Scored => Outcome::Unscored(item.status),
         // It has a step time, but it failed.
-        (None, Some(item)) if item.ended_early.is_some() => Outcome::Unscored(Status::Failed),
+        (None, Some(item)) if matches!(item.ending, Some(Ending::Failed | Ending::Hung)) => {
+            Outcome::Unscored(Status::Failed)
+        }
         (None, item) => item.and_then(speed_percent).map_or(Outcome::Alone, |percent| match percent {
             AS_PUBLISHED.. => Outcome::AsPublished,
             NEARLY_AS_PUBLISHED.. => Outcome::BelowPublished,
