@@ -207,7 +207,7 @@ mod tests {
         SlowPeriod::in_window(&log.steps, Span { first: window.0, last: window.1 })
     }
 
-    /// The notes on 120 steps of about 4.6 s, those in `slow` 40 % longer, of which a window is scored.
+    /// The notes on 120 steps of about 4.6 s, those in `slow` 40 % longer, if a window is scored.
     fn notes(slow: std::ops::RangeInclusive<u64>, window: (u64, u64)) -> Vec<String> {
         let line = |step: u64| {
             let usual = 4.6 + [0.0, 0.03, -0.03][(step % 3) as usize];
