@@ -709,8 +709,8 @@ mod tests {
         let told = report("train.log", &[], &GPU);
         assert!(told.mfu.is_some_and(|mfu| (0.39..0.41).contains(&mfu)), "{:?}", told.mfu);
         // No word of a recipe that nobody named, but of the software, which nobody named either.
-        let assumed = "The prediction assumes Megatron-LM 0.14, because the log doesn't say which software ran. Set the \
-                       software if it was another.";
+        let assumed = "The prediction assumes Megatron-LM 0.14, because the log doesn't state the exact software. Set it \
+                       if it was another.";
         assert!(told.comparable.yes && told.notes == [assumed], "{:?}", told.notes);
         assert_eq!(
             (told.format, told.assumed_software),

@@ -57,8 +57,10 @@ pub use scoring::Scoring;
 pub use sentence::sentence;
 pub use slowdown::{SlowCause, SlowCauseKind, Slowdown};
 
+use crate::field::Field;
 use crate::log::{CheckpointAction, Format, Log, LogName, PARSER_VERSION};
 use crate::spec::Spec;
+use crate::stack::Stack;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -145,6 +147,19 @@ impl RunResult {
         self.log.format.map(|format| match format {
             Format::MegatronBridge if is_megatron_lm => Format::MegatronLm,
             format => format,
+        })
+    }
+
+    /// Returns the software that a prediction for a scenario of this run assumes: the newest known one of the framework that wrote
+    /// the log. None if the scenario has software, or a recipe, which has its own.
+    fn assumed_software(&self, scenario: &Spec) -> Option<Stack> {
+        let is_stated = [Field::Recipe, Field::Stack].into_iter().any(|field| scenario.get(field).is_some());
+        (!is_stated).then(|| match self.framework() {
+            Some(Format::MegatronLm) => Stack::newest_megatron_lm(),
+            Some(Format::Nemo1) => Stack::Nemo1,
+            Some(Format::Nemo2) => Stack::Nemo2,
+            Some(Format::Torchtitan) => Stack::Torchtitan,
+            _ => Stack::default(),
         })
     }
 

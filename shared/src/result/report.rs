@@ -299,8 +299,7 @@ impl<'a> ViewedRun<'a> {
             Some(_) => Cow::Owned(Identity::of(&run.source.path, &run.name, &run.log, &view.spec)),
             None => Cow::Borrowed(&run.identity),
         };
-        let framework = run.framework();
-        let assumed = assumed_software(framework, &identity.scenario);
+        let assumed = run.assumed_software(&identity.scenario);
         let mut spec = identity.scenario.clone();
         if let Some(software) = assumed.filter(|software| *software != Stack::default()) {
             spec.set(Field::Stack, software.id());
@@ -322,7 +321,7 @@ impl<'a> ViewedRun<'a> {
             id: (!matches!(score.status, Status::NoData | Status::Unreadable)).then(|| run.id.to_string()),
             status: score.status,
             reason: score.reason.clone(),
-            format: framework,
+            format: run.framework(),
             steps: log.steps.len() as u64,
             window: score.window,
             step_time_s: score.step_time_s,
@@ -498,7 +497,7 @@ impl Report {
             self.assumed_software = assumed.filter(|_| is_usable);
             self.notes.extend(self.assumed_software.map(|software| {
                 format!(
-                    "The prediction assumes {}, because the log doesn't say which software ran. Set the software if it was \
+                    "The prediction assumes {}, because the log doesn't state the exact software. Set it if it was \
                      another.",
                     software.title()
                 )
@@ -583,16 +582,6 @@ impl KnownScenario {
             _ => Cow::Borrowed(log),
         }
     }
-}
-
-/// Returns the software that a prediction assumes for a run whose log and user name neither the software nor a recipe; none for
-/// other runs.
-fn assumed_software(framework: Option<Format>, scenario: &Spec) -> Option<Stack> {
-    let is_stated = [Field::Recipe, Field::Stack].into_iter().any(|field| scenario.get(field).is_some());
-    (!is_stated).then(|| match framework {
-        Some(Format::MegatronLm) => Stack::newest_megatron_lm(),
-        _ => Stack::default(),
-    })
 }
 
 /// Returns how a scenario differs from the recipe that the log or the user names; none without one.
