@@ -151,10 +151,11 @@ impl RunResult {
     }
 
     /// Returns the software that a prediction for a scenario of this run assumes: the newest known one of the framework that wrote
-    /// the log. None if the scenario has software, or a recipe, which has its own.
+    /// the log. None if the scenario has software, or a recipe, which has its own, and for a run of a campaign, which was planned
+    /// with certain software.
     fn assumed_software(&self, scenario: &Spec) -> Option<Stack> {
         let is_stated = [Field::Recipe, Field::Stack].into_iter().any(|field| scenario.get(field).is_some());
-        (!is_stated).then(|| match self.framework() {
+        (!is_stated && self.carried.is_none()).then(|| match self.framework() {
             Some(Format::MegatronLm) => Stack::newest_megatron_lm(),
             Some(Format::Nemo1) => Stack::Nemo1,
             Some(Format::Nemo2) => Stack::Nemo2,
