@@ -88,6 +88,24 @@ fn a_slower_run_is_told_with_its_interval() {
 }
 
 #[test]
+fn a_slow_phase_makes_a_comparison_inconclusive_and_is_the_reason() {
+    let usual = |step: u32| 4.6 * (1.0 + 0.005 * (f64::from(step * 7919 % 13) / 13.0 - 0.46));
+    let steady: Vec<f64> = (0..120).map(usual).collect();
+    let slow = |step: u32| usual(step) * if (70..=90).contains(&step) { 1.4 } else { 1.0 };
+    let slow: Vec<f64> = (0..120).map(slow).collect();
+    let (steady, slow) = (run(LLAMA_8B, 1, &steady), run(LLAMA_8B, 2, &slow));
+    let comparison = compare(&[&steady, &slow]);
+    assert_eq!(comparison.verdict, Some(Verdict::Inconclusive));
+    let text = &comparison.difference.each[0].text;
+    assert!(text.starts_with("inconclusive: step time +7."), "{text}");
+    let phase = "Steps 70–90 took 40 % longer than the others (4.6 s).";
+    assert!(text.ends_with(&format!(" %). {phase}")), "{text}");
+    assert!(comparison.difference.each[0].comparable);
+    let turned = compare(&[&slow, &steady]);
+    assert!(turned.difference.each[0].text.ends_with(&format!("The reference: {phase}")));
+}
+
+#[test]
 fn small_or_uncertain_differences_count_as_none() {
     let one = run(LLAMA_8B, 1, &times(10.0));
     let small = compare(&[&one, &run(LLAMA_8B, 2, &times(10.05))]);
@@ -174,7 +192,7 @@ fn repeats_tell_how_sure_a_difference_between_runs_is() {
     let run_to_run = comparison.difference.run_to_run.unwrap();
     assert_eq!((run_to_run.runs, run_to_run.freedom), (3, 2.0));
     assert!((2.0..3.0).contains(&run_to_run.percent), "{run_to_run:?}");
-    assert_eq!(comparison.difference.each[0].verdict, Verdict::NoDifference);
+    assert_eq!(comparison.difference.each[0].verdict, Verdict::Inconclusive);
     assert!(comparison.difference.method.contains("Run-to-run variation of "));
     let labels: Vec<&str> = comparison.items.iter().map(|item| item.label.as_str()).collect();
     assert_eq!(labels, ["nightly/a#1", "nightly/b#1", "nightly/a#2", "nightly/a#3"]);

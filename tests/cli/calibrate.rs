@@ -113,6 +113,20 @@ fn only_scored_runs_show_how_a_cluster_differs() {
 }
 
 #[test]
+fn the_gpu_type_of_logs_is_named_as_missing_and_can_be_given() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("train.log"), crate::golden::megatron_lm(18_900)).unwrap();
+    let path = folder.path().to_str().unwrap();
+    let lacking = trainplan(["calibrate", "--cluster", path]);
+    assert_eq!(lacking.code, Some(4), "{}", lacking.stderr);
+    let why = "The run was left out, because its log doesn't name the GPU type. Set it with --gpu.";
+    assert!(lacking.stderr.contains(why), "{}", lacking.stderr);
+    assert!(lacking.stderr.contains("1 of 1 logs was left out: 1 without GPU type."), "{}", lacking.stderr);
+    assert_eq!(json(&["calibrate", "--cluster", path, "--gpu", "h100"])["n"], 1);
+    assert!(refusal(&["calibrate", "--cluster", path, "--gpu", "h10"]).contains("h100"));
+}
+
+#[test]
 fn own_measurements_are_fitted_into_files() {
     let (folder, path) = runs(&predicted());
     let output = folder.path().join("fit");

@@ -61,7 +61,7 @@ swiglu=True tensor_model_parallel_size=4 train_iters=50 untie_embeddings_and_out
 virtual_pipeline_model_parallel_size=5 vocab_size=None world_size=64";
 
 /// A log of Megatron-LM with its arguments, of fifty steps around `ms` milliseconds.
-fn megatron_lm(ms: u32) -> String {
+pub(crate) fn megatron_lm(ms: u32) -> String {
     let argument = |pair: &str| {
         let (key, value) = pair.split_once('=').unwrap();
         format!("[default0]:  {key} {} {value}\n", ".".repeat(48 - key.len()))

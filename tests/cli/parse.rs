@@ -98,6 +98,32 @@ fn the_rank_that_timed_out_is_named_with_its_host() {
 }
 
 #[test]
+fn a_run_that_hung_after_its_scored_steps_says_so() {
+    let whole = crate::golden::megatron_lm(18_900);
+    let lines: Vec<&str> = whole.lines().collect();
+    let cut = lines[..lines.len() - 5].join("\n");
+    let limit =
+        "\nslurmstepd: error: *** JOB 7 ON node001 CANCELLED AT 2026-10-05T12:40:20 DUE TO TIME LIMIT ***\n";
+    let tree = tree([("hang.log", cut.clone() + limit), ("cut.log", cut + "\n")]);
+    let row = &rows(&tree, &["hang.log", "--gpu", "h100"])[0];
+    assert_eq!((&row["status"], &row["ending"]), (&"scored".into(), &"hung".into()), "{row}");
+    assert_eq!(
+        (&row["format"], &row["assumed_software"]),
+        (&"megatron_lm".into(), &"megatron-lm-0.14".into())
+    );
+    assert_eq!(row["ended_early"], "hung after step 45");
+    let reason = row["reason"].as_str().unwrap();
+    let hung = "no step was logged in the 1 h 51 min before the job hit its time limit";
+    assert!(reason.contains(hung) && !reason.contains("Request more time"), "{reason}");
+    let table = parse(&tree, &["hang.log", "--format", "table"]).stdout;
+    assert!(table.contains(" scored, then hung "), "{table}");
+    // A log that just ends doesn't say why, so its run has no ending.
+    let row = &rows(&tree, &["cut.log", "--gpu", "h100"])[0];
+    assert_eq!(row["reason"], "The log ends at step 45 of 50, and doesn't say why.");
+    assert_eq!(row.get("ending"), None);
+}
+
+#[test]
 fn a_hang_in_the_initialization_of_nccl_is_the_reason() {
     let start = |rank: u32| {
         format!(

@@ -13,11 +13,15 @@ use trainplan_shared::calibration::{
     CalibrationFiles, Calibrator, ErrorSummary, Grouping, HeldOutErrors, HeldOutRow,
 };
 use trainplan_shared::estimate::{Anchors, Constants, Distance};
+use trainplan_shared::field::Field;
 use trainplan_shared::log::Status;
 use trainplan_shared::measurements::{self, Measurement};
+use trainplan_shared::message::Front;
+use trainplan_shared::problem::{Problem, all_of};
 use trainplan_shared::range::ValueRange;
-use trainplan_shared::result::Report;
+use trainplan_shared::result::{Report, View};
 use trainplan_shared::scenario::Scenario;
+use trainplan_shared::spec::Spec;
 use trainplan_shared::units::significant;
 
 /// Fit the estimate to measured runs, or compute correction factors for your cluster
@@ -30,7 +34,8 @@ use trainplan_shared::units::significant;
 Examples:
   trainplan calibrate --output /tmp/fit            # fit the embedded measurements, write data files and report
   trainplan calibrate runs.csv --output /tmp/fit   # fit your own file (columns of measurements.csv)
-  trainplan calibrate --cluster results/           # compute the factors of your cluster")]
+  trainplan calibrate --cluster results/           # compute the factors of your cluster
+  trainplan calibrate --cluster logs/ --gpu h100   # from logs that don't name the GPU type")]
 pub(super) struct Args {
     /// CSV files to fit instead of the embedded measurements. With --cluster: the CSV files, logs, results or
     /// folders of your runs
@@ -46,6 +51,9 @@ pub(super) struct Args {
     /// Software of rows whose framework is own: a value of --stack, or a file (docs/stacks.md)
     #[arg(long, value_name = "STACK")]
     stack: Option<String>,
+    /// GPU type of logs that don't name it, with --cluster (`trainplan gpus` lists all)
+    #[arg(long, value_name = "GPU", requires = "cluster")]
+    gpu: Option<String>,
     #[command(flatten)]
     format: FormatArg,
 }
@@ -161,7 +169,9 @@ impl Args {
                 (_, None) => note(&format!("{}: step_time_s is missing.", row.id)),
             }
         }
-        let reports = if logs.is_empty() { Vec::new() } else { parse::reports(&logs) };
+        let said = Spec::default().with(Field::Gpu, self.gpu.as_deref().unwrap_or_default());
+        let view = View::of(said, None)?;
+        let reports = if logs.is_empty() { Vec::new() } else { parse::reports(&logs, &view) };
         let mut scored: Vec<(&str, Scenario, f64)> = Vec::new();
         let mut left_out: BTreeMap<&str, usize> = BTreeMap::new();
         for report in &reports {
@@ -222,13 +232,33 @@ fn usable(report: &Report) -> Result<(Scenario, f64), (&'static str, String)> {
     }
     match (report.scenario.scenario(), &report.step_time_s) {
         (Ok(scenario), Some(stat)) => Ok((scenario, stat.mean)),
-        (Err(_), _) => {
-            Err(("unknown scenario", "The run was left out, because its scenario is unknown.".to_owned()))
-        }
+        (Err(problems), _) => Err(unknown(&problems)),
         (_, None) => {
             Err(("no step time", "The run was left out, because its log has no step time.".to_owned()))
         }
     }
+}
+
+/// Returns in a word or two that a run's scenario is unknown, and a sentence that says what is missing and how to give it.
+fn unknown(problems: &[Problem]) -> (&'static str, String) {
+    let missing = || problems.iter().filter(|problem| problem.given.is_empty()).map(|problem| problem.field);
+    let labels: Vec<&str> = missing().map(Field::label).collect();
+    if labels.len() < problems.len() {
+        let why: Vec<String> = problems.iter().map(|problem| problem.text(Front::Terminal)).collect();
+        return ("unknown scenario", format!("The run was left out. {}", why.join(" ")));
+    }
+    if let [Field::Gpu] = *missing().collect::<Vec<_>>() {
+        let why = "The run was left out, because its log doesn't name the GPU type. Set it with --gpu.";
+        return ("without GPU type", why.to_owned());
+    }
+    let flags: Vec<String> = missing().map(|field| format!("--{} …", field.flag())).collect();
+    let why = format!(
+        "The run was left out, because its log doesn't give {}. Save its result with `trainplan parse LOG {} --save DIR`, and \
+         calibrate with DIR.",
+        all_of(&labels),
+        flags.join(" ")
+    );
+    ("unknown scenario", why)
 }
 
 /// Prints the factors of a cluster, and how much they help.

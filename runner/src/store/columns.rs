@@ -9,7 +9,7 @@ use sqlx::{Any, Decode, FromRow, Row, Type};
 use trainplan_shared::api::{LogFault, RunSummary};
 use trainplan_shared::convention::Convention;
 use trainplan_shared::estimate::Interval;
-use trainplan_shared::log::{STEP_TIMES, Stat, Status, StdKind};
+use trainplan_shared::log::{Ending, STEP_TIMES, Stat, Status, StdKind};
 use trainplan_shared::result::{
     BaselineComparison, LONGEST_NAME, LONGEST_PATH, LONGEST_SCENARIO, PlanComparison, RunResult,
 };
@@ -94,6 +94,7 @@ columns! {
     gpus: Option<i64>,
     dtype: Option<String>,
     status: String,
+    ending: Option<String>,
     step_time_s: Option<f64>,
     step_time_std_s: Option<f64>,
     step_time_std_kind: Option<String>,
@@ -145,7 +146,7 @@ const LONGEST_TEXTS: [usize; 3] = [3 * LONGEST_NAME, 3 * LONGEST_PATH, 4 * LONGE
 
 /// The version of the columns' meaning. Increase it when a column is added or changes its meaning, and when predictions change:
 /// rows of older versions are then computed again.
-pub(super) const SUMMARY_VERSION: i64 = 6;
+pub(super) const SUMMARY_VERSION: i64 = 7;
 
 impl RunRow {
     /// The columns that keep their values when a run is scored again.
@@ -218,6 +219,7 @@ impl RunRow {
         for (column, id, known) in [
             ("step_time_std_kind", &mut self.step_time_std_kind, &StdKind::ALL.map(StdKind::id)[..]),
             ("convention", &mut self.convention, &Convention::ALL.map(Convention::id)[..]),
+            ("ending", &mut self.ending, &Ending::ALL.map(Ending::id)[..]),
         ] {
             if id.take_if(|id| !known.contains(&id.as_str())).is_some() {
                 invalid.push(column);
@@ -277,6 +279,7 @@ impl RunRow {
             gpus: run.gpus.map(i64::from),
             dtype: run.dtype,
             status: run.status.id().to_owned(),
+            ending: run.ending.map(|ending| ending.id().to_owned()),
             step_time_s: step_time.map(|stat| stat.mean),
             step_time_std_s: step_time.and_then(|stat| stat.std),
             step_time_std_kind: step_time.map(|stat| stat.std_kind.id().to_owned()),
@@ -456,6 +459,7 @@ impl From<RunRow> for RunSummary {
             gpus: row.gpus.and_then(small),
             dtype: row.dtype,
             status: status.unwrap_or(Status::Unreadable),
+            ending: Ending::ALL.into_iter().find(|known| Some(known.id()) == row.ending.as_deref()),
             step_time_s,
             tokens_per_s: row.tokens_per_s,
             mfu: row.mfu,

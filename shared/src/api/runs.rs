@@ -2,8 +2,11 @@
 
 use super::{ExpectedLog, LogFault};
 use crate::convention::Convention;
-use crate::log::{Stat, Status};
+use crate::field::Field;
+use crate::link;
+use crate::log::{Ending, Stat, Status};
 use crate::result::{BaselineComparison, PlanComparison};
+use crate::stack::Software;
 use serde::{Deserialize, Serialize};
 use std::num::NonZeroU32;
 
@@ -46,6 +49,9 @@ pub struct RunSummary {
     pub dtype: Option<String>,
     /// Whether the log could be scored.
     pub status: Status,
+    /// How the run ended before its last step; null if it didn't, or if its log doesn't say.
+    #[serde(default)]
+    pub ending: Option<Ending>,
     /// Seconds per step.
     pub step_time_s: Option<Stat>,
     /// Tokens per second, over all GPUs.
@@ -89,6 +95,16 @@ impl RunSummary {
     #[must_use]
     pub fn predicted(&self) -> Option<PlanComparison> {
         self.plan.or(self.prediction)
+    }
+
+    /// Returns the name of the software that the prediction for the scenario is for; none if it is that of a recipe, and without
+    /// such a prediction.
+    #[must_use]
+    pub fn predicted_software(&self) -> Option<String> {
+        self.prediction.filter(|_| self.plan.is_none())?;
+        let spec = link::read(self.line.as_ref()?).spec;
+        let software: Software = spec.parse(Field::Stack).ok()?.unwrap_or_default();
+        spec.get(Field::Recipe).is_none().then(|| software.title())
     }
 }
 

@@ -122,7 +122,7 @@ fn settings(run: &RunResult, seen: &ViewedRun<'_>) -> Vec<(RowPlace, String, Str
         all if all == network.connections => "yes",
         _ => "on some connections",
     });
-    let format = log.format.map(|format| format.title().to_owned());
+    let format = run.framework().map(|format| format.title().to_owned());
     let named = Some(run.name.experiment.clone()).filter(|name| !name.is_empty());
     let known = [
         (

@@ -183,7 +183,7 @@ impl RunPair<'_> {
         RunComparison {
             item: place,
             verdict,
-            text: verdict.text(step_time, &reasons, options.margin_percent),
+            text: verdict.text(step_time, &self.explanations(verdict, &reasons), options.margin_percent),
             comparable: reasons.is_empty(),
             reasons,
             unlike,
@@ -197,6 +197,20 @@ impl RunPair<'_> {
             effect_size: samples.and_then(|(from, to)| effect_size(from, to)),
             notes: self.notes(),
         }
+    }
+
+    /// Returns what the verdict's text says beside its numbers, as sentences: why the runs are not comparable, which of them ended
+    /// early, and what made the interval wide.
+    fn explanations(&self, verdict: Verdict, reasons: &[String]) -> Vec<String> {
+        let Self { reference, item, .. } = *self;
+        let ended = |who: &str, run: &RunFigures| run.ended_early.as_ref().map(|how| format!("{who} {how}."));
+        let slow = |who: &str, run: &RunFigures| {
+            let slow = run.slow_steps.as_ref().filter(|_| verdict == Verdict::Inconclusive)?;
+            Some(format!("{who}{slow}"))
+        };
+        let own = [ended("It", item), ended("The reference", reference)];
+        let slow = [slow("", item), slow("The reference: ", reference)];
+        reasons.iter().cloned().chain(own.into_iter().chain(slow).flatten()).collect()
     }
 
     fn samples(&self) -> Option<(&Sample, &Sample)> {

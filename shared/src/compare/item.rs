@@ -3,11 +3,12 @@
 use super::ComparisonOptions;
 use crate::convention::Convention;
 use crate::field::Field;
-use crate::log::{Log, Span, Stat, Status};
+use crate::log::{Ending, Log, Span, Stat, Status};
 use crate::result::{
     BaselineComparison, Comparability, LossEnds, MemoryPeaks, PlanComparison, Publication, RunResult,
     Slowdown, ViewedRun,
 };
+use crate::stack::Stack;
 use crate::statistics::Sample;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -72,6 +73,9 @@ pub struct RunFigures {
     /// parts of the scenario are unknown.
     #[serde(default)]
     pub prediction: Option<PlanComparison>,
+    /// The software that the prediction is for, if neither the log nor the user says which ran; null without a prediction.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub assumed_software: Option<Stack>,
     /// What could explain that its steps took longer than predicted; null if they did not, or if the run is not comparable.
     #[serde(default)]
     pub slowdown: Option<Slowdown>,
@@ -82,6 +86,15 @@ pub struct RunFigures {
     /// Whether a measurement is published for the scenario.
     #[serde(default)]
     pub publication: Publication,
+    /// How the run ended before its last step; null if it didn't, or if the log doesn't say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ending: Option<Ending>,
+    /// How the run ended early, as a clause such as `hung after step 60`; null if it didn't, or if the log doesn't say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_early: Option<String>,
+    /// Which steps took clearly longer than the others for a while, as a sentence; null if there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slow_steps: Option<String>,
     /// The line of the failure that ended the run; null if it did not fail.
     #[serde(default)]
     pub failure_line: Option<u64>,
@@ -156,10 +169,14 @@ impl RunFigures {
             memory: report.memory,
             plan: report.plan,
             prediction: report.prediction,
+            assumed_software: report.assumed_software,
             slowdown: report.slowdown.clone(),
             baseline: report.baseline,
             comparable: report.comparable.clone(),
             publication: report.publication.clone(),
+            ending: report.ending,
+            ended_early: report.ended_early.clone(),
+            slow_steps: report.slow_steps.clone(),
             failure_line: report.failure_line,
             notes: report.notes.clone(),
             parser_version: report.parser_version,

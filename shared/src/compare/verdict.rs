@@ -14,6 +14,8 @@ choices! {
         Slower "slower",
         /// No significant difference that matters.
         NoDifference "no_difference" "no difference",
+        /// No significant difference, but the interval includes large ones.
+        Inconclusive "inconclusive",
         /// The two runs are not comparable.
         NotComparable "not_comparable" "not comparable",
         /// Several runs have different verdicts.
@@ -32,6 +34,7 @@ impl Verdict {
             () if has_obstacle => Self::NotComparable,
             () if matters && low > 0.0 => Self::Slower,
             () if matters && high < 0.0 => Self::Faster,
+            () if low <= 0.0 && high >= 0.0 && is_wide(low, high, margin_percent) => Self::Inconclusive,
             () => Self::NoDifference,
         }
     }
@@ -72,6 +75,15 @@ impl Verdict {
         let first = all.next()?;
         Some(if all.all(|verdict| verdict == first) { first } else { Self::Mixed })
     }
+}
+
+/// Returns whether an interval in percent around 0 includes differences of several times the margin. Which of the two runs is the
+/// reference doesn't matter.
+fn is_wide(low: f64, high: f64, margin_percent: f64) -> bool {
+    /// How many margins.
+    const MANY: f64 = 5.0;
+    let ratio = |percent: f64| 1.0 + percent / 100.0;
+    ratio(high).max(1.0 / ratio(low)) > ratio(MANY * margin_percent)
 }
 
 /// Returns percent with a sign. What rounds to 0 has no minus.

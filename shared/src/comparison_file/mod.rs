@@ -6,7 +6,7 @@ mod chart;
 mod html;
 mod markdown;
 
-use crate::compare::{Comparison, LabelledVerdict};
+use crate::compare::{Comparison, LabelledVerdict, RunFigures};
 use crate::log::Window;
 use crate::tables::{ComparedRun, ComparisonColumn, PageCell, PageHeading, PooledColumn, TextTable};
 
@@ -54,7 +54,7 @@ impl<'a> ComparisonDocument<'a> {
                 0 => "No runs".to_owned(),
                 1 => comparison.reference_label().to_owned(),
                 _ => format!("Runs compared with {}", comparison.reference_label()),
-            },
+            } + &endings(comparison),
             verdicts: comparison.verdicts(),
             remarks: remarks(comparison),
             headings,
@@ -64,6 +64,20 @@ impl<'a> ComparisonDocument<'a> {
             comparison,
         }
     }
+}
+
+/// Returns which runs ended early, to append to a title: `: hang hung after step 60`. Empty if none did.
+fn endings(comparison: &Comparison) -> String {
+    let labels = comparison.brief_labels();
+    let ended = |item: &RunFigures| {
+        let how = item.ended_early.as_ref()?;
+        Some(match comparison.items.len() {
+            1 => how.clone(),
+            _ => format!("{} {how}", labels.shorten(&item.label)),
+        })
+    };
+    let ended: Vec<String> = comparison.items.iter().filter_map(ended).collect();
+    if ended.is_empty() { String::new() } else { format!(": {}", ended.join("; ")) }
 }
 
 /// Returns what to know about single runs. The verdicts and the tables before have the full labels.

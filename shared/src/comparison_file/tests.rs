@@ -25,6 +25,28 @@ fn llama(job: u32, ms: u32) -> RunResult {
     run(&format!("log-acct.pretrain_llama3.1_8b_fp8_8_{job}_0.out"), ms)
 }
 
+/// A run whose log ends with an error of NCCL after step 44 of 49.
+fn died(job: u32) -> RunResult {
+    let mut intake =
+        Intake::new(format!("log-acct.pretrain_llama3.1_8b_fp8_8_{job}_0.out"), &Spec::default());
+    for step in 0..45 {
+        let line = format!("Training epoch 0, iteration {step}/49 | train_step_timing in s: 9.4 |\n");
+        intake.feed(line.as_bytes());
+    }
+    intake.feed(b"[rank3]: torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp\n");
+    intake.finish()
+}
+
+#[test]
+fn a_run_that_died_is_named_in_the_title_and_in_its_verdict() {
+    let comparison = compare(&[llama(1, 9400), died(2)]);
+    let ending = "failed after step 44: NCCL reported an error";
+    assert!(comparison.difference.each[0].text.ends_with(&format!("It {ending}.")));
+    let html = ComparisonDocument::of(&comparison, None).to_html();
+    let title = format!(": pretrain_llama3.1_8b_fp8_8 (job 2) {ending}</h1>");
+    assert!(html.contains(&title), "{html}");
+}
+
 fn compare(runs: &[RunResult]) -> Comparison {
     Comparison::of(&runs.iter().collect::<Vec<_>>(), &ComparisonOptions::default())
 }

@@ -25,7 +25,7 @@ const MOST_RANGES: usize = 16;
 const MOST_NAMED: usize = 8;
 
 /// The most characters of the first line that are kept.
-const MOST_TEXT: usize = 240;
+const MOST_TEXT: usize = 320;
 
 /// A kind of failure in a log, with its count.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -103,6 +103,31 @@ impl Failure {
                     _ => format!("{count} ranks{first}"),
                 }
             }
+        }
+    }
+
+    /// Returns what the first line says about a broken connection: `HCA mlx5_5, peer 10.1.2.7, status 12`. Nothing if it
+    /// doesn't say. NCCL prints `NET/IB: Got completion from peer 10.1.2.7<42321> with status=12 opcode=0 [...] hca mlx5_5`.
+    pub(super) fn connection(&self) -> String {
+        if self.kind != FailureKind::Nccl || !self.text.contains("Got completion") {
+            return String::new();
+        }
+        let word = |opening: &str| {
+            let (_, behind) = self.text.split_once(opening)?;
+            let may_be_in_word = |sign: char| may_be_in_host(sign) || sign == ':';
+            behind.split(|sign: char| !may_be_in_word(sign)).next().filter(|word| !word.is_empty())
+        };
+        let named = [("HCA", " hca "), ("peer", " from peer "), ("status", " with status=")];
+        let named =
+            named.into_iter().filter_map(|(what, opening)| Some(format!("{what} {}", word(opening)?)));
+        named.collect::<Vec<_>>().join(", ")
+    }
+
+    /// Returns what to do about it, as sentences.
+    pub(super) fn advice(&self) -> &'static str {
+        match self.connection().is_empty() {
+            true => self.kind.advice(),
+            false => "Check this link and the network to the peer, or exclude both nodes, and run again.",
         }
     }
 
@@ -243,6 +268,7 @@ pub(super) const SIGNATURES: &[(&[u8], Option<FailureKind>)] = &[
     (b"Watchdog caught collective operation timeout", Some(FailureKind::CollectiveTimeout)),
     (b"failure detected by watchdog", Some(FailureKind::CollectiveTimeout)),
     (b"CUDA error: ", Some(FailureKind::Cuda)),
+    (b"Got completion from peer", Some(FailureKind::Nccl)),
     (b"NCCL error", Some(FailureKind::Nccl)),
     (b"DUE TO TIME LIMIT", Some(FailureKind::TimeLimit)),
     (b"DUE TO NODE FAILURE", Some(FailureKind::NodeFailure)),
@@ -289,7 +315,8 @@ impl FailureKind {
     pub fn advice(self) -> &'static str {
         match self {
             Self::OutOfMemory => {
-                "Use a published scale and layout. A checkpoint loads at its minimum scale or above."
+                "Lower the memory that a GPU needs: a smaller micro batch, higher TP, PP or CP, recomputation, FSDP or \
+                 more GPUs."
             }
             Self::HostOutOfMemory => {
                 "Request all memory of the nodes from Slurm (--mem=0), or use fewer data workers."
@@ -427,6 +454,30 @@ mod tests {
         ] {
             assert_eq!(host(line), named, "{line}");
         }
+    }
+
+    #[test]
+    fn a_broken_connection_of_nccl_has_its_host_hca_and_peer() {
+        let completion = "NET/IB: Got completion from peer 10.1.2.7<42321> with status=12 opcode=0 len=0 vendor err 129 \
+                          (Recv) hca mlx5_5";
+        let error =
+            "[rank21]: torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:2251\n";
+        let of = |lines: &str| {
+            let log = parse(lines.as_bytes());
+            let failure = log.failures[0].clone();
+            (failure.kind, failure.reporters(&log.failures), failure.connection(), failure.advice())
+        };
+        let warning = format!("node003:77123:77901 [5] transport/net_ib.cc:1295 NCCL WARN {completion}\n");
+        let link = "HCA mlx5_5, peer 10.1.2.7, status 12".to_owned();
+        let advice = "Check this link and the network to the peer, or exclude both nodes, and run again.";
+        let named = (FailureKind::Nccl, "rank 21 on node003".to_owned(), link.clone(), advice);
+        assert_eq!(of(&(warning + error)), named);
+        let unnamed = (FailureKind::Nccl, "rank 21".to_owned(), link, advice);
+        assert_eq!(of(&format!("[rank21]: {completion}\n{error}")), unnamed);
+        // Without such a line, and with a torn one.
+        let (_, _, none, usual) = of(error);
+        assert_eq!((none.as_str(), usual), ("", FailureKind::Nccl.advice()));
+        assert_eq!(of("NET/IB: Got completion from peer <").2, "");
     }
 
     #[test]

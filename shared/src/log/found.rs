@@ -8,7 +8,7 @@ use super::megatron_bridge::{self, Memory, Utilisation};
 use super::nccl::NcclLines;
 use super::series::Series;
 use super::steps::Step;
-use super::{Checkpoint, Content, Format, Log, maxtext, nemo1, nemo2, paxml, torchtitan};
+use super::{Checkpoint, Content, Format, Log, clock, maxtext, nemo1, nemo2, paxml, torchtitan};
 
 /// The records found in a log.
 #[derive(Clone, Default)]
@@ -50,7 +50,9 @@ impl Found {
             _ => return,
         };
         if let Some(step) = step {
-            self.of(format).push(&step, offset);
+            let series = self.of(format);
+            series.push(&step, offset);
+            series.last_at = clock::time(hit.before());
         }
     }
 
@@ -98,6 +100,7 @@ impl Found {
             labels_counted: format == Some(Format::Paxml)
                 || counted && format == Some(Format::MegatronBridge),
             planned_last: series.planned_last,
+            last_step_at: series.last_at,
             ended: self.ended,
             duplicates,
             restarts: series.restarts,

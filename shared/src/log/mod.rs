@@ -18,7 +18,9 @@ use serde::{Deserialize, Serialize};
 
 mod arguments;
 mod checkpoint;
+mod clock;
 mod content;
+mod ending;
 mod failure;
 mod found;
 mod hit;
@@ -44,6 +46,7 @@ mod window;
 pub use arguments::Arguments;
 pub use checkpoint::{Checkpoint, CheckpointAction};
 pub use content::Content;
+pub use ending::Ending;
 pub use failure::{Failure, FailureKind};
 pub use name::{LogName, Role, uncompressed_name};
 pub use nccl::{CommunicatorCount, Nccl, NcclNetwork, UnfinishedCommunicator};
@@ -63,7 +66,7 @@ pub use window::{Window, WindowError};
 
 /// The version of the parser and the score. It increases with every change of their results, so that stored scores can
 /// be recognised as outdated and made again.
-pub const PARSER_VERSION: u32 = 6;
+pub const PARSER_VERSION: u32 = 7;
 
 /// The contents of a log.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -82,6 +85,10 @@ pub struct Log {
     pub labels_counted: bool,
     /// The number of the last planned step, if the log gives it.
     pub planned_last: Option<u64>,
+    /// When the last step was logged, in seconds since 1970 by the log's own clock, which has no time zone; none if its line has no
+    /// time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_step_at: Option<i64>,
     /// Whether the log says that training ended normally.
     pub ended: bool,
     /// The number of steps that were logged again; the last entry counts.
@@ -150,7 +157,7 @@ choices! {
         Nemo1 "nemo1" "NeMo 1",
         /// NeMo 2, which counts from 0.
         Nemo2 "nemo2" "NeMo 2",
-        /// Megatron-Bridge and Megatron-LM, which print two lines per step.
+        /// Megatron-Bridge, which prints two lines per step.
         MegatronBridge "megatron_bridge" "Megatron-Bridge",
         /// torchtitan, which prints coloured lines without a step time.
         Torchtitan "torchtitan",
@@ -158,6 +165,9 @@ choices! {
         Maxtext "maxtext" "MaxText",
         /// paxml, which prints step times only.
         Paxml "paxml",
+        /// Megatron-LM. Its steps are read as Megatron-Bridge's, which are written alike, so no parsed log has this format:
+        /// [`RunResult::framework`](crate::result::RunResult::framework) distinguishes the two.
+        MegatronLm "megatron_lm" "Megatron-LM",
     }
 }
 
@@ -167,7 +177,7 @@ impl Format {
     pub fn first_label(self) -> u64 {
         match self {
             Self::Nemo2 | Self::Maxtext => 0,
-            Self::Nemo1 | Self::MegatronBridge | Self::Torchtitan | Self::Paxml => 1,
+            Self::Nemo1 | Self::MegatronBridge | Self::Torchtitan | Self::Paxml | Self::MegatronLm => 1,
         }
     }
 
@@ -176,7 +186,9 @@ impl Format {
     pub fn std_kind(self) -> StdKind {
         match self {
             Self::Nemo1 | Self::Nemo2 => StdKind::Population,
-            Self::MegatronBridge | Self::Torchtitan | Self::Maxtext | Self::Paxml => StdKind::Sample,
+            Self::MegatronBridge | Self::Torchtitan | Self::Maxtext | Self::Paxml | Self::MegatronLm => {
+                StdKind::Sample
+            }
         }
     }
 }

@@ -71,6 +71,12 @@ const MOST_RESTARTS: u32 = 1000;
 const EARLIEST_TIME: u64 = 1_000_000_000;
 
 impl LogName {
+    /// Returns whether our script for Megatron-LM named the experiment.
+    #[must_use]
+    pub fn is_of_megatron_lm(&self) -> bool {
+        self.experiment.starts_with("megatron-lm_")
+    }
+
     /// Reads the name of a file or directory. Where that does not tell the model, the directories above it may.
     #[must_use]
     pub fn of(path: &str) -> Self {

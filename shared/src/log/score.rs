@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Column, Content, Failure, Figure, Log, PARSER_VERSION, Span, Window};
+use super::{Column, Content, Failure, FailureKind, Figure, Log, NotFinite, PARSER_VERSION, Span, Window};
 
 /// The measurement of a log over a window.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -226,34 +226,61 @@ fn cause(log: &Log) -> Option<String> {
     match (log.hang(), failure, event) {
         (Some(hang), _, Some(event)) => Some(format!("{}, until {event}. {}", hang.what(), hang.advice())),
         (Some(hang), ..) => Some(format!("{}. If the job doesn't go on: {}", hang.what(), hang.advice())),
-        (None, Some(failure), Some(event)) => Some(format!("{event}. {}", failure.kind.advice())),
+        (None, Some(failure), Some(event)) => Some(match log.stall_s() {
+            Some(stall_s) => format!(
+                "no step was logged in the {} before {event}: it hung. {}",
+                hours_and_minutes(stall_s),
+                FailureKind::CollectiveTimeout.advice()
+            ),
+            None => format!("{event}. {}", failure.advice()),
+        }),
         _ => None,
     }
 }
 
 /// Returns what happened, and where in the log.
 fn event(failure: &Failure, log: &Log) -> String {
-    let reporters = match failure.reporters(&log.failures) {
-        none if none.is_empty() => none,
-        some => format!(", {some}"),
-    };
+    let told = [failure.reporters(&log.failures), failure.connection()];
+    let reporters: String =
+        told.iter().filter(|some| !some.is_empty()).map(|some| format!(", {some}")).collect();
     let file = failure.file.iter().map(|file| format!(" of {file}")).collect::<String>();
     format!("{} (line {}{file}{reporters})", failure.kind.what(), failure.line)
+}
+
+/// Returns a time in hours and minutes: `1 h 55 min`.
+fn hours_and_minutes(seconds: f64) -> String {
+    let minutes = (seconds / 60.0).round() as u64;
+    match (minutes / 60, minutes % 60) {
+        (0, minutes) => format!("{minutes} min"),
+        (hours, 0) => format!("{hours} h"),
+        (hours, minutes) => format!("{hours} h {minutes} min"),
+    }
+}
+
+/// Returns which figures became NaN or infinite and when, in a sentence; none if none did.
+fn diverged(not_finite: &[NotFinite]) -> Option<String> {
+    let name = |noted: &NotFinite| match noted.figure {
+        Figure::Loss => "loss",
+        Figure::GradNorm => "gradient norm",
+    };
+    let when = |noted: &NotFinite| format!("at step {} ({} times in all)", noted.first, noted.count);
+    let what = match not_finite {
+        [] => return None,
+        [one, other] if when(one) == when(other) => {
+            format!("{} and the {} are NaN or infinite {}", name(one), name(other), when(one))
+        }
+        [first, others @ ..] => {
+            let others = others.iter().map(|other| format!(", and the {} {}", name(other), when(other)));
+            format!("{} is NaN or infinite {}{}", name(first), when(first), others.collect::<String>())
+        }
+    };
+    Some(format!("The {what}, so the step times are not comparable."))
 }
 
 /// Returns what to know about the measurement.
 fn remarks(log: &Log, wanted: Span, measured: u64, labels: Span) -> Option<String> {
     let mut remarks = Vec::new();
-    for noted in &log.not_finite {
-        let figure = match noted.figure {
-            Figure::Loss => "loss",
-            Figure::GradNorm => "gradient norm",
-        };
-        remarks.push(format!(
-            "The {figure} is NaN or infinite at step {} ({} times in all), so the step times are not comparable.",
-            noted.first, noted.count
-        ));
-    }
+    remarks.extend(diverged(&log.not_finite));
     if measured < wanted.count() {
         remarks.push(format!("The log has {measured} of the {} steps {wanted}.", wanted.count()));
     }
@@ -271,8 +298,14 @@ fn remarks(log: &Log, wanted: Span, measured: u64, labels: Span) -> Option<Strin
     if log.profiled {
         remarks.push("Nsight Systems profiled a part of the run, which slows that part.".to_owned());
     }
-    if let Some(cause) = cause(log) {
-        remarks.push(format!("After the window the log ends at step {}: {cause}", labels.last));
+    match (cause(log), log.planned_last) {
+        (Some(cause), _) => {
+            remarks.push(format!("After the window the log ends at step {}: {cause}", labels.last));
+        }
+        (None, Some(planned)) if !log.is_complete() => {
+            remarks.push(format!("The log ends at step {} of {planned}, and doesn't say why.", labels.last));
+        }
+        _ => {}
     }
     if remarks.is_empty() { None } else { Some(remarks.join(" ")) }
 }
@@ -342,7 +375,7 @@ mod tests {
         assert_eq!(
             reason(&failed),
             "The log ends at step 30 of 49, before the window 35-44 ends: a GPU ran out of memory (line 32, rank 3 on n1). \
-             Use a published scale and layout. A checkpoint loads at its minimum scale or above."
+             Lower the memory that a GPU needs: a smaller micro batch, higher TP, PP or CP, recomputation, FSDP or more GPUs."
         );
         assert_eq!(scored(&(lines(0..=30) + oom), "11-20").status, Status::Scored);
         assert_eq!(scored(&(lines(0..=30) + oom), "last").status, Status::Failed);
@@ -448,6 +481,25 @@ mod tests {
         );
         assert!(nan.step_time_s.is_some());
         assert_eq!(nan.loss_first, Some(11.5));
+    }
+
+    #[test]
+    fn a_loss_and_a_gradient_of_nan_are_one_sentence() {
+        let of = |loss: u64, gradient: u64| {
+            let noted = |figure, first| NotFinite { figure, first, count: 50 - first };
+            diverged(&[noted(Figure::Loss, loss), noted(Figure::GradNorm, gradient)]).unwrap()
+        };
+        assert_eq!(
+            of(48, 48),
+            "The loss and the gradient norm are NaN or infinite at step 48 (2 times in all), so the step times are not \
+             comparable."
+        );
+        assert_eq!(
+            of(48, 47),
+            "The loss is NaN or infinite at step 48 (2 times in all), and the gradient norm at step 47 (3 times in all), so the \
+             step times are not comparable."
+        );
+        assert_eq!(diverged(&[]), None);
     }
 
     #[test]

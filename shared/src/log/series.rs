@@ -38,6 +38,8 @@ pub(super) struct Series {
     pub(super) not_finite: Vec<NotFinite>,
     /// The line of the last step, by its offset.
     pub(super) last_offset: u64,
+    /// The time in that line, in seconds since 1970.
+    pub(super) last_at: Option<i64>,
 }
 
 impl Series {

@@ -57,8 +57,10 @@ pub use scoring::Scoring;
 pub use sentence::sentence;
 pub use slowdown::{SlowCause, SlowCauseKind, Slowdown};
 
-use crate::log::{CheckpointAction, Log, LogName, PARSER_VERSION};
+use crate::field::Field;
+use crate::log::{CheckpointAction, Format, Log, LogName, PARSER_VERSION};
 use crate::spec::Spec;
+use crate::stack::Stack;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -135,6 +137,31 @@ impl RunResult {
         }
         self.source.written_at = self.source.written_at.or_else(|| read.source.written_at.clone());
         self
+    }
+
+    /// Returns the framework that wrote the steps. Megatron-LM writes them as Megatron-Bridge does, but it lists its arguments
+    /// before them, and our own scripts name their logs after it.
+    #[must_use]
+    pub fn framework(&self) -> Option<Format> {
+        let is_megatron_lm = !self.log.arguments.is_empty() || self.name.is_of_megatron_lm();
+        self.log.format.map(|format| match format {
+            Format::MegatronBridge if is_megatron_lm => Format::MegatronLm,
+            format => format,
+        })
+    }
+
+    /// Returns the software that a prediction for a scenario of this run assumes: the newest known one of the framework that wrote
+    /// the log. None if the scenario has software, or a recipe, which has its own, and for a run of a campaign, which was planned
+    /// with certain software.
+    fn assumed_software(&self, scenario: &Spec) -> Option<Stack> {
+        let is_stated = [Field::Recipe, Field::Stack].into_iter().any(|field| scenario.get(field).is_some());
+        (!is_stated && self.carried.is_none()).then(|| match self.framework() {
+            Some(Format::MegatronLm) => Stack::newest_megatron_lm(),
+            Some(Format::Nemo1) => Stack::Nemo1,
+            Some(Format::Nemo2) => Stack::Nemo2,
+            Some(Format::Torchtitan) => Stack::Torchtitan,
+            _ => Stack::default(),
+        })
     }
 
     /// Returns the name of the result file.

@@ -1,6 +1,6 @@
 //! Reports: a result seen with one view, beside the published number.
 
-use super::slow_period::median;
+use super::slow_period::{SlowPeriod, median};
 use super::slowdown::Slowdown;
 use super::{Comparability, Identity, RunResult, Scoring, fields};
 use crate::catalog::{Baseline, Catalog, Recipe, Reference, ReferenceClass};
@@ -8,8 +8,8 @@ use crate::convention::Convention;
 use crate::estimate::{Estimate, Interval};
 use crate::field::Field;
 use crate::log::{
-    CheckpointAction, Failure, Format, Log, Nccl, PARSER_VERSION, Score, Span, Stat, Status, StdKind, Window,
-    score,
+    CheckpointAction, Ending, Failure, Format, Log, Nccl, PARSER_VERSION, Score, Span, Stat, Status, StdKind,
+    Window, score,
 };
 use crate::message::Front;
 use crate::metrics::DEFAULT_TOKENS;
@@ -18,6 +18,7 @@ use crate::problem::Problem;
 use crate::releases::{LoggedTflops, Release};
 use crate::scenario::{RecipeChange, Scenario};
 use crate::spec::Spec;
+use crate::stack::Stack;
 use serde::{Deserialize, Serialize, Serializer};
 use std::borrow::Cow;
 use std::ops::Range;
@@ -81,7 +82,8 @@ pub struct Report {
     pub peak_tflops: Option<f64>,
     /// The published recipe that the run matches; null if it matches none.
     pub recipe: Option<String>,
-    /// The known part of the scenario: a recipe and the differences from it, or single fields.
+    /// The known part of the scenario: a recipe and the differences from it, or single fields. Assumed software is part of it,
+    /// unless it is the default.
     #[serde(serialize_with = "fields::serialize")]
     pub scenario: Spec,
     /// The recipe's published measurement.
@@ -89,6 +91,15 @@ pub struct Report {
     /// Whether a measurement is published for the scenario.
     #[serde(skip)]
     pub publication: Publication,
+    /// How the run ended before its last step; null if it didn't, or if the log doesn't say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ending: Option<Ending>,
+    /// How the run ended early, as a clause such as `hung after step 60`; null if it didn't, or if the log doesn't say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended_early: Option<String>,
+    /// Which steps took clearly longer than the others for a while, as a sentence; null if there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slow_steps: Option<String>,
     /// The line of the failure that ended the run; none if it did not fail.
     #[serde(skip)]
     pub failure_line: Option<u64>,
@@ -99,6 +110,9 @@ pub struct Report {
     /// the run was not scored.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prediction: Option<PlanComparison>,
+    /// The software that the prediction is for, if neither the log nor the user says which ran; null without a prediction.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub assumed_software: Option<Stack>,
     /// What could explain that its steps took longer than predicted; null if they did not, or if the run is not comparable.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slowdown: Option<Slowdown>,
@@ -285,7 +299,12 @@ impl<'a> ViewedRun<'a> {
             Some(_) => Cow::Owned(Identity::of(&run.source.path, &run.name, &run.log, &view.spec)),
             None => Cow::Borrowed(&run.identity),
         };
-        let known = KnownScenario::of(&identity, view.convention);
+        let assumed = run.assumed_software(&identity.scenario);
+        let mut spec = identity.scenario.clone();
+        if let Some(software) = assumed.filter(|software| *software != Stack::default()) {
+            spec.set(Field::Stack, software.id());
+        }
+        let known = KnownScenario::of(&identity, spec.clone(), view.convention);
         let mut log = known.with_step_times(&run.log);
         if !run.job.failures.is_empty() && !log.is_complete() {
             run.job.complete(log.to_mut());
@@ -302,7 +321,7 @@ impl<'a> ViewedRun<'a> {
             id: (!matches!(score.status, Status::NoData | Status::Unreadable)).then(|| run.id.to_string()),
             status: score.status,
             reason: score.reason.clone(),
-            format: log.format,
+            format: run.framework(),
             steps: log.steps.len() as u64,
             window: score.window,
             step_time_s: score.step_time_s,
@@ -310,6 +329,8 @@ impl<'a> ViewedRun<'a> {
             recipe: known.recipe.map(|recipe| recipe.id.to_string()),
             comparable: Comparability::unless(reasons),
             failures: log.failures.clone(),
+            ending: log.ending(),
+            ended_early: log.ended_early(),
             failure_line: log.cause().filter(|failure| failure.file.is_none()).map(|failure| failure.line),
             publication: known.publication.clone(),
             checkpoint: Checkpoints::of(&log),
@@ -323,7 +344,7 @@ impl<'a> ViewedRun<'a> {
             plan: run.carried.as_ref().map(|carried| {
                 PlanComparison::of(carried.plan.step_time_s, score.step_time_s.map(|stat| stat.mean))
             }),
-            scenario: identity.scenario.clone(),
+            scenario: spec,
             ..Report::without(&run.source.path, score.status, None)
         };
         report.measure(&score, &known, &identity.conflicts);
@@ -343,8 +364,8 @@ impl<'a> ViewedRun<'a> {
         let is_over = log.is_complete() || log.hang().is_some();
         report.notes.extend(log.nccl.iter().flat_map(|nccl| nccl.notes(is_over)));
         report.compare(known.baseline);
-        report.warn(&log, known.scenario.as_ref());
-        report.predict(&log, known.scenario.as_ref());
+        let slow = report.warn(&log, known.scenario.as_ref());
+        report.predict(&log, known.scenario.as_ref(), assumed, &slow);
         Self { report, scenario: known.scenario, log, identity }
     }
 }
@@ -372,9 +393,13 @@ impl Report {
             scenario: Spec::default(),
             baseline: None,
             publication: Publication::default(),
+            ending: None,
+            ended_early: None,
+            slow_steps: None,
             failure_line: None,
             plan: None,
             prediction: None,
+            assumed_software: None,
             slowdown: None,
             comparable: Comparability::unless(Vec::new()),
             notes: Vec::new(),
@@ -452,7 +477,13 @@ impl Report {
 
     /// Compares the run with the prediction for its scenario, unless it has a plan. If it is clearly slower than predicted or
     /// planned, looks for what could explain that.
-    fn predict(&mut self, log: &Log, scenario: Option<&Scenario>) {
+    fn predict(
+        &mut self,
+        log: &Log,
+        scenario: Option<&Scenario>,
+        assumed: Option<Stack>,
+        slow: &[SlowPeriod],
+    ) {
         let (Some(scenario), Some(measured), Some(window)) = (scenario, self.step_time_s, self.window) else {
             return;
         };
@@ -463,6 +494,14 @@ impl Report {
             let predicted = Estimate::of(scenario).step_time_s;
             let is_usable = predicted.low > 0.0 && predicted.mid.is_finite() && predicted.high.is_finite();
             self.prediction = is_usable.then(|| PlanComparison::of(predicted, Some(measured.mean)));
+            self.assumed_software = assumed.filter(|_| is_usable);
+            self.notes.extend(self.assumed_software.map(|software| {
+                format!(
+                    "The prediction assumes {}, because the log doesn't state the exact software. Set it if it was \
+                     another.",
+                    software.title()
+                )
+            }));
         }
         let Some(reference) = self.plan.or(self.prediction).filter(|_| self.comparable.yes) else { return };
         // A few slow steps raise the mean, or are all that is scored. The notes name them, and the parts of a step don't explain
@@ -470,7 +509,8 @@ impl Report {
         let steps = &log.steps;
         let median_of = |rows: Range<usize>| median(steps.step_time_s.values(rows).collect());
         let medians = [median_of(steps.rows(window)), median_of(steps.len() / 2..steps.len())];
-        let typical_s = medians.into_iter().flatten().fold(measured.mean, f64::min);
+        let beside_slow = slow.iter().map(|slow| slow.others_s);
+        let typical_s = medians.into_iter().flatten().chain(beside_slow).fold(measured.mean, f64::min);
         let uses_sockets = log.nccl.as_ref().is_some_and(Nccl::uses_sockets);
         self.slowdown = Slowdown::of(scenario, reference.step_time_s, typical_s, uses_sockets);
     }
@@ -488,8 +528,8 @@ struct KnownScenario {
 }
 
 impl KnownScenario {
-    fn of(identity: &Identity, convention: Option<Convention>) -> Self {
-        let mut spec = identity.scenario.clone();
+    /// Returns what is known of a run with the scenario `spec`.
+    fn of(identity: &Identity, mut spec: Spec, convention: Option<Convention>) -> Self {
         if let Some(convention) = convention {
             spec.set(Field::Convention, convention.id());
         }
@@ -511,7 +551,7 @@ impl KnownScenario {
                 Publication::WeakScaled { recipe: recipe.id.to_string(), gpus }
             }
             (_, Some(recipe), None) => Publication::Unmeasured { recipe: recipe.id.to_string() },
-            (Some(scenario), None, _) => changed(scenario, &spec).unwrap_or(Publication::Custom),
+            (Some(scenario), None, _) => changed(scenario).unwrap_or(Publication::Custom),
             (None, None, _) => Publication::Unknown,
         };
         notes.extend(publication.note());
@@ -544,35 +584,12 @@ impl KnownScenario {
     }
 }
 
-/// Returns how a scenario differs from its recipe, or from the one that is most like it: of the same model, GPU type, number of
-/// GPUs and precision. None if there is no such recipe.
-fn changed(scenario: &Scenario, spec: &Spec) -> Option<Publication> {
-    let with_changes = |recipe: &Recipe, changes: &[RecipeChange]| {
-        let change = |change: &RecipeChange| {
-            format!("{} {} instead of {}", change.field.label(), change.to, change.from)
-        };
-        Publication::Changed { recipe: recipe.id.to_string(), changes: changes.iter().map(change).collect() }
-    };
-    if let Some(recipe) = scenario.recipe {
-        return Some(with_changes(recipe, &scenario.changes));
-    }
-    let is_alike = |recipe: &&Recipe| {
-        let id = &recipe.id;
-        let gpus = scenario.layout.gpus();
-        id.model == scenario.model.id
-            && id.gpu == scenario.gpu.id
-            && id.gpus == gpus
-            && id.dtype.width() == scenario.dtype.width()
-    };
-    let as_changed = |recipe: &Recipe| {
-        let same = [Field::Model, Field::Gpu, Field::Gpus];
-        let dtype = scenario.has_precision_of(recipe).then_some(Field::Dtype);
-        let rest = same.into_iter().chain(dtype).fold(spec.clone(), |spec, field| spec.with(field, ""));
-        let changes = rest.with(Field::Recipe, recipe.id.to_string()).scenario().ok()?.changes;
-        (!changes.is_empty()).then(|| (changes.len(), with_changes(recipe, &changes)))
-    };
-    let alike = Catalog::embedded().recipes().iter().filter(is_alike).filter_map(as_changed);
-    alike.min_by_key(|(count, _)| *count).map(|(_, publication)| publication)
+/// Returns how a scenario differs from the recipe that the log or the user names; none without one.
+fn changed(scenario: &Scenario) -> Option<Publication> {
+    let change =
+        |change: &RecipeChange| format!("{} {} instead of {}", change.field.label(), change.to, change.from);
+    let recipe = scenario.recipe?.id.to_string();
+    Some(Publication::Changed { recipe, changes: scenario.changes.iter().map(change).collect() })
 }
 
 impl Checkpoints {

@@ -30,8 +30,8 @@ const HALVINGS: u32 = 32;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Slowdown {
-    /// The seconds that a step took: the mean of the scored steps, their median, or that of the log's second half, whichever is
-    /// smallest.
+    /// The seconds that a step took: the mean of the scored steps, their median, that of the log's second half, or the mean
+    /// beside a slow period, whichever is smallest.
     pub step_time_s: f64,
     /// By how many seconds that is longer than predicted.
     pub excess_s: f64,

@@ -4,22 +4,24 @@ use super::Report;
 use super::slow_period::SlowPeriod;
 use crate::convention::Convention;
 use crate::flops::ModelFlops;
-use crate::log::{CheckpointAction, Format, Log, Span};
+use crate::log::{CheckpointAction, Format, Log};
 use crate::problem::all_of;
 use crate::scenario::Scenario;
 use crate::units::{TERA, significant};
 
 impl Report {
-    /// Adds the warnings to the notes.
-    pub(super) fn warn(&mut self, log: &Log, scenario: Option<&Scenario>) {
+    /// Adds the warnings to the notes. Returns the slow periods.
+    pub(super) fn warn(&mut self, log: &Log, scenario: Option<&Scenario>) -> Vec<SlowPeriod> {
         self.warn_of_few_steps(log);
         let timed = self.window.filter(|_| self.step_time_s.is_some());
-        let slow = timed.and_then(|window| SlowPeriod::of(&log.steps, window));
-        self.warn_of_outliers(log, slow.map(|slow| slow.steps));
-        self.notes.extend(slow.map(|slow| slow.note()));
+        let slow = timed.map_or_else(Vec::new, |window| SlowPeriod::all(&log.steps, window));
+        self.warn_of_outliers(log, &slow);
+        self.notes.extend(slow.iter().map(SlowPeriod::note));
+        self.slow_steps = slow.first().map(SlowPeriod::sentence);
         self.warn_of_period(log);
         let contradiction = scenario.and_then(|scenario| self.contradicting_tflops(log, scenario));
         self.notes.extend(contradiction);
+        slow
     }
 
     /// Warns if the step time is the mean of few steps.
@@ -41,7 +43,7 @@ impl Report {
 
     /// Warns of scored steps that took much longer than the others: they are part of the mean. Those of a slow period are
     /// named with it.
-    fn warn_of_outliers(&mut self, log: &Log, slow: Option<Span>) {
+    fn warn_of_outliers(&mut self, log: &Log, slow: &[SlowPeriod]) {
         /// How often the median is the time of an outlier.
         const FACTOR: f64 = 1.5;
         /// How many are named.
@@ -53,7 +55,8 @@ impl Report {
         let Some(median) = times.get(times.len() / 2) else { return };
         let is_outlier =
             |row: &usize| log.steps.step_time_s.get(*row).is_some_and(|time| time > FACTOR * median);
-        let is_named = |label: &u64| slow.is_some_and(|slow| (slow.first..=slow.last).contains(label));
+        let is_named =
+            |label: &u64| slow.iter().any(|slow| (slow.steps.first..=slow.steps.last).contains(label));
         let labels = rows.filter(is_outlier).map(|row| log.steps.label[row]);
         let outliers: Vec<String> =
             labels.filter(|label| !is_named(label)).map(|label| label.to_string()).collect();
@@ -107,8 +110,8 @@ impl Report {
     fn contradicting_tflops(&self, log: &Log, scenario: &Scenario) -> Option<String> {
         /// The largest difference, as a fraction, that is left to details of counting.
         const TOLERANCE: f64 = 0.15;
-        // These two count model FLOPs as Megatron-LM does. The formulas of the others are not known here.
-        if !matches!(self.format, Some(Format::Nemo2 | Format::MegatronBridge)) {
+        // These count model FLOPs as Megatron-LM does. The formulas of the others are not known here.
+        if !matches!(self.format, Some(Format::Nemo2 | Format::MegatronBridge | Format::MegatronLm)) {
             return None;
         }
         // Without it, the scenario is already known not to fit.

@@ -22,6 +22,7 @@ use std::str::FromStr;
 choices! {
     /// The training software, divided into generations where its speed changed.
     #[derive(Default)]
+    #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
     Stack {
         /// Megatron-LM as of SC'21: no fused attention, no sequence parallelism.
         MegatronLm2021 "megatron-lm-2021" "Megatron-LM 2021",
@@ -119,6 +120,12 @@ impl Stack {
         StackProperties::of(self)
     }
 
+    /// Returns the newest known Megatron-LM.
+    pub fn newest_megatron_lm() -> Self {
+        let is_megatron_lm = |stack: &Self| stack.id().starts_with("megatron-lm-");
+        Self::ALL.into_iter().rfind(is_megatron_lm).unwrap_or_default()
+    }
+
     /// Returns whether it is NVIDIA's software on Megatron-Core, as in the recipes.
     pub fn is_nvidia_megatron(self) -> bool {
         use Stack::{Bridge25, Bridge2602, Bridge2606, MlPerf, Nemo1, Nemo2, Nemo24};
@@ -149,6 +156,11 @@ mod tests {
         for stack in Stack::ALL {
             assert_eq!(stack.id().parse(), Ok(stack));
         }
+    }
+
+    #[test]
+    fn the_newest_megatron_lm_is_found() {
+        assert_eq!(Stack::newest_megatron_lm(), Stack::MegatronLm014);
     }
 
     #[test]

@@ -5,9 +5,10 @@ use crate::catalog::{Catalog, RecipeId};
 use crate::convention::Convention;
 use crate::estimate::Interval;
 use crate::launch::container_image;
-use crate::log::Stat;
+use crate::log::{Ending, Stat, Status};
 use crate::range::ValueRange;
 use crate::result::{BaselineComparison, PlanComparison};
+use crate::stack::Stack;
 use crate::units::{group_digits, one_decimal, readable, readable_days, significant, time_unit};
 
 /// Returns the mean step time in seconds with its standard deviation, and below it which deviation that is.
@@ -52,14 +53,31 @@ pub fn of_predicted(predicted: Option<PlanComparison>) -> Option<String> {
     predicted.and_then(|predicted| predicted.speed_percent).map(|percent| format!("{percent:.1}"))
 }
 
-/// Returns the predicted step time with its interval, and below it the run's speed in percent of it.
+/// Returns the predicted step time with its interval, and below it the run's speed in percent of it. `software` is a clause on
+/// the software that the prediction is for: `assuming Megatron-LM 0.14`.
 #[must_use]
-pub fn planned(plan: Option<PlanComparison>) -> PageCell {
-    let speed = match of_predicted(plan) {
+pub fn planned(plan: Option<PlanComparison>, software: Option<String>) -> PageCell {
+    let mut speed = match of_predicted(plan) {
         Some(percent) => format!("{percent} % of this speed"),
         None => "not scored".into(),
     };
+    if let Some(software) = software {
+        speed += &format!(", {software}");
+    }
     PageCell::new(plan.map(|plan| interval(plan.step_time_s)), plan.map(|_| speed))
+}
+
+/// Returns a status on a terminal: its id, or in words that the run was scored and then ended early.
+pub(super) fn status(status: Status, ending: Option<Ending>) -> String {
+    match ending.filter(|_| status == Status::Scored) {
+        Some(ending) => ending.status_title().to_owned(),
+        None => status.id().to_owned(),
+    }
+}
+
+/// Returns the software that a prediction assumes, as a clause.
+pub(super) fn assuming(software: Option<Stack>) -> Option<String> {
+    software.map(|software| format!("assuming {}", software.title()))
 }
 
 /// Returns the recipe of a run, or else its model: the id, or the title of a user's own model.

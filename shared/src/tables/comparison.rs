@@ -80,7 +80,7 @@ columns! {
         csv 8 "gpus" => |run| whole(run.item.gpus);
     }
     Status "status" {
-        terminal "status" => |run| Some(run.item.status.id().to_owned());
+        terminal "status" => |run| Some(cells::status(run.item.status, run.item.ending));
         csv 9 "status" => |run| Some(run.item.status.id().to_owned());
     }
     Window "window" {
@@ -205,7 +205,7 @@ columns! {
         terminal "loss (first to last)" => |run| loss(run.item, 5);
     }
     Planned "planned" {
-        page "Planned, s" [number, optional] => |run| cells::planned(run.item.plan);
+        page "Planned, s" [number, optional] => |run| cells::planned(run.item.plan, None);
         terminal "plan s (80 % interval)" => |run| run.item.plan.map(|plan| cells::interval(plan.step_time_s));
         csv 32 "plan_mid_s" => |run| number(run.item.plan.map(|plan| plan.step_time_s.mid));
     }
@@ -218,7 +218,8 @@ columns! {
     Predicted "predicted" {
         // Beside other runs, what they measured says more.
         page "Predicted, s" [number, optional, hint(cells::OF_PREDICTED)] => |run| {
-            cells::planned(run.item.prediction.filter(|_| run.runs == 1))
+            let software = cells::assuming(run.item.assumed_software);
+            cells::planned(run.item.prediction.filter(|_| run.runs == 1), software)
         };
         terminal "predicted s (80 % interval)" => |run| {
             run.item.prediction.map(|prediction| cells::interval(prediction.step_time_s))

@@ -10,7 +10,7 @@ columns! {
     LogColumn of Report;
 
     Status "status" {
-        terminal "status" => |report| Some(report.status.id().to_owned());
+        terminal "status" => |report| Some(cells::status(report.status, report.ending));
         csv 1 "status" => |report| Some(report.status.id().to_owned());
     }
     Reason "reason" {
@@ -86,7 +86,7 @@ columns! {
     }
     Predicted "predicted" {
         page "Predicted, s" [number, optional, hint(cells::OF_PREDICTED)] => |report| {
-            cells::planned(predicted(report))
+            cells::planned(predicted(report), cells::assuming(report.assumed_software))
         };
         terminal "predicted s" [number, extra(8)] => |report| {
             predicted(report).map(|predicted| cells::interval(predicted.step_time_s))

@@ -53,7 +53,7 @@ columns! {
         csv 6 "cluster" => |run| run.cluster.clone();
     }
     Status "status" {
-        terminal "status" => |run| Some(run.status.id().to_owned());
+        terminal "status" => |run| Some(cells::status(run.status, run.ending));
         csv 8 "status" => |run| Some(run.status.id().to_owned());
     }
     StepTime "step_time" {
@@ -83,7 +83,7 @@ columns! {
     }
     Predicted "predicted" {
         page "Predicted, s" [number, optional, order("-prediction_error"), hint(cells::OF_PREDICTED)] =>
-            |run| cells::planned(run.predicted());
+            |run| cells::planned(run.predicted(), run.predicted_software().map(|software| format!("for {software}")));
         terminal "predicted s" [number, extra(6)] => |run| {
             run.predicted().map(|predicted| cells::interval(predicted.step_time_s))
         };

@@ -820,3 +820,19 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn the_log_states_what_changes_the_prediction() {
+    let stated = |text: &str| {
+        let script = of(text).script.to_string();
+        let (_, line) = script.split_once("echo 'trainplan scenario: ").unwrap();
+        trainplan_shared::link::read(line.split_once('\'').unwrap().0).spec
+    };
+    let scenario = "model=llama3.1-70b gpu=h100 gpus=64 gbs=128 tp=4 pp=4 vp=5 stack=megatron-lm-0.14";
+    let plain = stated(scenario);
+    assert_eq!(plain.get(Field::Stack), Some("megatron-lm-0.14"));
+    assert_eq!(plain.iter().count(), 3, "{plain:?}");
+    let other = stated(&format!("{scenario} overlap=off recompute=full gemm-tflops=600 cluster-factor=1.2"));
+    assert_eq!((other.get(Field::Overlap), other.get(Field::Recompute)), (Some("off"), Some("full")));
+    assert_eq!((other.get(Field::GemmTflops), other.get(Field::ClusterFactor)), (Some("600"), Some("1.2")));
+}

@@ -208,4 +208,15 @@ test("a run that was not scored says why once, and leads to the line that tells 
   await page.goto(`/run?id=${newest.id}`);
   await expect(page.locator(".headline")).toHaveText("12.4 s per step.");
   await expect(page.getByRole("region", { name: "Verdict" })).toContainText("No published number to compare with.");
+
+  // One that was scored, and failed after that.
+  const scored = Array.from({ length: 46 }, (_, step) => `iteration ${step + 1}/50 | elapsed time per iteration (ms): 12400.0 | lm loss: 3.1 |\n`);
+  writeFileSync(log, `${scored.join("")}torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n`);
+  server.upload(log);
+  const { items: [failed] } = await (await server.send("GET", "/runs")).json();
+  expect([failed.status, failed.ending]).toEqual(["scored", "failed"]);
+  await page.goto(`/run?id=${failed.id}`);
+  await expect(page.locator('.verdict[data-verdict="failed"]')).toBeVisible();
+  await expect(page.locator(".headline")).toContainText("failed after step 46: a GPU ran out of memory");
+  await expect(page.getByRole("region", { name: "Score" })).toContainText("scored, then failed");
 });

@@ -55,6 +55,7 @@ fn rows_with_invalid_values_are_shown_and_replaced(kind: Kind) {
             "run = hex(zeroblob(500))",
             "dtype = hex(zeroblob(50000))",
             "step_time_std_kind = 'x'",
+            "ending = 'x'",
             "result_fault = 'x'",
             "sha256 = X'00'",
             "log_fault = X'00'",
@@ -77,6 +78,7 @@ fn rows_with_invalid_values_are_shown_and_replaced(kind: Kind) {
             "run = repeat('x', 1000)",
             "dtype = repeat('x', 100000)",
             "step_time_std_kind = 'x'",
+            "ending = 'x'",
             "result_fault = 'x'",
         ],
     };

@@ -5,7 +5,7 @@ use super::plan::Refusal;
 use serde::{Deserialize, Serialize};
 use trainplan_shared::api::{LogFault, LogLines, RunState};
 use trainplan_shared::compare::Verdict;
-use trainplan_shared::log::Status;
+use trainplan_shared::log::{Ending, Status};
 use trainplan_shared::tables::PageCell;
 
 /// One of the logs that a file is joined from.
@@ -608,14 +608,31 @@ pub(crate) enum RowStatus {
     NotRead,
     /// The file was read.
     Read(Status),
+    /// The file was read and scored, and its run ended early.
+    Ended(Ending),
 }
 
 impl RowStatus {
+    /// Returns the status of a run that ended so.
+    pub(crate) fn of(status: Status, ending: Option<Ending>) -> Self {
+        match ending.filter(|_| status == Status::Scored) {
+            Some(ending) => RowStatus::Ended(ending),
+            None => RowStatus::Read(status),
+        }
+    }
+
+    /// Returns whether the run has a score.
+    pub(crate) const fn is_scored(self) -> bool {
+        matches!(self, RowStatus::Read(Status::Scored) | RowStatus::Ended(_))
+    }
+
     /// Returns the id that the styles use.
     pub(crate) const fn id(self) -> &'static str {
         match self {
             RowStatus::NotRead => "not_read",
             RowStatus::Read(status) => status.id(),
+            RowStatus::Ended(Ending::Failed | Ending::Hung) => "then_failed",
+            RowStatus::Ended(Ending::Stopped) => "then_stopped",
         }
     }
 
@@ -624,6 +641,7 @@ impl RowStatus {
         match self {
             RowStatus::NotRead => "not read",
             RowStatus::Read(status) => status.title(),
+            RowStatus::Ended(ending) => ending.status_title(),
         }
     }
 }

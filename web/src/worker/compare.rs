@@ -187,7 +187,7 @@ fn row(run: &ComparedRun<'_>) -> Row {
         number: 0,
         id: item.id.clone(),
         path: item.label.clone(),
-        status: RowStatus::Read(item.status),
+        status: RowStatus::of(item.status, item.ending),
         remarks: remarks.map(|remark| unbroken(&remark)).collect(),
         campaign: item.campaign.clone(),
         cluster: item.cluster.clone(),

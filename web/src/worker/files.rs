@@ -365,7 +365,7 @@ impl Taken {
             number: self.number,
             // The same in both tables, so that both rows are one run.
             id: report.id.map(|id| self.stored.clone().unwrap_or(id)).unwrap_or_default(),
-            status: RowStatus::Read(report.status),
+            status: RowStatus::of(report.status, report.ending),
             remarks: remarks.iter().map(|remark| unbroken(remark)).collect(),
             campaign: carried.map(|carried| carried.campaign.clone()),
             cluster: carried.map(|carried| carried.cluster.clone()),

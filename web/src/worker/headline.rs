@@ -3,7 +3,7 @@
 use crate::message::Outcome;
 use trainplan_shared::compare::{Comparison, LabelledVerdict, RunComparison, RunFigures, Verdict};
 use trainplan_shared::field::Field;
-use trainplan_shared::log::Status;
+use trainplan_shared::log::{Ending, Status};
 use trainplan_shared::result::{Publication, sentence};
 use trainplan_shared::tables::cells;
 use trainplan_shared::units::{signed, significant};
@@ -27,6 +27,10 @@ pub(super) fn outcome(comparison: &Comparison) -> Outcome {
     match (verdicts.max_by_key(|verdict| severity(*verdict)), comparison.items.first()) {
         (Some(verdict), _) => Outcome::Compared(verdict),
         (None, Some(item)) if item.status != Status::Scored => Outcome::Unscored(item.status),
+        // It has a step time, but it failed.
+        (None, Some(item)) if matches!(item.ending, Some(Ending::Failed | Ending::Hung)) => {
+            Outcome::Unscored(Status::Failed)
+        }
         (None, item) => item.and_then(speed_percent).map_or(Outcome::Alone, |percent| match percent {
             AS_PUBLISHED.. => Outcome::AsPublished,
             NEARLY_AS_PUBLISHED.. => Outcome::BelowPublished,
@@ -40,8 +44,9 @@ const fn severity(verdict: Verdict) -> u8 {
     match verdict {
         Verdict::Faster => 0,
         Verdict::NoDifference | Verdict::Mixed => 1,
-        Verdict::Slower => 2,
-        Verdict::NotComparable => 3,
+        Verdict::Inconclusive => 2,
+        Verdict::Slower => 3,
+        Verdict::NotComparable => 4,
     }
 }
 
@@ -62,7 +67,15 @@ pub(super) fn headline(comparison: &Comparison) -> String {
         (None, [alone]) => [step_time(alone).or_else(|| why_alone(alone)), as_predicted(alone)],
         (achieved, _) => [achieved, None],
     };
-    let sentences: Vec<String> = between.into_iter().chain(own.into_iter().flatten()).collect();
+    let mut sentences: Vec<String> = between.into_iter().chain(own.into_iter().flatten()).collect();
+    if comparison.verdict == Some(Verdict::Inconclusive) {
+        let slow = |run: &RunFigures| run.slow_steps.as_ref().map(|slow| format!("{}: {slow}", run.label));
+        sentences.extend(comparison.items.iter().filter_map(slow));
+    }
+    // The reason of a run alone that was not scored says it already.
+    let is_open = |run: &&RunFigures| comparison.items.len() > 1 || run.status == Status::Scored;
+    let ended = |run: &RunFigures| run.ended_early.as_ref().map(|how| format!("{} {how}.", run.label));
+    sentences.extend(comparison.items.iter().filter(is_open).filter_map(ended));
     sentences.join(" ")
 }
 
@@ -88,7 +101,11 @@ fn as_predicted(run: &RunFigures) -> Option<String> {
     let prediction = run.prediction.filter(|_| run.comparable.yes && run.plan.is_none())?;
     let place = if prediction.within? { "within" } else { "outside" };
     let speed = cells::of_predicted(Some(prediction))?;
-    Some(format!("It runs at {speed} % of the predicted speed, {place} the 80 % range."))
+    let assumed = run.assumed_software.map(|software| format!(" This assumes {}.", software.title()));
+    Some(format!(
+        "It runs at {speed} % of the predicted speed, {place} the 80 % range.{}",
+        assumed.unwrap_or_default()
+    ))
 }
 
 /// Returns why a run alone was not scored, or why it has no published number to compare with; none if it is compared with one.
@@ -129,7 +146,11 @@ fn of_pair(reference: &str, against: &LabelledVerdict<'_>) -> String {
         }
         // The reasons are listed below the headline.
         (Verdict::NotComparable, ..) => format!("{other} is not comparable with {reference}."),
-        _ => format!("{other} compared with {reference}: {}", sentence_end(against.text)),
+        // The text's further sentences are in the headline or among the notes.
+        _ => {
+            let numbers = against.text.split_once(". ").map_or(against.text, |(numbers, _)| numbers);
+            format!("{other} compared with {reference}: {}", sentence_end(numbers))
+        }
     }
 }
 

@@ -65,7 +65,7 @@ fn row(summary: RunSummary) -> Row {
         id: summary.id.clone(),
         path: title,
         remarks: is_unlike.then(|| "Not comparable".to_string()).into_iter().chain(faults).collect(),
-        status: RowStatus::Read(summary.status),
+        status: RowStatus::of(summary.status, summary.ending),
         cells: page_cells(StoredRunColumn::page_cells(&summary)),
         campaign: summary.campaign,
         cluster: summary.cluster,

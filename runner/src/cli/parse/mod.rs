@@ -54,9 +54,9 @@ pub(super) struct Args {
     format: FormatArg,
 }
 
-/// Returns the reports of logs, results and folders of them, each in its release's window.
-pub(super) fn reports(paths: &[PathBuf]) -> Vec<Report> {
-    read::read_all(&walk::find(paths), &View::default(), None)
+/// Returns the reports of logs, results and folders of them.
+pub(super) fn reports(paths: &[PathBuf], view: &View) -> Vec<Report> {
+    read::read_all(&walk::find(paths), view, None)
 }
 
 /// Returns the results of one path, or for each file without a result the report that says why.

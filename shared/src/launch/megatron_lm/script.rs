@@ -7,6 +7,7 @@ use crate::launch::script::ShellScript;
 use crate::launch::word::ShellWord;
 use crate::link;
 use crate::log::STATED_SCENARIO;
+use crate::options::TrainingOptions;
 use crate::scenario::Scenario;
 use crate::spec::Spec;
 
@@ -41,7 +42,7 @@ pub(super) fn script(job: &MegatronJob) -> ShellScript {
     lines.push("run=$PWD/experiments/$name/${name}_$SLURM_JOB_ID".into());
     lines.push("log=$run/log-${name}_${SLURM_JOB_ID}_${SLURM_RESTART_COUNT:-0}.out".into());
     lines.push("mkdir -p \"$run\"".into());
-    lines.push(format!("echo {} >\"$log\"", ShellWord::of(stated(scenario)).shell()));
+    lines.push(format!("echo {} >\"$log\"", ShellWord::of(stated(job)).shell()));
     lines.push("first=$(scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n 1)".into());
     lines.push("port=$((20000 + SLURM_JOB_ID % 20000))".into());
     if job.options.container_image.is_some() {
@@ -54,9 +55,35 @@ pub(super) fn script(job: &MegatronJob) -> ShellScript {
     ShellScript::new(&setup, &lines)
 }
 
-/// Returns the line of the log that states what its arguments don't: the GPU type, and the model by its name.
-fn stated(scenario: &Scenario) -> String {
-    let spec = Spec::default().with(Field::Model, &scenario.model.id).with(Field::Gpu, &scenario.gpu.id);
+/// Settings that change the prediction, and that the arguments in a log don't state, or not in every case.
+const UNSTATED: [Field; 7] = [
+    Field::Recompute,
+    Field::RecomputeModules,
+    Field::OffloadLayers,
+    Field::Fsdp,
+    Field::Overlap,
+    Field::GemmTflops,
+    Field::ClusterFactor,
+];
+
+/// Returns the line of the log that states what its arguments don't: the GPU type, the model by its name, the software that the
+/// script runs, and the other settings that change the prediction where they differ from the default.
+fn stated(job: &MegatronJob) -> String {
+    let scenario = job.scenario;
+    let mut spec = Spec::default()
+        .with(Field::Model, &scenario.model.id)
+        .with(Field::Gpu, &scenario.gpu.id)
+        .with(Field::Stack, job.software.to_string());
+    let usual = Scenario { options: TrainingOptions::default(), recipe: None, ..scenario.clone() };
+    for field in UNSTATED {
+        if let Some(value) = scenario.value(field).filter(|value| usual.value(field).as_ref() != Some(value))
+        {
+            spec.set(field, value);
+        }
+    }
+    if !scenario.layout.is_even() {
+        spec.set(Field::PipelineSplit, scenario.layout.split().to_string());
+    }
     format!("{STATED_SCENARIO}{}", link::write(&spec))
 }
 

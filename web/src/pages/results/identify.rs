@@ -4,12 +4,11 @@ use super::{PICKS, Results};
 use crate::address::Address;
 use crate::components::run_table::split;
 use crate::desk::Desk;
-use crate::message::{Answer, Question, Row, RowStatus};
+use crate::message::{Answer, Question, Row};
 use leptos::html::Input;
 use leptos::prelude::*;
 use trainplan_shared::field::Field;
 use trainplan_shared::link;
-use trainplan_shared::log::Status;
 use trainplan_shared::message::Front;
 use trainplan_shared::problem::Problem;
 use trainplan_shared::spec::Spec;
@@ -117,8 +116,7 @@ pub(super) fn IdentifyPicked(picked: Memo<Vec<String>>) -> impl IntoView {
 
 /// The button that selects a scored log whose recipe is not known, and opens the form; none for another row.
 pub(super) fn identify_button(address: Address, row: &Row) -> AnyView {
-    let is_scored = row.status == RowStatus::Read(Status::Scored);
-    if !is_scored || row.id.is_empty() || row.text(LogColumn::Recipe.key()).is_some() {
+    if !row.status.is_scored() || row.id.is_empty() || row.text(LogColumn::Recipe.key()).is_some() {
         return ().into_any();
     }
     let (id, is_open) = (row.id.clone(), Results::of_page().identifies);
