@@ -263,6 +263,13 @@ pub(crate) struct FoundAnswer {
     pub(crate) changes: Vec<FoundChange>,
 }
 
+impl FoundAnswer {
+    /// Returns the title of the software of [`FoundAnswer::with_measured_software`].
+    pub(crate) fn measured_software(&self) -> Option<&str> {
+        self.with_measured_software.as_ref().map(|(software, _)| &**software)
+    }
+}
+
 /// The answer for a GPU type whose plans have the figures of their launch scripts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct FoundByScripts {
