@@ -21,7 +21,7 @@ use trainplan_shared::catalog::Catalog;
 use trainplan_shared::estimate::{Interval, MemoryVerdict};
 use trainplan_shared::field::Field;
 use trainplan_shared::link;
-use trainplan_shared::question::{Chance, Unmet, as_measured, chance_text, in_time_of_ten};
+use trainplan_shared::question::{Chance, Objective, Unmet, as_measured, chance_text, in_time_of_ten};
 use trainplan_shared::search::{Lock, USED_OF_NVL72};
 use trainplan_shared::units::{duration, group_digits, group_three_digits, parse_count, percent};
 
@@ -263,8 +263,8 @@ fn card(
     speed_rows.push(row("Tokens per step", batch, String::new()));
     let other_batch = plan.search.findings.with_untracked(|findings| other_batch(findings, found));
     let missed = missed.map(|missed| view! { <p class="missed">{missed}</p> });
-    let is_too_slow = matches!(answer.unmet, Some(Unmet::TooSlow { .. }));
-    let doubts = found.cautions(is_too_slow).into_iter();
+    let needs_its_gpus = plan.search.findings.with_untracked(|findings| needs_its_gpus(findings, offer));
+    let doubts = found.cautions(needs_its_gpus).into_iter();
     let doubts = doubts.map(|doubt| view! { <p class="missed">{doubt}</p> }).collect_view();
     let more = plan.more_figures;
     let by_script = script.map(|effect| match effect.is_unavailable {
@@ -405,6 +405,20 @@ fn obstacle(findings: &Findings, offer: &OfferFindings, changes: &[FoundChange])
     let removed = removed.map(|lock| format!("{} {}", lock.field.label(), locks::lock_text(&lock)));
     let removed: Vec<String> = removed.collect();
     (!removed.is_empty()).then(|| format!("No layout works with {}.", removed.join(", ")))
+}
+
+/// Whether fewer GPUs would not do for the plan of an answer: it is too slow, or has the fewest GPUs that meet the deadline.
+fn needs_its_gpus(findings: &Findings, offer: &OfferFindings) -> bool {
+    let Some(answer) = &offer.answer else { return false };
+    let wants_fewest =
+        findings.asked.as_ref().and_then(|asked| asked.objective) == Some(Objective::FewestGpus);
+    let has_deadline = matches!(findings.goal(), AskedGoal::Deadline(_));
+    let gpus = answer.plan.as_ref().map_or(0, |plan| plan.gpus);
+    match answer.unmet {
+        Some(unmet) => matches!(unmet, Unmet::TooSlow { .. }),
+        // Fewer were searched.
+        None => wants_fewest && has_deadline && offer.points.iter().any(|point| point.gpus < gpus),
+    }
 }
 
 /// Returns by how much the batch of a plan differs from the one that is assumed; none if it hardly does.
@@ -725,6 +739,19 @@ mod tests {
             "May miss the deadline of 60 days: 61 days with software that was measured."
         );
         assert_eq!(text(5e4, 70.0, Unmet::NoPrice), "No price is known. Enter one per GPU-hour.");
+    }
+
+    #[test]
+    fn the_plan_with_the_fewest_gpus_in_time_needs_them() {
+        let mut findings = answered(&[("B200", Some(plan(640, 50.0, 2e6)))]);
+        let needs = |findings: &Findings| needs_its_gpus(findings, &findings.offers[0]);
+        assert!(!needs(&findings));
+        findings.offers[0].points = vec![plan(320, 90.0, 2e6), plan(640, 50.0, 2e6)];
+        assert!(needs(&findings));
+        findings.asked.as_mut().expect("a question").objective = Some(Objective::Fastest);
+        assert!(!needs(&findings));
+        findings.offers[0].answer.as_mut().expect("an answer").unmet = Some(Unmet::TooSlow { days: 70.0 });
+        assert!(needs(&findings));
     }
 
     #[test]
