@@ -231,7 +231,7 @@ mod tests {
             let best = Survey::new(&question, &question.offers[0]).finish().best().unwrap().clone();
             best.has_fewest_gpus(&question)
         };
-        assert!(has_fewest("up to 512", "60d", "fewest-gpus") && has_fewest("8,512", "60d", "fewest-gpus"));
+        assert!(has_fewest("up to 512", "60d", "fewest-gpus") && has_fewest("8, 512", "60d", "fewest-gpus"));
         assert!(!has_fewest("512", "60d", "fewest-gpus") && !has_fewest("up to 512", "60d", "fastest"));
     }
 }

@@ -121,6 +121,14 @@ test("a model of one's own is imported from the list of models", async ({ page }
   await expect(page.locator("#ask-model")).toHaveValue(/mixture/);
   await expect(page.locator(".model-size")).toHaveText("46.7B, 12.9B active");
   await expect(page).toHaveURL(/m=own/);
+  // How the file was read is said, until another model is chosen.
+  const notice = page.locator(".details > .notice");
+  await expect(notice).toContainText("How the file was read:");
+  await expect(notice).toContainText("Training sequence length");
+  await page.locator("#ask-model").fill("Llama 3.1 8B");
+  await page.keyboard.press("Enter");
+  await expect(page).toHaveURL(/m=llama3\.1-8b/);
+  await expect(notice).toHaveCount(0);
 });
 
 test("Enter in a list keeps the focus in its field", async ({ page }) => {
