@@ -392,6 +392,19 @@ test("the last GPU type can be removed, and another one is asked for", async ({ 
   await expect(page.locator(".answer")).not.toHaveClass(/stale/);
 });
 
+test("tokens may be written in words, a name finds the measured model, and an unknown one goes back to the previous", async ({ page }) => {
+  await page.goto("/?v=1&m=qwen3-235b-a22b&t=14.8%20trillion&gs=h100&by=60d");
+  await answered(page);
+  await expect(page.locator(".slot-problem")).toHaveCount(0);
+  await page.locator("#ask-model").fill("nonexistent-model");
+  await page.keyboard.press("Enter");
+  await page.getByRole("button", { name: "Back to Qwen3 235B-A22B" }).click();
+  await expect(page).toHaveURL(/m=qwen3-235b-a22b/);
+  await page.locator("#ask-model").fill("deepseek");
+  await page.keyboard.press("Enter");
+  await expect(page.locator("#ask-model")).toHaveValue("DeepSeek-V3");
+});
+
 test("models with the typed size come before those whose size contains it", async ({ page }) => {
   await page.goto("/");
   await answered(page);
