@@ -226,7 +226,8 @@ pub(super) fn take_drops(plan: Plan) {
 #[component]
 pub(super) fn ImportNotice() -> impl IntoView {
     let plan = Plan::of_page();
-    let dropped = move || {
+    // A memo, so that it scrolls into view once.
+    let dropped = Memo::new(move |_| {
         let imported = plan.calculator.imported.get().filter(|_| plan.was_dropped.get());
         imported.filter(|imported| match imported {
             // Only as long as the plan is for this model.
@@ -236,15 +237,15 @@ pub(super) fn ImportNotice() -> impl IntoView {
             }
             _ => true,
         })
-    };
+    });
     let note = NodeRef::<Div>::new();
     Effect::new(move |_| {
-        if let (Some(_), Some(note)) = (dropped(), note.get()) {
+        if let (Some(_), Some(note)) = (dropped.get(), note.get()) {
             note.scroll_into_view_with_bool(false);
         }
     });
     view! {
-        {move || dropped().map(|imported| {
+        {move || dropped.get().map(|imported| {
             let is_wrong = imported.is_err();
             let says = match imported {
                 Ok(imported) => view! { <ImportNotes imported /> }.into_any(),

@@ -11,7 +11,7 @@ use super::locks;
 use super::question::value_title;
 use super::saved::SaveButton;
 use super::trust::{TrustMark, trust_text};
-use super::verdict::{enough_for, script_text};
+use super::verdict::{at_measured_speed, enough_for, script_text};
 use crate::components::gpu_mark::{GpuMark, GpuSign};
 use crate::message::plan::ScriptEffect;
 use crate::message::search::{AskedGoal, FoundAnswer, FoundChange, FoundPlan, Spread, Trust};
@@ -479,17 +479,8 @@ fn Evidence(offer: OfferFindings, found: FoundPlan) -> impl IntoView {
         true => format!("Nobody has measured a {}: it is planned.", offer.gpu.name),
         false => trust_text(found.trust).why.to_string(),
     };
-    let beyond = plan.search.findings.with_untracked(|findings| {
-        let (run, days) = (findings.best_measured(&offer)?, findings.best_as_measured_days(&offer)?);
-        let share = (days / found.days.mid - 1.0) * 100.0;
-        Some(format!(
-            " The plan is predicted to be {share:.0}\u{a0}% faster than any measured run on {}. At the speed of the fastest ({}), \
-             it takes {}.",
-            offer.gpu.name,
-            run.release,
-            duration(days)
-        ))
-    });
+    let beyond = plan.search.findings.with_untracked(|findings| findings.best_as_measured_days(&offer));
+    let beyond = beyond.map(|days| format!(" {}", at_measured_speed(&offer.gpu.name, days)));
     let safe = plan.search.findings.with_untracked(|findings| findings.in_time_as_measured(&offer).cloned());
     let safe = safe.map(|safe| {
         let cost = plan.search.findings.with_untracked(|findings| {
@@ -501,12 +492,7 @@ fn Evidence(offer: OfferFindings, found: FoundPlan) -> impl IntoView {
     let measured = offer.answer.and_then(|answer| answer.with_measured_software);
     // One warning is enough: the speed of a measured run counts its software.
     let software = measured.filter(|_| beyond.is_none()).map(|(software, days)| {
-        format!(
-            " Nobody published a run of this model on {} with {}; with {software}, which was measured there, it takes {}.",
-            offer.gpu.name,
-            offer.gpu.software,
-            time_text(days)
-        )
+        format!(" The plan takes {} {}.", time_text(days), as_measured(Some(&software)))
     });
     let is_doubtful = is_planned || beyond.is_some() || software.is_some();
     view! {
