@@ -8,26 +8,36 @@ pub const DAY_S: f64 = 86_400.0;
 /// FLOPs per second in one TFLOPS.
 pub const TERA: f64 = 1e12;
 
-const SUFFIXES: [(char, f64); 4] = [('K', 1e3), ('M', 1e6), ('B', 1e9), ('T', 1e12)];
+/// The powers of a thousand, ascending: suffix, word and factor.
+const SUFFIXES: [(&str, &str, f64); 4] =
+    [("K", "thousand", 1e3), ("M", "million", 1e6), ("B", "billion", 1e9), ("T", "trillion", 1e12)];
 
-/// Returns the count that a person wrote: `1000000000000`, `1e12`, `1T`, `15 T`, `1_000` or `1,000`.
+/// Returns the count that a person wrote: `1000000000000`, `1e12`, `1T`, `15 T`, `15 trillion`, `1_000` or `1,000`.
 ///
 /// Returns `None` for any other text, a negative number or one that is not finite.
 pub fn parse_count(text: &str) -> Option<f64> {
     let text: String = text.chars().filter(|c| !matches!(c, '_' | ',' | ' ')).collect();
-    let last = text.chars().last()?.to_ascii_uppercase();
-    let suffix = SUFFIXES.iter().position(|(suffix, _)| *suffix == last);
-    let digits = if suffix.is_some() { &text[..text.len() - 1] } else { text.as_str() };
+    let split = SUFFIXES.iter().zip(1..).find_map(|((suffix, word, _), thousands)| {
+        let digits = without_end(&text, word).or_else(|| without_end(&text, suffix))?;
+        Some((digits, thousands))
+    });
+    let (digits, thousands) = split.unwrap_or((text.as_str(), 0));
     // `parse_decimal` also reads "+1".
     if !digits.starts_with(|c: char| c.is_ascii_digit() || c == '.') {
         return None;
     }
     // Read as one number, because a product would be rounded twice: 8.2 times 1e12 is not 8.2e12.
-    let count = match suffix {
-        Some(place) => parse_decimal(&format!("{digits}e{}", 3 * (place + 1)))?,
-        None => parse_decimal(digits)?,
+    let count = match thousands {
+        0 => parse_decimal(digits)?,
+        thousands => parse_decimal(&format!("{digits}e{}", 3 * thousands))?,
     };
     count.is_finite().then_some(count)
+}
+
+/// Returns a text without its end, whatever its case; none if it ends otherwise.
+fn without_end<'a>(text: &'a str, end: &str) -> Option<&'a str> {
+    let (rest, last) = text.split_at_checked(text.len().checked_sub(end.len())?)?;
+    last.eq_ignore_ascii_case(end).then_some(rest)
 }
 
 /// Returns the number of a limit that a person wrote: `<=1024`, `≤ 8M`, `..512` or `up to 64`; none for any other text.
@@ -54,7 +64,7 @@ pub fn parse_seconds(text: &str) -> Option<f64> {
 
 /// Returns a count with a suffix if the text reads back as the same number: 15e12 as `15T`, 128 as `128`.
 pub fn format_count(count: f64) -> String {
-    for (suffix, factor) in SUFFIXES.iter().rev() {
+    for (suffix, _, factor) in SUFFIXES.iter().rev() {
         let scaled = count / factor;
         // A suffix must not lose digits.
         let text = format!("{scaled}{suffix}");
@@ -338,11 +348,29 @@ mod tests {
             ("1_000", 1e3),
             ("1,000", 1e3),
             ("2.5b", 2.5e9),
+            ("14.8 trillion", 14.8e12),
+            ("500Billion", 5e11),
+            ("3 MILLION", 3e6),
+            ("8 thousand", 8e3),
             ("0", 0.0),
         ] {
             assert_eq!(parse_count(text), Some(count), "{text}");
         }
-        for text in ["", "T", "-1", "+1", "inf", "nan", "1TT", "1e999", "abc"] {
+        for text in [
+            "",
+            "T",
+            "-1",
+            "+1",
+            "inf",
+            "nan",
+            "1TT",
+            "1e999",
+            "abc",
+            "trillion",
+            "1 zillion",
+            "1 trillionT",
+            "é",
+        ] {
             assert_eq!(parse_count(text), None, "{text}");
         }
     }

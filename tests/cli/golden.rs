@@ -177,7 +177,7 @@ const INVOCATIONS: [(&str, &str); LINES] = [
     ("metrics", "metrics --recipe llama3.1-405b/h100/fp8/512 --tokens 15T --format table"),
     ("metrics-step-time", "metrics --recipe llama3.1-8b/h100/fp8/8@25.04 --step-time 9.5 --format table"),
     ("metrics-bad-step-time", "metrics --recipe llama3.1-8b/h100/fp8/8@25.04 --step-time 0"),
-    ("metrics-bad-tokens", "metrics --recipe llama3.1-8b/h100/fp8/8@25.04 --tokens 10trillion"),
+    ("metrics-bad-tokens", "metrics --recipe llama3.1-8b/h100/fp8/8@25.04 --tokens 10zillion"),
     (
         "search",
         "search --model llama3.1-70b --gpu h100,b200 --tokens 10T --deadline 60d --price h100=2.95 --format table",

@@ -76,7 +76,7 @@ pub enum ConfigError {
     /// The family is unknown and differs from Llama.
     #[error(
         "model_type {found} is unknown, and the model can't be read like Llama: {reason}.{} \
-         The types that can be read are listed in docs/planning.md.",
+         A file of an unknown type can be read only if its fields are those of Llama, with or without routed experts.",
         closest.map(|name| format!(" Did you mean \"{name}\"?")).unwrap_or_default()
     )]
     UnknownFamily {

@@ -149,6 +149,11 @@ impl GpuAnswer {
         self.shown.map(|index| &self.points[index])
     }
 
+    /// Returns the title of the software of [`GpuAnswer::with_measured_software`].
+    pub fn measured_software(&self) -> Option<&'static str> {
+        self.with_measured_software.as_ref().map(|(software, _)| software.title())
+    }
+
     /// Returns the most tokens that the budget, the deadline or both allow, rounded down, and the plan with them: on any number of
     /// GPUs if the most tokens are asked for, otherwise on the GPUs of the best plan. None without a plan, or if nothing limits the
     /// tokens.

@@ -212,18 +212,24 @@ impl Objective {
     }
 
     /// Returns why a plan comes before that of another GPU type in [`Objective::across_gpu_types`], about the first GPU type: "it costs
-    /// less"; none if they are as good.
+    /// less"; none if they are as good, or if it needs fewer GPUs and costs less, which nobody has to be told.
     pub fn why_first<C: Ord>(self, first: &Contender<C>, other: &Contender<C>) -> Option<&'static str> {
         let is_less = |one: f64, than: f64| one < than && !is_same(one, than);
+        // Plans that are nearly as good are ordered by something else.
+        let is_clearly_less = |one: f64, than: f64| one * (1.0 + AS_GOOD) < than;
         // That another type counts as worse, because nobody measured it, is not a reason of its own.
         let is_faster = is_less(first.counted_days(), other.days);
         let has_fewer = first.counted_gpus() < f64::from(other.gpus);
         let (is_better, why) = match (self, first.counted_cost().zip(other.cost)) {
-            (Objective::Fastest, _) => (is_faster, "it is faster"),
-            (_, Some((one, than))) => (is_less(one, than), "it costs less"),
-            (_, None) => (has_fewer, "it needs fewer GPUs"),
+            (Objective::Fastest, _) => (is_clearly_less(first.counted_days(), other.days), "it is faster"),
+            (_, Some((one, than))) => (is_clearly_less(one, than), "it costs less"),
+            (_, None) => {
+                (is_clearly_less(first.counted_gpus(), f64::from(other.gpus)), "it needs fewer GPUs")
+            }
         };
         match self {
+            // It is better in every way, which the comparison says.
+            Objective::FewestGpus if is_better && has_fewer && first.cost.is_some() => None,
             _ if is_better => Some(why),
             _ if first.confidence > other.confidence || first.doubt < other.doubt => {
                 Some("its speed is better known")
@@ -305,7 +311,8 @@ mod tests {
             (order[0], objective.why_first(&plans[order[0]], &plans[order[1]]))
         };
         let [h100, b200] = [plan(1000, 58.0, 4e6, 1), plan(500, 59.0, 3e6, 1)];
-        assert_eq!(why(Objective::FewestGpus, [h100, b200]), (1, Some("it costs less")));
+        assert_eq!(why(Objective::FewestGpus, [h100, b200]), (1, None));
+        assert_eq!(why(Objective::FewestGpus, [h100, plan(2000, 59.0, 3e6, 1)]), (1, Some("it costs less")));
         // Within 5 %, confidence decides, and then the number of GPUs.
         let known = plan(600, 59.0, 3.1e6, 2);
         assert_eq!(why(Objective::FewestGpus, [b200, known]), (1, Some("its speed is better known")));

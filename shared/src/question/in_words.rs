@@ -11,6 +11,15 @@ pub fn limit_text(days: f64) -> String {
     format!("{days} {unit}")
 }
 
+/// Returns that an amount beyond the end of a plan's range is that of measured software, which the range does not count: `with NeMo 2,
+/// which was measured here`. `software` is its title, if it is known.
+pub fn as_measured(software: Option<&str>) -> String {
+    match software {
+        Some(software) => format!("with {software}, which was measured here"),
+        None => "with software that was measured".to_string(),
+    }
+}
+
 /// A plan as the sentence describes it.
 #[derive(Debug, Clone, Copy)]
 pub struct PlanInWords<'a> {
@@ -20,6 +29,10 @@ pub struct PlanInWords<'a> {
     pub gpu: &'a str,
     /// Days to train, with failures.
     pub days: Interval,
+    /// The expensive end of the range of its cost; none without a price.
+    pub most_cost: Option<f64>,
+    /// The title of the measured software with which it would be clearly slower, if nobody measured its own.
+    pub measured_software: Option<&'a str>,
 }
 
 /// The limits of a question, as the front writes them.
@@ -57,22 +70,30 @@ impl PlanInWords<'_> {
         let within = time.map_or(String::new(), |time| format!(" within {time}"));
         let on = format!("on {} × {}", group_digits(self.gpus.into()), self.gpu);
         let budget = budget.unwrap_or_default();
-        let costs = if by_slow_end { "costs up to" } else { "costs" };
+        let costs = |amount: f64| match by_slow_end {
+            // A range does not count that nobody measured the software.
+            true if self.most_cost.is_some_and(|most| amount > most) => {
+                format!("costs {} {}", cost(amount), as_measured(self.measured_software))
+            }
+            true => format!("costs up to {}", cost(amount)),
+            false => format!("costs {}", cost(amount)),
+        };
         match unmet {
             Unmet::TooExpensive { cost: amount, .. } if has_deadline => format!(
-                "No plan finishes{within} for at most {budget}{often}. The cheapest that finishes in time {costs} {}, {on}.",
-                cost(amount)
+                "No plan finishes{within} for at most {budget}{often}. The cheapest that finishes in time {}, {on}.",
+                costs(amount)
             ),
             Unmet::TooExpensive { cost: amount, .. } => format!(
-                "{budget} is not enough. The cheapest plan{within} {costs} {}, {on}{}.",
-                cost(amount),
+                "{budget} is not enough. The cheapest plan{within} {}, {on}{}.",
+                costs(amount),
                 enough.map_or(String::new(), |enough| format!("; the budget is {enough}"))
             ),
             Unmet::TooSlow { days } => {
                 let Interval { low, mid, high } = self.days;
                 let takes = match by_slow_end {
-                    // The range does not count that nobody measured the software.
-                    true if days > high => format!("up to {}", duration(days)),
+                    true if days > high => {
+                        format!("{} {}", duration(days), as_measured(self.measured_software))
+                    }
                     true => format!("about {} ({})", duration(mid), duration_range(mid, (low, high))),
                     false => format!("about {}", duration(days)),
                 };
@@ -93,7 +114,8 @@ mod tests {
     #[test]
     fn a_plan_is_a_sentence_with_its_cost_or_with_what_it_misses() {
         let days = Interval { low: 55.0, mid: 61.0, high: 70.0 };
-        let plan = PlanInWords { gpus: 1024, gpu: "H100", days };
+        let (most_cost, measured_software) = (Some(99.0), Some("NeMo 2"));
+        let plan = PlanInWords { gpus: 1024, gpu: "H100", days, most_cost, measured_software };
         assert_eq!(
             plan.finishes(true, Some("4.10M USD".to_string()), Some("reserved for 3 years")),
             "1,024 × H100 finish in about 61 days, for 4.10M USD (GPUs reserved for 3 years)."
@@ -112,6 +134,11 @@ mod tests {
             "No plan finishes within 60 days 9 times in 10. The nearest takes about 61 days (55–70), on 1,024 × H100, the largest \
              number searched."
         );
+        assert_eq!(
+            plan.misses(Unmet::TooSlow { days: 81.0 }, false, &limits(true)),
+            "No plan finishes within 60 days 9 times in 10. The nearest takes 81 days with NeMo 2, which was measured here, on \
+             1,024 × H100."
+        );
         let expensive = Unmet::TooExpensive { cost: 99.0, tokens: 2.2e11, gpus: 40 };
         assert_eq!(
             plan.misses(expensive, true, &limits(false)),
@@ -121,6 +148,18 @@ mod tests {
         assert!(
             plan.misses(expensive, true, &limits(true))
                 .starts_with("No plan finishes within 60 days for at most $50k 9 times")
+        );
+        // The range of its cost ends at $99.
+        let beyond = Unmet::TooExpensive { cost: 120.0, tokens: 0.0, gpus: 0 };
+        assert!(
+            plan.misses(beyond, true, &limits(true))
+                .ends_with("costs $120 with NeMo 2, which was measured here, on 1,024 × H100.")
+        );
+        let unnamed = PlanInWords { measured_software: None, ..plan };
+        assert!(
+            unnamed
+                .misses(beyond, true, &limits(true))
+                .ends_with("costs $120 with software that was measured, on 1,024 × H100.")
         );
     }
 }

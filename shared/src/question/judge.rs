@@ -1,8 +1,9 @@
 //! Judgements of a plan: how it compares with another layout, and what to doubt in it.
 
-use super::{PlannedRun, Question};
+use super::{Goal, Objective, PlannedRun, Question};
 use crate::estimate::{Interval, MemoryMargin, MemoryVerdict};
 use crate::field::Field;
+use crate::gpu_counts::GpuCounts;
 use crate::message;
 use crate::message::Message;
 use crate::units::{percent, rounded_count, significant};
@@ -78,9 +79,19 @@ impl PlannedRun {
             days: self.days,
             batch_tokens: f64::from(self.layout.candidate.gbs) * f64::from(question.seq_len),
             memory: self.layout.memory,
-            is_too_slow: !question.is_in_time(self),
+            needs_its_gpus: !question.is_in_time(self) || self.has_fewest_gpus(question),
         }
         .cautions()
+    }
+
+    /// Whether fewer GPUs miss the deadline, if it is the best plan: the fewest are wanted, and fewer were searched.
+    fn has_fewest_gpus(&self, question: &Question) -> bool {
+        let are_fewer_searched = match &question.counts {
+            GpuCounts::Only(counts) => counts.iter().any(|count| *count < self.gpus),
+            GpuCounts::UpTo(_) | GpuCounts::Range(..) => true,
+        };
+        let has_deadline = matches!(question.goal, Goal::Deadline(_));
+        has_deadline && question.objective == Objective::FewestGpus && are_fewer_searched
     }
 }
 
@@ -95,8 +106,8 @@ pub struct PlanFacts {
     pub batch_tokens: f64,
     /// The free memory of the fullest GPU.
     pub memory: MemoryMargin,
-    /// Whether it takes longer than the question allows, so that fewer GPUs would not do.
-    pub is_too_slow: bool,
+    /// Whether fewer GPUs would not do: it takes longer than the question allows, or has the fewest GPUs that meet the deadline.
+    pub needs_its_gpus: bool,
 }
 
 impl PlanFacts {
@@ -106,7 +117,7 @@ impl PlanFacts {
         if self.mfu < LOW_MFU {
             let wasted =
                 format!("The MFU is only {}: most of the GPUs' time would be wasted.", percent(self.mfu));
-            let less = match self.is_too_slow || self.days > LONG_DAYS {
+            let less = match self.needs_its_gpus || self.days > LONG_DAYS {
                 true => message![wasted, " A"],
                 false => message![wasted, " Fewer GPUs (", Field::GpuRange, ") or a"],
             };
@@ -206,8 +217,21 @@ mod tests {
         let [waste] = &cautions("16384", "1T")[..] else { panic!("one caution") };
         assert!(waste.contains("The MFU is only ") && waste.contains("Fewer GPUs"), "{waste}");
         let memory = MemoryMargin { free_bytes: 1e11, error_bytes: 0.0 };
-        let slow = PlanFacts { mfu: 0.09, days: 90.0, batch_tokens: 4e6, memory, is_too_slow: true };
+        let slow = PlanFacts { mfu: 0.09, days: 90.0, batch_tokens: 4e6, memory, needs_its_gpus: true };
         let [waste] = &slow.cautions()[..] else { panic!("one caution") };
         assert!(!waste.text(Front::Search).contains("Fewer GPUs"));
+    }
+
+    #[test]
+    fn fewer_gpus_are_not_suggested_for_the_plan_with_the_fewest_that_are_in_time() {
+        let has_fewest = |gpus: &str, deadline: &str, objective: &str| {
+            let spec =
+                question(gpus, "1T").spec.with(Field::Deadline, deadline).with(Field::Objective, objective);
+            let question = spec.question().unwrap();
+            let best = Survey::new(&question, &question.offers[0]).finish().best().unwrap().clone();
+            best.has_fewest_gpus(&question)
+        };
+        assert!(has_fewest("up to 512", "60d", "fewest-gpus") && has_fewest("8, 512", "60d", "fewest-gpus"));
+        assert!(!has_fewest("512", "60d", "fewest-gpus") && !has_fewest("up to 512", "60d", "fastest"));
     }
 }

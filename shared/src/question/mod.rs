@@ -21,7 +21,7 @@ pub use answer::{CLEARLY_FASTER, GpuAnswer, LITTLE_WASTE};
 pub use ask::{Chance, Contender, Goal, GpuOffer, Objective, PrecisionChoice, Question, doubt};
 pub use batches::GlobalBatches;
 pub use by_script::{DeadlineEffect, PlanScript, ScriptRun, ScriptedPlan};
-pub use in_words::{LimitsInWords, PlanInWords, limit_text};
+pub use in_words::{LimitsInWords, PlanInWords, as_measured, limit_text};
 pub use judge::{PlanFacts, chance_text, in_time_of_ten};
 pub use limits::TrainableTokens;
 pub use plan::PlannedRun;

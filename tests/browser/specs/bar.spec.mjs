@@ -121,6 +121,14 @@ test("a model of one's own is imported from the list of models", async ({ page }
   await expect(page.locator("#ask-model")).toHaveValue(/mixture/);
   await expect(page.locator(".model-size")).toHaveText("46.7B, 12.9B active");
   await expect(page).toHaveURL(/m=own/);
+  // How the file was read is said, until another model is chosen.
+  const notice = page.locator(".details > .notice");
+  await expect(notice).toContainText("How the file was read:");
+  await expect(notice).toContainText("Training sequence length");
+  await page.locator("#ask-model").fill("Llama 3.1 8B");
+  await page.keyboard.press("Enter");
+  await expect(page).toHaveURL(/m=llama3\.1-8b/);
+  await expect(notice).toHaveCount(0);
 });
 
 test("Enter in a list keeps the focus in its field", async ({ page }) => {
@@ -382,6 +390,19 @@ test("the last GPU type can be removed, and another one is asked for", async ({ 
   await page.keyboard.press("Enter");
   await expect(page.getByRole("button", { name: "Remove B200" })).toBeVisible();
   await expect(page.locator(".answer")).not.toHaveClass(/stale/);
+});
+
+test("tokens may be written in words, a name finds the measured model, and an unknown one goes back to the previous", async ({ page }) => {
+  await page.goto("/?v=1&m=qwen3-235b-a22b&t=14.8%20trillion&gs=h100&by=60d");
+  await answered(page);
+  await expect(page.locator(".slot-problem")).toHaveCount(0);
+  await page.locator("#ask-model").fill("nonexistent-model");
+  await page.keyboard.press("Enter");
+  await page.getByRole("button", { name: "Back to Qwen3 235B-A22B" }).click();
+  await expect(page).toHaveURL(/m=qwen3-235b-a22b/);
+  await page.locator("#ask-model").fill("deepseek");
+  await page.keyboard.press("Enter");
+  await expect(page.locator("#ask-model")).toHaveValue("DeepSeek-V3");
 });
 
 test("models with the typed size come before those whose size contains it", async ({ page }) => {

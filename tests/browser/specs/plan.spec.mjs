@@ -21,7 +21,7 @@ test("a recipe opens in Plan with its published figures, and its script and link
   await page.getByText("All settings").click();
 
   await expect(figure(page, "step-time")).toHaveText("12.37 s");
-  await expect(figure(page, "tokens-per-s")).toHaveText("170,000");
+  await expect(figure(page, "tokens-per-s")).toHaveText("170k");
   await expect(figure(page, "mfu")).toHaveText("44.4 %");
   await expect(figure(page, "days")).toHaveText("68 days");
   await expect(page.getByTitle("MFU (convention: recipe, peak: 1,979 TFLOPS)")).toHaveText("MFU");

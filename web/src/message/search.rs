@@ -179,13 +179,13 @@ impl FoundPlan {
         }
     }
 
-    /// Returns what to doubt in it, as sentences; `is_too_slow` says that it takes longer than the question allows.
-    pub(crate) fn cautions(&self, is_too_slow: bool) -> Vec<String> {
+    /// Returns what to doubt in it, as sentences; `needs_its_gpus` says that fewer GPUs would not do.
+    pub(crate) fn cautions(&self, needs_its_gpus: bool) -> Vec<String> {
         let bytes = |gib: f64| gib * f64::from(1 << 30);
         let memory =
             MemoryMargin { free_bytes: bytes(self.spare_gib), error_bytes: bytes(self.memory_error_gib) };
         let (mfu, days, batch_tokens) = (self.mfu, self.days.mid, self.batch_tokens);
-        let facts = PlanFacts { mfu, days, batch_tokens, memory, is_too_slow };
+        let facts = PlanFacts { mfu, days, batch_tokens, memory, needs_its_gpus };
         facts.cautions().iter().map(|caution| caution.text(Front::Page)).collect()
     }
 }
@@ -261,6 +261,13 @@ pub(crate) struct FoundAnswer {
     pub(crate) unmet: Option<Unmet>,
     /// Changes of the question with which a plan works.
     pub(crate) changes: Vec<FoundChange>,
+}
+
+impl FoundAnswer {
+    /// Returns the title of the software of [`FoundAnswer::with_measured_software`].
+    pub(crate) fn measured_software(&self) -> Option<&str> {
+        self.with_measured_software.as_ref().map(|(software, _)| &**software)
+    }
 }
 
 /// The answer for a GPU type whose plans have the figures of their launch scripts.

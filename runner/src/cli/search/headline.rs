@@ -26,7 +26,13 @@ pub(super) fn headline(found: &[SearchedGpu<'_>]) -> String {
         let names: Vec<&str> = found.iter().map(|found| &*found.offer.gpu.name).collect();
         return format!("No layout of {} works on {}.{change}", question.model.title, one_of(&names));
     };
-    let plan = PlanInWords { gpus: run.gpus, gpu: &first.offer.gpu.name, days: run.days_interval() };
+    let plan = PlanInWords {
+        gpus: run.gpus,
+        gpu: &first.offer.gpu.name,
+        days: run.days_interval(),
+        most_cost: run.cost.map(|cost| cost.total.high),
+        measured_software: answer.measured_software(),
+    };
     let money = |amount: f64| cells::money(amount, currency(question));
     let has_deadline = matches!(question.goal, Goal::Deadline(_));
     let Some(unmet) = answer.unmet else {

@@ -13,7 +13,7 @@ use trainplan_shared::message::Front;
 use trainplan_shared::problem::one_of;
 use trainplan_shared::question::{
     CLEARLY_FASTER, Chance, DeadlineEffect, Goal, GpuAnswer, GpuOffer, LITTLE_WASTE, Objective, PlanScript,
-    PlannedRun, Question, Relaxation, ScriptRun, ScriptedPlan, Unmet, chance_text,
+    PlannedRun, Question, Relaxation, ScriptRun, ScriptedPlan, Unmet, as_measured, chance_text,
 };
 use trainplan_shared::range::ValueRange;
 use trainplan_shared::search::{COUNTED_SPLIT, ORDER, Rule, SearchCounts, SearchRegret};
@@ -462,10 +462,11 @@ pub(super) fn unmet_sentence(unmet: Unmet, found: &SearchedGpu<'_>) -> String {
                 Goal::Budget(_) | Goal::Open => String::new(),
             };
             let range_end = shown.map_or(f64::INFINITY, |run| run.time.high.days);
+            let measured = || format!(" {}", as_measured(answer.measured_software()));
             let (within, by) = match question.chance {
-                Chance::NineInTen if days > range_end => ("takes", " with software that was measured"),
-                Chance::NineInTen => ("may take up to", ""),
-                Chance::Even => ("takes", ""),
+                Chance::NineInTen if days > range_end => ("takes", measured()),
+                Chance::NineInTen => ("may take up to", String::new()),
+                Chance::Even => ("takes", String::new()),
             };
             let is_last = answer.points.last().is_some_and(|run| run.gpus == gpus);
             let most = if is_last { ", the most that were searched" } else { "" };
@@ -481,12 +482,16 @@ pub(super) fn unmet_sentence(unmet: Unmet, found: &SearchedGpu<'_>) -> String {
                 (None, Some(longest)) => format!(" that takes at most {} days", significant(longest, 4)),
                 (None, None) => String::new(),
             };
-            let costs = match question.chance {
-                Chance::NineInTen => "may cost up to",
-                Chance::Even => "costs",
+            let range_end =
+                answer.shown().and_then(|run| run.cost).map_or(f64::INFINITY, |cost| cost.total.high);
+            let measured = || format!(" {}", as_measured(answer.measured_software()));
+            let (costs, by) = match question.chance {
+                Chance::NineInTen if cost > range_end => ("costs", measured()),
+                Chance::NineInTen => ("may cost up to", String::new()),
+                Chance::Even => ("costs", String::new()),
             };
             format!(
-                "The cheapest plan on {name}{limit} {costs} {}.{}",
+                "The cheapest plan on {name}{limit} {costs} {}{by}.{}",
                 cells::money(cost, currency(question)),
                 changed()
             )

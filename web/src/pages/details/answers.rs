@@ -10,7 +10,7 @@ use crate::components::field::{ChoiceField, ProblemText, TextField};
 use crate::components::maths::Maths;
 use crate::message::WholeRun;
 use crate::message::search::Spread;
-use crate::pages::plan::amounts::{cost_texts, count_text, energy_range, money};
+use crate::pages::plan::amounts::{cost_texts, count_text, count_texts, energy_range, money};
 use crate::pages::plan::handover::{self, PlanFigures};
 use crate::pages::plan::question::{has_scenario, with_plan};
 use crate::pages::plan::state::MeasuredStep;
@@ -26,8 +26,8 @@ use trainplan_shared::metrics::Metrics;
 use trainplan_shared::question::Chance;
 use trainplan_shared::scenario::Scenario;
 use trainplan_shared::units::{
-    days, duration_range, format_count, group_digits, group_three_digits, parse_days, percent, readable,
-    readable_range, seconds, significant,
+    days, duration_range, format_count, group_digits, parse_days, percent, readable, readable_range, seconds,
+    significant,
 };
 
 /// The headline, the figures and their derivation.
@@ -228,9 +228,9 @@ fn Figures() -> impl IntoView {
     let figure = move |value: fn(&PlannedStep) -> String| {
         move || plan.step.with(|step| step.as_ref().map_or("–".to_string(), value))
     };
-    let interval = move |value: fn(&Metrics, f64) -> f64, write: fn(f64) -> String| {
-        let text = move || plan.step.with(|step| interval(step.as_ref()?, value, write));
-        move || text().map(|text| view! { " " <small>{text}</small> })
+    let interval = move |write: fn(&PlannedStep) -> Option<String>| {
+        let text = move || plan.step.with(|step| write(step.as_ref()?));
+        move || text().map(|text| view! { " " <small class="whole">{text}</small> })
     };
     let days_label = move || match plan.step.get().map(|step| step.metrics) {
         Some(Metrics { time_to_train_days: None, .. }) => "Days to train: not defined for a proxy".into(),
@@ -287,7 +287,7 @@ fn Figures() -> impl IntoView {
                     class:late=move || missed().is_some() || lack(plan).is_some()
                     class:doubtful=may_miss
                 >
-                    {move || main_days().0} " " <small>{move || main_days().1}</small>
+                    {move || main_days().0} " " <small class="whole">{move || main_days().1}</small>
                     {move || missed().map(|limit| view! {
                         <span class="late">{format!("Misses the deadline of {}.", days(limit))}</span>
                     })}
@@ -296,7 +296,7 @@ fn Figures() -> impl IntoView {
             </div>
             <div class="figure"><dt>"Step time"</dt><dd data-figure="step-time">
                 {figure(step_time)}
-                {interval(|metrics, factor| metrics.step_time_s * factor, readable)}
+                {interval(step_interval)}
                 {move || plan.measured().map(|measured| view! {
                     " " <small>{format!("measured: {}\u{a0}s", readable(measured.step_time_s))}</small>
                 })}
@@ -304,15 +304,15 @@ fn Figures() -> impl IntoView {
             <div class="figure">
                 <dt>"Tokens per second"</dt>
                 <dd data-figure="tokens-per-s">
-                    {figure(|step| group_three_digits(step.metrics.tokens_per_s))}
-                    {interval(|metrics, factor| metrics.tokens_per_s / factor, group_three_digits)}
+                    {figure(|step| count_text(step.metrics.tokens_per_s))}
+                    {interval(tokens_interval)}
                 </dd>
             </div>
             <div class="figure">
                 <dt title=move || plan.mfu_label()>"MFU"</dt>
                 <dd data-figure="mfu">
                     {figure(|step| percent(step.metrics.mfu.unwrap_or(0.0)).replace(' ', "\u{a0}"))}
-                    {interval(|metrics, factor| metrics.mfu.unwrap_or(0.0) * 100.0 / factor, readable)}
+                    {interval(mfu_interval)}
                 </dd>
             </div>
         </dl>
@@ -339,7 +339,7 @@ fn RunFigures(
     let (low, high) = run.mwh;
     let (energy, energy_range) = energy_range(Spread { low, mid: (low + high) / 2.0, high });
     let failures = readable_range(run.failures, |count| group_digits(count.round()));
-    let goodput = format!("goodput {}–{}", significant(run.goodput.0 * 100.0, 3), percent(run.goodput.1));
+    let goodput = format!("{}–{}", significant(run.goodput.0 * 100.0, 3), percent(run.goodput.1));
     let form = run.purchase.clone().map_or(String::new(), |form| format!(", GPUs {form}"));
     view! {
         <dl class="figures">
@@ -347,17 +347,17 @@ fn RunFigures(
                 <div class="figure">
                     <dt>"Cost"{form}</dt>
                     <dd data-figure="cost" class:late=is_over>
-                        {cost} " " <small>"(" {range} ")"</small> {overspent.map(|text| view! { <span class="late">{text}</span> })}
+                        {cost} " " <small class="whole">"(" {range} ")"</small> {overspent.map(|text| view! { <span class="late">{text}</span> })}
                     </dd>
                 </div>
             })}
             <div class="figure">
                 <dt>"Energy"</dt>
-                <dd data-figure="energy">{energy.replace(' ', "\u{a0}")} " " <small>"(" {energy_range} ")"</small></dd>
+                <dd data-figure="energy">{energy.replace(' ', "\u{a0}")} " " <small class="whole">"(" {energy_range} ")"</small></dd>
             </div>
             <div class="figure">
-                <dt>"Failures to expect"</dt>
-                <dd data-figure="failures">{failures} " " <small>{goodput}</small></dd>
+                <dt>"Expected failures"</dt>
+                <dd data-figure="failures">{failures} " " <small>"goodput " <span class="whole">{goodput}</span></small></dd>
             </div>
             <div class="figure">
                 <dt>"Without failures"</dt>
@@ -424,11 +424,26 @@ fn days_interval(step: &PlannedStep) -> Option<String> {
     is_predicted.then(|| format!("({})", duration_range(mid, (low, high))))
 }
 
-/// Returns the interval of a predicted figure in parentheses. `value` computes the figure if the step took so many times as long.
-fn interval(step: &PlannedStep, value: fn(&Metrics, f64) -> f64, write: fn(f64) -> String) -> Option<String> {
+/// Returns the interval of the predicted tokens per second in parentheses.
+fn tokens_interval(step: &PlannedStep) -> Option<String> {
     let StepTimeSource::Predicted { low, high } = step.source else { return None };
-    let ends = (value(&step.metrics, low), value(&step.metrics, high));
-    Some(format!("({})", readable_range(ends, write)))
+    let mid = step.metrics.tokens_per_s;
+    let (_, range) = count_texts(Spread { low: mid / high, mid, high: mid / low });
+    Some(format!("({range})"))
+}
+
+/// Returns the interval of the predicted step time, in seconds, in parentheses.
+fn step_interval(step: &PlannedStep) -> Option<String> {
+    let StepTimeSource::Predicted { low, high } = step.source else { return None };
+    let mid = step.metrics.step_time_s;
+    Some(format!("({})", readable_range((mid * low, mid * high), readable)))
+}
+
+/// Returns the interval of the predicted MFU, in percent, in parentheses.
+fn mfu_interval(step: &PlannedStep) -> Option<String> {
+    let StepTimeSource::Predicted { low, high } = step.source else { return None };
+    let mid = step.metrics.mfu.unwrap_or(0.0) * 100.0;
+    Some(format!("({})", readable_range((mid / high, mid / low), readable)))
 }
 
 /// Returns the step time with its unit: a published or typed one as it was given, any other one rounded.

@@ -228,9 +228,9 @@ fn RemedyChip(remedy: Remedy) -> impl IntoView {
 #[component]
 fn EvidenceTable() -> impl IntoView {
     let plan = Plan::of_page();
-    /// The runs that are shown at first, nearest first.
+    /// The rows that are shown at first, nearest first.
     const FIRST: usize = 8;
-    let runs = move || latest(plan).evidence;
+    let runs = move || grouped(latest(plan).evidence);
     let is_whole = RwSignal::new(false);
     let shown = move || if is_whole.get() { usize::MAX } else { FIRST };
     let is_cut = move || runs().len() > shown();
@@ -253,10 +253,11 @@ fn EvidenceTable() -> impl IntoView {
             </div>
             <Show when=is_cut>
                 <button type="button" class="link" on:click=move |_| is_whole.set(true)>
-                    {move || format!("Show all {} runs", runs().len())}
+                    {move || format!("Show all {} rows", runs().len())}
                 </button>
             </Show>
             <p class="basis">
+                "Runs that differ only in their layouts share a row. "
                 "Prediction error: predicted over measured step time, with every measurement of that run left out. "
                 "A dash means that no prediction was judged on the run."
             </p>
@@ -264,12 +265,58 @@ fn EvidenceTable() -> impl IntoView {
     }
 }
 
-fn evidence_row(run: EvidenceRun) -> impl IntoView {
-    let similarity = percent(run.likeness);
+/// Measured runs that differ only in their layouts.
+#[derive(Debug, PartialEq)]
+struct RunGroup {
+    /// The nearest one, with the errors of all.
+    run: EvidenceRun,
+    /// The layouts of the others.
+    other_layouts: Vec<String>,
+    /// The least similarity.
+    least_likeness: f64,
+}
+
+/// Returns the runs with those of the same source and configuration in one group, in the order of the nearest of each.
+fn grouped(runs: Vec<EvidenceRun>) -> Vec<RunGroup> {
+    let mut groups: Vec<RunGroup> = Vec::new();
+    for run in runs {
+        let is_its = |group: &&mut RunGroup| {
+            let of = &group.run;
+            of.what == run.what && of.releases == run.releases && of.closeness == run.closeness
+        };
+        match groups.iter_mut().find(is_its) {
+            Some(group) => {
+                group.run.held_out = [group.run.held_out, run.held_out].into_iter().flatten().reduce(
+                    |(low, high), (other_low, other_high)| (low.min(other_low), high.max(other_high)),
+                );
+                group.least_likeness = group.least_likeness.min(run.likeness);
+                group.other_layouts.push(run.layout);
+            }
+            None => groups.push(RunGroup { least_likeness: run.likeness, other_layouts: Vec::new(), run }),
+        }
+    }
+    groups
+}
+
+fn evidence_row(RunGroup { run, other_layouts, least_likeness }: RunGroup) -> impl IntoView {
+    let (least, most) = (percent(least_likeness), percent(run.likeness));
+    let similarity = if least == most { most } else { format!("{least} to {most}") };
+    let others = (!other_layouts.is_empty()).then(|| {
+        let title = match other_layouts.len() {
+            1 => "1 more layout".to_string(),
+            count => format!("{count} more layouts"),
+        };
+        view! {
+            <details>
+                <summary>{title}</summary>
+                <ul class="plain">{other_layouts.into_iter().map(|layout| view! { <li>{layout}</li> }).collect_view()}</ul>
+            </details>
+        }
+    });
     view! {
         <tr>
             <th scope="row">{run.what}</th>
-            <td data-label="Layout" class="layout">{run.layout}</td>
+            <td data-label="Layout" class="layout">{run.layout} {others}</td>
             <td data-label="Measured by">{run.releases.join(", ")}</td>
             <td data-label="Similarity">{similarity} " · " <small>{run.closeness.title()}</small></td>
             <td data-label="Prediction error" class="number">{held_out(run.held_out)}</td>
@@ -452,6 +499,29 @@ mod tests {
         assert_eq!(held_out(None), "–");
         assert_eq!(held_out(Some((0.0311, 0.0312))), "+3.1 %");
         assert_eq!(held_out(Some((-0.01, 0.02))), "−1.0 % to +2.0 %");
+    }
+
+    #[test]
+    fn runs_that_differ_only_in_their_layouts_share_a_row() {
+        let run = |what: &str, layout: &str, likeness: f64, held_out: Option<(f64, f64)>| EvidenceRun {
+            what: what.into(),
+            layout: layout.into(),
+            releases: vec!["MLPerf 5.0".into()],
+            closeness: Closeness::Distant,
+            likeness,
+            held_out,
+        };
+        let groups = grouped(vec![
+            run("405B on 512 B200", "TP 4", 0.045, Some((0.01, 0.02))),
+            run("70B on 64 B200", "TP 2", 0.044, None),
+            run("405B on 512 B200", "TP 8", 0.04, Some((-0.03, 0.0))),
+            run("405B on 512 B200", "TP 1", 0.04, None),
+        ]);
+        let whats: Vec<&str> = groups.iter().map(|group| group.run.what.as_str()).collect();
+        assert_eq!(whats, ["405B on 512 B200", "70B on 64 B200"]);
+        assert_eq!((groups[0].run.layout.as_str(), groups[0].least_likeness), ("TP 4", 0.04));
+        assert_eq!(groups[0].other_layouts, ["TP 8", "TP 1"]);
+        assert_eq!((groups[0].run.held_out, groups[1].run.held_out), (Some((-0.03, 0.02)), None));
     }
 
     fn bars(kind: BarKind) -> BarChart {

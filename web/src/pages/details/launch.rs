@@ -180,15 +180,20 @@ fn Refusals(refusals: Vec<Refusal>, kind: &'static str, title: &'static str) -> 
         let take = move |_| plan.address.commit_all(all.clone());
         view! { <button type="button" class="nearest" on:click=take>"Use all of these values"</button> }
     });
-    view! {
-        <div class=kind role="status">
-            <p>{title} " " {all}</p>
-            <ul>
-                {problems.into_iter().map(|problem| view! {
-                    <li><ProblemText problem address=plan.address /></li>
-                }).collect_view()}
-            </ul>
-        </div>
+    let text = |problem: Problem| view! { <ProblemText problem address=plan.address /> };
+    match <[Problem; 1]>::try_from(problems) {
+        Ok([problem]) => {
+            view! { <div class=kind role="status"><p>{title} " " {text(problem)}</p></div> }.into_any()
+        }
+        Err(problems) => view! {
+            <div class=kind role="status">
+                <p>{title} " " {all}</p>
+                <ul>
+                    {problems.into_iter().map(|problem| view! { <li>{text(problem)}</li> }).collect_view()}
+                </ul>
+            </div>
+        }
+        .into_any(),
     }
 }
 
@@ -212,8 +217,8 @@ fn Script() -> impl IntoView {
     // The script of the previous plan can't be copied: while a new one is on its way, or if the plan can't run.
     let is_old = Signal::derive(move || launched.is_pending() || plan.cannot_run());
     view! {
-        {move || warnings().map(|warning| view! { <LaunchWarning warning /> }).collect_view()}
         <p class="basis">{of(|launch| launch.runs)}</p>
+        {move || warnings().map(|warning| view! { <LaunchWarning warning /> }).collect_view()}
         <pre tabindex="0" aria-label="Launch script" data-script>{script}</pre>
         <div class="buttons">
             <CopyButton text=script label="Copy script" primary=true disabled=is_old />

@@ -15,6 +15,7 @@ use trainplan_shared::catalog::{Catalog, Gpu};
 use trainplan_shared::field::Field;
 use trainplan_shared::question::split_gpu_types;
 use trainplan_shared::scenario::Scenario;
+use trainplan_shared::spec::Spec;
 use wasm_bindgen_futures::JsFuture;
 
 /// The choice of a model from the catalog, or the imported one.
@@ -220,24 +221,31 @@ pub(super) fn take_drops(plan: Plan) {
     });
 }
 
-/// What a probe that was dropped says, or why a dropped file can't be used. The style sheet puts it first on the page, where no later
-/// answer moves it. It scrolls into view, because the file may have been dropped far below.
+/// How a dropped file was read, or why it can't be used. The style sheet puts it first on the page, where no later answer moves it. It
+/// scrolls into view, because the file may have been dropped far below.
 #[component]
 pub(super) fn ImportNotice() -> impl IntoView {
     let plan = Plan::of_page();
-    let dropped = move || {
+    // A memo, so that it scrolls into view once.
+    let dropped = Memo::new(move |_| {
         let imported = plan.calculator.imported.get().filter(|_| plan.was_dropped.get());
-        // A model is shown as the plan's.
-        imported.filter(|imported| !matches!(imported, Ok(Imported { value: ImportedValue::Model(_), .. })))
-    };
+        imported.filter(|imported| match imported {
+            // Only as long as the plan is for this model.
+            Ok(Imported { value: ImportedValue::Model(model), .. }) => {
+                let is_its = |spec: &Spec| spec.raw(Field::Model) == model;
+                plan.question.with(is_its) || plan.spec.with(is_its)
+            }
+            _ => true,
+        })
+    });
     let note = NodeRef::<Div>::new();
     Effect::new(move |_| {
-        if let (Some(_), Some(note)) = (dropped(), note.get()) {
+        if let (Some(_), Some(note)) = (dropped.get(), note.get()) {
             note.scroll_into_view_with_bool(false);
         }
     });
     view! {
-        {move || dropped().map(|imported| {
+        {move || dropped.get().map(|imported| {
             let is_wrong = imported.is_err();
             let says = match imported {
                 Ok(imported) => view! { <ImportNotes imported /> }.into_any(),

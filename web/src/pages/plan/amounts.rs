@@ -35,13 +35,22 @@ pub(crate) fn count_text(value: f64) -> String {
     format!("{}{suffix}", readable(value / step))
 }
 
-/// Returns a cost and its range with three digits each and one suffix: `$4.10M` and `$3.60–4.90M`.
+/// Returns a cost and its range: `$4.10M` and `$3.60–4.90M`.
 pub(crate) fn cost_texts(cost: Spread, currency: &str) -> (String, String) {
-    let (step, suffix) = suffix_of(cost.mid);
     let sign = currency_sign(currency);
-    let text = |value: f64| readable(value / step);
-    let range = format!("{sign}{}–{}{suffix}", text(cost.low), text(cost.high));
-    (cost_text(cost.mid, currency), range)
+    let (cost, range) = count_texts(cost);
+    (format!("{sign}{cost}"), format!("{sign}{range}"))
+}
+
+/// Returns a calculated large number and its range with three digits each, and one suffix if both ends have it: `4.10M` and `3.60–4.90M`,
+/// `980k` and `766k–1.14M`.
+pub(crate) fn count_texts(count: Spread) -> (String, String) {
+    let (step, suffix) = suffix_of(count.mid);
+    let low = match suffix_of(count.high).1 == suffix {
+        true => readable(count.low / step),
+        false => count_text(count.low),
+    };
+    (count_text(count.mid), format!("{low}–{}", count_text(count.high)))
 }
 
 /// Returns what `gpus` cost for a whole term: `$46.4M`, or from least to most.
@@ -120,6 +129,11 @@ mod tests {
         let cost = cost_texts(spread(3_600_000.0, 4_123_456.0, 4_900_000.0), "USD");
         assert_eq!(cost, ("$4.12M".to_string(), "$3.60–4.90M".to_string()));
         assert_eq!(cost_texts(spread(9e5, 1e6, 1.1e6), "EUR").1, "€0.900–1.10M");
+        assert_eq!(cost_texts(spread(766_000.0, 980_000.0, 1_143_000.0), "USD").1, "$766k–1.14M");
+        assert_eq!(
+            count_texts(spread(2.05e6, 2.28e6, 2.53e6)),
+            ("2.28M".to_string(), "2.05–2.53M".to_string())
+        );
     }
 
     #[test]

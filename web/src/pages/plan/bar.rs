@@ -16,6 +16,7 @@ use trainplan_shared::benchmarks::BestMeasured;
 use trainplan_shared::catalog::{Catalog, Model};
 use trainplan_shared::cost::PurchaseForm;
 use trainplan_shared::field::Field;
+use trainplan_shared::link;
 use trainplan_shared::problem::Problem;
 use trainplan_shared::question::{Chance, USUAL_GPU_TYPES, split_gpu_types};
 use trainplan_shared::sorting::sorted;
@@ -132,7 +133,8 @@ fn ModelBox() -> impl IntoView {
         })
     });
     let models: Vec<&Model> = Catalog::embedded().models().iter().collect();
-    // People mostly ask for the series with the most measured runs: "70b" finds Llama 3.1 before Llama 2. In a series, by size.
+    // People mostly ask for what was measured: "70b" finds Llama 3.1 before Llama 2, and "deepseek" DeepSeek-V3 before V2. By series,
+    // then by size.
     let measured = |series: &str| {
         let its = models.iter().filter(|model| series_of(model) == series);
         its.map(|model| BestMeasured::gpu_types(&model.id)).max()
@@ -140,6 +142,8 @@ fn ModelBox() -> impl IntoView {
     let sorted = sorted(&models, |one, other| {
         let series = [one, other].map(|model| series_of(model));
         let by_series = measured(series[1]).cmp(&measured(series[0])).then(series[0].cmp(series[1]));
+        let is_unknown = [one, other].map(|model| BestMeasured::gpu_types(&model.id) == 0);
+        let by_series = by_series.then(is_unknown[0].cmp(&is_unknown[1]));
         by_series.then(one.architecture.parameters().total_cmp(&other.architecture.parameters()))
     });
     let choices = sorted.into_iter().map(|model| Choice {
@@ -469,9 +473,14 @@ fn SlotProblem(problem: Problem) -> impl IntoView {
     let plan = Planner::of_page();
     let field = problem.field;
     let usual = usual(&problem).map(|value| {
-        let set = value.to_string();
-        let title = match value {
+        let answered = plan.search.findings.with_untracked(|findings| link::read(&findings.query).spec);
+        let before = answered.raw(field);
+        // An unknown model has no usual value, but the answer is that for the previous one.
+        let is_back = field == Field::Model && Catalog::embedded().model(before).is_ok();
+        let set = if is_back { before } else { value }.to_string();
+        let title = match &*set {
             "" => "Clear it".to_string(),
+            value if is_back => format!("Back to {}", value_title(field, value)),
             value => format!("Use {}", value_title(field, value)),
         };
         view! {
@@ -521,7 +530,6 @@ pub(super) fn Samples() -> impl IntoView {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use trainplan_shared::link;
 
     #[test]
     fn a_question_is_summed_up_in_a_line() {

@@ -11,7 +11,7 @@ use super::locks;
 use super::question::value_title;
 use super::saved::SaveButton;
 use super::trust::{TrustMark, trust_text};
-use super::verdict::{enough_for, script_text};
+use super::verdict::{at_measured_speed, enough_for, script_text};
 use crate::components::gpu_mark::{GpuMark, GpuSign};
 use crate::message::plan::ScriptEffect;
 use crate::message::search::{AskedGoal, FoundAnswer, FoundChange, FoundPlan, Spread, Trust};
@@ -21,12 +21,16 @@ use trainplan_shared::catalog::Catalog;
 use trainplan_shared::estimate::{Interval, MemoryVerdict};
 use trainplan_shared::field::Field;
 use trainplan_shared::link;
-use trainplan_shared::question::{Chance, Unmet, chance_text, in_time_of_ten};
+use trainplan_shared::question::{Chance, Objective, Unmet, as_measured, chance_text, in_time_of_ten};
 use trainplan_shared::search::{Lock, USED_OF_NVL72};
 use trainplan_shared::units::{duration, group_digits, group_three_digits, parse_count, percent};
 
 /// How many times the tokens are worth a word that the budget is enough for.
 const WORTH_MORE_TOKENS: f64 = 1.1;
+
+/// The share of a deadline below which the slow end of a plan's range doesn't come near it. Tokens that are rounded down leave up to a
+/// tenth of it.
+const EARLY: f64 = 0.85;
 
 /// How many times the cost of the best plan is hardly more.
 const LITTLE_MORE: f64 = 1.05;
@@ -259,19 +263,13 @@ fn card(
     speed_rows.push(row("Tokens per step", batch, String::new()));
     let other_batch = plan.search.findings.with_untracked(|findings| other_batch(findings, found));
     let missed = missed.map(|missed| view! { <p class="missed">{missed}</p> });
-    let is_too_slow = matches!(answer.unmet, Some(Unmet::TooSlow { .. }));
-    let doubts = found.cautions(is_too_slow).into_iter();
+    let needs_its_gpus = plan.search.findings.with_untracked(|findings| needs_its_gpus(findings, offer));
+    let doubts = found.cautions(needs_its_gpus).into_iter();
     let doubts = doubts.map(|doubt| view! { <p class="missed">{doubt}</p> }).collect_view();
     let more = plan.more_figures;
-    let by_script = script.map(|effect| {
-        let chance = match goal {
-            AskedGoal::Deadline(limit) => format!(" {}.", in_time(found.days, limit)),
-            AskedGoal::Budget(_) | AskedGoal::Open => String::new(),
-        };
-        match effect.is_unavailable {
-            true => format!("No launch script can be written for this plan.{chance}"),
-            false => format!("The launch script takes {}, which is counted.{chance}", script_text(effect)),
-        }
+    let by_script = script.map(|effect| match effect.is_unavailable {
+        true => "No launch script can be written for this plan.".to_string(),
+        false => format!("The launch script takes {}, which is counted.", script_text(effect)),
     });
     let buttons = view! {
         <div class="card-foot">
@@ -365,12 +363,24 @@ fn missed(findings: &Findings, answer: &FoundAnswer, found: &FoundPlan, currency
     });
     let limits: Vec<String> = late.into_iter().chain(over).collect();
     let limits = limits.join(" and ");
-    Some(match unmet {
+    // A range does not count that nobody measured the software.
+    let beyond = match unmet {
+        Unmet::TooSlow { days } if days > found.days.high => Some(duration(days)),
+        Unmet::TooExpensive { cost, .. }
+            if is_within(found, findings.budget(), false)
+                && found.cost.is_some_and(|range| cost > range.high) =>
+        {
+            Some(cost_text(cost, currency))
+        }
+        _ => None,
+    };
+    Some(match (beyond, unmet) {
+        (Some(amount), _) => format!("{limits}: {amount} {}.", as_measured(answer.measured_software())),
         // The button below names the same number.
-        Unmet::TooExpensive { tokens, gpus, .. } if tokens > 0.0 => {
+        (None, Unmet::TooExpensive { tokens, gpus, .. }) if tokens > 0.0 => {
             format!("{limits}, which is {}.", enough_for(tokens, gpus))
         }
-        _ => format!("{limits}. No plan is better."),
+        _ => format!("{limits}."),
     })
 }
 
@@ -395,6 +405,20 @@ fn obstacle(findings: &Findings, offer: &OfferFindings, changes: &[FoundChange])
     let removed = removed.map(|lock| format!("{} {}", lock.field.label(), locks::lock_text(&lock)));
     let removed: Vec<String> = removed.collect();
     (!removed.is_empty()).then(|| format!("No layout works with {}.", removed.join(", ")))
+}
+
+/// Whether fewer GPUs would not do for the plan of an answer: it is too slow, or has the fewest GPUs that meet the deadline.
+fn needs_its_gpus(findings: &Findings, offer: &OfferFindings) -> bool {
+    let Some(answer) = &offer.answer else { return false };
+    let wants_fewest =
+        findings.asked.as_ref().and_then(|asked| asked.objective) == Some(Objective::FewestGpus);
+    let has_deadline = matches!(findings.goal(), AskedGoal::Deadline(_));
+    let gpus = answer.plan.as_ref().map_or(0, |plan| plan.gpus);
+    match answer.unmet {
+        Some(unmet) => matches!(unmet, Unmet::TooSlow { .. }),
+        // Fewer were searched.
+        None => wants_fewest && has_deadline && offer.points.iter().any(|point| point.gpus < gpus),
+    }
 }
 
 /// Returns by how much the batch of a plan differs from the one that is assumed; none if it hardly does.
@@ -455,17 +479,8 @@ fn Evidence(offer: OfferFindings, found: FoundPlan) -> impl IntoView {
         true => format!("Nobody has measured a {}: it is planned.", offer.gpu.name),
         false => trust_text(found.trust).why.to_string(),
     };
-    let beyond = plan.search.findings.with_untracked(|findings| {
-        let (run, days) = (findings.best_measured(&offer)?, findings.best_as_measured_days(&offer)?);
-        let share = (days / found.days.mid - 1.0) * 100.0;
-        Some(format!(
-            " The plan is predicted to be {share:.0}\u{a0}% faster than any measured run on {}. At the speed of the fastest ({}), \
-             it takes {}.",
-            offer.gpu.name,
-            run.release,
-            duration(days)
-        ))
-    });
+    let beyond = plan.search.findings.with_untracked(|findings| findings.best_as_measured_days(&offer));
+    let beyond = beyond.map(|days| format!(" {}", at_measured_speed(&offer.gpu.name, days)));
     let safe = plan.search.findings.with_untracked(|findings| findings.in_time_as_measured(&offer).cloned());
     let safe = safe.map(|safe| {
         let cost = plan.search.findings.with_untracked(|findings| {
@@ -477,12 +492,7 @@ fn Evidence(offer: OfferFindings, found: FoundPlan) -> impl IntoView {
     let measured = offer.answer.and_then(|answer| answer.with_measured_software);
     // One warning is enough: the speed of a measured run counts its software.
     let software = measured.filter(|_| beyond.is_none()).map(|(software, days)| {
-        format!(
-            " Nobody published a run of this model on {} with {}; with {software}, which was measured there, it takes {}.",
-            offer.gpu.name,
-            offer.gpu.software,
-            time_text(days)
-        )
+        format!(" The plan takes {} {}.", time_text(days), as_measured(Some(&software)))
     });
     let is_doubtful = is_planned || beyond.is_some() || software.is_some();
     view! {
@@ -515,7 +525,10 @@ fn faster_for_little<'a>(
 fn more_tokens(findings: &Findings, answer: &FoundAnswer, currency: &str) -> Option<String> {
     let (tokens, plan) = answer.most_tokens.as_ref()?;
     let asked = findings.asked.as_ref().map_or(f64::INFINITY, |asked| asked.tokens);
-    (*tokens >= asked * WORTH_MORE_TOKENS).then(|| {
+    // Slower, measured software may limit them, which no range counts.
+    let is_early = matches!((findings.goal(), findings.budget()), (AskedGoal::Deadline(limit), None)
+        if plan.days.high < limit * EARLY);
+    (*tokens >= asked * WORTH_MORE_TOKENS && !is_early).then(|| {
         let cost = plan.cost.map_or(String::new(), |cost| format!(", for {}", cost_text(cost.mid, currency)));
         let limit = match (findings.goal(), findings.budget()) {
             (AskedGoal::Deadline(_), Some(_)) => "Within the limits",
@@ -543,7 +556,7 @@ fn Days(
     longest: f64,
     /// The days at the throughput of the fastest measured run, if the plan is predicted to be clearly faster.
     as_measured: Option<f64>,
-    /// What the launch script does otherwise than planned, or that there is none, as sentences.
+    /// What the launch script does otherwise than planned, or that there is none, as a sentence.
     by_script: Option<String>,
     /// The software of the plan, if nobody published a run of the model with it.
     software: Option<String>,
@@ -569,11 +582,8 @@ fn Days(
                 {limit.map(|_| view! { <span class="of-limit">"deadline"</span> })}
                 {as_measured.map(|_| view! { <span class="of-as-measured">"as fast as measured"</span> })}
             </div>
-            {match (by_script, limit) {
-                (Some(text), _) => view! { <p class="card-note">{text}</p> }.into_any(),
-                (None, Some(limit)) => view! { <small>{in_time(days, limit)}{bet}</small> }.into_any(),
-                (None, None) => ().into_any(),
-            }}
+            {by_script.map(|text| view! { <p class="card-note">{text}</p> })}
+            {limit.map(|limit| view! { <small>{in_time(days, limit)}{bet}</small> })}
         </div>
     }
 }
@@ -704,13 +714,46 @@ mod tests {
         // With the software that was measured, it may cost more than the end of its range.
         assert_eq!(
             text(2.55e6, 49.0, expensive(2.57e6, 0.0)),
-            "May exceed the budget of $2.55M. No plan is better."
+            "May exceed the budget of $2.55M: $2.57M with software that was measured."
         );
         assert_eq!(
             text(5e4, 70.0, Unmet::TooSlow { days: 77.0 }),
-            "Misses the deadline of 60 days and exceeds the budget of $50k. No plan is better."
+            "Misses the deadline of 60 days and exceeds the budget of $50k."
+        );
+        assert_eq!(
+            text(9e6, 49.0, Unmet::TooSlow { days: 61.0 }),
+            "May miss the deadline of 60 days: 61 days with software that was measured."
         );
         assert_eq!(text(5e4, 70.0, Unmet::NoPrice), "No price is known. Enter one per GPU-hour.");
+    }
+
+    #[test]
+    fn the_plan_with_the_fewest_gpus_in_time_needs_them() {
+        let mut findings = answered(&[("B200", Some(plan(640, 50.0, 2e6)))]);
+        let needs = |findings: &Findings| needs_its_gpus(findings, &findings.offers[0]);
+        assert!(!needs(&findings));
+        findings.offers[0].points = vec![plan(320, 90.0, 2e6), plan(640, 50.0, 2e6)];
+        assert!(needs(&findings));
+        findings.asked.as_mut().expect("a question").objective = Some(Objective::Fastest);
+        assert!(!needs(&findings));
+        findings.offers[0].answer.as_mut().expect("an answer").unmet = Some(Unmet::TooSlow { days: 70.0 });
+        assert!(needs(&findings));
+    }
+
+    #[test]
+    fn tokens_by_a_deadline_are_those_of_a_plan_that_takes_as_long() {
+        let says = |days: f64| {
+            let mut findings = answered(&[("B200", Some(plan(640, 40.0, 2e6)))]);
+            let most_tokens = Some((2e13, plan(640, days, 3e6)));
+            let answer = FoundAnswer { most_tokens, ..FoundAnswer::default() };
+            findings.asked.as_mut().expect("a question").tokens = 1e13;
+            more_tokens(&findings, &answer, "USD")
+        };
+        assert!(
+            says(53.0)
+                .is_some_and(|text| text.starts_with("By the deadline, 640 GPUs can train 20.0T tokens"))
+        );
+        assert_eq!(says(40.0), None);
     }
 
     #[test]

@@ -216,7 +216,8 @@ pub(super) fn Front() -> impl IntoView {
             </header>
             <div class="chart-note">
                 <p class:unseen=is_reading><small>
-                    "The best layout on each number of GPUs that saves days. Filled: measured; hollow: predicted. Select a point to see its plan."
+                    "The best plan on each number of GPUs. Select a point to see it."
+                    {move || content.with(PlanChart::has_measured).then_some(" Filled points were measured.")}
                 </small></p>
                 {readings}
                 <p aria-live="polite">{readout}</p>

@@ -270,8 +270,7 @@ pub(super) fn Layouts() -> impl IntoView {
                 .discarded
                 .iter()
                 .map(|(reason, count)| format!("{}: {reason}", group_digits(*count as f64)));
-            let says =
-                format!("{all} layouts considered; the software can run {valid}, if they fit in memory.");
+            let says = format!("{valid} of {all} layouts can run, if they fit in memory.");
             Some((says, reasons.collect::<Vec<_>>()))
         })
     };
@@ -339,7 +338,11 @@ pub(super) fn Layouts() -> impl IntoView {
                     </tbody>
                 </table>
             </div>
-            <p><small>{shared_trust} {ORDER.replace(" %", "\u{a0}%")} {moved_up} " " {counted}</small></p>
+            <p><small>{shared_trust} {counted}</small></p>
+            <details>
+                <summary>"How these are ordered"</summary>
+                <p><small>{ORDER.replace(" %", "\u{a0}%")} {moved_up}</small></p>
+            </details>
             {move || counts().map(|(text, reasons)| view! {
                 <details>
                     <summary>{text}</summary>

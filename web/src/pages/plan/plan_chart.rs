@@ -48,6 +48,11 @@ impl PlanChart {
         self.lines.get(cursor.line)?.points.get(cursor.point)
     }
 
+    /// Whether a point was measured.
+    pub(super) fn has_measured(&self) -> bool {
+        self.lines.iter().flat_map(|line| &line.points).any(|point| point.is_measured)
+    }
+
     /// Returns the points with these keys, in the order of the lines, each with the mark of its GPU type.
     pub(super) fn with_keys(&self, keys: &[String]) -> Vec<(GpuMark, &PlanPoint)> {
         let lines = self.lines.iter().filter_map(|line| {

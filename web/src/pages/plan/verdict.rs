@@ -317,7 +317,13 @@ pub(super) fn alone(gpu: &AskedGpu, plan: &FoundPlan, goal: AskedGoal, currency:
 
 fn in_words<'a>(gpu: &'a AskedGpu, plan: &FoundPlan) -> PlanInWords<'a> {
     let Spread { low, mid, high } = plan.days;
-    PlanInWords { gpus: plan.gpus, gpu: &gpu.name, days: Interval { low, mid, high } }
+    PlanInWords {
+        gpus: plan.gpus,
+        gpu: &gpu.name,
+        days: Interval { low, mid, high },
+        most_cost: plan.cost.map(|cost| cost.high),
+        measured_software: None,
+    }
 }
 
 /// Returns the comparison of the best GPU type with the second one.
@@ -419,8 +425,8 @@ fn on_demand(best: &OfferFindings, plan: &FoundPlan, second: &OfferFindings, oth
         return String::new();
     }
     let compared = difference(one.1.mid, than.1.mid, COST_WORDS);
-    let overlap = if one.1.overlaps(than.1) { ", though the ranges overlap" } else { "" };
-    format!(" On demand, {} costs {compared}{overlap}.", best.gpu.name)
+    let probably = if one.1.overlaps(than.1) { "probably " } else { "" };
+    format!(" On demand, {} {probably}costs {compared}.", best.gpu.name)
 }
 
 /// Returns the sentence for a goal that no plan reaches: about the plan that comes nearest, which the page shows.
@@ -428,12 +434,12 @@ fn unreached(findings: &Findings, currency: &str) -> Verdict {
     let nearest = findings.best().and_then(|index| {
         let offer = &findings.offers[index];
         let answer = offer.answer.as_ref()?;
-        Some((offer, answer.plan.as_ref()?, answer.unmet?))
+        Some((offer, answer, answer.plan.as_ref()?, answer.unmet?))
     });
     let (time, budget) =
         (findings.most_days().map(limit_text), findings.budget().map(|budget| money(budget, currency)));
     let lead = match nearest {
-        Some((offer, plan, unmet)) => {
+        Some((offer, answer, plan, unmet)) => {
             let enough = match unmet {
                 Unmet::TooExpensive { tokens, gpus, .. } if tokens > 0.0 => Some(enough_for(tokens, gpus)),
                 _ => None,
@@ -447,7 +453,8 @@ fn unreached(findings: &Findings, currency: &str) -> Verdict {
                 enough: enough.as_deref(),
             };
             let is_most = offer.points.last().is_some_and(|point| point.gpus == plan.gpus);
-            in_words(&offer.gpu, plan).misses(unmet, is_most, &limits)
+            let measured_software = answer.measured_software();
+            PlanInWords { measured_software, ..in_words(&offer.gpu, plan) }.misses(unmet, is_most, &limits)
         }
         None => "No layout of this model works on these GPUs. The cards say what to change.".to_string(),
     };
@@ -509,7 +516,7 @@ mod tests {
         assert_eq!(
             rest,
             "At the slow end of their ranges, B200 and H100 miss the deadline. B200 needs 50\u{a0}% fewer GPUs than H100 and \
-             probably costs 10\u{a0}% less, though the ranges overlap. B200 comes first because it costs less."
+             probably costs 10\u{a0}% less, though the ranges overlap."
         );
     }
 
@@ -595,9 +602,7 @@ mod tests {
             offer.gpu.on_demand_factor = Some(spread(mid));
         }
         let rest = |findings: &Findings| lead(findings).1;
-        assert!(
-            rest(&findings).ends_with(" On demand, B200 costs 10\u{a0}% more, though the ranges overlap.")
-        );
+        assert!(rest(&findings).ends_with(" On demand, B200 probably costs 10\u{a0}% more."));
         findings.offers[1].gpu.on_demand_factor = Some(spread(5.0));
         assert!(
             rest(&findings).ends_with(" On demand, B200 costs 2.5 times as much."),
@@ -662,8 +667,8 @@ mod tests {
         findings.offers[1].answer.as_mut().expect("an answer").unmet = Some(Unmet::TooSlow { days: 185.0 });
         assert_eq!(
             lead(&findings).0,
-            "No plan finishes within 180 days 9 times in 10. The nearest takes up to 185 days, on 640 × B200, the largest number \
-             searched."
+            "No plan finishes within 180 days 9 times in 10. The nearest takes 185 days with software that was measured, on \
+             640 × B200, the largest number searched."
         );
     }
 }

@@ -16,6 +16,7 @@ use trainplan_shared::problem::Problem;
 use trainplan_shared::question::ScriptRun;
 use trainplan_shared::scenario::Scenario;
 use trainplan_shared::spec::Spec;
+use trainplan_shared::units::group_digits;
 
 /// Returns the launch of a query's scenario, or the problems. Without a chosen style or release, a scenario
 /// that no release runs is launched with Megatron-LM. `None` if the query describes no scenario.
@@ -27,6 +28,7 @@ pub(super) fn launch(query: &str) -> Option<Launched> {
         refusals: problems.into_iter().map(Refusal::from).collect(),
         launch: launch.map(|launch| Shown {
             campaign: campaign(&spec, &scenario, &launch).unwrap_or_default(),
+            runs: runs(&launch, steps_to_train(&spec, &scenario)),
             ..shown(&launch)
         }),
         styles: values_that_launch(&spec, &scenario, Field::Style, &Style::ALL.map(Style::id)),
@@ -85,7 +87,7 @@ fn shown(launch: &Launch) -> Shown {
         script: launch.script.to_string(),
         campaign: String::new(),
         name: format!("launch-{job}.sh"),
-        runs: runs(launch),
+        runs: String::new(),
         call: launch.runs.as_ref().map(call).unwrap_or_default(),
         comparable: comparable(&launch.comparable),
         slowdown: launch.slowdown,
@@ -122,17 +124,23 @@ fn call(BridgeCommand { command, env, .. }: &BridgeCommand) -> String {
     env + &command.replace(" -", " \\\n  -")
 }
 
-fn runs(launch: &Launch) -> String {
+/// Returns the steps that train the model on the tokens of a plan; none for a proxy, or without a number of tokens.
+fn steps_to_train(spec: &Spec, scenario: &Scenario) -> Option<f64> {
+    let tokens = spec.count(Field::Tokens).ok().flatten().filter(|_| !scenario.is_proxy())?;
+    Some((tokens / scenario.batch.tokens()).ceil())
+}
+
+/// Returns what the script runs, and what the real run needs instead.
+fn runs(launch: &Launch, to_train: Option<f64>) -> String {
     let is_benchmark = launch.comparable.yes && launch.comparable.baseline.is_some();
-    match (launch.steps, is_benchmark) {
-        (1, _) => "Runs 1 step on synthetic data.".to_string(),
-        (steps, true) => {
-            format!("{steps}-step benchmark on synthetic data, same method as the published numbers.")
-        }
-        (steps, false) => {
-            format!("{steps}-step benchmark on synthetic data. It doesn't train the model to the end.")
-        }
-    }
+    let method = if is_benchmark { ", same method as the published numbers" } else { "" };
+    let what = match launch.steps {
+        1 => "Runs 1 step on synthetic data.".to_string(),
+        steps => format!("{steps}-step benchmark on synthetic data{method}."),
+    };
+    let steps =
+        to_train.map_or("the number of steps".to_string(), |steps| format!("{} steps", group_digits(steps)));
+    format!("{what} It doesn't train the model to the end: for that, set {steps}, your data and checkpoints.")
 }
 
 fn comparable(comparable: &LaunchComparability) -> String {
@@ -143,5 +151,27 @@ fn comparable(comparable: &LaunchComparability) -> String {
         (true, Some(baseline)) => format!("Comparable with the published number for {baseline}."),
         (true, None) => "No published number to compare this run with.".to_string(),
         (false, _) => format!("Not comparable with a published number: {}.", comparable.reasons.join("; ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_benchmark_says_what_the_real_run_needs() {
+        let runs = |query: &str| launch(query).and_then(|launched| launched.launch).expect("a launch").runs;
+        let plan = "r=llama3.1-405b/h100/fp8/512@25.04";
+        let spec = link::read(plan).spec;
+        let steps = (15e12 / spec.scenario().expect("a scenario").batch.tokens()).ceil();
+        assert_eq!(
+            runs(&format!("{plan}&t=15T")),
+            format!(
+                "50-step benchmark on synthetic data, same method as the published numbers. It doesn't train the model to the \
+                 end: for that, set {} steps, your data and checkpoints.",
+                group_digits(steps)
+            )
+        );
+        assert!(runs(plan).ends_with("set the number of steps, your data and checkpoints."));
     }
 }
