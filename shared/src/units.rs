@@ -78,9 +78,9 @@ pub fn format_count(count: f64) -> String {
 /// Returns a count with three significant digits and a suffix: 8,388,608 as `8.39M`, 1.5e13 as `15T`.
 pub fn rounded_count(count: f64) -> String {
     let rounded = parse_decimal(&format!("{count:.2e}")).unwrap_or(count);
-    let suffix = SUFFIXES.iter().rev().find(|(_, factor)| rounded >= *factor);
+    let suffix = SUFFIXES.iter().rev().find(|(_, _, factor)| rounded >= *factor);
     match suffix {
-        Some((suffix, factor)) => format!("{}{suffix}", significant(rounded / factor, 3)),
+        Some((suffix, _, factor)) => format!("{}{suffix}", significant(rounded / factor, 3)),
         None => significant(rounded, 3),
     }
 }
