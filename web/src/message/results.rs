@@ -326,6 +326,8 @@ pub(crate) struct UploadSummary {
     pub(crate) known: usize,
     /// The rejected files, each with the reason.
     pub(crate) refused: Vec<String>,
+    /// The paths of new results whose recipe is unknown, so that History can't show them.
+    pub(crate) without_recipe: Vec<String>,
 }
 
 /// The progress of an upload.

@@ -85,7 +85,10 @@ async fn answer(question: Question) -> Result<Answer, RequestError> {
         Question::Live => live::running().await.map(Answer::Live),
         Question::History { query } => history::read(&query).await.map(Answer::History),
         Question::Upload => upload::upload().await.map(Answer::UploadSummary),
-        Question::Rescore { id, recipe } => runs::rescore(&id, &recipe).await.map(|()| Answer::Done),
+        Question::Rescore { id, recipe } => {
+            let said = Spec::default().with(Field::Recipe, recipe);
+            runs::rescore(&id, &said).await.map(|()| Answer::Done)
+        }
         Question::Delete { id } => runs::delete(&id).await.map(|()| Answer::Done),
         Question::Acknowledge { run, reason } => {
             history::acknowledge(&run, reason).await.map(|()| Answer::Done)
