@@ -32,7 +32,7 @@ columns! {
         csv 25 "dtype" => |run| run.dtype.clone();
     }
     Ran "ran" {
-        page "Ran" [order("-ran_at")] => |run| minute(&run.ran_at).into();
+        page "Ran" [order("-ran_at"), hint(cells::RAN)] => |run| minute(&run.ran_at).into();
         terminal "ran" [extra(1)] => |run| Some(minute(&run.ran_at));
         csv 1 "ran_at" => |run| Some(run.ran_at.clone());
     }

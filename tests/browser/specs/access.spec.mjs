@@ -257,7 +257,7 @@ test("users with an upload token upload dropped runs with their logs, once each"
 test("an upload carries the recipe that was set, and names the runs that still have none", async ({ page, server }) => {
   // Chromium logs each response with a status of 400 or above.
   page.removeAllListeners("console");
-  const log = (seconds) => Array.from(
+  const log = (seconds) => `[NeMo I 2026-05-01 10:00:12 rank:0] started\n` + Array.from(
     { length: 50 },
     (_, step) => `Training epoch 0, iteration ${step}/49 | global_batch_size: 256 | global_step: ${step} | train_step_timing in s: ${seconds} | consumed_samples: ${256 * (step + 1)}\n`,
   ).join("");
@@ -287,6 +287,10 @@ test("an upload carries the recipe that was set, and names the runs that still h
   expect(await recipes()).toEqual([recipe, recipe]);
   const there = page.getByRole("region", { name: "Results on the server" });
   await expect(there.locator('tbody td[data-label="Recipe"]')).toHaveText([recipe, recipe]);
+  // Runs are dated by their logs.
+  await expect(there.locator('tbody td[data-label="Ran"]')).toHaveText(["2026-05-01 10:00 UTC", "2026-05-01 10:00 UTC"]);
+  await there.getByRole("link", { name: "two.log" }).click();
+  await expect(page.getByText("2026-05-01 10:00 by the log's clock")).toBeVisible();
   await page.goto("/history");
   await expect(page.getByText("Show data: 2 runs")).toBeVisible();
 });

@@ -442,7 +442,7 @@ impl Outcome {
 pub(crate) struct Source {
     /// Its log's path.
     pub(crate) path: String,
-    /// When it started, or else when its log was last written, in words.
+    /// When it began, or else when its log was last written, and by which clock, in words.
     pub(crate) ran: String,
     /// The recipe that it matches.
     pub(crate) recipe: String,

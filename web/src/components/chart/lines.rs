@@ -43,6 +43,8 @@ enum XAxis {
     Steps,
     /// Times, in milliseconds since 1970.
     Time,
+    /// The numbers of runs, the oldest first.
+    Runs,
 }
 
 /// A line of a chart.
@@ -139,15 +141,17 @@ impl LineChart {
         (most > high + 2.0 * span).then_some((low - 0.1 * span, high + 0.2 * span))
     }
 
-    /// Returns a chart of lines over time, in milliseconds since 1970, with highlighted points and horizontal
-    /// lines.
+    /// Returns a chart of lines over time, in milliseconds since 1970, or over the numbers of runs, with highlighted points and
+    /// horizontal lines.
     pub(crate) fn over_time(
         lines: Vec<ChartLine>,
         markers: Vec<ChartMarkers>,
         levels: Vec<PlotLevel>,
         y_title: &str,
+        is_numbered: bool,
     ) -> LineChart {
-        LineChart { markers, levels, ..LineChart::new(lines, XAxis::Time, y_title) }
+        let x = if is_numbered { XAxis::Runs } else { XAxis::Time };
+        LineChart { markers, levels, ..LineChart::new(lines, x, y_title) }
     }
 
     /// Writes the names of the lines at their ends, instead of a legend, where the chart is wide enough.
@@ -215,6 +219,7 @@ fn lines(chart: &LineChart, ink: &str, width: f64) -> (Vec<Value>, Value) {
         XAxis::Gpus => "%{y:,.4~g} at %{x} GPUs",
         XAxis::Steps => "%{y:,.5~g} at step %{x}",
         XAxis::Time => "%{y:,.5~g} at %{x}",
+        XAxis::Runs => "%{y:,.5~g}, run %{x}",
     };
     let mode = |line: &ChartLine| match chart.x {
         XAxis::Steps if line.points.len() >= MARKED_STEPS => "lines",
@@ -247,11 +252,12 @@ fn lines(chart: &LineChart, ink: &str, width: f64) -> (Vec<Value>, Value) {
         XAxis::Gpus => "GPUs",
         XAxis::Steps => "Step (as numbered in the log)",
         XAxis::Time => "Time of the run",
+        XAxis::Runs => "Run, the oldest first",
     });
     if chart.x == XAxis::Time {
         x["type"] = "date".into();
     }
-    if chart.x == XAxis::Steps {
+    if matches!(chart.x, XAxis::Steps | XAxis::Runs) {
         // Plotly would divide a range of a few steps into fractions of a step.
         let (first, last) = ends(&chart.lines);
         if last - first <= FEW_STEPS {

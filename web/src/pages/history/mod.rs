@@ -19,6 +19,9 @@ use trainplan_shared::units::significant;
 const FILTERS: [Filter; 2] = [("recipe", "Recipe"), ("cluster", "Cluster")];
 const KEYS: [&str; 2] = ["recipe", "cluster"];
 
+/// The mean time between runs, in milliseconds, from which the chart is over time.
+const LEAST_GAP: f64 = 60_000.0;
+
 /// The History page.
 #[component]
 pub(crate) fn HistoryPage() -> impl IntoView {
@@ -182,8 +185,15 @@ fn row(address: Address, point: TimePoint) -> impl IntoView {
 }
 
 fn chart(line: &TimeLine) -> LineChart {
+    let span = line.points.first().zip(line.points.last()).map(|(first, last)| last.at_ms - first.at_ms);
+    // Runs this close would cover each other, on an axis of fractions of a second.
+    let is_numbered = span.is_some_and(|span| span < LEAST_GAP * (line.points.len() - 1) as f64);
     let points = |of: fn(&TimePoint) -> Option<f64>| -> Vec<(f64, f64)> {
-        line.points.iter().filter_map(|point| Some((point.at_ms, of(point)?))).collect()
+        let points = (1_u32..).zip(&line.points).filter_map(|(number, point)| {
+            let x = if is_numbered { f64::from(number) } else { point.at_ms };
+            Some((x, of(point)?))
+        });
+        points.collect()
     };
     let line_of = |name: &str, number, points| ChartLine {
         name: name.into(),
@@ -211,7 +221,7 @@ fn chart(line: &TimeLine) -> LineChart {
     ];
     let published =
         line.published_s.map(|value| PlotLevel { name: "Published".into(), value, interval: None });
-    LineChart::over_time(lines, marks, published.into_iter().collect(), "Step time, s")
+    LineChart::over_time(lines, marks, published.into_iter().collect(), "Step time, s", is_numbered)
 }
 
 fn summary(line: &TimeLine) -> String {
