@@ -4,10 +4,11 @@ use super::PageCell;
 use crate::catalog::{Catalog, RecipeId};
 use crate::convention::Convention;
 use crate::estimate::Interval;
+use crate::field::Field;
 use crate::launch::container_image;
 use crate::log::Stat;
 use crate::range::ValueRange;
-use crate::result::{BaselineComparison, PlanComparison};
+use crate::result::{BaselineComparison, PlanComparison, Report};
 use crate::units::{group_digits, one_decimal, readable, readable_days, significant, time_unit};
 
 /// Returns the mean step time in seconds with its standard deviation, and below it which deviation that is.
@@ -28,6 +29,13 @@ pub fn mfu(mfu: Option<f64>, convention: Option<Convention>, peak_tflops: Option
     let peak = peak_tflops.map_or(String::new(), |peak| format!(" of {} TFLOPS", group_digits(peak)));
     let counting = convention.filter(|_| mfu.is_some()).map(|convention| format!("{convention}{peak}"));
     PageCell::new(mfu.map(|mfu| readable(mfu * 100.0)), counting)
+}
+
+/// Returns the recipe that a run matches, or the one from which its settings differ.
+pub(super) fn recipe_of(report: &Report) -> PageCell {
+    let set = report.scenario.get(Field::Recipe).filter(|_| report.recipe.is_none());
+    let detail = set.map(|_| "with other settings".to_owned());
+    PageCell::new(report.recipe.clone().or_else(|| set.map(str::to_owned)), detail)
 }
 
 /// Returns a recipe with the container image of its release: `llama3.1-8b/h100/fp8/8@25.04 (nemo:25.02.01)`.
