@@ -208,10 +208,10 @@ pub(crate) enum Question {
         /// The scenario fields, as a query; none if the logs say it themselves.
         query: String,
     },
-    /// Check the name of a recipe.
-    Recipe {
-        /// The name.
-        text: String,
+    /// Check the recipe and the GPU type that are set for logs.
+    LogFields {
+        /// The two, as a query.
+        query: String,
     },
     /// Revoke a share link.
     Revoke {
@@ -284,6 +284,8 @@ pub(crate) enum Answer {
     Shares(Vec<Share>),
     /// What is wrong with the fields, if anything is.
     Checked(Option<Refusal>),
+    /// The wrong fields.
+    Wrong(Vec<Refusal>),
     /// A new share link with its secret, which is shown once.
     Shared {
         id: String,
