@@ -11,16 +11,18 @@ use crate::range::ValueRange;
 use crate::result::{BaselineComparison, PlanComparison, Report};
 use crate::units::{group_digits, one_decimal, readable, readable_days, significant, time_unit};
 
-/// Returns the mean step time in seconds with its standard deviation, and below it which deviation that is.
+/// What the heading says of [`step_time`].
+pub(super) const STEP_TIME: &str = "Mean of the scored steps ± their standard deviation: of the sample, or for NeMo's logs of the population";
+
+/// Returns the mean step time in seconds with its standard deviation.
 #[must_use]
 pub fn step_time(stat: Option<Stat>) -> PageCell {
-    let several = stat.filter(|stat| stat.n > 1);
     let text = stat.map(|stat| {
-        let std = several.and_then(|stat| stat.std);
+        let std = stat.std.filter(|_| stat.n > 1);
         let spread = std.map_or(String::new(), |std| format!(" ± {}", significant(std, 2)));
         format!("{}{spread}", seconds(stat.mean))
     });
-    PageCell::new(text, several.map(|stat| format!("{} std", stat.std_kind.id())))
+    text.into()
 }
 
 /// Returns the MFU in percent, and below it the convention and the peak by which it is counted.

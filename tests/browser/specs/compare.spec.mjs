@@ -23,11 +23,10 @@ test("without ids the newest comparison is drawn, with plan, published number, c
   await expect(cell(other, "MFU, %")).toHaveText(/42\.\drecipe of 1,979 TFLOPS/);
   await expect(cell(other, "Of published, %")).toHaveText("95.9of 12.37 s");
   await expect(cell(other, "Planned, s")).toContainText("12 (11.4 to 12.9)");
-  for (const name of ["llama-405b#1", "llama-405b-new#1", "Planned", "Published"]) {
+  for (const name of ["llama-405b#1", "llama-405b-new#1", "Planned", "Planned (range)", "Published", "Scored steps (49)"]) {
     await expect(page.locator(".chart").first().locator(".legendtext").filter({ hasText: name }).first()).toBeVisible();
   }
-  await expect(page.getByText("Shaded: scored steps (49).").first()).toBeVisible();
-  await expect(page.getByText("2 outliers are off the scale; see the table.")).toBeVisible();
+  await expect(page.getByText("2 outliers are off the scale. Show data lists all values.")).toBeVisible();
   const differing = page.getByRole("region", { name: "Different settings", exact: true });
   await expect(differing.getByRole("row", { name: /^Run in the campaign/ })).toContainText("llama-405b-new");
   await expect(differing).not.toContainText("GBS");
