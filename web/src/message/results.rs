@@ -521,6 +521,8 @@ pub(crate) struct TimeLine {
     pub(crate) points: Vec<TimePoint>,
     /// The published step time, if there is one.
     pub(crate) published_s: Option<f64>,
+    /// By how much the newest run is slower, as a sentence; none if it is not a regression.
+    pub(crate) slower: Option<String>,
     /// The newest run judged by the thresholds that could judge it.
     pub(crate) checks: Vec<CheckLine>,
     /// What the server keeps about its regression.
