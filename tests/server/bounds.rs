@@ -91,6 +91,7 @@ fn impossible_figures_are_refused(kind: Kind) {
         ("/carried/plan/step_time_s/low", json!(1e6), "carried.plan.step_time_s"),
         ("/log/steps/step_time_s/49", json!(1e9), "log.steps.step_time_s"),
         ("/source/written_at", json!("yesterday"), "source.written_at"),
+        ("/source/began_at", json!("2026-05-10 10:00:12"), "source.began_at"),
         ("/source/written_at", json!("9999-12-31T23:59:59Z"), "source.written_at"),
         ("/source/written_at", json!("2199-12-31T23:59:59-23:59"), "source.written_at"),
         ("/source/written_at", json!("1970-01-01T00:00:00+14:00"), "source.written_at"),

@@ -10,7 +10,7 @@ use crate::migrations::Engine;
 use sqlx::{Any, Transaction};
 use std::io::{self, Read};
 use trainplan_shared::api::{EventKind, ScoreVersion};
-use trainplan_shared::result::{self, Intake, Report, RunResult, View};
+use trainplan_shared::result::{self, Intake, Report, RunResult, Source, View};
 use trainplan_shared::spec::Spec;
 use uuid::Uuid;
 
@@ -217,7 +217,8 @@ fn version(run: &RunResult, scored_at: Option<String>) -> ScoreVersion {
 
 /// Returns a new result of the same log, with the facts that are not in the log.
 fn with_known_facts(run: &RunResult, read: RunResult) -> RunResult {
-    let read = RunResult { source: run.source.clone(), job: run.job.clone(), ..read };
+    let source = Source { began_at: read.source.began_at.clone(), ..run.source.clone() };
+    let read = RunResult { source, job: run.job.clone(), ..read };
     let Some(carried) = run.carried.clone() else { return RunResult { id: run.id, ..read } };
     let mut new = read.of_run(run.id, carried);
     // What the runner observed of the run itself stays true.

@@ -63,10 +63,10 @@ fn work(scenario: &Spec) -> Spec {
     of_work.fold(Spec::default(), |spec, (field, text)| spec.with(field, text))
 }
 
-/// Returns when the run's first job started, or else when its log was last written.
+/// Returns when the run began, or else when its log was last written.
 fn ran_at(run: &RunResult) -> Option<String> {
-    let started = run.carried.as_ref().and_then(|carried| carried.jobs.first()?.started.as_ref());
-    Some(time(started.or(run.source.written_at.as_ref())?.parse().ok()?))
+    let (at, _) = run.ran_at()?;
+    Some(time(at.parse().ok()?))
 }
 
 #[cfg(test)]

@@ -58,6 +58,7 @@ macro_rules! maxima {
 pub const MAXIMA: &[Maximum] = maxima! {
     "source.path": LONGEST_PATH, "bytes", |run| run.source.path.len();
     "source.written_at": LONGEST_NAME, "bytes", |run| longest(&run.source.written_at);
+    "source.began_at": LONGEST_NAME, "bytes", |run| longest(&run.source.began_at);
     "name.experiment": LONGEST_PATH, "bytes", |run| run.name.experiment.len();
     "name.model": LONGEST_NAME, "bytes", |run| longest(&run.name.model);
     "name.size": LONGEST_NAME, "bytes", |run| longest(&run.name.size);
@@ -173,8 +174,12 @@ pub fn admit(run: &RunResult) -> Result<(), InvalidResult> {
     if !is_hash(&run.source.sha256) {
         return refuse("source.sha256", "must be 64 hexadecimal digits in lower case");
     }
-    if run.source.written_at.as_ref().is_some_and(|at| !is_time(at)) {
-        return refuse("source.written_at", TIME);
+    for (field, at) in
+        [("source.written_at", &run.source.written_at), ("source.began_at", &run.source.began_at)]
+    {
+        if at.as_ref().is_some_and(|at| !is_time(at)) {
+            return refuse(field, TIME);
+        }
     }
     if !is_consistent(&run.comparable) {
         return refuse("comparable.yes", "must be true without comparable.reasons, and false with them");

@@ -1,6 +1,7 @@
 //! Reads a log: parsed and hashed in one pass.
 
 use super::admission::is_time;
+use super::first_time::FirstTime;
 use super::{Comparability, Identity, JobFiles, Provenance, RunResult, Source, VERSION};
 use crate::log::{LogName, Parser};
 use crate::spec::Spec;
@@ -14,6 +15,7 @@ pub struct Intake {
     written_at: Option<String>,
     said: Spec,
     parser: Parser,
+    first_time: FirstTime,
     hash: Sha256,
 }
 
@@ -23,7 +25,8 @@ impl Intake {
     #[must_use]
     pub fn new(path: impl Into<String>, said: &Spec) -> Self {
         let (path, said) = (path.into(), said.clone());
-        Self { path, written_at: None, said, parser: Parser::new(), hash: Sha256::new() }
+        let (parser, first_time) = (Parser::new(), FirstTime::default());
+        Self { path, written_at: None, said, parser, first_time, hash: Sha256::new() }
     }
 
     /// Sets when the log was last written, as RFC 3339 in UTC. A time that no store accepts, of a file whose clock was wrong,
@@ -43,6 +46,7 @@ impl Intake {
     /// [`finish_with`](Self::finish_with).
     pub fn feed_hashed_elsewhere(&mut self, bytes: &[u8]) {
         self.parser.feed(bytes);
+        self.first_time.feed(bytes);
     }
 
     /// Returns the result of the bytes so far.
@@ -71,6 +75,7 @@ impl Intake {
                 path: self.path,
                 sha256: hash.iter().map(|byte| format!("{byte:02x}")).collect(),
                 written_at: self.written_at,
+                began_at: self.first_time.settle(),
             },
             name,
             log,
@@ -98,7 +103,23 @@ fn id_of(hash: &[u8; 32]) -> Uuid {
 
 #[cfg(test)]
 mod tests {
+    use super::super::RunClock;
     use super::*;
+
+    #[test]
+    fn a_run_is_dated_by_its_log_and_only_without_a_date_by_the_file() {
+        let run = |log: &str| {
+            let written = Some("2026-11-28T01:07:00Z".to_owned());
+            let mut intake = Intake::new("a.log", &Spec::default()).written_at(written);
+            intake.feed(log.as_bytes());
+            intake.finish()
+        };
+        let dated =
+            run(" [2026-05-01 10:00:12] iteration 1/50 | elapsed time per iteration (ms): 12000.0 |\n");
+        assert_eq!(dated.ran_at(), Some(("2026-05-01T10:00:12Z", RunClock::Log)));
+        let undated = run("iteration 1/50 | elapsed time per iteration (ms): 12000.0 |\n");
+        assert_eq!(undated.ran_at(), Some(("2026-11-28T01:07:00Z", RunClock::File)));
+    }
 
     #[test]
     fn the_id_is_the_start_of_the_hash_for_any_chunks() {

@@ -24,6 +24,7 @@ mod admission;
 mod carried;
 mod fields;
 mod file;
+mod first_time;
 mod identity;
 mod intake;
 mod job_files;
@@ -136,6 +137,7 @@ impl RunResult {
             self.job = read.job.clone();
         }
         self.source.written_at = self.source.written_at.or_else(|| read.source.written_at.clone());
+        self.source.began_at = self.source.began_at.or_else(|| read.source.began_at.clone());
         self
     }
 
@@ -164,6 +166,19 @@ impl RunResult {
         })
     }
 
+    /// Returns when the run began, as RFC 3339, or else when its log was last written, and by which clock; none if neither is
+    /// known.
+    #[must_use]
+    pub fn ran_at(&self) -> Option<(&str, RunClock)> {
+        let started = self.carried.as_ref().and_then(|carried| carried.jobs.first()?.started.as_deref());
+        let times = [
+            (started, RunClock::Slurm),
+            (self.source.began_at.as_deref(), RunClock::Log),
+            (self.source.written_at.as_deref(), RunClock::File),
+        ];
+        times.into_iter().find_map(|(at, clock)| Some((at?, clock)))
+    }
+
     /// Returns the name of the result file.
     #[must_use]
     pub fn file_name(&self) -> String {
@@ -184,6 +199,20 @@ pub struct Source {
     /// When the file was last written, as RFC 3339 in UTC: the best estimate of when the run ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub written_at: Option<String>,
+    /// The first time in the log, as RFC 3339: when the run began by the log's own clock, which is taken as UTC.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub began_at: Option<String>,
+}
+
+/// The clock that dates a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RunClock {
+    /// Slurm's, when the run's first job started.
+    Slurm,
+    /// The log's, which rarely names its time zone.
+    Log,
+    /// The file system's, when the log was last written. Copying a file may change that.
+    File,
 }
 
 /// The program that made a result.

@@ -309,8 +309,14 @@ impl<'a> ViewedRun<'a> {
         if !run.job.failures.is_empty() && !log.is_complete() {
             run.job.complete(log.to_mut());
         }
-        let window = Scoring::of(view.window, identity.release).window;
+        let scoring = Scoring::of(view.window, identity.release);
+        let window = scoring.window;
         let score = score(&log, window, log.format.map_or(StdKind::Sample, Format::std_kind));
+        // A recipe may score other steps than the log alone.
+        let rule = score.labels.filter(|_| score.status == Status::Incomplete).and_then(|labels| {
+            scoring.missed(identity.scenario.get(Field::Recipe), log.planned_last, labels)
+        });
+        let reason: Vec<String> = score.reason.iter().cloned().chain(rule).collect();
 
         let mut reasons = run.comparable.reasons.clone();
         reasons.extend(identity.conflicts.iter().cloned());
@@ -320,7 +326,7 @@ impl<'a> ViewedRun<'a> {
         let mut report = Report {
             id: (!matches!(score.status, Status::NoData | Status::Unreadable)).then(|| run.id.to_string()),
             status: score.status,
-            reason: score.reason.clone(),
+            reason: (!reason.is_empty()).then(|| reason.join(" ")),
             format: run.framework(),
             steps: log.steps.len() as u64,
             window: score.window,

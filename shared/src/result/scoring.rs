@@ -58,6 +58,18 @@ impl Scoring {
         }
     }
 
+    /// Returns which step the `recipe` or the release scores, which an unfinished log lacks, and how to score the log's own steps
+    /// (`labels`); none if they don't score the last step.
+    pub(super) fn missed(&self, recipe: Option<&str>, planned: Option<u64>, labels: Span) -> Option<String> {
+        let WindowSource::Release(release) = self.source else { return None };
+        let planned = planned.filter(|planned| self.window == Window::Last && *planned > labels.last)?;
+        let who = recipe.map_or_else(|| format!("Release {release}"), |recipe| format!("Recipe {recipe}"));
+        let last = labels.last;
+        Some(format!(
+            "{who} scores step {planned}; this log ends at step {last}. To score it, choose a window within {labels}."
+        ))
+    }
+
     /// Returns a sentence that says which steps were `scored`, by the labels that the log prints, and why.
     #[must_use]
     pub fn sentence(&self, scored: &str) -> String {
@@ -73,6 +85,32 @@ impl Scoring {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_unfinished_log_is_told_which_step_its_recipe_scores() {
+        let labels = Span { first: 1, last: 60 };
+        let missed = |chosen: &str, release: &str, planned| {
+            let recipe = Some("llama3.1-8b/h100/bf16/8@25.04");
+            Scoring::of(chosen.parse().ok(), release.parse().ok()).missed(recipe, planned, labels)
+        };
+        assert_eq!(
+            missed("", "25.04", Some(100)).as_deref(),
+            Some(
+                "Recipe llama3.1-8b/h100/bf16/8@25.04 scores step 100; this log ends at step 60. To score it, choose a window within \
+                 1-60."
+            )
+        );
+        let without = Scoring::of(None, "25.04".parse().ok()).missed(None, Some(100), labels);
+        assert!(without.is_some_and(|text| text.starts_with("Release 25.04 scores step 100;")));
+        // The window of a later release ends earlier, and a chosen one is nobody's rule.
+        for none in [
+            missed("", "25.12", Some(100)),
+            missed("70-80", "25.04", Some(100)),
+            missed("", "25.04", Some(60)),
+        ] {
+            assert_eq!(none, None);
+        }
+    }
 
     #[test]
     fn the_sentence_names_the_scored_steps_and_why_they_were_taken() {

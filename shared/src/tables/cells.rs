@@ -4,23 +4,26 @@ use super::PageCell;
 use crate::catalog::{Catalog, RecipeId};
 use crate::convention::Convention;
 use crate::estimate::Interval;
+use crate::field::Field;
 use crate::launch::container_image;
 use crate::log::{Ending, Stat, Status};
 use crate::range::ValueRange;
-use crate::result::{BaselineComparison, PlanComparison};
+use crate::result::{BaselineComparison, PlanComparison, Report};
 use crate::stack::Stack;
 use crate::units::{group_digits, one_decimal, readable, readable_days, significant, time_unit};
 
-/// Returns the mean step time in seconds with its standard deviation, and below it which deviation that is.
+/// What the heading says of [`step_time`].
+pub(super) const STEP_TIME: &str = "Mean of the scored steps ± their standard deviation: of the sample, or for NeMo's logs of the population";
+
+/// Returns the mean step time in seconds with its standard deviation.
 #[must_use]
 pub fn step_time(stat: Option<Stat>) -> PageCell {
-    let several = stat.filter(|stat| stat.n > 1);
     let text = stat.map(|stat| {
-        let std = several.and_then(|stat| stat.std);
+        let std = stat.std.filter(|_| stat.n > 1);
         let spread = std.map_or(String::new(), |std| format!(" ± {}", significant(std, 2)));
         format!("{}{spread}", seconds(stat.mean))
     });
-    PageCell::new(text, several.map(|stat| format!("{} std", stat.std_kind.id())))
+    text.into()
 }
 
 /// Returns the MFU in percent, and below it the convention and the peak by which it is counted.
@@ -29,6 +32,13 @@ pub fn mfu(mfu: Option<f64>, convention: Option<Convention>, peak_tflops: Option
     let peak = peak_tflops.map_or(String::new(), |peak| format!(" of {} TFLOPS", group_digits(peak)));
     let counting = convention.filter(|_| mfu.is_some()).map(|convention| format!("{convention}{peak}"));
     PageCell::new(mfu.map(|mfu| readable(mfu * 100.0)), counting)
+}
+
+/// Returns the recipe that a run matches, or the one from which its settings differ.
+pub(super) fn recipe_of(report: &Report) -> PageCell {
+    let set = report.scenario.get(Field::Recipe).filter(|_| report.recipe.is_none());
+    let detail = set.map(|_| "with other settings".to_owned());
+    PageCell::new(report.recipe.clone().or_else(|| set.map(str::to_owned)), detail)
 }
 
 /// Returns a recipe with the container image of its release: `llama3.1-8b/h100/fp8/8@25.04 (nemo:25.02.01)`.
@@ -40,6 +50,7 @@ pub fn recipe(recipe: &RecipeId) -> String {
 /// What readers of the columns below should know: published and predicted times are compared by the speed.
 pub(super) const OF_PUBLISHED: &str = "Speed in % of the published: below 100 is slower";
 pub(super) const OF_PREDICTED: &str = "Speed in % of the predicted: below 100 is slower";
+pub(super) const RAN: &str = "When the run began, by Slurm or by the first time in its log; without either, when the file was last written";
 
 /// Returns the speed in percent of the published one.
 #[must_use]

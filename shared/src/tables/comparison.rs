@@ -16,8 +16,6 @@ pub struct ComparedRun<'a> {
     pub against: Option<&'a RunComparison>,
     /// How many runs the comparison has.
     pub runs: usize,
-    /// The level of the intervals, a fraction.
-    pub level: f64,
     /// The window that the reader asked for.
     pub asked: Option<Window>,
 }
@@ -30,7 +28,6 @@ impl<'a> ComparedRun<'a> {
             item,
             against: difference.each.iter().find(|against| against.item == place),
             runs: comparison.items.len(),
-            level: difference.level,
             asked,
         };
         comparison.items.iter().enumerate().map(run).collect()
@@ -92,10 +89,11 @@ columns! {
         csv 11 "steps" => |run| Some(run.item.steps.to_string());
     }
     StepTime "step_time" {
-        page "Step time, s" [number, main] => |run| PageCell {
-            detail: steady(run).unwrap_or_default(),
-            ..cells::step_time(run.item.step_time_s)
-        };
+        page "Step time, s" [number, main, hint("The mean of the scored steps. Below it, the confidence interval of the mean after the warm-up")] =>
+            |run| PageCell::new(
+                run.item.step_time_s.map(|stat| cells::seconds(stat.mean)),
+                steady(run),
+            );
         terminal "step s (mean ± std)" => |run| run.item.step_time_s.map(step_time);
         csv 12 "step_time_s_mean" => |run| number(run.item.step_time_s.map(|stat| stat.mean));
     }
@@ -333,18 +331,15 @@ fn window(run: &ComparedRun<'_>, scored: Option<String>) -> PageCell {
     scored.map(|scored| format!("{scored} ({})", scoring.source())).into()
 }
 
-/// Returns the mean of the steps after the warm-up, with its interval.
+/// Returns the interval of the mean of the steps after the warm-up, or that mean if it has none.
 fn steady(run: &ComparedRun<'_>) -> Option<String> {
-    let steady = run.item.steady?;
-    let sample = steady.step_time_s;
-    let ends = sample.low.zip(sample.high).map_or(String::new(), |(low, high)| {
-        format!(", {:.0} % interval {}", run.level * 100.0, range(low, high))
-    });
-    let steps = Span { first: steady.first, last: steady.last }.words();
-    Some(format!("steps {steps}: mean {}{ends}", cells::seconds(sample.mean)))
+    let sample = run.sample()?;
+    let ends = sample.low.zip(sample.high);
+    Some(ends.map_or_else(|| cells::seconds(sample.mean), |(low, high)| range(low, high)))
 }
 
-/// Returns by how much a step takes longer than one of the reference, and below it the interval and the verdict.
+/// Returns by how much a step takes longer than one of the reference, and below it the interval and the verdict. A run that is not
+/// comparable has the figures below, in small print.
 fn change(run: &ComparedRun<'_>) -> PageCell {
     let Some(against) = run.against else {
         // A run alone has no reference.
@@ -355,7 +350,12 @@ fn change(run: &ComparedRun<'_>) -> PageCell {
     let ends = against.step_time.and_then(|change| change.low.zip(change.high));
     let ends =
         ends.map_or(String::new(), |(low, high)| format!("{} to {} %, ", signed(low, 2), signed(high, 2)));
-    PageCell::new(Some(percent), Some(format!("{ends}{}", against.verdict.title())))
+    let verdict = against.verdict.title();
+    if against.comparable {
+        return PageCell::new(Some(percent), Some(format!("{ends}{verdict}")));
+    }
+    let figures = format!("{percent}, {ends}");
+    PageCell::new(Some(verdict.to_owned()), Some(figures.trim_end_matches(", ").to_owned()))
 }
 
 fn loss(item: &RunFigures, digits: usize) -> Option<String> {
@@ -459,6 +459,14 @@ mod tests {
         let alone = ComparedRun::all(&comparison, None)[0];
         assert_eq!(ComparisonColumn::Change.page_cell(&alone).unwrap().text, "");
         assert_eq!(ComparisonColumn::Window.page_cell(&alone).unwrap().detail, "of 50 steps");
+        let other = {
+            let mut intake = Intake::new("log-acct.pretrain_llama3.1_8b_fp8_16_2_0.out", &Spec::default());
+            intake.feed(b"Training epoch 0, iteration 0/0 | train_step_timing in s: 12 |\n");
+            intake.finish()
+        };
+        let unlike = Comparison::of(&[&run, &other], &ComparisonOptions::default());
+        let unlike = ComparedRun::all(&unlike, None);
+        assert_eq!(ComparisonColumn::Change.page_cell(&unlike[1]).unwrap().text, "not comparable");
         let both = Comparison::of(&[&run, &run], &ComparisonOptions::default());
         let both = ComparedRun::all(&both, None);
         assert_eq!(ComparisonColumn::Change.page_cell(&both[0]).unwrap().text, "reference");

@@ -20,7 +20,7 @@ columns! {
         csv 3 "format" => |report| report.format.map(|format| format.title().to_owned());
     }
     Recipe "recipe" {
-        page "Recipe" => |report| report.recipe.clone().into();
+        page "Recipe" => |report| cells::recipe_of(report);
         terminal "recipe" => |report| report.recipe.clone();
         csv 16 "recipe" => |report| report.recipe.clone();
     }
@@ -34,7 +34,7 @@ columns! {
         csv 5 "window" => |report| report.window.map(|window| window.to_string());
     }
     StepTime "step_time" {
-        page "Step time, s" [number, main] => |report| cells::step_time(report.step_time_s);
+        page "Step time, s" [number, main, hint(cells::STEP_TIME)] => |report| cells::step_time(report.step_time_s);
         terminal "step s" [number] => |report| report.step_time_s.map(|stat| cells::seconds(stat.mean));
         csv 6 "step_time_s_mean" => |report| number(report.step_time_s.map(|stat| stat.mean));
     }

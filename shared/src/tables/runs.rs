@@ -32,7 +32,7 @@ columns! {
         csv 25 "dtype" => |run| run.dtype.clone();
     }
     Ran "ran" {
-        page "Ran" [order("-ran_at")] => |run| minute(&run.ran_at).into();
+        page "Ran" [order("-ran_at"), hint(cells::RAN)] => |run| minute(&run.ran_at).into();
         terminal "ran" [extra(1)] => |run| Some(minute(&run.ran_at));
         csv 1 "ran_at" => |run| Some(run.ran_at.clone());
     }
@@ -57,7 +57,7 @@ columns! {
         csv 8 "status" => |run| Some(run.status.id().to_owned());
     }
     StepTime "step_time" {
-        page "Step time, s" [number, main, order("step_time_s")] => |run| cells::step_time(run.step_time_s);
+        page "Step time, s" [number, main, order("step_time_s"), hint(cells::STEP_TIME)] => |run| cells::step_time(run.step_time_s);
         terminal "step s" [number] => |run| run.step_time_s.map(|stat| cells::seconds(stat.mean));
         csv 9 "step_time_s_mean" => |run| number(run.step_time_s.map(|stat| stat.mean));
     }

@@ -254,6 +254,47 @@ test("users with an upload token upload dropped runs with their logs, once each"
   await expect(page.getByRole("heading", { name: "Log" })).toBeVisible();
 });
 
+test("an upload carries the recipe that was set, and names the runs that still have none", async ({ page, server }) => {
+  // Chromium logs each response with a status of 400 or above.
+  page.removeAllListeners("console");
+  const log = (seconds) => `[NeMo I 2026-05-01 10:00:12 rank:0] started\n` + Array.from(
+    { length: 50 },
+    (_, step) => `Training epoch 0, iteration ${step}/49 | global_batch_size: 256 | global_step: ${step} | train_step_timing in s: ${seconds} | consumed_samples: ${256 * (step + 1)}\n`,
+  ).join("");
+  const file = (name, seconds) => ({ name, mimeType: "text/plain", buffer: Buffer.from(log(seconds)) });
+  const recipes = async () => (await (await server.send("GET", "/runs")).json()).items.map(({ recipe }) => recipe);
+  const recipe = "llama3.1-405b/h100/fp8/512@25.04";
+  const upload = page.getByRole("button", { name: "Upload to this server" });
+  const start = async (query) => {
+    // Left first, so that the token in the address is read again.
+    await page.goto("about:blank");
+    await page.goto(`/results?v=1${query}#token=${server.token}`);
+  };
+  await start("&w=35-44");
+  await page.locator("[data-files]").setInputFiles([file("one.log", 12.4)]);
+  await expect(page.getByText("Read 1 of 1 files")).toBeVisible();
+  await upload.click();
+  await expect(page.getByText("Not in History, because their recipe is unknown: one.log. Set it under Recipe and upload again.")).toBeVisible();
+  expect(await recipes()).toEqual([null]);
+
+  // The server corrects the run that it has, and gets the new one with its recipe.
+  await start(`&r=${recipe}&w=35-44`);
+  await page.locator("[data-files]").setInputFiles([file("one.log", 12.4), file("two.log", 12.5)]);
+  await expect(page.getByText("Read 2 of 2 files")).toBeVisible();
+  await upload.click();
+  await expect(page.getByText("Uploaded: 1, already on the server: 1.", { exact: true })).toBeVisible();
+  await expect(page.getByText("Not in History")).toHaveCount(0);
+  expect(await recipes()).toEqual([recipe, recipe]);
+  const there = page.getByRole("region", { name: "Results on the server" });
+  await expect(there.locator('tbody td[data-label="Recipe"]')).toHaveText([recipe, recipe]);
+  // Runs are dated by their logs.
+  await expect(there.locator('tbody td[data-label="Ran"]')).toHaveText(["2026-05-01 10:00 UTC", "2026-05-01 10:00 UTC"]);
+  await there.getByRole("link", { name: "two.log" }).click();
+  await expect(page.getByText("2026-05-01 10:00 by the log's clock")).toBeVisible();
+  await page.goto("/history");
+  await expect(page.getByText("Show data: 2 runs")).toBeVisible();
+});
+
 test("a dropped log and the stored run of the same log are one run, with what the campaign recorded", async ({ page, server }) => {
   // The campaign's run of the log has an id of its own.
   const id = "018f0000-0000-7000-8000-000000000abd";

@@ -16,8 +16,12 @@ test("a change of the step time is marked, in the chart and in its table", async
   await server.put(12.4, { carried: carried("other", 1, "oci"), log: false });
   await page.goto("/history");
   const line = page.getByRole("region", { name: "llama3.1-405b/h100/fp8/512@25.04 on eos", exact: true });
-  await expect(line.locator(".notice.wrong").first()).toContainText("Regression: ");
-  await expect(line.locator(".notice.wrong")).toContainText(/Step times changed by \+8\.\d\s% on \d{4}-\d\d-\d\d \d\d:\d\d UTC/i);
+  await expect(line.locator(".notice.wrong")).toHaveText(
+    /^Slower since \d{4}-\d\d-\d\d: 13\.\d+ s per step, [78]\.\d\s% above the usual 12\.\d+ s\. First run after the change$/,
+  );
+  const rules = line.getByText(/^\d of 4 limits exceeded$/);
+  await rules.click();
+  await expect(line.getByText(/Exceeded: step times changed by \+8\.\d\s% on \d{4}-\d\d-\d\d \d\d:\d\d UTC/)).toBeVisible();
   for (const name of ["Runs", "Usual", "Change", "Regression", "Published"]) {
     await expect(line.locator(".legendtext").filter({ hasText: name })).toBeVisible();
   }
@@ -74,12 +78,13 @@ test("Results says what takes longer than it should, until that is over", async 
   await expectAccessible(page);
   await regressions.getByRole("link").click();
   await expect(page).toHaveURL("/history?v=1&recipe=llama3.1-405b/h100/fp8/512@25.04&cluster=eos");
-  await expect(page.getByText("Regression: ").first()).toBeVisible();
+  await expect(page.getByText("Slower since ").first()).toBeVisible();
   await page.goto("/results");
   await expect(regressions).toBeVisible();
   await server.put(12.3, { carried: carried("llama-405b", 15), log: false });
   await expect(regressions).toHaveCount(0);
   await page.goto("/history?v=1&cluster=eos");
+  await page.getByText("Within all 4 limits").click();
   await expect(page.getByText(/Step times changed by \+7\.\d\s% on .*; the newest run took 12\.\d+ s, as before the change\./)).toBeVisible();
 });
 
@@ -102,7 +107,7 @@ test("a regression is acknowledged with a reason, and Results lists it no more u
   await reason.press("Enter");
   await expect(line.getByText(/^Acknowledged by .+ at \d{4}-\d\d-\d\d \d\d:\d\d UTC: A switch was replaced\.$/)).toBeVisible();
   await expect(reason).toHaveCount(0);
-  await expect(line.locator(".notice.wrong")).toContainText("Regression: ");
+  await expect(line.locator(".notice.wrong")).toContainText("Slower than published: ");
   await page.goto("/results");
   await expect(page.locator("table.reports tbody tr")).toHaveCount(1);
   const regressions = page.getByRole("region", { name: "Regressions" });

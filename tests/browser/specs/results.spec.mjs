@@ -147,6 +147,27 @@ test("the GPU type is given where a log doesn't name it, and the MFU follows", a
   await expect(row).toContainText("75.2");
 });
 
+test("what is typed wrong is said once, in its field, with what to use instead", async ({ page }) => {
+  await page.goto("/results");
+  const file = (name, seconds) => ({ name, mimeType: "text/plain", buffer: Buffer.from(log({ seconds })) });
+  await files(page).setInputFiles([file(name(512, 72), 12.37), file(name(512, 73), 13)]);
+  await expect(page.getByText("Read 2 of 2 files")).toBeVisible();
+  for (const [id, wrong, right] of [["field-gpu", "h10", "h100"], ["field-recipe", "llama3.1-405b/h100/fp8/51", "llama3.1-405b/h100/fp8/512@25.04"]]) {
+    const field = page.locator(`#${id}`);
+    await field.fill(wrong);
+    await expect(field).toHaveAttribute("aria-invalid", "true");
+    await expect(page.locator(`#${id}-note .error`)).toBeVisible();
+    await expect(page.locator(".error")).toHaveCount(1);
+    await expect(page.locator(".notice.wrong")).toHaveCount(0);
+    await expect(page.locator("table.reports")).not.toContainText(wrong + '"');
+    await expect(cell(row(page, name(512, 72)), "Tokens/s")).toHaveText("169,535");
+    await expect(page.locator(`#${id}-note button`).first()).toBeVisible();
+    await field.fill(right);
+    await expect(field).toHaveAttribute("aria-invalid", "false");
+  }
+  await expectAccessible(page);
+});
+
 test("files can be dropped", async ({ page }) => {
   await page.goto("/results");
   const transfer = await page.evaluateHandle(

@@ -183,6 +183,9 @@ test("a run without its log on the server says so, and an unknown one too", asyn
   const id = await server.put(12.4, { log: false });
   await page.goto(`/run?id=${id}`);
   await expect(page.getByText("The server has no log of this run.")).toBeVisible();
+  await page.goto("/run");
+  await expect(page.getByText("Choose a run on the Results page.")).toBeVisible();
+  await expect(page.locator(".notice.wrong")).toHaveCount(0);
   await page.goto("/run?id=018f0000-0000-7000-8000-000000000000");
   await expect(page.locator(".notice.wrong")).toContainText("The server has no run 018f0000-0000-7000-8000-000000000000. All results");
 });

@@ -311,9 +311,14 @@ pub(crate) fn ProblemText(problem: Problem, address: Address) -> impl IntoView {
 
 /// The unknown parts of the address, and an unknown recipe.
 #[component]
-pub(crate) fn AddressProblems(address: Address) -> impl IntoView {
+pub(crate) fn AddressProblems(
+    address: Address,
+    /// Whether to show the problem of the recipe, on a page that may not have the field.
+    #[prop(optional)]
+    recipe: bool,
+) -> impl IntoView {
     let recipe = move || {
-        let problems: Option<Problems> = use_context();
+        let problems: Option<Problems> = use_context().filter(|_| recipe);
         problems
             .and_then(|problems| problems.0.get().into_iter().find(|problem| problem.field == Field::Recipe))
     };

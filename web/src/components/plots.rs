@@ -78,7 +78,6 @@ pub(crate) fn PlotSection(id: &'static str, title: &'static str, plot: Memo<Plot
             <section class="scaling" aria-labelledby=id>
                 <h2 id=id>{title}</h2>
                 <Chart chart summary />
-                <Window plot />
                 <Above plot is_log />
                 <div class="chart-foot">
                     <NumbersOf title plot />
@@ -91,16 +90,6 @@ pub(crate) fn PlotSection(id: &'static str, title: &'static str, plot: Memo<Plot
     }
 }
 
-#[component]
-fn Window(plot: Memo<Plot>) -> impl IntoView {
-    let text = move || {
-        let (first, last) = plot.with(|plot| plot.window)?;
-        let steps = if first == last { format!("{first}") } else { format!("{first}–{last}") };
-        Some(view! { <p class="basis">{format!("Shaded: scored steps ({steps}).")}</p> })
-    };
-    view! { {text} }
-}
-
 /// The number of points above the chart, whose scale ignores outliers: the first step often takes ten times as long.
 #[component]
 fn Above(plot: Memo<Plot>, is_log: Memo<bool>) -> impl IntoView {
@@ -110,7 +99,9 @@ fn Above(plot: Memo<Plot>, is_log: Memo<bool>) -> impl IntoView {
             plot.lines.iter().flat_map(|line| &line.values).filter(|value| **value > top).count()
         });
         let outliers = if count == 1 { "1 outlier is".to_string() } else { format!("{count} outliers are") };
-        Some(view! { <p class="basis">{format!("{outliers} off the scale; see the table.")}</p> })
+        Some(
+            view! { <p class="basis">{format!("{outliers} off the scale. Show data lists all values.")}</p> },
+        )
     };
     view! { {text} }
 }

@@ -1,10 +1,13 @@
 //! The table of runs: status, step time, and the difference from the published number and from the plan.
 //!
-//! Every change of the view redraws every row, so a long table starts with its first rows.
+//! Every change of the view redraws every row, so a long table starts with its first rows. A remark that most rows share is above the
+//! table, once.
 
 use crate::address::{Address, query};
 use crate::message::Row;
 use leptos::prelude::*;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use trainplan_shared::field::Field;
 use trainplan_shared::spec::Spec;
@@ -31,7 +34,7 @@ pub(crate) fn RunTable(
     /// What the page adds to a row: the checkbox that selects it.
     #[prop(into)]
     more: ViewFnOf,
-    /// Whether it adds buttons below the name instead.
+    /// Whether it adds buttons below the name instead. The remarks, longer than the names, are then below the table.
     #[prop(optional)]
     below: bool,
     /// What the page adds below the remarks of a row.
@@ -50,7 +53,21 @@ pub(crate) fn RunTable(
         };
         columns.iter().copied().filter(is_shown).collect::<Vec<_>>()
     });
+    let shared = Memo::new(move |_| rows.with(|rows| shared_remarks(rows)));
+    let noun = if first == "Log" { "logs" } else { "runs" };
+    let shared_line = move |(remark, count): (String, usize)| {
+        view! { <p class="basis">{format!("{count} {noun}: {remark}")}</p> }
+    };
+    let of_row = move |row: Arc<Row>| {
+        let remarks = own_remarks(&row, shared).join(" ");
+        (!remarks.is_empty()).then(|| view! { <li><strong>{row.path.clone()}</strong>": " {remarks}</li> })
+    };
+    let below_table = move || {
+        let items: Vec<_> = rows.get().into_iter().filter_map(of_row).collect();
+        (!items.is_empty()).then(|| view! { <ul class="plain basis">{items}</ul> })
+    };
     view! {
+        {move || shared.get().into_iter().map(shared_line).collect_view()}
         <div class="scroll" tabindex="0" role="region" aria-label=label>
             <table class="reports cards">
                 <thead>
@@ -63,11 +80,12 @@ pub(crate) fn RunTable(
                 </thead>
                 <tbody>
                     <For each=drawn key=|row| (row.id.clone(), row.number, Arc::as_ptr(row).addr()) let(row)>
-                        <RunRow row first columns view more=more.clone() below remedy=remedy.clone() />
+                        <RunRow row first columns view shared more=more.clone() below remedy=remedy.clone() />
                     </For>
                 </tbody>
             </table>
         </div>
+        {below.then_some(below_table)}
         <Show when=move || { more_rows() > 0 }>
             <div class="buttons">
                 <button type="button" class="action" on:click=move |_| most.update(|most| *most += ROWS_AT_ONCE)>
@@ -83,6 +101,24 @@ pub(crate) fn RunTable(
 
 fn title(PageHeading { title, is_number, hint, .. }: PageHeading) -> AnyView {
     view! { <th scope="col" class:number=is_number title=hint>{title}</th> }.into_any()
+}
+
+/// Returns the remarks that at least half of the rows share, and how many rows have each; the most frequent first.
+fn shared_remarks(rows: &[Arc<Row>]) -> Vec<(String, usize)> {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for remark in rows.iter().flat_map(|row| &row.remarks) {
+        *counts.entry(remark).or_default() += 1;
+    }
+    counts.retain(|_, count| *count > 1 && 2 * *count >= rows.len());
+    let mut shared: Vec<_> = counts.into_iter().map(|(remark, count)| (remark.to_string(), count)).collect();
+    shared.sort_by_key(|(_, count)| Reverse(*count));
+    shared
+}
+
+/// Returns the remarks of a row that the others don't share.
+fn own_remarks(row: &Row, shared: Memo<Vec<(String, usize)>>) -> Vec<String> {
+    let is_own = |remark: &&String| !shared.with(|shared| shared.iter().any(|(other, _)| other == *remark));
+    row.remarks.iter().filter(is_own).cloned().collect()
 }
 
 /// What a page adds to a row.
@@ -102,6 +138,7 @@ fn RunRow(
     first: &'static str,
     columns: Memo<Vec<PageHeading>>,
     view: Memo<Spec>,
+    shared: Memo<Vec<(String, usize)>>,
     more: ViewFnOf,
     below: bool,
     remedy: Option<ViewFnOf>,
@@ -130,13 +167,18 @@ fn RunRow(
         };
         move || columns.get().into_iter().map(&cell).collect_view()
     };
+    let remarks = {
+        let row = row.clone();
+        let remark = |remark: String| view! { <small class="remark">{remark}</small> };
+        move || own_remarks(&row, shared).into_iter().map(remark).collect_view()
+    };
     view! {
         <tr data-status=row.status.id()>
             {(!below).then(|| view! { <td class="pick">{(more.0)(&row)}</td> })}
             <th scope="row" data-label=first>
                 {name}
                 {(!folder.is_empty()).then(|| view! { <small>{breakable(&folder)}</small> })}
-                {row.remarks.iter().map(|remark| view! { <small class="remark">{remark.clone()}</small> }).collect_view()}
+                {(!below).then_some(remarks)}
                 {remedy.map(|remedy| (remedy.0)(&row))}
                 {below.then(|| (more.0)(&row))}
             </th>

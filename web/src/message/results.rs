@@ -208,10 +208,10 @@ pub(crate) enum Question {
         /// The scenario fields, as a query; none if the logs say it themselves.
         query: String,
     },
-    /// Check the name of a recipe.
-    Recipe {
-        /// The name.
-        text: String,
+    /// Check the recipe and the GPU type that are set for logs.
+    LogFields {
+        /// The two, as a query.
+        query: String,
     },
     /// Revoke a share link.
     Revoke {
@@ -284,6 +284,8 @@ pub(crate) enum Answer {
     Shares(Vec<Share>),
     /// What is wrong with the fields, if anything is.
     Checked(Option<Refusal>),
+    /// The wrong fields.
+    Wrong(Vec<Refusal>),
     /// A new share link with its secret, which is shown once.
     Shared {
         id: String,
@@ -326,6 +328,8 @@ pub(crate) struct UploadSummary {
     pub(crate) known: usize,
     /// The rejected files, each with the reason.
     pub(crate) refused: Vec<String>,
+    /// The paths of new results whose recipe is unknown, so that History can't show them.
+    pub(crate) without_recipe: Vec<String>,
 }
 
 /// The progress of an upload.
@@ -440,7 +444,7 @@ impl Outcome {
 pub(crate) struct Source {
     /// Its log's path.
     pub(crate) path: String,
-    /// When it started, or else when its log was last written, in words.
+    /// When it began, or else when its log was last written, and by which clock, in words.
     pub(crate) ran: String,
     /// The recipe that it matches.
     pub(crate) recipe: String,
@@ -517,6 +521,8 @@ pub(crate) struct TimeLine {
     pub(crate) points: Vec<TimePoint>,
     /// The published step time, if there is one.
     pub(crate) published_s: Option<f64>,
+    /// By how much the newest run is slower, as a sentence; none if it is not a regression.
+    pub(crate) slower: Option<String>,
     /// The newest run judged by the thresholds that could judge it.
     pub(crate) checks: Vec<CheckLine>,
     /// What the server keeps about its regression.

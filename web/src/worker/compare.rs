@@ -14,7 +14,7 @@ use trainplan_shared::compare::{
 use trainplan_shared::comparison_file::ComparisonDocument;
 use trainplan_shared::field::Field;
 use trainplan_shared::log::{Status, Window};
-use trainplan_shared::result::{Report, RunResult, Scoring, Slowdown, View, sentence};
+use trainplan_shared::result::{Report, RunClock, RunResult, Scoring, Slowdown, View, sentence};
 use trainplan_shared::tables::{ComparedRun, ComparisonColumn, PooledColumn, cells};
 use trainplan_shared::text::capital;
 use trainplan_shared::units::{minute, parse_decimal};
@@ -69,11 +69,14 @@ fn scoring(asked: Option<Window>, item: &RunFigures) -> Scoring {
 /// Returns the origin of a run alone.
 fn source(runs: &[Rc<RunResult>], comparison: &Comparison) -> Source {
     let ([run], [item]) = (runs, comparison.items.as_slice()) else { return Source::default() };
-    let jobs = run.carried.as_ref().map_or(&[][..], |carried| &carried.jobs);
-    let started = jobs.first().and_then(|job| job.started.as_deref());
+    let ran = |(at, clock): (&str, RunClock)| match clock {
+        RunClock::Slurm => minute(at),
+        RunClock::Log => format!("{} by the log's clock", minute(at).trim_end_matches(" UTC")),
+        RunClock::File => format!("{} (file time)", minute(at)),
+    };
     Source {
         path: item.path.clone(),
-        ran: started.or(run.source.written_at.as_deref()).map_or_else(String::new, minute),
+        ran: run.ran_at().map_or_else(String::new, ran),
         recipe: item.recipe.clone().unwrap_or_default(),
         is_carried: run.carried.is_some(),
     }

@@ -25,6 +25,8 @@ struct Taken {
     path: String,
     /// The result, or why the file can't be read.
     run: Result<Rc<RunResult>, String>,
+    /// The fields that the user set for this file alone.
+    said: Spec,
     /// The file, if it is a log.
     log: Option<DroppedLog>,
     /// The id of the server's run of the same log, if it has one.
@@ -126,7 +128,10 @@ pub(super) fn run(id: &str) -> Option<(Rc<RunResult>, bool)> {
 
 /// A dropped result worth keeping.
 pub(super) struct KeptRun {
+    /// The result, as a run of what the user set.
     pub(super) run: Rc<RunResult>,
+    /// The fields that the user set for it.
+    pub(super) said: Spec,
     /// Its log, if that was dropped.
     pub(super) log: Option<DroppedLog>,
     /// Whether the server has the log under another id: that of a campaign's run.
@@ -135,12 +140,20 @@ pub(super) struct KeptRun {
 
 /// Returns the results worth keeping, each once.
 pub(super) fn worth_keeping() -> Vec<KeptRun> {
-    let kept = |(run, taken): (&Rc<RunResult>, &Taken)| KeptRun {
-        run: run.clone(),
-        log: taken.log.clone(),
-        is_of_campaign: taken.stored.as_ref().is_some_and(|id| *id != run.id.to_string()),
-    };
-    DESK.with_borrow(|desk| worth(&desk.taken).map(kept).collect())
+    DESK.with_borrow(|desk| {
+        let kept = |(run, taken): (&Rc<RunResult>, &Taken)| {
+            // A campaign's run has its recipe from the campaign.
+            let of_view =
+                Some(&desk.view.spec).filter(|said| **said != Spec::default() && run.carried.is_none());
+            KeptRun {
+                run: of_view.map_or_else(|| run.clone(), |said| Rc::new(run.identified(said))),
+                said: of_view.unwrap_or(&taken.said).clone(),
+                log: taken.log.clone(),
+                is_of_campaign: taken.stored.as_ref().is_some_and(|id| *id != run.id.to_string()),
+            }
+        };
+        worth(&desk.taken).map(kept).collect()
+    })
 }
 
 /// Sets whether the server has the run with this id. [`show`] shows it.
@@ -208,6 +221,7 @@ pub(super) fn identify(ids: &[String], said: &Spec) -> Option<Refusal> {
                 && let Ok(run) = &mut taken.run
             {
                 *run = Rc::new(run.identified(said));
+                taken.said = said.clone();
             }
         }
     });
@@ -230,7 +244,8 @@ pub(super) async fn take(file: File) {
     let run = if is_log { log(&dropped, &path, is_stopped).await } else { saved(&dropped.file).await };
     if !is_stopped() {
         let log = is_log.then_some(dropped);
-        settle(Taken { number, path, run: run.map(Rc::new), log, stored: None, is_looked_up: false });
+        let (run, said) = (run.map(Rc::new), Spec::default());
+        settle(Taken { number, path, run, said, log, stored: None, is_looked_up: false });
         look_up().await;
     }
 }

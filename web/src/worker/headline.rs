@@ -162,15 +162,30 @@ fn of_several(reference: &str, several: &[LabelledVerdict<'_>]) -> String {
             percent.map_or(String::new(), |percent| format!(" ({} % per step)", signed(percent, 1)));
         format!("{} {}{percent}", one.label, one.verdict.title())
     };
-    let (comparable, other): (Vec<&LabelledVerdict<'_>>, _) =
+    let (comparable, other): (Vec<&LabelledVerdict<'_>>, Vec<&LabelledVerdict<'_>>) =
         several.iter().partition(|one| is_comparable(one));
     let mut parts: Vec<String> = comparable.into_iter().map(words).collect();
+    let why = common_reason(&other).filter(|_| other.len() > MOST_NAMED);
+    let why = why.map_or(String::new(), |why| format!(" The reason for each: {}", sentence(why)));
     match other.len() {
         0..=MOST_NAMED => parts.extend(other.into_iter().map(words)),
         // Their names and reasons are listed below the headline.
         count => parts.push(format!("{count} runs not comparable")),
     }
-    format!("Compared with {reference}: {}.", parts.join("; "))
+    format!("Compared with {reference}: {}.{why}", parts.join("; "))
+}
+
+/// Returns the first reason why none of several runs is comparable; none if they have different reasons.
+fn common_reason<'a>(runs: &[&LabelledVerdict<'a>]) -> Option<&'a str> {
+    fn reasons<'b>(one: &LabelledVerdict<'b>) -> &'b [String] {
+        match one.run {
+            Some(run) => &run.reasons,
+            None => &[],
+        }
+    }
+    let (first, others) = runs.split_first()?;
+    let is_common = |reason: &&String| others.iter().all(|other| reasons(other).contains(reason));
+    reasons(first).iter().find(is_common).map(String::as_str)
 }
 
 /// Returns why runs are not comparable with the reference, a text for each. It names the run if there are several; of a pair, the
@@ -301,6 +316,22 @@ mod tests {
         // The headline has their names.
         let why = "Different workload: GBS 256 (reference 128), GPUs 16 (reference 8).";
         assert_eq!(not_comparable(&comparison), [why]);
+    }
+
+    #[test]
+    fn the_headline_says_why_no_run_is_comparable() {
+        let short = |job: u32| {
+            let mut intake =
+                Intake::new(format!("log-acct.pretrain_llama3.1_8b_fp8_8_{job}_0.out"), &Spec::default());
+            intake.feed(b"Training epoch 0, iteration 0/49 | train_step_timing in s: 12 |\n");
+            intake.finish()
+        };
+        let runs = [run(LLAMA, 1, 12_000), short(2), short(3), short(4)];
+        let headline = headline(&compare(&runs.iter().collect::<Vec<_>>()));
+        assert!(
+            headline.contains(": 3 runs not comparable. The reason for each: It was not scored."),
+            "{headline}"
+        );
     }
 
     #[test]

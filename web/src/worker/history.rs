@@ -86,6 +86,7 @@ fn time_line(series: &history::TimeLine) -> TimeLine {
         points: points.collect(),
         published_s: series.points.iter().rev().find_map(|point| point.baseline_step_time_s),
         alert: None,
+        slower: slower(series).map(|text| unbroken(&text)),
         checks: series.checks.iter().filter_map(|check| check_line(series, check)).collect(),
     }
 }
@@ -104,6 +105,27 @@ fn title(key: &TimeLineKey) -> String {
         true => key.label(),
         false => TimeLineKey { recipe: Some(values.join(", ")), ..key.clone() }.label(),
     }
+}
+
+/// Returns by how much the newest run is slower, and since when, as a sentence; none if it is not a regression. Of the thresholds that
+/// it exceeds, the lasting change says most.
+fn slower(series: &history::TimeLine) -> Option<String> {
+    let exceeded = |kind: ThresholdKind| series.alerts.iter().find(|alert| alert.kind == kind);
+    let kinds =
+        [ThresholdKind::Change, ThresholdKind::Previous, ThresholdKind::Sigma, ThresholdKind::Baseline];
+    let alert = kinds.into_iter().find_map(exceeded)?;
+    let change = series.change_points.last().filter(|_| alert.kind == ThresholdKind::Change);
+    let since = change.and_then(|change| change.at.get(..10)).map(|day| format!(" since {day}"));
+    let (than, what) = match alert.kind {
+        ThresholdKind::Baseline => (" than published".to_string(), "published"),
+        _ => (since.unwrap_or_default(), "usual"),
+    };
+    Some(format!(
+        "Slower{than}: {} s per step, {:.1} % above the {what} {} s.",
+        significant(alert.measured_s, 4),
+        100.0 * (alert.measured_s / alert.expected_s - 1.0),
+        significant(alert.expected_s, 4)
+    ))
 }
 
 /// Returns what the page shows of a check; none if the threshold could not judge the run.
@@ -125,6 +147,32 @@ fn usual(changes: &[ChangePoint], place: usize) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_regression_is_one_sentence() {
+        let series = |times: &[f64], published_s: Option<f64>| {
+            let point = |(run, seconds): (usize, &f64)| history::TimeLinePoint {
+                id: format!("{run}"),
+                at: format!("2026-05-{:02}T10:00:00Z", run + 1),
+                step_time_s: Some(*seconds),
+                comparable: true,
+                baseline_step_time_s: published_s,
+                ..history::TimeLinePoint::default()
+            };
+            let points = times.iter().enumerate().map(point).collect();
+            history::TimeLine::of(TimeLineKey::default(), points, &history::Thresholds::default())
+        };
+        let nights = [12.0, 12.1, 12.0, 12.1, 12.0, 12.1, 12.0, 12.1, 12.0, 12.7, 12.7, 12.7];
+        let told = slower(&series(&nights, None)).expect("a regression");
+        assert!(
+            told.starts_with("Slower since 2026-05-10: 12.7 s per step, 5.4 % above the usual 12.04"),
+            "{told}"
+        );
+        let published = slower(&series(&[13.5], Some(12.37)));
+        let expected = "Slower than published: 13.5 s per step, 9.1 % above the published 12.37 s.";
+        assert_eq!(published.as_deref(), Some(expected));
+        assert_eq!(slower(&series(&[12.0], Some(12.37))), None);
+    }
 
     #[test]
     fn a_time_line_without_a_recipe_is_titled_by_labels() {

@@ -25,6 +25,7 @@ use trainplan_shared::catalog::Catalog;
 use trainplan_shared::field::Field;
 use trainplan_shared::link;
 use trainplan_shared::log::Window;
+use trainplan_shared::problem::Problem;
 use trainplan_shared::result::View;
 use trainplan_shared::spec::Spec;
 use wasm_bindgen::JsCast;
@@ -85,7 +86,10 @@ async fn answer(question: Question) -> Result<Answer, RequestError> {
         Question::Live => live::running().await.map(Answer::Live),
         Question::History { query } => history::read(&query).await.map(Answer::History),
         Question::Upload => upload::upload().await.map(Answer::UploadSummary),
-        Question::Rescore { id, recipe } => runs::rescore(&id, &recipe).await.map(|()| Answer::Done),
+        Question::Rescore { id, recipe } => {
+            let said = Spec::default().with(Field::Recipe, recipe);
+            runs::rescore(&id, &said).await.map(|()| Answer::Done)
+        }
         Question::Delete { id } => runs::delete(&id).await.map(|()| Answer::Done),
         Question::Acknowledge { run, reason } => {
             history::acknowledge(&run, reason).await.map(|()| Answer::Done)
@@ -96,7 +100,9 @@ async fn answer(question: Question) -> Result<Answer, RequestError> {
         Question::Shares => share::list().await.map(Answer::Shares),
         Question::Share { ids, days } => share::create(ids, days).await,
         Question::Revoke { id } => share::revoke(&id).await,
-        Question::Recipe { text } => Ok(Answer::Checked(recipe(&text))),
+        Question::LogFields { query } => {
+            Ok(Answer::Wrong(log_fields(&query).filter_map(Result::err).map(Refusal::from).collect()))
+        }
         Question::Identify { ids, query } => {
             Ok(Answer::Checked(files::identify(&ids, &link::read(&query).spec)))
         }
@@ -112,17 +118,25 @@ fn post(message: &impl WorkerMessage) {
     let _ = message.to_js().and_then(|message| scope().post_message(&message));
 }
 
-/// Returns the problem of a recipe id, if it has one.
-fn recipe(text: &str) -> Option<Refusal> {
-    Catalog::embedded().recipe(text).err().map(Refusal::from)
+/// Returns the recipe and the GPU type of a query of the page's address, or what is wrong with them. Other fields of the address,
+/// such as the server's filters, say nothing about the logs.
+fn log_fields(query: &str) -> impl Iterator<Item = Result<(Field, String), Problem>> {
+    let (typed, catalog) = (link::read(query).spec, Catalog::embedded());
+    [Field::Recipe, Field::Gpu].into_iter().filter_map(move |field| {
+        let text = typed.get(field)?;
+        let wrong = match field {
+            Field::Recipe => catalog.recipe(text).err(),
+            _ => catalog.gpu_or_own(text).err(),
+        };
+        Some(wrong.map_or_else(|| Ok((field, text.to_string())), Err))
+    })
 }
 
-/// Returns the window, convention, recipe and GPU type of a query of the page's address. The page shows the problems of
-/// the query.
+/// Returns the window, convention, recipe and GPU type of a query of the page's address, without invalid ones: the page shows
+/// their problems.
 fn view(query: &str) -> View {
     let typed = link::read(query).spec;
-    // Other fields of the address, such as the server's filters, say nothing about the logs.
-    let said = [Field::Recipe, Field::Gpu].into_iter().filter_map(|field| Some((field, typed.get(field)?)));
+    let said = log_fields(query).filter_map(Result::ok);
     View {
         window: typed.get(Field::Window).and_then(|text| text.parse::<Window>().ok()),
         convention: typed.parse(Field::Convention).ok().flatten(),

@@ -9,8 +9,10 @@ use std::rc::Rc;
 use trainplan_shared::api::{
     LogFault, LogLines, RunPage, RunSummary, ScoreSummary, ScoreVersion, ScoreVersions,
 };
+use trainplan_shared::field::Field;
 use trainplan_shared::log::{LogName, Status};
 use trainplan_shared::result::{RunResult, read};
+use trainplan_shared::spec::Spec;
 use trainplan_shared::tables::{StoredRunColumn, cells};
 use trainplan_shared::units::{minute, readable, significant};
 use wasm_bindgen::JsCast;
@@ -117,9 +119,11 @@ pub(super) fn forget() {
     FETCHED.with_borrow_mut(Vec::clear);
 }
 
-/// Has the server score a run again with a recipe.
-pub(super) async fn rescore(id: &str, recipe: &str) -> Result<(), RequestError> {
-    let path = format!("/runs/{}/scores?recipe={}", segment(id), segment(recipe));
+/// Has the server score a run again as a run of what the user set.
+pub(super) async fn rescore(id: &str, said: &Spec) -> Result<(), RequestError> {
+    let value = |(field, text): (Field, &str)| format!("{}={}", field.flag(), segment(text));
+    let query: Vec<String> = said.iter().map(value).collect();
+    let path = format!("/runs/{}/scores?{}", segment(id), query.join("&"));
     server::send("POST", &path, None).await?;
     forget();
     Ok(())
@@ -142,10 +146,14 @@ pub(super) async fn file(id: &str) -> Result<Saved, RequestError> {
     Ok(Saved { name: run.file_name(), text })
 }
 
+/// Returns the server's summary of a run.
+pub(super) async fn summary(id: &str) -> Result<RunSummary, RequestError> {
+    server::get(&format!("/runs/{}/summary", segment(id))).await
+}
+
 /// Returns what is wrong with the server's copy of a run's log, if a check found a fault.
 pub(super) async fn log_fault(id: &str) -> Result<Option<LogFault>, RequestError> {
-    let summary: RunSummary = server::get(&format!("/runs/{}/summary", segment(id))).await?;
-    Ok(summary.log_fault)
+    Ok(summary(id).await?.log_fault)
 }
 
 /// Returns the scores of a run by parser version.
@@ -173,8 +181,7 @@ pub(super) async fn scores(id: &str) -> Result<Table, RequestError> {
 /// Returns lines of a run's log.
 pub(super) async fn lines(id: &str, from: u64, find: &str) -> Result<LogLines, RequestError> {
     // Asking for a log that is not there would be an error in the browser's eyes.
-    let summary: RunSummary = server::get(&format!("/runs/{}/summary", segment(id))).await?;
-    if !summary.has_log {
+    if !summary(id).await?.has_log {
         return Err(RequestError::NoServer);
     }
     let find = if find.is_empty() { String::new() } else { format!("&q={}", segment(find)) };

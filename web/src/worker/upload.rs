@@ -1,12 +1,13 @@
 //! Uploads dropped files: each result, then its raw log, as the command line does.
 
 use super::files::{DroppedLog, KeptRun};
-use super::{files, post, scope, server};
+use super::{files, post, runs, scope, server};
 use crate::message::results::ForPage;
 use crate::message::{RequestError, UploadProgress, UploadSummary};
 use sha2::{Digest, Sha256};
 use trainplan_shared::api::{LogProgress, UploadOutcome, UploadedRun};
 use trainplan_shared::result::{RunResult, write};
+use trainplan_shared::spec::Spec;
 use wasm_bindgen_futures::JsFuture;
 use web_sys::Blob;
 use web_sys::js_sys::Promise;
@@ -17,7 +18,8 @@ const PIECE: f64 = 4.0 * 1024.0 * 1024.0;
 /// The pauses before retries after a lost connection, in milliseconds.
 const PAUSES: [i32; 3] = [1_000, 2_000, 4_000];
 
-/// Uploads every result with steps, and shows which ones the server has. Results that it had are not changed.
+/// Uploads every result with steps as a run of what the user set, and shows which ones the server has. A result that it had as a
+/// run of something else is corrected there, if the user may.
 pub(super) async fn upload() -> Result<UploadSummary, RequestError> {
     let uploaded = send_all().await;
     files::show();
@@ -30,7 +32,7 @@ async fn send_all() -> Result<UploadSummary, RequestError> {
     let size = |log: &Option<DroppedLog>| log.as_ref().map_or(0.0, DroppedLog::size);
     let bytes = runs.iter().map(|kept| size(&kept.log)).sum();
     let mut progress = UploadMeter { file: 0, files: runs.len(), bytes, before: 0.0, there: 0.0 };
-    for KeptRun { run, log, is_of_campaign } in runs {
+    for KeptRun { run, said, log, is_of_campaign } in runs {
         progress.file += 1;
         progress.tell(0.0);
         if is_of_campaign {
@@ -38,10 +40,28 @@ async fn send_all() -> Result<UploadSummary, RequestError> {
             progress.before += size(&log);
             continue;
         }
-        match send(&run, log.as_ref(), &mut progress).await {
+        let mut sent = send(&run, log.as_ref(), &mut progress).await;
+        // The server has the run, but not as a run of what the user set.
+        if matches!(sent, Err(RequestError::Other(_))) && said != Spec::default() {
+            let id = run.id.to_string();
+            sent = match runs::summary(&id).await {
+                Ok(_) => runs::rescore(&id, &said).await.map(|()| false).map_err(|error| match error {
+                    RequestError::Other(why) => {
+                        RequestError::Other(format!("on the server it has another recipe. {why}"))
+                    }
+                    other => other,
+                }),
+                Err(_) => sent,
+            };
+        }
+        match sent {
             Ok(is_new) => {
                 let count = if is_new { &mut uploaded.new } else { &mut uploaded.known };
                 *count += 1;
+                // Without a scenario, a run belongs to no time line.
+                if is_new && run.identity.scenario.scenario().is_err() {
+                    uploaded.without_recipe.push(run.source.path.clone());
+                }
                 files::note(&run.id.to_string(), true);
             }
             Err(RequestError::Other(why)) => uploaded.refused.push(format!("{}: {why}", run.source.path)),

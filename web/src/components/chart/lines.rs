@@ -43,6 +43,8 @@ enum XAxis {
     Steps,
     /// Times, in milliseconds since 1970.
     Time,
+    /// The numbers of runs, the oldest first.
+    Runs,
 }
 
 /// A line of a chart.
@@ -139,15 +141,17 @@ impl LineChart {
         (most > high + 2.0 * span).then_some((low - 0.1 * span, high + 0.2 * span))
     }
 
-    /// Returns a chart of lines over time, in milliseconds since 1970, with highlighted points and horizontal
-    /// lines.
+    /// Returns a chart of lines over time, in milliseconds since 1970, or over the numbers of runs, with highlighted points and
+    /// horizontal lines.
     pub(crate) fn over_time(
         lines: Vec<ChartLine>,
         markers: Vec<ChartMarkers>,
         levels: Vec<PlotLevel>,
         y_title: &str,
+        is_numbered: bool,
     ) -> LineChart {
-        LineChart { markers, levels, ..LineChart::new(lines, XAxis::Time, y_title) }
+        let x = if is_numbered { XAxis::Runs } else { XAxis::Time };
+        LineChart { markers, levels, ..LineChart::new(lines, x, y_title) }
     }
 
     /// Writes the names of the lines at their ends, instead of a legend, where the chart is wide enough.
@@ -215,6 +219,7 @@ fn lines(chart: &LineChart, ink: &str, width: f64) -> (Vec<Value>, Value) {
         XAxis::Gpus => "%{y:,.4~g} at %{x} GPUs",
         XAxis::Steps => "%{y:,.5~g} at step %{x}",
         XAxis::Time => "%{y:,.5~g} at %{x}",
+        XAxis::Runs => "%{y:,.5~g}, run %{x}",
     };
     let mode = |line: &ChartLine| match chart.x {
         XAxis::Steps if line.points.len() >= MARKED_STEPS => "lines",
@@ -247,11 +252,12 @@ fn lines(chart: &LineChart, ink: &str, width: f64) -> (Vec<Value>, Value) {
         XAxis::Gpus => "GPUs",
         XAxis::Steps => "Step (as numbered in the log)",
         XAxis::Time => "Time of the run",
+        XAxis::Runs => "Run, the oldest first",
     });
     if chart.x == XAxis::Time {
         x["type"] = "date".into();
     }
-    if chart.x == XAxis::Steps {
+    if matches!(chart.x, XAxis::Steps | XAxis::Runs) {
         // Plotly would divide a range of a few steps into fractions of a step.
         let (first, last) = ends(&chart.lines);
         if last - first <= FEW_STEPS {
@@ -302,6 +308,17 @@ fn lines(chart: &LineChart, ink: &str, width: f64) -> (Vec<Value>, Value) {
         }));
     }
     traces.extend(chart.levels.iter().enumerate().map(|(index, of)| level(of, index, &chart.lines, ink)));
+    // Shapes have no place in a legend, so that each band is the name of an empty trace.
+    let ranges = chart.levels.iter().filter(|level| level.interval.is_some());
+    let ranges = ranges.map(|level| (format!("{} (range)", level.name), RANGE_COLOUR));
+    let scored = chart.window.map(|window| (format!("Scored steps ({})", steps_in_words(window)), GRID));
+    let bands: Vec<(String, &str)> = ranges.chain(scored).collect();
+    traces.extend(bands.iter().map(|(name, colour)| {
+        json!({
+            "type": "scatter", "mode": "markers", "name": legend_text(name), "x": [null], "y": [null],
+            "marker": { "color": colour, "size": 14, "symbol": "square" },
+        })
+    }));
     let labels = chart.labels.filter(|_| !is_narrow);
     let mut notes = labels.map_or(Vec::new(), |labels| labels(chart, ink));
     if is_titled_above {
@@ -317,6 +334,7 @@ fn lines(chart: &LineChart, ink: &str, width: f64) -> (Vec<Value>, Value) {
     if chart.x != XAxis::Time && is_narrow {
         let others = chart.levels.iter().map(|level| &*level.name);
         let others = others.chain(chart.mark.iter().map(|mark| &*mark.0));
+        let others = others.chain(bands.iter().map(|band| &*band.0));
         let legend = legend_height(chart.lines.iter().map(|line| &*line.name).chain(others), width);
         // Plotly cuts a legend that is higher than half of the chart.
         layout["meta"] = (LEAST_HEIGHT + legend).max(2 * legend + 20).into();
@@ -373,17 +391,25 @@ fn level(level: &PlotLevel, index: usize, lines: &[ChartLine], ink: &str) -> Val
     })
 }
 
+/// The colour of the interval of a level.
+const RANGE_COLOUR: &str = "rgba(22,153,90,0.18)";
+
+/// Returns the steps from the first to the last: `49`, `35–44`.
+fn steps_in_words((first, last): (f64, f64)) -> String {
+    if first < last { format!("{first}–{last}") } else { first.to_string() }
+}
+
 /// Returns the shape of a level's interval, if it has one.
 fn interval(level: &PlotLevel) -> Option<Value> {
     let (low, high) = level.interval?;
     Some(json!({
         "type": "rect", "layer": "below", "xref": "paper", "x0": 0, "x1": 1, "y0": low, "y1": high,
-        "fillcolor": "rgba(22,153,90,0.18)", "line": { "width": 0 },
+        "fillcolor": RANGE_COLOUR, "line": { "width": 0 },
     }))
 }
 
-/// Returns names without the beginning and the end that all of them share, except the last part of the beginning. A name alone stays
-/// whole.
+/// Returns names without the beginning and the end that all of them share, except the last part of the beginning. A name that lost its
+/// beginning starts with an ellipsis. A name alone stays whole.
 fn short_names(names: &[&str]) -> Vec<String> {
     let parts: Vec<Vec<&str>> = names.iter().map(|name| name.split_inclusive(SEPARATORS).collect()).collect();
     let whole = || names.iter().copied().map(String::from).collect();
@@ -399,12 +425,14 @@ fn short_names(names: &[&str]) -> Vec<String> {
     let end = (1..least - start)
         .take_while(|back| others.iter().all(|other| other[other.len() - back] == first[first.len() - back]))
         .count();
-    let short = |parts: &Vec<&str>| parts[start.saturating_sub(1)..parts.len() - end].concat();
-    parts.iter().map(|parts| short(parts).trim_end_matches(SEPARATORS).to_string()).collect()
+    let from = start.saturating_sub(1);
+    let cut = if from > 0 { "…" } else { "" };
+    let short = |parts: &Vec<&str>| parts[from..parts.len() - end].concat();
+    parts.iter().map(|parts| format!("{cut}{}", short(parts).trim_end_matches(SEPARATORS))).collect()
 }
 
-/// The characters after which a name is divided.
-const SEPARATORS: [char; 4] = ['/', '_', '-', '.'];
+/// The characters after which a name is divided. A hyphen is inside a date or a word.
+const SEPARATORS: [char; 3] = ['/', '_', '.'];
 
 /// Returns the names of the lines as annotations at their last points, where other texts have the colour `ink`.
 fn end_labels(chart: &LineChart, ink: &str) -> Vec<Value> {
@@ -499,13 +527,26 @@ mod tests {
     fn names_in_a_legend_are_what_tells_them_apart() {
         let name = |run: &str| format!("log-acct.pretrain_{run}_0.out");
         let [first, second] = [name("llama3.1_405b_fp8_512_71"), name("llama3.1_405b_bf16_512_72")];
-        assert_eq!(short_names(&[&first, &second]), ["405b_fp8_512_71", "405b_bf16_512_72"]);
+        assert_eq!(short_names(&[&first, &second]), ["…405b_fp8_512_71", "…405b_bf16_512_72"]);
         assert_eq!(short_names(&[&first]), [&*first]);
         assert_eq!(short_names(&[&first, &first]), [&*first, &*first]);
-        assert_eq!(short_names(&["x_a_b", "x_a_b_c", "x_a_c"]), ["a_b", "a_b_c", "a_c"]);
-        assert_eq!(short_names(&["x_a_8 (job 1)", "x_a_8 (job 2)"]), ["a_8 (job 1)", "a_8 (job 2)"]);
+        assert_eq!(short_names(&["x_a_b", "x_a_b_c", "x_a_c"]), ["…a_b", "…a_b_c", "…a_c"]);
+        assert_eq!(short_names(&["x_a_8 (job 1)", "x_a_8 (job 2)"]), ["…a_8 (job 1)", "…a_8 (job 2)"]);
         assert_eq!(short_names(&["run", "run-2"]), ["run", "run-2"]);
+        let nights = ["nightly-2026-05-01.log", "nightly-2026-05-02.log"];
+        assert_eq!(short_names(&nights), ["nightly-2026-05-01", "nightly-2026-05-02"]);
         assert!(short_names(&[]).is_empty());
+    }
+
+    #[test]
+    fn bands_are_in_the_legend() {
+        let level = PlotLevel { name: "Predicted".into(), value: 2.0, interval: Some((1.5, 2.5)) };
+        let banded = Plot { levels: vec![level], window: Some((35.0, 44.0)), ..plot_of(vec![2.0; 50]) };
+        let drawn = plot(&LineChart::of_plot(&banded, "Step time, s", false).into(), "#000", 900.0);
+        let names: Vec<_> =
+            drawn["data"].as_array().unwrap().iter().map(|trace| trace["name"].clone()).collect();
+        assert_eq!(names, ["run", "Predicted", "Predicted (range)", "Scored steps (35–44)"]);
+        assert_eq!(drawn["layout"]["shapes"].as_array().map(Vec::len), Some(2));
     }
 
     #[test]

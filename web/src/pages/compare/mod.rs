@@ -171,20 +171,20 @@ pub(crate) fn Verdict(
                         " " <a href=format!("#L{line}") rel="external">{format!("Go to line {line}")}</a>
                     })}
                 </p>
-                {few_or_folded(&brief(&compared.unlike), "notice wrong", unlike)}
-                {few_or_folded(&brief(&compared.notes), "basis", notes)}
+                {few_or_folded(&brief(&compared.unlike), "notice wrong", unlike, true)}
+                {few_or_folded(&brief(&compared.notes), "basis", notes, false)}
                 {(others > compared.unlike.len()).then(|| view! { <p class="basis">{compared.method.clone()}</p> })}
             </section>
         }
     }
 }
 
-/// A paragraph for each line, or a closed list of more than two.
-fn few_or_folded(lines: &[String], class: &'static str, summary: String) -> AnyView {
+/// A paragraph for each line, or a list of more than two that can be folded.
+fn few_or_folded(lines: &[String], class: &'static str, summary: String, is_open: bool) -> AnyView {
     if lines.len() > 2 {
         let lines = lines.iter().map(|line| view! { <li>{line.clone()}</li> }).collect_view();
         view! {
-            <details class=class>
+            <details class=class open=is_open>
                 <summary>{summary}</summary>
                 <ul class="plain">{lines}</ul>
             </details>

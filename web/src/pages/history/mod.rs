@@ -19,6 +19,9 @@ use trainplan_shared::units::significant;
 const FILTERS: [Filter; 2] = [("recipe", "Recipe"), ("cluster", "Cluster")];
 const KEYS: [&str; 2] = ["recipe", "cluster"];
 
+/// The mean time between runs, in milliseconds, from which the chart is over time.
+const LEAST_GAP: f64 = 60_000.0;
+
 /// The History page.
 #[component]
 pub(crate) fn HistoryPage() -> impl IntoView {
@@ -105,9 +108,10 @@ fn TimeLineSection(line: Memo<TimeLine>) -> impl IntoView {
     view! {
         <section class="scaling" aria-label=title.clone()>
             <h2>{title.clone()}</h2>
-            {move || line.with(|line| judged(address, line))}
-            <acknowledge::AlertNote alert=Memo::new(move |_| line.with(|line| line.alert.clone())) />
+            {move || line.with(|line| slower(address, line))}
             <Show when=move || { count.get() > 1 }><Chart chart summary /></Show>
+            {move || line.with(judged)}
+            <acknowledge::AlertNote alert=Memo::new(move |_| line.with(|line| line.alert.clone())) />
             <p class="buttons">{move || line.with(|line| comparisons(address, line))}</p>
             <details>
                 <summary>{move || format!("Show data: {}", runs(count.get()))}</summary>
@@ -122,25 +126,31 @@ fn TimeLineSection(line: Memo<TimeLine>) -> impl IntoView {
     }
 }
 
-/// The newest run judged by each threshold, the regressions first and marked.
-fn judged(address: Address, line: &TimeLine) -> impl IntoView + use<> {
-    let check = |check: &CheckLine| {
-        let first = check.first_changed.as_ref().map(|id| {
-            view! { " " <A href=run_href(address, id)>"First run after the change"</A> }
-        });
-        let text = match check.is_regression {
-            true => format!("Regression: {}.", check.text),
-            false => sentence(&check.text),
-        };
-        view! { {text} {first} }
+/// By how much the newest run is slower, with the first run after the change; nothing if it is not a regression.
+fn slower(address: Address, line: &TimeLine) -> impl IntoView + use<> {
+    let first = line.checks.iter().find_map(|check| check.first_changed.as_ref());
+    let first = first.map(|id| view! { " " <A href=run_href(address, id)>"First run after the change"</A> });
+    line.slower.clone().map(|text| view! { <div class="notice wrong"><p>{text} {first}</p></div> })
+}
+
+/// The newest run judged by each threshold, as a closed list with the exceeded ones first.
+fn judged(line: &TimeLine) -> impl IntoView + use<> {
+    let (exceeded, others): (Vec<&CheckLine>, Vec<&CheckLine>) =
+        line.checks.iter().partition(|check| check.is_regression);
+    let count = line.checks.len();
+    let summary = match exceeded.len() {
+        0 => format!("Within all {count} limits"),
+        several => format!("{several} of {count} limits exceeded"),
     };
-    let (regressions, others): (Vec<_>, Vec<_>) = line.checks.iter().partition(|check| check.is_regression);
-    let regressions = regressions.into_iter().map(|line| view! { <p>{check(line)}</p> }).collect_view();
-    let others = others.into_iter().map(|line| view! { <li>{check(line)}</li> }).collect_view();
-    view! {
-        {(!regressions.is_empty()).then(|| view! { <div class="notice wrong">{regressions}</div> })}
-        {(!others.is_empty()).then(|| view! { <ul class="plain basis">{others}</ul> })}
-    }
+    let text = |check: &CheckLine| match check.is_regression {
+        true => format!("Exceeded: {}.", check.text),
+        false => sentence(&check.text),
+    };
+    let items =
+        exceeded.into_iter().chain(others).map(|check| view! { <li>{text(check)}</li> }).collect_view();
+    (count > 0).then(|| {
+        view! { <details class="basis"><summary>{summary}</summary><ul class="plain">{items}</ul></details> }
+    })
 }
 
 /// Links to comparisons: of the newest two runs, and of the runs before and after the newest change.
@@ -182,8 +192,15 @@ fn row(address: Address, point: TimePoint) -> impl IntoView {
 }
 
 fn chart(line: &TimeLine) -> LineChart {
+    let span = line.points.first().zip(line.points.last()).map(|(first, last)| last.at_ms - first.at_ms);
+    // Runs this close would cover each other, on an axis of fractions of a second.
+    let is_numbered = span.is_some_and(|span| span < LEAST_GAP * (line.points.len() - 1) as f64);
     let points = |of: fn(&TimePoint) -> Option<f64>| -> Vec<(f64, f64)> {
-        line.points.iter().filter_map(|point| Some((point.at_ms, of(point)?))).collect()
+        let points = (1_u32..).zip(&line.points).filter_map(|(number, point)| {
+            let x = if is_numbered { f64::from(number) } else { point.at_ms };
+            Some((x, of(point)?))
+        });
+        points.collect()
     };
     let line_of = |name: &str, number, points| ChartLine {
         name: name.into(),
@@ -211,7 +228,7 @@ fn chart(line: &TimeLine) -> LineChart {
     ];
     let published =
         line.published_s.map(|value| PlotLevel { name: "Published".into(), value, interval: None });
-    LineChart::over_time(lines, marks, published.into_iter().collect(), "Step time, s")
+    LineChart::over_time(lines, marks, published.into_iter().collect(), "Step time, s", is_numbered)
 }
 
 fn summary(line: &TimeLine) -> String {

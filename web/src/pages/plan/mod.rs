@@ -181,7 +181,7 @@ pub(crate) fn PlanPage() -> impl IntoView {
         <div class="plan">
             <report::ReportHead />
             <bar::QuestionBar />
-            <AddressProblems address=planner.address />
+            <AddressProblems address=planner.address recipe=true />
             <answer::Answer />
             <div class="pair" hidden=move || planner.has_no_answer()>
                 <front::Front />

@@ -2,30 +2,73 @@
 
 use super::Results;
 use crate::components::plots::PlotSection;
-use crate::message::{LogCurve, Plot, PlotLine};
+use crate::message::{LogCurve, Plot, PlotLine, Row};
 use leptos::prelude::*;
+use std::sync::Arc;
 
 /// Lines that still can be told apart.
 const MOST: usize = 8;
+
+/// How many of them are the slowest logs, unless logs are selected.
+const SLOWEST: usize = 4;
 
 /// Both charts, each with its table.
 #[component]
 pub(super) fn Curves() -> impl IntoView {
     let results = Results::of_page();
     let plot = move |values: fn(&LogCurve) -> &[Option<f64>]| Memo::new(move |_| plot(results, values));
-    let more = move || results.rows.with(Vec::len).saturating_sub(MOST);
+    let is_part = move || {
+        let with_steps = results.rows.with(|rows| rows.iter().filter(|row| has_steps(row)).count());
+        with_steps > MOST && shown(results).len() == MOST
+    };
     view! {
         <div class="curves">
             <PlotSection id="curve-step-time" title="Step time, s" plot=plot(|curve| &curve.step_time_s) />
             <PlotSection id="curve-loss" title="Loss" plot=plot(|curve| &curve.loss) />
         </div>
-        <Show when=move || { more() > 0 }>
-            <p class="basis">{format!("The charts show the first {MOST} logs with steps.")}</p>
+        <Show when=is_part>
+            <p class="basis">
+                {format!("The charts show {MOST} logs: the selected ones, or else the {SLOWEST} slowest and the last ones of the table.")}
+            </p>
         </Show>
     }
 }
 
-/// The curves of the first logs, in the order of the table.
+type LogRow = (Arc<Row>, Arc<LogCurve>);
+
+fn has_steps((_, curve): &LogRow) -> bool {
+    !curve.labels.is_empty()
+}
+
+/// Returns the mean step time of the second half of a log, in which the warm-up is over.
+fn typical_s((_, curve): &LogRow) -> f64 {
+    let times = &curve.step_time_s[curve.step_time_s.len() / 2..];
+    times.iter().flatten().sum::<f64>() / times.len().max(1) as f64
+}
+
+/// Returns the logs of the charts, in the order of the table: those that are selected, or else the slowest ones and the last ones, which
+/// usually are the newest.
+fn shown(results: Results) -> Vec<LogRow> {
+    results.rows.with(|rows| {
+        let with_steps: Vec<&LogRow> = rows.iter().filter(|row| has_steps(row)).collect();
+        let picked = results.picked.get();
+        let is_picked = |row: &&&LogRow| picked.contains(&row.0.id);
+        let selected: Vec<LogRow> =
+            with_steps.iter().filter(is_picked).take(MOST).map(|row| (**row).clone()).collect();
+        if !selected.is_empty() {
+            return selected;
+        }
+        let mut by_time: Vec<usize> = (0..with_steps.len()).collect();
+        by_time.sort_by(|one, other| typical_s(with_steps[*other]).total_cmp(&typical_s(with_steps[*one])));
+        let mut places: Vec<usize> = by_time.into_iter().take(SLOWEST).collect();
+        let last: Vec<usize> = (0..with_steps.len()).rev().filter(|place| !places.contains(place)).collect();
+        places.extend(last.into_iter().take(MOST - SLOWEST));
+        places.sort_unstable();
+        places.into_iter().map(|place| with_steps[place].clone()).collect()
+    })
+}
+
+/// The curves of the shown logs.
 fn plot(results: Results, values: fn(&LogCurve) -> &[Option<f64>]) -> Plot {
     let line = |path: &str, curve: &LogCurve| {
         let points =
@@ -33,9 +76,7 @@ fn plot(results: Results, values: fn(&LogCurve) -> &[Option<f64>]) -> Plot {
         let (steps, values) = points.unzip();
         PlotLine { name: path.rsplit('/').next().unwrap_or_default().to_string(), steps, values }
     };
-    results.rows.with(|rows| {
-        let lines = rows.iter().map(|(row, curve)| line(&row.path, curve));
-        let lines = lines.filter(|line| !line.steps.is_empty()).take(MOST);
-        Plot { lines: lines.collect(), ..Plot::default() }
-    })
+    let shown = shown(results);
+    let lines = shown.iter().map(|(row, curve)| line(&row.path, curve));
+    Plot { lines: lines.filter(|line| !line.steps.is_empty()).collect(), ..Plot::default() }
 }

@@ -30,6 +30,7 @@ use trainplan_shared::link;
 use trainplan_shared::log::Window;
 use trainplan_shared::problem::Problem;
 use trainplan_shared::result::sentence;
+use trainplan_shared::spec::Spec;
 use trainplan_shared::tables::LogColumn;
 
 /// The keys of the address: the selected runs, the filters and the order.
@@ -110,16 +111,19 @@ pub(crate) fn ResultsPage() -> impl IntoView {
     }
 }
 
-/// Provides the problems of the view's fields. The worker checks the recipe.
+/// Provides the problems of the view's fields. The worker checks the recipe and the GPU type.
 pub(crate) fn provide_problems(address: Address) {
-    let name = Memo::new(move |_| address.text(Field::Recipe));
-    let recipe = Desk::of_app().answer(
-        move || name.with(|name| !name.trim().is_empty()).then(|| Question::Recipe { text: name.get() }),
-        |answer| if let Answer::Checked(refusal) = answer { Some(refusal) } else { None },
+    let set = Memo::new(move |_| {
+        let fields = [Field::Recipe, Field::Gpu].into_iter();
+        link::write(&fields.fold(Spec::default(), |spec, field| spec.with(field, address.text(field))))
+    });
+    let checked = Desk::of_app().answer(
+        move || Some(Question::LogFields { query: set.get() }),
+        |answer| if let Answer::Wrong(refusals) = answer { Some(refusals) } else { None },
     );
     provide_context(Problems(Memo::new(move |_| {
-        let refusal = recipe.get().filter(|_| !recipe.is_open());
-        let recipe = refusal.and_then(|refusal| refusal.as_ref().clone()).map(Problem::from);
+        let refusals = checked.get().filter(|_| !checked.is_open());
+        let refusals = refusals.map(|refusals| refusals.to_vec()).unwrap_or_default();
         let spec = address.spec();
         let window = spec.get(Field::Window).and_then(|text| {
             let error = text.parse::<Window>().err()?;
@@ -127,7 +131,7 @@ pub(crate) fn provide_problems(address: Address) {
             Some(Problem::new(Field::Window, "", sentence(&error.to_string())))
         });
         let convention = spec.parse::<Convention>(Field::Convention).err();
-        window.into_iter().chain(convention).chain(recipe).collect()
+        window.into_iter().chain(convention).chain(refusals.into_iter().map(Problem::from)).collect()
     })));
 }
 

@@ -2,7 +2,7 @@
 
 use crate::address::Address;
 use crate::components::plots::PlotSection;
-use crate::components::run_table::compare_href;
+use crate::components::run_table::{compare_href, run_href};
 use crate::desk::Desk;
 use crate::message::{Answer, Compared, Question};
 use leptos::prelude::*;
@@ -29,11 +29,15 @@ pub(super) fn Newest() -> impl IntoView {
 fn NewestOf(compared: Arc<Compared>) -> impl IntoView {
     let address = Address::of_page();
     let ids: Vec<String> = compared.rows.iter().map(|row| row.id.clone()).collect();
+    // The newest run is the last one.
+    let name = compared.rows.last().map(|row| {
+        view! { ": " <A href=run_href(address, &row.id)>{row.path.clone()}</A> }
+    });
     let step_time = compared.step_time.clone();
     let plot = Memo::new(move |_| step_time.clone());
     view! {
         <section class="answers verdict" aria-labelledby="newest" data-verdict=compared.outcome.id()>
-            <h2 id="newest">"Newest run"</h2>
+            <h2 id="newest">"Newest run" {name}</h2>
             <p class="headline">{compared.headline.clone()}</p>
             <p><A href=compare_href(address, &ids)>"Open comparison"</A></p>
             <PlotSection id="newest-step-time" title="Step time, s" plot />

@@ -6,6 +6,9 @@ use crate::desk::Desk;
 use crate::message::{Answer, Question, RequestError, Scope, TableFormat, UploadProgress, UploadSummary};
 use leptos::prelude::*;
 
+/// The most runs without a recipe that are named.
+const NAMED: usize = 3;
+
 /// The buttons that save and upload results.
 #[component]
 pub(super) fn SaveButtons() -> impl IntoView {
@@ -62,6 +65,7 @@ pub(super) fn SaveButtons() -> impl IntoView {
         </Show>
         <div aria-live="polite">{move || heard.get().map(|heard| view! { <span class="visually-hidden">{heard}</span> })}{move || uploaded.get().map(|uploaded| view! {
             <p>{told(&uploaded)}</p>
+            {not_in_history(&uploaded.without_recipe).map(|note| view! { <p class="notice">{note}</p> })}
             {uploaded.refused.iter().map(|refused| view! { <p class="notice wrong">{refused.clone()}</p> }).collect_view()}
         })}</div>
         <RequestErrorNote trouble />
@@ -75,8 +79,18 @@ fn how_far(UploadProgress { file, files, percent, is_broken }: &UploadProgress) 
     format!("Uploading{which}: {percent} %{broken}")
 }
 
+/// Names uploaded runs that belong to no time line, and says what to do; none without such runs.
+fn not_in_history(paths: &[String]) -> Option<String> {
+    let (named, more) = paths.split_at(paths.len().min(NAMED));
+    let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
+    let named = named.join(", ");
+    (!named.is_empty()).then(|| {
+        format!("Not in History, because their recipe is unknown: {named}{more}. Set it under Recipe and upload again.")
+    })
+}
+
 /// Returns the outcome of an upload, in words.
-fn told(UploadSummary { new, known, refused }: &UploadSummary) -> String {
+fn told(UploadSummary { new, known, refused, .. }: &UploadSummary) -> String {
     let mut counts = vec![format!("Uploaded: {new}")];
     if *known > 0 {
         counts.push(format!("already on the server: {known}"));

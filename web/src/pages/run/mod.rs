@@ -52,10 +52,7 @@ pub(crate) fn RunPage() -> impl IntoView {
         compared.with(|compared| compared.rows.iter().cloned().map(Arc::new).collect::<Vec<_>>())
     });
     let is_on_server = Memo::new(move |_| compared.with(|compared| !compared.on_server.is_empty()));
-    let why = move || match id.with(String::is_empty) {
-        true => Some("The address has no run id.".to_string()),
-        false => compared.with(|compared| compared.missing.first().map(|(_, why)| why.clone())),
-    };
+    let why = move || compared.with(|compared| compared.missing.first().map(|(_, why)| why.clone()));
     let deleted = RwSignal::new(String::new());
     let is_gone = move || deleted.with(|deleted| !deleted.is_empty() && *deleted == id.get());
     view! {
@@ -66,6 +63,9 @@ pub(crate) fn RunPage() -> impl IntoView {
                 <p class="notice" role="status">"The run and its log were deleted. " <A href="/results">"All results"</A></p>
             </Show>
             <RequestErrorNote trouble=Signal::derive(move || asked.trouble()) />
+            <Show when=move || id.with(String::is_empty)>
+                <p>"Choose a run on the " <A href="/results">"Results"</A> " page."</p>
+            </Show>
             {move || why().map(|why| view! {
                 <p class="notice wrong">{sentence(&why)} {desk.shared().is_none().then(|| view! { " " <A href="/results">"All results"</A> })}</p>
             })}
