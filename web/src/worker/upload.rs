@@ -28,11 +28,11 @@ pub(super) async fn upload() -> Result<UploadSummary, RequestError> {
 
 async fn send_all() -> Result<UploadSummary, RequestError> {
     let mut uploaded = UploadSummary::default();
-    let runs = files::worth_keeping();
+    let kept = files::worth_keeping();
     let size = |log: &Option<DroppedLog>| log.as_ref().map_or(0.0, DroppedLog::size);
-    let bytes = runs.iter().map(|kept| size(&kept.log)).sum();
-    let mut progress = UploadMeter { file: 0, files: runs.len(), bytes, before: 0.0, there: 0.0 };
-    for KeptRun { run, said, log, is_of_campaign } in runs {
+    let bytes = kept.iter().map(|one| size(&one.log)).sum();
+    let mut progress = UploadMeter { file: 0, files: kept.len(), bytes, before: 0.0, there: 0.0 };
+    for KeptRun { run, said, log, is_of_campaign } in kept {
         progress.file += 1;
         progress.tell(0.0);
         if is_of_campaign {

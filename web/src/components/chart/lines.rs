@@ -544,7 +544,7 @@ mod tests {
         let banded = Plot { levels: vec![level], window: Some((35.0, 44.0)), ..plot_of(vec![2.0; 50]) };
         let drawn = plot(&LineChart::of_plot(&banded, "Step time, s", false).into(), "#000", 900.0);
         let names: Vec<_> =
-            drawn["data"].as_array().unwrap().iter().map(|trace| trace["name"].clone()).collect();
+            drawn["data"].as_array().expect("traces").iter().map(|trace| trace["name"].clone()).collect();
         assert_eq!(names, ["run", "Predicted", "Predicted (range)", "Scored steps (35–44)"]);
         assert_eq!(drawn["layout"]["shapes"].as_array().map(Vec::len), Some(2));
     }

@@ -128,7 +128,8 @@ fn TimeLineSection(line: Memo<TimeLine>) -> impl IntoView {
 
 /// By how much the newest run is slower, with the first run after the change; nothing if it is not a regression.
 fn slower(address: Address, line: &TimeLine) -> impl IntoView + use<> {
-    let first = line.checks.iter().find_map(|check| check.first_changed.as_ref());
+    let mut exceeded = line.checks.iter().filter(|check| check.is_regression);
+    let first = exceeded.find_map(|check| check.first_changed.as_ref());
     let first = first.map(|id| view! { " " <A href=run_href(address, id)>"First run after the change"</A> });
     line.slower.clone().map(|text| view! { <div class="notice wrong"><p>{text} {first}</p></div> })
 }
