@@ -431,9 +431,8 @@ test("an amount may be typed with a dollar sign, which is shown once", async ({ 
 for (const width of [1280, 1440]) {
   test(`the question is one line on a window of ${width} px`, async ({ page }) => {
     await page.setViewportSize({ width, height: 900 });
-    const many = "h100,h200,b200,gb200,gb300";
-    for (const [types, goal] of [["h100,b200", "by=60d"], ["h100,b200", "by=60d&bud=4M"], ["h100,b200", "nr=1024&bud=4M"], [many, "by=60d"]]) {
-      await page.goto(`/?v=1&m=qwen3-235b-a22b&t=10T&gs=${types}&${goal}`);
+    for (const goal of ["by=60d", "by=60d&bud=4M", "nr=1024&bud=4M"]) {
+      await page.goto(`/?v=1&m=qwen3-235b-a22b&t=10T&gs=h100,b200&${goal}`);
       const slots = page.locator(".ask > .slot");
       await expect(slots).toHaveCount(5);
       const asked = await boxes(slots);
@@ -441,18 +440,14 @@ for (const width of [1280, 1440]) {
       const bar = await page.locator(".ask").boundingBox();
       expect(asked.at(-1).right, goal).toBeLessThanOrEqual(bar.x + bar.width + 1);
     }
-    // The keyboard brings the types into sight that are scrolled out of it.
-    const last = page.getByRole("button", { name: "Remove GB300" });
-    await last.focus();
-    await expect(last).toBeInViewport({ ratio: 1 });
   });
 }
 
 for (const width of [1100, 1280, 1440]) {
-  test(`three limits and five GPU types take two lines on a window of ${width} px`, async ({ page }) => {
+  test(`five GPU types with one to three limits take two lines on a window of ${width} px`, async ({ page }) => {
     await page.setViewportSize({ width, height: 900 });
     const many = "h100,h200,b200,gb200,gb300";
-    for (const goal of ["nr=1024&by=60d&bud=4M", "by=60d&bud=4M", "nr=1024&bud=4M"]) {
+    for (const goal of ["nr=1024&by=60d&bud=4M", "by=60d&bud=4M", "nr=1024&bud=4M", "by=60d"]) {
       await page.goto(`/?v=1&m=qwen3-235b-a22b&t=10T&gs=${many}&${goal}`);
       const slots = page.locator(".ask > .slot");
       await expect(slots).toHaveCount(5);

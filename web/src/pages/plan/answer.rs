@@ -34,6 +34,14 @@ pub(super) fn Answer() -> impl IntoView {
         can_undo()
     };
     let is_empty = move || shown.with(|headline| headline.lead.is_empty());
+    let searching = move || {
+        plan.search.findings.with(|findings| {
+            let all = findings.offers.len();
+            let done = findings.offers.iter().filter(|offer| offer.answer.is_some()).count();
+            let progress = if all > 1 { format!(": {done} of {all} GPU types done") } else { String::new() };
+            format!("Searching layouts{progress} …")
+        })
+    };
     // A headline that nothing depends on keeps no room for more.
     let is_brief = move || {
         let has_rest = shown.with(|headline| headline.lead.is_empty() || !headline.rest.is_empty());
@@ -139,7 +147,7 @@ pub(super) fn Answer() -> impl IntoView {
                     {move || match (plan.search.is_broken(), is_empty()) {
                         (true, _) => "The search failed to start. Reload the page.".to_string(),
                         (false, true) if has_problems.get() => "Correct what is marked to see plans.".to_string(),
-                        (false, true) => "Searching layouts …".to_string(),
+                        (false, true) => searching(),
                         (false, false) => shown.get().lead,
                     }}
                 </h1>

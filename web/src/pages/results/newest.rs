@@ -30,9 +30,8 @@ fn NewestOf(compared: Arc<Compared>) -> impl IntoView {
     let address = Address::of_page();
     let ids: Vec<String> = compared.rows.iter().map(|row| row.id.clone()).collect();
     // The newest run is the last one.
-    let name = compared.rows.last().map(|row| {
-        view! { ": " <A href=run_href(address, &row.id)>{row.path.clone()}</A> }
-    });
+    let newest = compared.rows.last().map(|row| (run_href(address, &row.id), row.path.clone()));
+    let name = newest.map(|(href, path)| view! { ": " <A href>{path}</A> });
     let step_time = compared.step_time.clone();
     let plot = Memo::new(move |_| step_time.clone());
     view! {
