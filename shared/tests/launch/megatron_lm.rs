@@ -435,7 +435,7 @@ fn an_estimate_for_other_software_is_named() {
     let plan = "model=llama3.1-8b gpu=h100 gpus=8 gbs=128";
     assert!(warns(
         &of(&format!("{plan} stack=nanotron")),
-        "assumes nanotron, but this script runs Megatron-LM"
+        "is for nanotron, but this script runs Megatron-LM"
     ));
     for stack in ["megatron-lm-0.14", "megatron-bridge-25.11"] {
         assert!(!warns(&of(&format!("{plan} stack={stack}")), "runs Megatron-LM"), "{stack}");

@@ -6,10 +6,9 @@
 use crate::address::{Address, query};
 use crate::message::Row;
 use leptos::prelude::*;
-use std::cmp::Reverse;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use trainplan_shared::field::Field;
+use trainplan_shared::sorting::sorted;
 use trainplan_shared::spec::Spec;
 use trainplan_shared::tables::PageHeading;
 
@@ -105,14 +104,16 @@ fn title(PageHeading { title, is_number, hint, .. }: PageHeading) -> AnyView {
 
 /// Returns the remarks that at least half of the rows share, and how many rows have each; the most frequent first.
 fn shared_remarks(rows: &[Arc<Row>]) -> Vec<(String, usize)> {
-    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut counts: Vec<(&str, usize)> = Vec::new();
     for remark in rows.iter().flat_map(|row| &row.remarks) {
-        *counts.entry(remark).or_default() += 1;
+        match counts.iter_mut().find(|(known, _)| known == remark) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((remark, 1)),
+        }
     }
-    counts.retain(|_, count| *count > 1 && 2 * *count >= rows.len());
-    let mut shared: Vec<_> = counts.into_iter().map(|(remark, count)| (remark.to_string(), count)).collect();
-    shared.sort_by_key(|(_, count)| Reverse(*count));
-    shared
+    counts.retain(|(_, count)| *count > 1 && 2 * *count >= rows.len());
+    let counts = sorted(&counts, |one, other| other.1.cmp(&one.1));
+    counts.into_iter().map(|(remark, count)| (remark.to_string(), count)).collect()
 }
 
 /// Returns the remarks of a row that the others don't share.

@@ -19,6 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use trainplan_shared::compare::BriefLabels;
 use trainplan_shared::link;
+use trainplan_shared::sorting::sorted;
 use trainplan_shared::tables::{ComparisonColumn, StoredRunColumn};
 
 /// The address's key of the runs, the reference first.
@@ -364,8 +365,9 @@ fn others(shown: Shown, on_server: Option<&Runs>, entries: Entries) -> Vec<(Stri
     let dropped = entries.rows();
     let rows =
         dropped.iter().map(|(row, _)| row.as_ref()).chain(on_server.into_iter().flat_map(|runs| &runs.rows));
-    let mut rows: Vec<&Row> = rows.filter(|row| !row.id.is_empty() && !shown_ids.contains(&row.id)).collect();
-    rows.sort_by_key(|row| self::recipe(row) != recipe.as_deref());
+    let rows: Vec<&Row> = rows.filter(|row| !row.id.is_empty() && !shown_ids.contains(&row.id)).collect();
+    let is_another = |row: &Row| self::recipe(row) != recipe.as_deref();
+    let rows = sorted(&rows, |one, other| is_another(one).cmp(&is_another(other)));
     let name = |row: &Row| {
         let ran = row.text(StoredRunColumn::Ran.key());
         [Some(row.path.as_str()), self::recipe(row), ran].into_iter().flatten().collect::<Vec<_>>().join(", ")

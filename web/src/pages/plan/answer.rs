@@ -38,8 +38,7 @@ pub(super) fn Answer() -> impl IntoView {
         plan.search.findings.with(|findings| {
             let all = findings.offers.len();
             let done = findings.offers.iter().filter(|offer| offer.answer.is_some()).count();
-            let progress = if all > 1 { format!(": {done} of {all} GPU types done") } else { String::new() };
-            format!("Searching layouts{progress} …")
+            format!("Searching layouts: {done} of {all} GPU types done …")
         })
     };
     // A headline that nothing depends on keeps no room for more.

@@ -16,7 +16,6 @@ use trainplan_shared::benchmarks::BestMeasured;
 use trainplan_shared::catalog::{Catalog, Model};
 use trainplan_shared::cost::PurchaseForm;
 use trainplan_shared::field::Field;
-use trainplan_shared::link;
 use trainplan_shared::problem::Problem;
 use trainplan_shared::question::{Chance, USUAL_GPU_TYPES, split_gpu_types};
 use trainplan_shared::sorting::sorted;
@@ -473,14 +472,9 @@ fn SlotProblem(problem: Problem) -> impl IntoView {
     let plan = Planner::of_page();
     let field = problem.field;
     let usual = usual(&problem).map(|value| {
-        let answered = plan.search.findings.with_untracked(|findings| link::read(&findings.query).spec);
-        let before = answered.raw(field);
-        // An unknown model has no usual value, but the answer is that for the previous one.
-        let is_back = field == Field::Model && Catalog::embedded().model(before).is_ok();
-        let set = if is_back { before } else { value }.to_string();
-        let title = match &*set {
+        let set = value.to_string();
+        let title = match value {
             "" => "Clear it".to_string(),
-            value if is_back => format!("Back to {}", value_title(field, value)),
             value => format!("Use {}", value_title(field, value)),
         };
         view! {
@@ -530,6 +524,7 @@ pub(super) fn Samples() -> impl IntoView {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use trainplan_shared::link;
 
     #[test]
     fn a_question_is_summed_up_in_a_line() {

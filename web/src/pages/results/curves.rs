@@ -5,6 +5,7 @@ use crate::components::plots::PlotSection;
 use crate::message::{LogCurve, Plot, PlotLine, Row};
 use leptos::prelude::*;
 use std::sync::Arc;
+use trainplan_shared::sorting::order;
 
 /// Lines that still can be told apart.
 const MOST: usize = 8;
@@ -58,13 +59,13 @@ fn shown(results: Results) -> Vec<LogRow> {
         if !selected.is_empty() {
             return selected;
         }
-        let mut by_time: Vec<usize> = (0..with_steps.len()).collect();
-        by_time.sort_by(|one, other| typical_s(with_steps[*other]).total_cmp(&typical_s(with_steps[*one])));
-        let mut places: Vec<usize> = by_time.into_iter().take(SLOWEST).collect();
-        let last: Vec<usize> = (0..with_steps.len()).rev().filter(|place| !places.contains(place)).collect();
-        places.extend(last.into_iter().take(MOST - SLOWEST));
-        places.sort_unstable();
-        places.into_iter().map(|place| with_steps[place].clone()).collect()
+        let times: Vec<f64> = with_steps.iter().copied().map(typical_s).collect();
+        let by_time = order(times.len(), &|one, other| times[other].total_cmp(&times[one]));
+        let slowest: Vec<usize> = by_time.into_iter().take(SLOWEST).collect();
+        let others: Vec<usize> = (0..times.len()).filter(|place| !slowest.contains(place)).collect();
+        let last = &others[others.len().saturating_sub(MOST - SLOWEST)..];
+        let is_shown = |place: &usize| slowest.contains(place) || last.contains(place);
+        (0..times.len()).filter(is_shown).map(|place| with_steps[place].clone()).collect()
     })
 }
 
