@@ -107,8 +107,8 @@ fn a_question_is_answered_for_each_gpu_type_and_an_estimate_confirms_it() {
 #[test]
 fn a_clearly_faster_but_less_certain_layout_is_named_without_a_deadline() {
     let mut named = 0;
-    for model in ["mixtral-8x7b", "llama3.1-8b"] {
-        let question = ["search", "--model", model, "--gpu", "b200", "--gpus", "64", "--tokens", "1T"];
+    for (model, gpus) in [("qwen3-30b-a3b", "16"), ("llama3.1-8b", "64")] {
+        let question = ["search", "--model", model, "--gpu", "h100", "--gpus", gpus, "--tokens", "1T"];
         let answer = &json(&question)["answers"][0];
         let limit = number(&answer["best"]["days"]) * CLEARLY_FASTER;
         let is_faster = list(&answer["layouts"]).iter().any(|layout| number(&layout["days"]) <= limit);

@@ -322,7 +322,7 @@ test("a chosen form of purchase stays with every goal, and the form in the bar i
   );
   await page.getByText("About the costs").click();
   await expect(page.locator(".more p")).toContainText(
-    /The term is longer than the run: you also pay for the rest, unless you use it\. On demand, the run costs \$[\d.]+M \(\$[\d.]+–[\d.]+M\)/,
+    /On demand, the run costs \$[\d.]+M \(\$[\d.]+–[\d.]+M\)/,
   );
   await expect(verdict(page)).toContainText("(GPUs reserved for 3 years).");
   await purchase.selectOption("on-demand");

@@ -173,7 +173,7 @@ fn of_other(other: &OtherPlan, findings: &Findings, best: &Verdict) -> Headline 
     let days = figures.and_then(|figures| figures.days).map_or(f64::INFINITY, |days| days.mid);
     let (budget, paid_gpus) = (findings.budget(), other.paid_gpus);
     let [terms, reserved] = offer.map_or_else(Default::default, |offer| {
-        let terms = terms(&offer.gpu, cost, days, paid_gpus, budget, currency);
+        let terms = terms(&offer.gpu, cost, paid_gpus, budget, currency);
         [terms, reserved_beyond(&offer.gpu, days, paid_gpus, budget, currency)]
     });
     let as_measured =

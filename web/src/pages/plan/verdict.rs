@@ -57,7 +57,7 @@ pub(super) fn verdict(findings: &Findings) -> Option<Verdict> {
                 ]),
                 more: sentences([
                     others(reaching.collect::<Vec<_>>().as_slice(), currency),
-                    terms(&offer.gpu, plan.cost, days, paid_gpus, budget, currency),
+                    terms(&offer.gpu, plan.cost, paid_gpus, budget, currency),
                     shared_price(findings),
                 ]),
             }
@@ -259,12 +259,11 @@ pub(super) fn reserved_beyond(
     }
 }
 
-/// Returns the reservation that an assumed price needs, what it costs in all for `paid_gpus` if they are known, whether it lasts longer
-/// than a run of `days`, and the cost without it, as sentences; empty for other prices.
+/// Returns the reservation that an assumed price needs, what it costs in all for `paid_gpus` if they are known, and the cost without it,
+/// as sentences; empty for other prices.
 pub(super) fn terms(
     gpu: &AskedGpu,
     cost: Option<Spread>,
-    days: f64,
     paid_gpus: Option<u32>,
     budget: Option<f64>,
     currency: &str,
@@ -274,10 +273,6 @@ pub(super) fn terms(
     };
     let in_all = paid_gpus
         .map_or(String::new(), |gpus| format!(" and cost {} in all", cost_range(term, gpus, currency)));
-    let rest = match outlasts(gpu, days) {
-        true => " The term is longer than the run: you also pay for the rest, unless you use it.",
-        false => "",
-    };
     let on_demand = gpu.on_demand_factor.map_or("No price on demand is known".to_string(), |factor| {
         let on_demand = cost.product(factor);
         let exceeds = match budget.is_some_and(|budget| on_demand.mid > budget) {
@@ -287,7 +282,7 @@ pub(super) fn terms(
         let (cost, range) = cost_texts(on_demand, currency);
         format!("On demand, the run costs {cost} ({range}){exceeds}")
     });
-    format!("The cost is the run's share: the GPUs are {purchase}{in_all}.{rest} {on_demand}.")
+    format!("The cost is the run's share: the GPUs are {purchase}{in_all}. {on_demand}.")
 }
 
 /// Returns the sentence about a price of the user's that is used for every GPU type.
