@@ -313,7 +313,7 @@ test("a chosen form of purchase stays with every goal, and the form in the bar i
     await expect(purchase).toHaveValue("reserved");
     await expect(header).toContainText("reserved for 3 years, one quote");
     // The run is shorter than the reservation.
-    await expect(share).toHaveText(/^GPUs are reserved for 3 years, longer than the run: you pay \$[\d.]+M in all, unless you use the rest\.$/);
+    await expect(share).toHaveText(/^GPUs reserved for 3 years cost \$[\d.]+M in all, unless you use the rest\.$/);
   }
   // The budget that is filled in is enough for the run, and the page says that the reservation costs more.
   await expect(verdict(page)).toHaveText(/^[\d,]+ × B200 finish in /);

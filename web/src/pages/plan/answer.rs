@@ -130,7 +130,6 @@ pub(super) fn Answer() -> impl IntoView {
                     <button
                         type="button"
                         class="action"
-                        title="All settings of the search, the run and the plan"
                         on:click=move |_| focus(SETTINGS_ID)
                     >"Settings"</button>
                     <button

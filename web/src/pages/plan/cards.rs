@@ -224,9 +224,7 @@ fn card(
     // What the run's share of a reservation doesn't say.
     let purchase = offer.gpu.purchase.as_ref().filter(|_| amounts::outlasts(&offer.gpu, found.days.mid));
     let in_all = purchase.zip(whole_term.as_ref()).map(|(purchase, whole_term)| {
-        let text = format!(
-            "GPUs are {purchase}, longer than the run: you pay {whole_term} in all, unless you use the rest."
-        );
+        let text = format!("GPUs {purchase} cost {whole_term} in all, unless you use the rest.");
         view! { <p><small>{text}</small></p> }
     });
     let (energy, energy_spread) = energy_range(found.mwh);

@@ -341,7 +341,7 @@ pub(super) fn Layouts() -> impl IntoView {
             <p><small>{shared_trust} {counted}</small></p>
             <details>
                 <summary>"How these are ordered"</summary>
-                <p><small>{ORDER.replace(" %", "\u{a0}%")} {moved_up}</small></p>
+                {ORDER.replace(" %", "\u{a0}%")} {moved_up}
             </details>
             {move || counts().map(|(text, reasons)| view! {
                 <details>
