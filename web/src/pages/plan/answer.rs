@@ -38,6 +38,9 @@ pub(super) fn Answer() -> impl IntoView {
         plan.search.findings.with(|findings| {
             let all = findings.offers.len();
             let done = findings.offers.iter().filter(|offer| offer.answer.is_some()).count();
+            if all == 0 {
+                return "Searching layouts …".to_string();
+            }
             format!("Searching layouts: {done} of {all} GPU types done …")
         })
     };
