@@ -33,7 +33,7 @@ const planner = ["worker", "search", "details"].reduce(addStart, plotly);
 const benchmarks = addBenchmarks(openProgram(planner, "benchmarks"));
 const results = openProgram(planner, "results");
 for (const [html, pages] of [[withoutStyles(planner, "runs"), PLANNER_PAGES], [benchmarks, BENCHMARKS_PAGES], [results, RESULTS_PAGES]]) {
-  const page = isRelease ? addPolicy(moveInlineScript(html)) : html;
+  const page = isRelease ? shortened(addPolicy(moveInlineScript(html))) : html;
   for (const path of pages) {
     mkdirSync(join(dist, path, ".."), { recursive: true });
     writeFileSync(join(dist, path), page);
@@ -45,6 +45,11 @@ if (isRelease) {
   shortenStyles();
   writeServiceWorker(dist);
   compress();
+}
+
+/** Returns a page without comments and indentation. */
+function shortened(html) {
+  return html.replace(/<!--[^]*?-->/g, "").replace(/\n\s+/g, "\n");
 }
 
 /** Removes comments, line breaks and needless spaces from the styles. None of their strings contains any. */
