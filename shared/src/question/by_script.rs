@@ -187,7 +187,7 @@ impl PlannedRun {
     /// Returns the plan with steps that take `slowdown` times as long. Failures and saves are counted again.
     fn slowed(&self, question: &Question, offer: &GpuOffer, slowdown: f64) -> PlannedRun {
         let step_time_s = self.layout.step_time_s.times(slowdown);
-        let layout = RankedLayout { step_time_s, ..self.layout.clone() };
+        let layout = RankedLayout { step_time_s, ..self.layout };
         let run = PlannedRun::new(question, offer, self.gpus, layout);
         PlannedRun { days_as_measured: self.days_as_measured, ..run }
     }

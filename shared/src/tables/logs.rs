@@ -20,7 +20,7 @@ columns! {
         csv 3 "format" => |report| report.format.map(|format| format.title().to_owned());
     }
     Recipe "recipe" {
-        page "Recipe" => |report| cells::recipe_of(report);
+        page "Recipe" => cells::recipe_of;
         terminal "recipe" => |report| report.recipe.clone();
         csv 16 "recipe" => |report| report.recipe.clone();
     }

@@ -2,13 +2,15 @@
 //! right after the message that announces it.
 
 pub(crate) mod plan;
+mod refusal;
 pub(crate) mod results;
 pub(crate) mod search;
 
 pub(crate) use plan::{
     Bars, EvidenceRun, FieldChange, Imported, ImportedValue, Launch, Launched, Part, PredictedLine,
-    Prediction, Refusal, Remedy, Step, Warning, WholeRun,
+    Prediction, Remedy, Step, Warning, WholeRun,
 };
+pub(crate) use refusal::Refusal;
 pub(crate) use results::*;
 
 use serde::Serialize;

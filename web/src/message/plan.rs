@@ -1,14 +1,13 @@
 //! The messages between the planner and its worker.
 
 use super::WorkerMessage;
-use super::search::FoundByScripts;
+use super::refusal::{Refusal, field_flag};
+use super::search::{FoundByScripts, ScriptEffect};
 use serde::{Deserialize, Serialize};
 use trainplan_shared::estimate::{Closeness, MemoryVerdict};
 use trainplan_shared::field::Field;
 use trainplan_shared::launch::WarningTopic;
-use trainplan_shared::message::Front;
 use trainplan_shared::planning::{BatchGrowth, ScaledStep};
-use trainplan_shared::problem::Problem;
 
 /// A message from the planner to the worker.
 #[derive(Debug, Serialize, Deserialize)]
@@ -71,25 +70,6 @@ pub(crate) enum CalculatorReply {
 
 impl WorkerMessage for CalculatorRequest {}
 impl WorkerMessage for CalculatorReply {}
-
-/// What the launch script of a plan does otherwise than planned.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub(crate) struct ScriptEffect {
-    /// Step time as a multiple of the planned one; 1 if its software is about as fast.
-    pub(crate) slowdown: f64,
-    /// Whether the plan may not fit in memory with its software.
-    pub(crate) may_lack_memory: bool,
-    /// Whether no script can be written.
-    #[serde(default)]
-    pub(crate) is_unavailable: bool,
-}
-
-impl ScriptEffect {
-    /// Whether there is nothing to say: the script runs the plan as predicted, or there is no script.
-    pub(crate) fn is_none(self) -> bool {
-        self.slowdown == 1.0 && !self.may_lack_memory
-    }
-}
 
 /// The prediction of a scenario, with its sentences.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -206,48 +186,6 @@ pub(crate) struct Launched {
     pub(crate) releases: Vec<String>,
 }
 
-/// A [`Problem`] found by the worker, in the words of a page.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Refusal {
-    #[serde(with = "field_flag")]
-    field: Field,
-    given: String,
-    message: String,
-    closest: Option<String>,
-    suggestions: Vec<String>,
-    allowed: Vec<String>,
-}
-
-impl From<Problem> for Refusal {
-    fn from(problem: Problem) -> Refusal {
-        let Problem { field, given, message, closest, suggestions, allowed } = problem;
-        Refusal { field, given, message: message.text(Front::Page), closest, suggestions, allowed }
-    }
-}
-
-impl From<Refusal> for Problem {
-    fn from(refusal: Refusal) -> Problem {
-        let Refusal { field, given, message, closest, suggestions, allowed } = refusal;
-        Problem { field, given, message: message.into(), closest, suggestions, allowed }
-    }
-}
-
-/// Sends a field as its flag.
-mod field_flag {
-    use serde::de::Error;
-    use serde::{Deserialize, Deserializer, Serializer};
-    use trainplan_shared::field::Field;
-
-    pub(super) fn serialize<S: Serializer>(field: &Field, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(field.flag())
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Field, D::Error> {
-        let flag = String::deserialize(deserializer)?;
-        Field::from_flag(&flag).ok_or_else(|| D::Error::custom("unknown field"))
-    }
-}
-
 /// The launch script of a scenario, with its warnings, steps and outputs.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Launch {
@@ -318,21 +256,4 @@ pub(crate) struct Imported {
     pub(crate) notes: Vec<String>,
     /// The ignored fields.
     pub(crate) unknown: Vec<String>,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use trainplan_shared::message;
-
-    #[test]
-    fn a_problem_reaches_the_page_with_its_field_and_suggestions() {
-        let message = message![Field::Gpus, " must be a multiple of 32."];
-        let sent = Refusal::from(Problem::new(Field::Gpus, 1200, message).suggest([1184, 1216]));
-        let posted = serde_json::to_string(&sent).expect("JSON");
-        assert!(posted.contains(r#""field":"gpus""#), "{posted}");
-        let received = Problem::from(serde_json::from_str::<Refusal>(&posted).expect("a refusal"));
-        assert_eq!(received.field, Field::Gpus);
-        assert_eq!(received.text(Front::Page), "GPUs must be a multiple of 32. Use 1,184 or 1,216.");
-    }
 }

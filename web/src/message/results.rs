@@ -1,7 +1,7 @@
 //! Messages between the pages of results and their worker.
 
 use super::WorkerMessage;
-use super::plan::Refusal;
+use super::refusal::Refusal;
 use serde::{Deserialize, Serialize};
 use trainplan_shared::api::{LogFault, LogLines, RunState};
 use trainplan_shared::compare::Verdict;

@@ -1,7 +1,7 @@
 //! The messages between the planner and the worker that searches for plans.
 
 use super::WorkerMessage;
-use super::plan::{Refusal, ScriptEffect};
+use super::refusal::Refusal;
 use serde::{Deserialize, Serialize};
 use trainplan_shared::estimate::{MemoryMargin, MemoryVerdict};
 use trainplan_shared::message::Front;
@@ -267,6 +267,25 @@ impl FoundAnswer {
     /// Returns the title of the software of [`FoundAnswer::with_measured_software`].
     pub(crate) fn measured_software(&self) -> Option<&str> {
         self.with_measured_software.as_ref().map(|(software, _)| &**software)
+    }
+}
+
+/// What the launch script of a plan does otherwise than planned.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub(crate) struct ScriptEffect {
+    /// Step time as a multiple of the planned one; 1 if its software is about as fast.
+    pub(crate) slowdown: f64,
+    /// Whether the plan may not fit in memory with its software.
+    pub(crate) may_lack_memory: bool,
+    /// Whether no script can be written.
+    #[serde(default)]
+    pub(crate) is_unavailable: bool,
+}
+
+impl ScriptEffect {
+    /// Whether there is nothing to say: the script runs the plan as predicted, or there is no script.
+    pub(crate) fn is_none(self) -> bool {
+        self.slowdown == 1.0 && !self.may_lack_memory
     }
 }
 

@@ -2,7 +2,8 @@
 //! larger than the rest of the page, so it is loaded after it.
 
 use super::step_time::PredictionState;
-use crate::message::plan::{CalculatorReply, CalculatorRequest, ScriptEffect};
+use crate::message::plan::{CalculatorReply, CalculatorRequest};
+use crate::message::search::ScriptEffect;
 use crate::message::{Imported, Launched, Prediction};
 use crate::reader::{PageWorker, WORKER};
 use leptos::prelude::*;

@@ -13,7 +13,7 @@ use super::saved::SaveButton;
 use super::trust::{TrustMark, trust_text};
 use super::verdict::{at_measured_speed, enough_for, script_text};
 use crate::components::gpu_mark::{GpuMark, GpuSign};
-use crate::message::plan::ScriptEffect;
+use crate::message::search::ScriptEffect;
 use crate::message::search::{AskedGoal, FoundAnswer, FoundChange, FoundPlan, Spread, Trust};
 use leptos::prelude::*;
 use trainplan_shared::benchmarks::BestMeasured;

@@ -1,7 +1,7 @@
 //! The page's side of the worker that searches for plans: it asks whenever the question changes, and keeps what was
 //! found.
 
-use crate::message::plan::ScriptEffect;
+use crate::message::search::ScriptEffect;
 use crate::message::search::{
     AskedGoal, AskedGpu, AskedQuestion, FoundAnswer, FoundByScripts, FoundFamily, FoundPlan, SearchNews,
     SearchReply, SearchRequest, Spread, Trust,

@@ -3,7 +3,7 @@
 //! and what the launch scripts of the plans do.
 
 use crate::message::WorkerMessage;
-use crate::message::plan::ScriptEffect;
+use crate::message::search::ScriptEffect;
 use crate::message::search::{FoundByScripts, Spread};
 use leptos::prelude::*;
 use leptos::wasm_bindgen::closure::Closure;

@@ -6,7 +6,7 @@ use super::findings::{Findings, effect_on};
 use super::handover::{self, PlanFigures};
 use super::question::has_scenario;
 use super::verdict::{Verdict, alone, at_measured_speed, reserved_beyond, script_text, terms, verdict};
-use crate::message::plan::ScriptEffect;
+use crate::message::search::ScriptEffect;
 use crate::message::search::{AskedGoal, AskedGpu, FoundPlan, Spread};
 use leptos::prelude::*;
 use trainplan_shared::estimate::Interval;

@@ -15,7 +15,7 @@ use crate::components::copy::{CopyButton, DownloadButton};
 use crate::components::focus::focus;
 use crate::components::gpu_mark::{GpuMark, GpuSign};
 use crate::components::passing_note::PassingNote;
-use crate::message::plan::ScriptEffect;
+use crate::message::search::ScriptEffect;
 use crate::message::search::{AskedGoal, FoundPlan, Spread};
 use crate::storage::{Kept, json};
 use leptos::prelude::*;

@@ -2,7 +2,7 @@
 
 use super::amounts::{cost_range, cost_text, cost_texts, count_text, limit_text, money, outlasts, time_text};
 use super::findings::{Findings, OfferFindings, contender, is_within};
-use crate::message::plan::ScriptEffect;
+use crate::message::search::ScriptEffect;
 use crate::message::search::{AskedGoal, AskedGpu, FoundAnswer, FoundFamily, FoundPlan, Spread, Trust};
 use trainplan_shared::estimate::Interval;
 use trainplan_shared::problem::one_of;

@@ -1,7 +1,7 @@
 //! The answer for a GPU type by the launch scripts of plans.
 
-use crate::message::plan::ScriptEffect;
 use crate::message::search::FoundByScripts;
+use crate::message::search::ScriptEffect;
 use crate::search_worker::found;
 use trainplan_shared::link;
 use trainplan_shared::question::{PlanScript, PlannedRun, Survey};

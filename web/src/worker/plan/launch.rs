@@ -1,7 +1,7 @@
 //! The launch of a scenario, in the page's words.
 
 use super::campaign::campaign;
-use crate::message::plan::ScriptEffect;
+use crate::message::search::ScriptEffect;
 use crate::message::{Launch as Shown, Launched, Refusal, Step as ShownStep, Warning as ShownWarning};
 use trainplan_shared::catalog::Release;
 use trainplan_shared::estimate::Interval;
