@@ -572,7 +572,7 @@ mod tests {
         findings.offers[0].script = Some(effect);
         let rest = lead(&findings).1;
         assert!(
-            rest.starts_with("The launch scripts are counted: on H100, 20 % longer than planned."),
+            rest.starts_with("The launch scripts are counted: on B200, 20 % longer than planned."),
             "{rest}"
         );
         let effect = ScriptEffect { slowdown: 1.0, may_lack_memory: true, is_unavailable: false };
