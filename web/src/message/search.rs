@@ -283,7 +283,7 @@ pub(crate) struct ScriptEffect {
 }
 
 impl ScriptEffect {
-    /// Whether there is nothing to say: the script runs the plan as predicted, or there is no script.
+    /// Whether the script changes nothing: it runs the plan as predicted, or no script can be written.
     pub(crate) fn is_none(self) -> bool {
         self.slowdown == 1.0 && !self.may_lack_memory
     }
