@@ -212,7 +212,7 @@ impl Objective {
     }
 
     /// Returns why a plan comes before that of another GPU type in [`Objective::across_gpu_types`], about the first GPU type: "it costs
-    /// less"; none if they are as good, or if it needs fewer GPUs and costs less, which nobody has to be told.
+    /// less"; none if they are as good, or if it is better in every way that is known, which nobody has to be told.
     pub fn why_first<C: Ord>(self, first: &Contender<C>, other: &Contender<C>) -> Option<&'static str> {
         let is_less = |one: f64, than: f64| one < than && !is_same(one, than);
         // Plans that are nearly as good are ordered by something else.
@@ -228,8 +228,8 @@ impl Objective {
             }
         };
         match self {
-            // It is better in every way, which the comparison says.
-            Objective::FewestGpus if is_better && has_fewer && first.cost.is_some() => None,
+            // The comparison says it.
+            Objective::FewestGpus if is_better && has_fewer => None,
             _ if is_better => Some(why),
             _ if first.confidence > other.confidence || first.doubt < other.doubt => {
                 Some("its speed is better known")
@@ -330,10 +330,10 @@ mod tests {
             let order = Objective::FewestGpus.across_gpu_types(&plans);
             (order[0], Objective::FewestGpus.why_first(&plans[order[0]], &plans[order[1]]))
         };
-        assert_eq!(first(plan(200, 1.0)), (0, Some("it needs fewer GPUs")));
+        assert_eq!(first(plan(200, 1.0)), (0, None));
         // 200 may turn out to be 340.
         assert_eq!(first(plan(200, doubt(35.0, 59.5))), (1, Some("its speed is better known")));
-        assert_eq!(first(plan(144, doubt(35.0, 59.5))), (0, Some("it needs fewer GPUs")));
+        assert_eq!(first(plan(144, doubt(35.0, 59.5))), (0, None));
         let cost = |doubt: f64, cost: f64| Contender { cost: Some(cost), ..plan(200, doubt) };
         let plans = [cost(1.7, 3e6), cost(1.0, 4e6)];
         assert_eq!(Objective::Cheapest.across_gpu_types(&plans), [1, 0]);
