@@ -146,7 +146,7 @@ impl TrainingOptions {
         let interleaved = layout.vp() > 1;
         let is_possible = (interleaved || layout.pp() == 1) && self.recompute != Recompute::Full;
         let by_default = self.software.properties().hides_experts && interleaved;
-        self.overlap && self.switches.hidden_experts.map_or(by_default, |on| on && is_possible)
+        self.overlap && is_possible && self.switches.hidden_experts.unwrap_or(by_default)
     }
 
     /// Returns these options with other software, without what it can't do.

@@ -217,8 +217,7 @@ pub(super) fn software(recipe: &Recipe, scenario: &Scenario) -> Software {
         return stack.into();
     }
     let cuda_graphs = if graphs_iteration(recipe) { usual.cuda_graphs } else { CudaGraphs::None };
-    let hides_experts = usual.hides_experts && scenario.architecture.moe.is_none();
-    Software::new(stack, StackProperties { cuda_graphs, hides_experts, ..*usual })
+    Software::new(stack, StackProperties { cuda_graphs, ..*usual })
 }
 
 #[cfg(test)]
@@ -368,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn full_recomputation_costs_graphs_and_overlap() {
+    fn full_recomputation_costs_graphs() {
         let of = |recipe: &str, fields: &[(Field, &str)]| {
             let scenario = scenario(recipe, fields);
             software(scenario.recipe.unwrap(), &scenario).to_string()
@@ -376,6 +375,6 @@ mod tests {
         let id = "qwen3-235b-a22b/h100/bf16/256@bridge-main";
         assert_eq!(of(id, &[]), "megatron-bridge-26.06");
         let full = of(id, &[(Field::Recompute, "full")]);
-        assert_eq!(full, "megatron-bridge-26.06:cuda_graphs=none,hides_experts=no");
+        assert_eq!(full, "megatron-bridge-26.06:cuda_graphs=none");
     }
 }

@@ -10,7 +10,6 @@ use crate::estimate::{Breakdown, Constants, Estimate, Inputs};
 use crate::field::Field;
 use crate::message;
 use crate::message::{Message, Setting};
-use crate::options::TrainingOptions;
 use crate::precision::Dtype;
 use crate::problem::Problem;
 use crate::releases::{BatchRule, Fp8Scaling, LoggedTflops, TokenUse, TraceRun};
@@ -104,15 +103,7 @@ fn software(plan: &mut LaunchPlan) {
         format!(" Steps take about {}.", longer(ratio, "with the planned software"))
     });
     let (text, fix) = if is_part {
-        let (scenario, own) = (plan.scenario, plan.scenario.options.with_software(runs));
-        let (architecture, layout) = (&scenario.architecture, &scenario.layout);
-        let stops = |does: &dyn Fn(&TrainingOptions) -> bool| does(&scenario.options) && !does(&own);
-        let off = [
-            (stops(&|options| options.uses_cuda_graphs(architecture)), "CUDA graphs"),
-            (stops(&|options| options.hides_experts(layout)), "the overlap of the exchange between experts"),
-        ];
-        let off: Vec<&str> = off.into_iter().filter_map(|(is_off, what)| is_off.then_some(what)).collect();
-        let text = format!("Full recomputation turns off {} in this script.{expect}", off.join(" and "));
+        let text = format!("Full recomputation turns off CUDA graphs in this script.{expect}");
         (text, Message::default())
     } else {
         let text =
