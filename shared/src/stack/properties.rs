@@ -279,7 +279,7 @@ properties! {
     experts: ExpertKernels = Experts "Expert kernels",
     /// Whether a token is sent once to each NVLink domain for all experts there (DeepEP, HybridEP).
     sends_once_per_domain: bool = Experts "Sends tokens once (DeepEP)",
-    /// Whether the exchange between experts overlaps with another micro batch in interleaved pipelines.
+    /// Whether the exchange between experts overlaps with another micro batch in interleaved pipelines without full recomputation.
     hides_experts: bool = Experts "Overlaps EP",
     /// Whether it is the first software for Blackwell, and slower there.
     early_blackwell: bool = Kernels "Early on Blackwell",
