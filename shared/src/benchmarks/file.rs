@@ -13,14 +13,16 @@ use crate::link;
 use crate::measurements::{self, MeasuredScenario, Measurement, MeasurementUse};
 use crate::options::{Recompute, TrainingOptions};
 use crate::precision::Dtype;
+use crate::scenario::Scenario;
 use crate::spec::Spec;
 use crate::units::{parse_decimal, significant};
 use std::collections::BTreeMap;
 
 const HEAD: &str = "\
-# Every measured pre-training run, and every recipe whose document has no measurement, for the Benchmarks page. From measurements.csv,
-# recipes.csv and held_out.csv. `tokens` are tokens per second and GPU, `tflops` model FLOPs with full attention, `more` the
-# scenario's other fields, as a query, and `obstacle` says why there is none. Written by `trainplan calibrate`.
+# Every measured pre-training run, and every recipe that nobody measured, for the Benchmarks page. From measurements.csv, recipes.csv,
+# baselines.csv and held_out.csv. `tokens` are tokens per second and GPU, `tflops` model FLOPs with full attention, `recipe` the one
+# whose published number the run is, `more` the scenario's other fields, as a query, and `obstacle` says why there is none. Written by
+# `trainplan calibrate`.
 ";
 
 const COLUMNS: [&str; 30] = [
@@ -98,16 +100,60 @@ impl FromRow for Printed {
 /// Returns the file, with these held-out errors.
 pub fn write(errors: &HeldOutErrors) -> String {
     let printed: Vec<Printed> = embedded!("measurements.csv");
-    let measured = measurements::embedded().iter().zip(&printed);
-    let rows = measured.filter_map(|(row, printed)| measured_row(row, printed, errors));
-    let catalog = Catalog::embedded();
-    let of_documents = measurements::embedded().iter().zip(&printed).filter(|(row, _)| row.source == RECIPES);
-    let listed: Vec<&Recipe> = of_documents.filter_map(|(row, printed)| recipe(row, &printed.gpus)).collect();
-    let others = catalog
-        .recipes()
-        .iter()
-        .filter(|recipe| !listed.iter().any(|one| one.id == recipe.id) && !repeats_another_release(recipe));
+    let published = published(&printed);
+    let rows = measurements::embedded().iter().zip(&printed).filter_map(|(row, printed)| {
+        let recipe = published.iter().find(|(run, _)| *run == row.id).map(|(_, recipe)| *recipe);
+        measured_row(row, printed, recipe, errors)
+    });
+    let others = Catalog::embedded().recipes().iter().filter(|recipe| {
+        !published.iter().any(|(_, one)| one.id == recipe.id) && !repeats_another_release(recipe)
+    });
     format!("{HEAD}{}", table(COLUMNS, rows.chain(others.map(recipe_row))))
+}
+
+/// Returns the runs whose numbers are published for a recipe, by their ids, each with the recipe: those of its own document, or the run of
+/// another collection that the number is from.
+fn published(printed: &[Printed]) -> Vec<(&'static str, &'static Recipe)> {
+    let catalog = Catalog::embedded();
+    let measured = || measurements::embedded().iter().zip(printed);
+    let of_documents = measured().filter(|(row, _)| row.source == RECIPES);
+    let mut published: Vec<(&str, &Recipe)> = of_documents
+        .filter_map(|(row, printed)| Some((row.id.as_str(), recipe(row, &printed.gpus)?)))
+        .collect();
+    for recipe in catalog.recipes() {
+        let is_listed = published.iter().any(|(_, one)| one.id == recipe.id);
+        let Some(baseline) = catalog.baseline(&recipe.id) else { continue };
+        if is_listed || repeats_another_release(recipe) {
+            continue;
+        }
+        // The file lists the newest runs of a collection first.
+        let is_source = |row: &Measurement, printed: &Printed| {
+            has_layout_of(row, printed, recipe)
+                && row.step_time_s.is_some_and(|step| (step / baseline.step_time_s - 1.0).abs() < ROUNDING)
+        };
+        if let Some((row, _)) = measured().find(|(row, printed)| is_source(row, printed)) {
+            published.push((row.id.as_str(), recipe));
+        }
+    }
+    published
+}
+
+/// The difference, as a fraction, between a run's step time and the same one printed with fewer digits.
+const ROUNDING: f64 = 5e-5;
+
+/// Returns whether a run has the model, the GPUs, the precision, the batch and the layout of a recipe.
+fn has_layout_of(row: &Measurement, printed: &Printed, recipe: &Recipe) -> bool {
+    let degrees = &recipe.degrees;
+    let own = [degrees.tp, degrees.pp, degrees.cp, degrees.ep, degrees.vp, recipe.dp()];
+    let of_recipe = [recipe.id.gpus, recipe.seq_len, recipe.gbs, recipe.mbs];
+    row.model == recipe.id.model
+        && Catalog::embedded().gpu(&row.gpu).is_ok_and(|gpu| gpu.id == recipe.id.gpu)
+        && precision(row) == RunPrecision::Known(recipe.dtype())
+        && [&printed.gpus, &printed.seq_len, &printed.gbs, &printed.mbs]
+            .into_iter()
+            .zip(of_recipe)
+            .all(|(printed, value)| *printed == value.to_string())
+        && printed.degrees.iter().zip(own).all(|(printed, degree)| *printed == degree.to_string())
 }
 
 /// Returns whether a recipe equals that of the release whose published results are also its own, so that each is listed once.
@@ -134,7 +180,7 @@ pub fn write_best() -> String {
         let is_whole = scenario.architecture.layers == model.architecture.layers;
         if row.usage == Some(MeasurementUse::Exclude)
             || !is_whole
-            || measured_row(row, printed, &errors).is_none()
+            || measured_row(row, printed, None, &errors).is_none()
         {
             continue;
         }
@@ -159,8 +205,14 @@ pub fn write_best() -> String {
     format!("{BEST_HEAD}{}", table(columns, best.into_values().map(|(_, line)| line)))
 }
 
-/// Returns the line of a measured run; none if it is not a pre-training run with a usable step time.
-fn measured_row(row: &Measurement, printed: &Printed, errors: &HeldOutErrors) -> Option<[String; 30]> {
+/// Returns the line of a measured run, which may be the published one of a recipe; none if it is not a pre-training run with a usable
+/// step time.
+fn measured_row(
+    row: &Measurement,
+    printed: &Printed,
+    recipe: Option<&Recipe>,
+    errors: &HeldOutErrors,
+) -> Option<[String; 30]> {
     let is_timed = printed.phase == "pretrain" && row.usage != Some(MeasurementUse::Memory);
     let step_time_s = row.step_time_s.filter(|_| is_timed)?;
     let catalog = Catalog::embedded();
@@ -186,8 +238,13 @@ fn measured_row(row: &Measurement, printed: &Printed, errors: &HeldOutErrors) ->
     let layers = architecture.map(|architecture| architecture.layers).or(printed.layers);
     let gpu = catalog.gpu(&row.gpu).map_or_else(|_| row.gpu.to_lowercase(), |gpu| gpu.id.clone());
     let precision = precision(row);
-    let recipe = (row.source == RECIPES).then(|| recipe(row, &printed.gpus)).flatten();
+    let is_own = row.source == RECIPES;
     let opened = match (recipe, scenario) {
+        (Some(recipe), Some(scenario)) if !is_own => {
+            let planned = Spec::default().with(Field::Recipe, recipe.id.to_string()).scenario();
+            let same_settings = planned.ok().and_then(|planned| same_settings(&planned, scenario));
+            Ok(Opened { is_approximate: same_settings != Some(true), more: String::new() })
+        }
         (Some(_), _) => Ok(Opened::default()),
         (None, Some(scenario)) => opened(row, scenario, precision),
         (None, None) if known.is_none() => Err(PlanObstacle::Architecture),
@@ -239,27 +296,18 @@ fn measured_row(row: &Measurement, printed: &Printed, errors: &HeldOutErrors) ->
         obstacle.to_string(),
         yes(is_approximate),
         more.to_string(),
-        recipe.map_or_else(|| address(&printed.reference), document),
+        recipe.filter(|_| is_own).map_or_else(|| address(&printed.reference), document),
         note.to_string(),
         yes(row.is_tiny()),
     ])
 }
 
-/// Returns the line of a recipe whose document has no measurement. Its number, if it has one, is that of the same software elsewhere.
+/// Returns the line of a recipe that nobody measured.
 fn recipe_row(recipe: &Recipe) -> [String; 30] {
     let catalog = Catalog::embedded();
     let (id, degrees) = (&recipe.id, &recipe.degrees);
     let proxy = if catalog.is_proxy(recipe) { recipe.layers.to_string() } else { String::new() };
     let empty = String::new;
-    let baseline = catalog.baseline(id);
-    let speed = baseline.map(|baseline| {
-        let tokens = f64::from(recipe.gbs) * f64::from(recipe.seq_len);
-        (baseline.step_time_s, tokens / baseline.step_time_s / f64::from(id.gpus))
-    });
-    let flops = speed.zip(catalog.model(&id.model).ok()).map(|((_, tokens), model)| {
-        let sequence = ModelFlops::by_blocks(&model.architecture, recipe.seq_len, false).per_sequence;
-        significant(tflops(sequence, recipe.seq_len, tokens), 4)
-    });
     [
         id.to_string(),
         id.release.software().measured.0.to_string(),
@@ -280,9 +328,9 @@ fn recipe_row(recipe: &Recipe) -> [String; 30] {
         recipe.dp().to_string(),
         if recipe.fsdp { "yes".to_owned() } else { empty() },
         recipe.mbs.to_string(),
-        speed.map_or_else(empty, |(step_time_s, _)| step_time_s.to_string()),
-        speed.map_or_else(empty, |(_, tokens)| significant(tokens, 5)),
-        flops.unwrap_or_default(),
+        empty(),
+        empty(),
+        empty(),
         empty(),
         id.to_string(),
         empty(),
@@ -335,13 +383,12 @@ fn opened(
     scenario: &MeasuredScenario,
     precision: RunPrecision,
 ) -> Result<Opened, PlanObstacle> {
-    let MeasuredScenario { architecture, gpu, dtype, layout, batch, options, .. } = scenario;
+    let MeasuredScenario { architecture, dtype, layout, options, .. } = scenario;
     let Ok(model) = Catalog::embedded().model(&row.model) else { return Err(PlanObstacle::Shape) };
-    let same_shape = |found: &Architecture| found == architecture;
     let Ok(usual) = model.architecture.with_layers(architecture.layers) else {
         return Err(PlanObstacle::Shape);
     };
-    if !same_shape(&usual) {
+    if usual != *architecture {
         return Err(PlanObstacle::Shape);
     }
     let mut more = Spec::default();
@@ -369,18 +416,21 @@ fn opened(
         ..from_scenario(row, scenario, precision, &model.architecture)
     };
     let planned = described.spec().and_then(|spec| spec.scenario().ok()).ok_or(PlanObstacle::Layout)?;
-    let same_layout = planned.layout == *layout && planned.batch == *batch;
-    if !(same_layout
-        && same_shape(&planned.architecture)
+    let same_settings = same_settings(&planned, scenario).ok_or(PlanObstacle::Layout)?;
+    Ok(Opened { is_approximate: !same_settings, more: described.more })
+}
+
+/// Returns whether the planner has fields for all settings of a measured scenario; none if what it plans is another scenario.
+fn same_settings(planned: &Scenario, measured: &MeasuredScenario) -> Option<bool> {
+    let MeasuredScenario { architecture, gpu, dtype, layout, batch, options, .. } = measured;
+    let is_same = planned.layout == *layout
+        && planned.batch == *batch
+        && planned.architecture == *architecture
         && planned.gpu.id == gpu.id
-        && planned.dtype == *dtype)
-    {
-        return Err(PlanObstacle::Layout);
-    }
+        && planned.dtype == *dtype;
     // What the planner has no field for is left at the software's default.
     let same_options = planned.options == TrainingOptions { cluster: ClusterFactors::default(), ..*options };
-    let is_approximate = !same_options || planned.gpu.nic_gbit != gpu.nic_gbit;
-    Ok(Opened { is_approximate, more: described.more })
+    is_same.then_some(same_options && planned.gpu.nic_gbit == gpu.nic_gbit)
 }
 
 /// Returns the benchmark of a scenario, with what the planner's fields are made from.
@@ -477,6 +527,28 @@ mod tests {
         assert!(rows.len() > 1800, "{}", rows.len());
         assert_eq!(rows.iter().filter(|row| row.recipe.is_some()).count(), 704);
         assert_eq!(rows.iter().filter(|row| row.is_tiny).count(), 990);
+    }
+
+    #[test]
+    fn a_published_number_is_listed_once_beside_its_recipe() {
+        let rows = parse(&write(&HeldOutErrors::embedded())).unwrap();
+        let catalog = Catalog::embedded();
+        let published =
+            |recipe: &&Recipe| catalog.baseline(&recipe.id).is_some() && !repeats_another_release(recipe);
+        let mut elsewhere = 0;
+        for recipe in catalog.recipes().iter().filter(published) {
+            let own = rows.iter().filter(|row| row.recipe == Some(recipe));
+            let own: Vec<_> = own.collect();
+            assert!(!own.is_empty() && own.iter().all(|row| row.step_time_s.is_some()), "{}", recipe.id);
+            elsewhere += usize::from(own.iter().all(|row| row.source != RECIPES));
+        }
+        assert!(elsewhere >= 40, "{elsewhere}");
+        // The numbers of release 26.06.01 are those of Megatron-Bridge.
+        let run = rows.iter().find(|row| {
+            row.recipe.is_some_and(|recipe| recipe.id.to_string() == "llama3.1-405b/gb300/fp8/256@26.06.01")
+        });
+        let run = run.map(|row| (&*row.source, &*row.release, row.url.contains("/Megatron-Bridge/")));
+        assert_eq!(run, Some(("megatron-bridge", "26.04.01", true)));
     }
 
     #[test]

@@ -37,9 +37,14 @@ columns! {
         sort => |row| SortValue::Text(row.precision.title().to_owned());
     }
     TokensPerGpu "tokens-per-gpu" {
-        page "Tokens/s/GPU" [number, main] => |row| row.tokens_per_s_per_gpu.map(tokens).into();
+        page "Tokens/s/GPU" [number, main] => |row| row.tokens_per_s_per_gpu.map(throughput).into();
         csv 8 "tokens_per_s_per_gpu" => |row| number(row.tokens_per_s_per_gpu);
         sort => |row| SortValue::Number(row.tokens_per_s_per_gpu);
+    }
+    Tflops "tflops" {
+        page "TFLOPS/GPU" [number] => |row| row.tflops.map(throughput).into();
+        csv 22 "model_tflops_per_gpu" => |row| number(row.tflops);
+        sort => |row| SortValue::Number(row.tflops);
     }
     Mfu "mfu" {
         page "MFU of BF16, %" [number] => |row| {
@@ -66,7 +71,6 @@ columns! {
         sort => |row| SortValue::Number(row.step_time_s);
     }
     Tokens "tokens" {
-        page "Tokens/s" [number] => |row| row.tokens_per_s().map(tokens).into();
         csv 13 "tokens_per_s" => |row| number(row.tokens_per_s());
         sort => |row| SortValue::Number(row.tokens_per_s());
     }
@@ -118,9 +122,9 @@ columns! {
     }
 }
 
-/// Returns tokens per second: whole, or with three digits if there are few.
-fn tokens(tokens: f64) -> String {
-    if tokens < 100.0 { readable(tokens) } else { group_digits(tokens) }
+/// Returns a throughput: whole, or with three digits if it is low.
+fn throughput(value: f64) -> String {
+    if value < 100.0 { readable(value) } else { group_digits(value) }
 }
 
 fn middle(range: ValueRange) -> f64 {
@@ -134,7 +138,7 @@ fn baseline(row: &Benchmark) -> Option<&'static Baseline> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::benchmarks::parse;
+    use crate::benchmarks::{ModelKind, parse};
 
     fn rows() -> Vec<Benchmark> {
         parse(include_str!("../../data/benchmarks.csv")).unwrap()
@@ -147,6 +151,20 @@ mod tests {
         for key in ["model", "gpu", "gpus", "dtype", "gbs", "step-time", "tokens", "mfu", "days", "release"] {
             assert!(keys.contains(&key), "{key}");
         }
+    }
+
+    #[test]
+    fn models_of_any_size_compare_by_model_flops() {
+        let rows = rows();
+        let named = || rows.iter().filter(|row| row.model_kind() == ModelKind::Named && !row.is_proxy());
+        let best = |column: BenchmarkColumn| {
+            let value = |row: &&Benchmark| column.sort_value(row).unwrap();
+            named().min_by(|one, other| value(one).order(&value(other), true)).unwrap()
+        };
+        let size = |column| best(column).active_parameters().unwrap();
+        // By tokens per second, the smallest models are the best.
+        assert!(size(BenchmarkColumn::TokensPerGpu) < 1e9);
+        assert!(size(BenchmarkColumn::Tflops) > 1e10);
     }
 
     #[test]

@@ -24,8 +24,10 @@ test("every measured run and recipe is listed, the best first, a page at a time"
   expect(await count(page, "meas", "recipe only")).toBe(only);
   expect(await count(page, "kind", "named models")).toBe(shown);
   await expect(rows(page)).toHaveCount(50);
-  await expect(page.getByRole("columnheader", { name: "Tokens/s/GPU" })).toHaveAttribute("aria-sort", "descending");
-  const speeds = (await cells(page, "Tokens/s/GPU").allTextContents()).map((text) => Number(text.replaceAll(",", "")));
+  // Tokens per second would put the smallest models first.
+  await expect(page.getByRole("columnheader", { name: "TFLOPS/GPU" })).toHaveAttribute("aria-sort", "descending");
+  await expect(page.getByText("Sorted by TFLOPS/GPU, the highest first.")).toBeVisible();
+  const speeds = (await cells(page, "TFLOPS/GPU").allTextContents()).map((text) => Number(text.replaceAll(",", "")));
   expect(speeds).toEqual(speeds.toSorted((a, b) => b - a));
   await expect(rows(page).filter({ hasText: "proxy" })).toHaveCount(0);
   await page.getByRole("button", { name: "Show 50 more" }).click();
@@ -67,6 +69,7 @@ test("a number column sorts its best values first, proxies last, and an MFU abov
   await page.goto("/benchmarks?v=1&m=llama3.1-405b&gpu=h100");
   await page.getByRole("button", { name: "Step, s" }).click();
   await expect(page.getByRole("columnheader", { name: "Step, s" })).toHaveAttribute("aria-sort", "ascending");
+  await expect(page.getByText("Sorted by Step, s, the lowest first.")).toBeVisible();
   await page.getByRole("button", { name: "Tokens/s/GPU" }).click();
   await expect(page.getByRole("columnheader", { name: "Tokens/s/GPU" })).toHaveAttribute("aria-sort", "descending");
   await expect(rows(page).first()).not.toContainText("proxy");
@@ -132,7 +135,8 @@ test("what was not measured comes last however the table is sorted", async ({ pa
 });
 
 test("a row shows the held-out error and its source, and opens in Plan where Plan can describe it", async ({ page }) => {
-  await page.goto("/benchmarks?v=1&m=llama3.1-405b&gpu=gb200&src=megatron-bridge");
+  // Its layout is that of a recipe without a published number.
+  await page.goto("/benchmarks?v=1&m=llama3.1-405b&gpu=gb200&d=mxfp8&src=megatron-bridge");
   const row = rows(page).first();
   await expect(row.locator('[data-label="Prediction error"]')).toHaveText(/^[+−]?\d+\.\d %$/);
   await expect(row.getByRole("link", { name: /^Source: Megatron-Bridge/ })).toHaveAttribute("href", /^https:\/\/github\.com\//);
@@ -142,6 +146,15 @@ test("a row shows the held-out error and its source, and opens in Plan where Pla
   await page.goto("/benchmarks?v=1&m=nemotron-3-ultra-550b");
   await expect(rows(page).first()).toContainText("The model's architecture isn't published");
   await expect(rows(page).first().getByRole("link", { name: /^Plan/ })).toHaveCount(0);
+});
+
+test("a number that Megatron-Bridge published for a recipe of another release is listed once, and opens the recipe", async ({ page }) => {
+  await page.goto("/benchmarks?v=1&m=llama3.1-405b&gpu=gb300&d=nvfp4");
+  const run = rows(page).filter({ has: page.getByRole("cell", { name: "34.13", exact: true }) });
+  await expect(run).toHaveCount(1);
+  await expect(run.getByRole("link", { name: "Source: Megatron-Bridge 26.04.01" })).toHaveAttribute("href", /\/Megatron-Bridge\//);
+  await run.getByRole("link", { name: /^Plan/ }).click();
+  await expect(page).toHaveURL("/?v=1&r=llama3.1-405b/gb300/nvfp4/256@26.06.01");
 });
 
 test("the chart changes its quantity, and a chosen point is named", async ({ page }) => {
@@ -167,6 +180,29 @@ test("the scaling chart compares releases by one convention", async ({ page }) =
   await expect(table.getByRole("row", { name: /^256/ })).toContainText("50.0");
   await page.locator("#quantity").selectOption("mfu-recipe");
   await expect(table.getByRole("row", { name: /^256/ })).toContainText("58.6");
+});
+
+test("the names of lines in the scaling chart do not overlap", async ({ page }) => {
+  await page.goto("/benchmarks");
+  const scaling = page.getByRole("region", { name: "How published recipes scale" });
+  const names = scaling.locator(".annotation-text-g text");
+  for (const quantity of ["tokens-per-gpu", "mfu-full"]) {
+    await page.locator("#quantity").selectOption(quantity);
+    await expect(scaling.locator(".chart")).toContainText(quantity === "mfu-full" ? "MFU, %" : "Tokens per second per GPU");
+    await expect(names.first()).toBeVisible();
+    const boxes = await names.evaluateAll((all) => all.map((name) => name.getBoundingClientRect().toJSON()));
+    expect(boxes.length).toBeGreaterThan(10);
+    const chart = await scaling.locator(".chart").boundingBox();
+    for (const [place, one] of boxes.entries()) {
+      expect(one.top).toBeGreaterThanOrEqual(chart.y);
+      for (const other of boxes.slice(place + 1)) {
+        const isBeside = one.right <= other.left || other.right <= one.left;
+        // The space above and below the letters may overlap.
+        const isAbove = Math.min(one.bottom, other.bottom) - Math.max(one.top, other.top) < 2;
+        expect(isBeside || isAbove, JSON.stringify([one, other])).toBe(true);
+      }
+    }
+  }
 });
 
 test("no match and wrong values say so and lead back", async ({ page }) => {

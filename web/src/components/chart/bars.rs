@@ -31,7 +31,10 @@ pub(crate) enum BarKind {
 
 impl From<BarChart> for Drawing {
     fn from(chart: BarChart) -> Drawing {
-        Drawing { draw: Arc::new(move |ink, width| bars(&chart, ink, width)), has_bars: true }
+        Drawing {
+            draw: Arc::new(move |ink: &str, (width, _): (f64, f64)| bars(&chart, ink, width)),
+            has_bars: true,
+        }
     }
 }
 
@@ -158,7 +161,7 @@ mod tests {
         let parts = vec![Part { name: "Computing".into(), values: vec![2.0, 3.0, 0.0125, 0.001] }];
         let bars = Bars { labels: ["A", "B", "C", "D"].map(String::from).into(), parts };
         let chart = BarChart { bars, unit: "seconds", kind: BarKind::Waterfall };
-        let plot = plot(&chart.into(), "#000", 600.0);
+        let plot = plot(&chart.into(), "#000", (600.0, 400.0));
         assert_eq!(plot["data"][0]["base"], json!([0.0, 2.0, 5.0, 5.0125]));
         // The last part can't be seen.
         let labels = json!(["2.00\u{a0}s", "3.00\u{a0}s", "12.5\u{a0}ms", ""]);
@@ -177,7 +180,7 @@ mod tests {
         ];
         let bars = Bars { labels: ["Stage 1", "Stage 2"].map(String::from).into(), parts };
         let kind = BarKind::Stacked { name: "80 GiB".into(), limit: 80.0 };
-        let plot = plot(&BarChart { bars, unit: "GiB", kind }.into(), "#000", 600.0);
+        let plot = plot(&BarChart { bars, unit: "GiB", kind }.into(), "#000", (600.0, 400.0));
         let data = plot["data"].as_array().expect("traces");
         let of = |key: &str| data.iter().map(|trace| trace[key].clone()).collect::<Vec<_>>();
         assert_eq!(of("name"), [json!("Optimizer"), json!("Logits"), json!("Other: Weights, Buffers")]);

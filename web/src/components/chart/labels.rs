@@ -12,11 +12,23 @@ pub(crate) fn by_height<T>(ends: impl Iterator<Item = (T, f64, f64)>) -> Vec<(T,
     sorted
 }
 
-/// Returns the pixels by which labels at descending heights are moved up, so that they don't overlap. `ends` are the ends of the axis.
-pub(crate) fn label_shifts(heights: &[f64], (bottom, top): (f64, f64)) -> Vec<i32> {
-    let pixels = |height: &f64| (top - height) / (top - bottom).max(0.1) * AXIS_HEIGHT;
-    let places: Vec<f64> = heights.iter().map(pixels).collect();
-    places.iter().zip(spread(&places)).map(|(place, spread)| (place - spread).round() as i32).collect()
+/// Returns the pixels by which labels at descending heights are moved up, so that they don't overlap and are beside the axis, from
+/// `bottom` to `top`, which is as many `pixels` high. If there are too many of them, the lowest ones are below it.
+pub(crate) fn label_shifts(heights: &[f64], (bottom, top): (f64, f64), pixels: f64) -> Vec<i32> {
+    let place = |height: &f64| (top - height) / (top - bottom).max(f64::MIN_POSITIVE) * pixels;
+    let places: Vec<f64> = heights.iter().map(place).collect();
+    let mut moved = spread(&places);
+    let mut end = pixels;
+    for place in moved.iter_mut().rev() {
+        *place = place.min(end);
+        end = *place - LABEL_HEIGHT;
+    }
+    let mut start = 0.0;
+    for place in &mut moved {
+        *place = place.max(start);
+        start = *place + LABEL_HEIGHT;
+    }
+    places.iter().zip(moved).map(|(place, moved)| (place - moved).round() as i32).collect()
 }
 
 pub(crate) fn log10(value: f64) -> f64 {
@@ -80,9 +92,8 @@ fn spread(places: &[f64]) -> Vec<f64> {
     groups.into_iter().flat_map(of_group).collect()
 }
 
-/// The height of a label, and that of the axes, in pixels: about as they are drawn.
+/// The height of a label, in pixels: about as it is drawn.
 const LABEL_HEIGHT: f64 = 18.0;
-const AXIS_HEIGHT: f64 = 340.0;
 
 /// The characters per line of the legend that fit on a narrow page.
 const LEGEND_LINE: usize = 34;
@@ -105,6 +116,14 @@ mod tests {
         let many = spread(&[10.0, 11.0, 12.0, 13.0, 200.0]);
         assert!(many.windows(2).all(|pair| pair[1] - pair[0] >= LABEL_HEIGHT - 1e-9), "{many:?}");
         assert_eq!(many[4], 200.0);
+    }
+
+    #[test]
+    fn labels_stay_beside_the_axis() {
+        // From the top of an axis of 100 pixels: three at its upper end, one at its lower end.
+        assert_eq!(label_shifts(&[10.0, 10.0, 10.0, 0.0], (0.0, 10.0), 100.0), [0, -18, -36, 0]);
+        assert_eq!(label_shifts(&[10.0, 0.0, 0.0], (0.0, 10.0), 100.0), [0, 18, 0]);
+        assert_eq!(label_shifts(&[1.0, 1.0], (1.0, 1.0), 100.0), [0, -18]);
     }
 
     #[test]

@@ -29,9 +29,9 @@ pub(crate) struct LineChart {
     range: Option<(f64, f64)>,
     /// Whether the values are days, which are written by a rule of their own.
     has_days: bool,
-    /// Returns the names of the lines as annotations at their ends, which replace the legend where the chart is wide enough. A function,
-    /// so that only the programs that use it contain it.
-    labels: Option<fn(&LineChart, &str) -> Vec<Value>>,
+    /// Returns the names of the lines as annotations at their ends, which replace the legend where the chart is wide enough, and the
+    /// ends of the y axis. A function, so that only the programs that use it contain it.
+    labels: Option<fn(&LineChart, &str, f64) -> (Vec<Value>, [f64; 2])>,
 }
 
 /// The quantity on the x axis.
@@ -167,7 +167,7 @@ impl LineChart {
 
 impl From<LineChart> for Drawing {
     fn from(chart: LineChart) -> Drawing {
-        Drawing::new(move |ink, width| lines(&chart, ink, width))
+        Drawing::new(move |ink, size| lines(&chart, ink, size))
     }
 }
 
@@ -213,7 +213,7 @@ fn spaced(mut counts: Vec<f64>, width: f64) -> Vec<f64> {
     ticks
 }
 
-fn lines(chart: &LineChart, ink: &str, width: f64) -> (Vec<Value>, Value) {
+fn lines(chart: &LineChart, ink: &str, (width, height): (f64, f64)) -> (Vec<Value>, Value) {
     let hover = match chart.x {
         XAxis::Gpus if chart.has_days => "%{text} at %{x} GPUs",
         XAxis::Gpus => "%{y:,.4~g} at %{x} GPUs",
@@ -298,8 +298,8 @@ fn lines(chart: &LineChart, ink: &str, width: f64) -> (Vec<Value>, Value) {
         y["rangemode"] = "tozero".into();
         y["tickformat"] = ",~r".into();
     }
-    let top = if is_titled_above { 28 } else { 12 };
-    let margin = json!({ "l": 56, "r": 12, "t": top, "b": 48 });
+    let (top, bottom) = if is_titled_above { (28, 48) } else { (12, 48) };
+    let margin = json!({ "l": 56, "r": 12, "t": top, "b": bottom });
     let mut shapes: Vec<Value> = chart.levels.iter().filter_map(interval).collect();
     if let Some((from, to)) = chart.window {
         shapes.push(json!({
@@ -320,7 +320,12 @@ fn lines(chart: &LineChart, ink: &str, width: f64) -> (Vec<Value>, Value) {
         })
     }));
     let labels = chart.labels.filter(|_| !is_narrow);
-    let mut notes = labels.map_or(Vec::new(), |labels| labels(chart, ink));
+    let labels = labels.map(|labels| labels(chart, ink, (height - f64::from(top + bottom)).max(1.0)));
+    let (notes, labelled_range) = labels.unzip();
+    let mut notes = notes.unwrap_or_default();
+    if let Some(range) = labelled_range {
+        y["range"] = json!(range);
+    }
     if is_titled_above {
         notes.push(json!({
             "text": escaped(&chart.y_title), "xref": "paper", "x": 0, "xanchor": "left", "yref": "paper", "y": 1, "yanchor": "bottom",
@@ -329,7 +334,7 @@ fn lines(chart: &LineChart, ink: &str, width: f64) -> (Vec<Value>, Value) {
     }
     let mut layout = json!({
         "xaxis": x, "yaxis": y, "hovermode": "closest", "margin": margin, "shapes": shapes,
-        "showlegend": labels.is_none(), "annotations": notes,
+        "showlegend": labelled_range.is_none(), "annotations": notes,
     });
     if chart.x != XAxis::Time && is_narrow {
         let others = chart.levels.iter().map(|level| &*level.name);
@@ -434,8 +439,9 @@ fn short_names(names: &[&str]) -> Vec<String> {
 /// The characters after which a name is divided. A hyphen is inside a date or a word.
 const SEPARATORS: [char; 3] = ['/', '_', '.'];
 
-/// Returns the names of the lines as annotations at their last points, where other texts have the colour `ink`.
-fn end_labels(chart: &LineChart, ink: &str) -> Vec<Value> {
+/// Returns the names of the lines as annotations, each joined to the last point of its line, where other texts have the colour `ink`,
+/// and the ends of the y axis, which is as many `pixels` high.
+fn end_labels(chart: &LineChart, ink: &str, pixels: f64) -> (Vec<Value>, [f64; 2]) {
     let scaled = |value: f64| if chart.y_log { log10(value) } else { value };
     let ends = by_height(chart.lines.iter().filter_map(|line| {
         // Their points are in order of the GPU count.
@@ -443,18 +449,22 @@ fn end_labels(chart: &LineChart, ink: &str) -> Vec<Value> {
         Some((line, x, y))
     }));
     let values = || chart.lines.iter().flat_map(|line| &line.points).map(|point| scaled(point.1));
-    let least = values().fold(f64::MAX, f64::min);
-    let least = if chart.y_log { least } else { least.min(0.0) };
+    let (least, most) = (values().fold(f64::MAX, f64::min), values().fold(f64::MIN, f64::max));
+    // The places of the labels need the axis as it is drawn. Plotly would choose another one for the labels.
+    let margin = (most - least).max(0.02) * 0.06;
+    let bottom = if chart.y_log { least - margin } else { 0.0 };
+    let top = most + margin;
     let heights: Vec<f64> = ends.iter().map(|end| scaled(end.2)).collect();
-    let shifts = label_shifts(&heights, (least, values().fold(f64::MIN, f64::max)));
+    let shifts = label_shifts(&heights, (bottom, top), pixels);
     let label = |((line, x, y), shift): (&(&ChartLine, f64, f64), i32)| {
+        let colour = COLOURS[line.group % COLOURS.len()];
         json!({
-            "text": escaped(&line.name), "x": log10(*x), "y": scaled(*y), "xanchor": "left", "xshift": 8, "yshift": shift,
-            "showarrow": false,
-            "font": { "color": text_colour(COLOURS[line.group % COLOURS.len()], ink), "size": 12 },
+            "text": escaped(&line.name), "x": log10(*x), "y": scaled(*y), "xanchor": "left", "ax": 20, "ay": -shift,
+            "arrowhead": 0, "arrowwidth": 1, "arrowcolor": colour, "standoff": 5,
+            "font": { "color": text_colour(colour, ink), "size": 12 },
         })
     };
-    ends.iter().zip(shifts).map(label).collect()
+    (ends.iter().zip(shifts).map(label).collect(), [bottom, top])
 }
 
 #[cfg(test)]
@@ -499,7 +509,7 @@ mod tests {
         };
         let chart =
             LineChart::over_gpus(vec![line], "Days", true).with_mark(Some(("This plan".into(), 512.0, 9.5)));
-        let plot = plot(&chart.of_days(true).into(), "#000", 600.0);
+        let plot = plot(&chart.of_days(true).into(), "#000", (600.0, 400.0));
         assert_eq!([0, 1].map(|trace| plot["data"][trace]["text"][0].clone()), [json!("44"), json!("9.50")]);
     }
 
@@ -539,10 +549,39 @@ mod tests {
     }
 
     #[test]
+    fn names_of_lines_that_end_near_each_other_are_apart() {
+        const HEIGHT: f64 = 320.0;
+        let ends = [13_739.0, 335.7, 326.1, 293.4, 231.2, 211.6, 206.1];
+        let line = |(group, end): (usize, f64)| ChartLine {
+            name: format!("line {group}"),
+            group,
+            style: 0,
+            points: vec![(512.0, 1000.0), (2048.0, end)],
+            is_level: false,
+        };
+        for y_log in [true, false] {
+            let lines = ends.into_iter().enumerate().map(line).collect();
+            let chart = LineChart::over_gpus(lines, "Tokens per second", y_log).with_labels();
+            let layout = plot(&chart.into(), "#000", (900.0, HEIGHT))["layout"].clone();
+            let number = |value: &Value| value.as_f64().expect("a number");
+            let margins = number(&layout["margin"]["t"]) + number(&layout["margin"]["b"]);
+            let pixels = HEIGHT - margins;
+            let [bottom, top] = [0, 1].map(|end| number(&layout["yaxis"]["range"][end]));
+            let place =
+                |note: &Value| (top - number(&note["y"])) / (top - bottom) * pixels + number(&note["ay"]);
+            let notes = layout["annotations"].as_array().expect("labels");
+            let places: Vec<f64> = notes.iter().map(place).collect();
+            assert_eq!(places.len(), ends.len());
+            assert!(places.windows(2).all(|pair| pair[1] - pair[0] > 16.9), "{places:?}");
+            assert!(places.iter().all(|place| (-1.0..=pixels + 1.0).contains(place)), "{places:?}");
+        }
+    }
+
+    #[test]
     fn bands_are_in_the_legend() {
         let level = PlotLevel { name: "Predicted".into(), value: 2.0, interval: Some((1.5, 2.5)) };
         let banded = Plot { levels: vec![level], window: Some((35.0, 44.0)), ..plot_of(vec![2.0; 50]) };
-        let drawn = plot(&LineChart::of_plot(&banded, "Step time, s", false).into(), "#000", 900.0);
+        let drawn = plot(&LineChart::of_plot(&banded, "Step time, s", false).into(), "#000", (900.0, 400.0));
         let names: Vec<_> =
             drawn["data"].as_array().expect("traces").iter().map(|trace| trace["name"].clone()).collect();
         assert_eq!(names, ["run", "Predicted", "Predicted (range)", "Scored steps (35–44)"]);
@@ -552,7 +591,11 @@ mod tests {
     #[test]
     fn few_steps_have_markers_and_a_tick_each() {
         let of = |count: usize| {
-            plot(&LineChart::of_plot(&plot_of(vec![2.0; count]), "Loss", false).into(), "#000", 300.0)
+            plot(
+                &LineChart::of_plot(&plot_of(vec![2.0; count]), "Loss", false).into(),
+                "#000",
+                (300.0, 400.0),
+            )
         };
         let (few, many) = (of(3), of(40));
         assert_eq!(few["data"][0]["mode"], "lines+markers");
@@ -569,7 +612,7 @@ mod tests {
                 ..plot_of(vec![2.0]).lines[0].clone()
             };
             let of_runs = Plot { lines: (0..runs).map(line).collect(), ..Plot::default() };
-            plot(&LineChart::of_plot(&of_runs, "Loss", false).into(), "#000", width)["layout"]["meta"]
+            plot(&LineChart::of_plot(&of_runs, "Loss", false).into(), "#000", (width, 400.0))["layout"]["meta"]
                 .as_u64()
         };
         assert!(height(1, 300.0) < height(8, 300.0));
@@ -587,7 +630,7 @@ mod tests {
         };
         let mark = Some(("This plan".to_string(), 768.0, 1.5e5));
         let chart = LineChart::over_gpus(vec![line], "Tokens per second", true).with_mark(mark);
-        let plot = plot(&chart.into(), "#000", 600.0);
+        let plot = plot(&chart.into(), "#000", (600.0, 400.0));
         assert_eq!(plot["layout"]["xaxis"]["ticktext"], json!(["512", "768", "1,024"]));
         assert_eq!(plot["data"][1]["name"], "This plan");
     }

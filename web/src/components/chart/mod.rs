@@ -31,15 +31,15 @@ pub(crate) struct Drawing {
     has_bars: bool,
 }
 
-/// Makes Plotly's traces and layout from the colour of texts and the width of the chart in pixels.
-type Draw = dyn Fn(&str, f64) -> TracesAndLayout + Send + Sync;
+/// Makes Plotly's traces and layout from the colour of texts and the width and the height of the chart in pixels.
+type Draw = dyn Fn(&str, (f64, f64)) -> TracesAndLayout + Send + Sync;
 
 /// Plotly's traces, and its layout.
 type TracesAndLayout = (Vec<Value>, Value);
 
 impl Drawing {
-    /// Returns a drawing whose traces and layout are made from the colour of texts and the width in pixels.
-    pub(crate) fn new(draw: impl Fn(&str, f64) -> TracesAndLayout + Send + Sync + 'static) -> Drawing {
+    /// Returns a drawing whose traces and layout are made from the colour of texts and the width and the height in pixels.
+    pub(crate) fn new(draw: impl Fn(&str, (f64, f64)) -> TracesAndLayout + Send + Sync + 'static) -> Drawing {
         Drawing { draw: Arc::new(draw), has_bars: false }
     }
 }
@@ -172,9 +172,9 @@ pub(crate) fn text_colour(colour: &str, ink: &str) -> String {
 }
 
 /// Returns Plotly's data, layout and configuration. The `plotly` crate would do the same, but it would make
-/// the page 50 kB larger, where this takes 7 kB. `width` is that of the chart in pixels.
-fn plot(chart: &Drawing, ink: &str, width: f64) -> Value {
-    let (traces, mut layout) = (chart.draw)(ink, width);
+/// the page 50 kB larger, where this takes 7 kB. `size` has the width and the height of the chart in pixels.
+fn plot(chart: &Drawing, ink: &str, size: (f64, f64)) -> Value {
+    let (traces, mut layout) = (chart.draw)(ink, size);
     // Plotly would write 0.5 as 500m.
     if traces.iter().any(has_fraction) {
         let y = &mut layout["yaxis"];
@@ -249,7 +249,7 @@ mod tests {
         let format = |days: f64| {
             let points = vec![(512.0, days), (1024.0, 2000.0)];
             let line = ChartLine { name: "FP8".into(), group: 0, style: 0, points, is_level: false };
-            plot(&LineChart::over_gpus(vec![line], "Days", true).into(), "#000", 600.0)["layout"]["yaxis"]["tickformat"].clone()
+            plot(&LineChart::over_gpus(vec![line], "Days", true).into(), "#000", (600.0, 400.0))["layout"]["yaxis"]["tickformat"].clone()
         };
         assert_eq!([format(0.4), format(4.0)], [json!(",~r"), json!("~s")]);
     }

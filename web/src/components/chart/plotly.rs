@@ -30,7 +30,7 @@ pub(crate) async fn png(chart: &Drawing, title: &str) -> Result<String, JsValue>
     const SIZE: (u32, u32) = (1200, 675);
     let body = document().body().ok_or(JsValue::NULL)?;
     let ink = window().get_computed_style(&body)?.ok_or(JsValue::NULL)?.get_property_value("color")?;
-    let mut figure = plot(chart, &ink, SIZE.0.into());
+    let mut figure = plot(chart, &ink, (SIZE.0.into(), SIZE.1.into()));
     let layout = &mut figure["layout"];
     layout["paper_bgcolor"] = behind(&ink).into();
     layout["title"] = json!({ "text": escaped(title), "x": 0.02, "xanchor": "left", "font": { "size": 16 } });
@@ -45,7 +45,8 @@ pub(crate) async fn png(chart: &Drawing, title: &str) -> Result<String, JsValue>
 pub(super) async fn draw(place: &HtmlElement, chart: &Drawing) -> Result<(), JsValue> {
     load_plotly().await?;
     let ink = window().get_computed_style(place)?.ok_or(JsValue::NULL)?.get_property_value("color")?;
-    let plot = plot(chart, &ink, f64::from(place.client_width()));
+    let size = (place.client_width().into(), place.client_height().into());
+    let plot = plot(chart, &ink, size);
     if let Some(height) = plot["layout"]["meta"].as_u64() {
         place.style().set_property("min-height", &format!("{height}px"))?;
     }

@@ -110,7 +110,7 @@ pub(super) fn Scatter() -> impl IntoView {
         let (quantity, over, colour) = (quantity.get(), over.get(), colour.get());
         let points = points.get();
         let picked = state.picked.get();
-        Drawing::new(move |ink, width| scatter(&points, quantity, over, colour, picked, (ink, width)))
+        Drawing::new(move |ink, (width, _)| scatter(&points, quantity, over, colour, picked, (ink, width)))
     });
     let summary = Signal::derive(move || {
         let count = points.with(Vec::len);
@@ -205,6 +205,7 @@ fn facts(row: &Benchmark) -> Vec<String> {
     let with = |column, write: fn(String) -> String| cell(column).map(write);
     let facts = [
         with(BenchmarkColumn::TokensPerGpu, |text| format!("{text} tokens/s per GPU")),
+        with(BenchmarkColumn::Tflops, |text| format!("{text} TFLOPS per GPU")),
         with(BenchmarkColumn::Mfu, |text| format!("MFU {text} % of the BF16 peak")),
         with(BenchmarkColumn::Cost, |text| format!("${text} per 1M tokens")),
         with(BenchmarkColumn::StepTime, |text| format!("{text} s per step")),

@@ -22,7 +22,8 @@ pub(super) struct Sort {
 
 impl Default for Sort {
     fn default() -> Sort {
-        Sort::best_first(BenchmarkColumn::TokensPerGpu)
+        // Model FLOPs compare runs of any model, precision and GPU type. By tokens per second, the smallest models would be first.
+        Sort::best_first(BenchmarkColumn::Tflops)
     }
 }
 
@@ -32,6 +33,7 @@ impl Sort {
         let descending = matches!(
             column,
             BenchmarkColumn::TokensPerGpu
+                | BenchmarkColumn::Tflops
                 | BenchmarkColumn::Mfu
                 | BenchmarkColumn::Tokens
                 | BenchmarkColumn::Release
@@ -48,6 +50,18 @@ impl Sort {
         };
         let last = |row: &Benchmark| (row.tokens_per_s_per_gpu.is_none(), row.is_proxy());
         last(a).cmp(&last(b)).then(by_value)
+    }
+
+    /// Returns the order in words.
+    fn in_words(self) -> Option<String> {
+        let PageHeading { title, is_number, .. } = self.column.page_heading()?;
+        let (ascending, descending) = match self.column {
+            BenchmarkColumn::Release => ("the oldest first", "the newest first"),
+            _ if is_number => ("the lowest first", "the highest first"),
+            _ => ("from A to Z", "from Z to A"),
+        };
+        let order = if self.descending { descending } else { ascending };
+        Some(format!("Sorted by {title}, {order}."))
     }
 
     fn id(self) -> String {
@@ -91,13 +105,16 @@ pub(super) fn BenchmarkTable() -> impl IntoView {
         <section aria-label="Table of runs" class="runs">
             <details class="basis">
                 <summary>"About the columns and their order"</summary>
-                "MFU counts model FLOPs with full attention and divides by the GPU’s BF16 peak whatever the precision, so that "
+                "TFLOPS/GPU counts the model FLOPs of a GPU per second, with full attention. It compares runs of all models and precisions, so the "
+                "table starts with the highest. Tokens/s/GPU compares runs of the same model only, because smaller models process more tokens. "
+                "MFU divides the same FLOPs by the GPU’s BF16 peak whatever the precision, so that "
                 "precisions compare: runs in FP8 and NVFP4 can exceed 100 %. “Printed” is the MFU of the recipe’s document. "
                 "Dollars are at the price of a reserved GPU, or of the cheapest form with a known price. "
                 "Prediction error is predicted over measured step time, with every run of the same mapping held out; "
                 "a dash means that no prediction was judged on the run. Proxies, which have fewer layers than their model, come after other runs, and recipes that nobody measured come last."
             </details>
             <SortChoice />
+            {move || state.sort.get().unwrap_or_default().in_words().map(|text| view! { <p class="basis">{text}</p> })}
             <div class="scroll" tabindex="0" role="region" aria-label="Runs">
                 <table class="matrix cards">
                     <thead>
@@ -244,7 +261,15 @@ pub(super) fn plan_link(row: &Benchmark) -> AnyView {
             let title =
                 row.recipe.map_or_else(|| row.title(), |recipe| Catalog::embedded().title(&recipe.id));
             let name = format!("Plan {title}");
-            let hint = row.is_approximate.then_some("Opens without settings that Plan has no field for.");
+            let hint = match row.recipe.map(|recipe| &recipe.id) {
+                Some(id) if id.release.id() != row.release => {
+                    Some(format!("Opens {id}, the recipe of this run."))
+                }
+                None if row.is_approximate => {
+                    Some("Opens without settings that Plan has no field for.".to_string())
+                }
+                _ => None,
+            };
             let measured = match (row.step_time_s, row.recipe) {
                 // Plan knows what was published of a recipe.
                 (Some(step_time_s), None) => {
@@ -275,6 +300,7 @@ mod tests {
     fn the_best_comes_first_then_proxies_then_recipes_without_a_measurement() {
         assert_eq!(Sort::best_first(BenchmarkColumn::TokensPerGpu).id(), "-tokens-per-gpu");
         assert_eq!(Sort::best_first(BenchmarkColumn::StepTime).id(), "step-time");
+        assert_eq!(Sort::default().in_words().as_deref(), Some("Sorted by TFLOPS/GPU, the highest first."));
         let rows = parse(include_str!("../../../../shared/data/benchmarks.csv")).expect("the file");
         let is_measured = |row: &&Benchmark| row.tokens_per_s_per_gpu.is_some();
         let proxy = rows.iter().filter(is_measured).find(|row| row.is_proxy()).expect("a measured proxy");

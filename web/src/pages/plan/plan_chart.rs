@@ -140,7 +140,7 @@ pub(super) struct PlanPoint {
 
 impl From<PlanChart> for Drawing {
     fn from(chart: PlanChart) -> Drawing {
-        Drawing::new(move |ink, width| plans(&chart, ink, width))
+        Drawing::new(move |ink, size| plans(&chart, ink, size))
     }
 }
 
@@ -149,7 +149,7 @@ const NARROW: f64 = 480.0;
 
 /// Returns lines with bands, both axes logarithmic, each line with its name at its end. Texts have no bold parts: Plotly would
 /// add inline styles for them, which the content security policy forbids.
-fn plans(chart: &PlanChart, ink: &str, width: f64) -> (Vec<Value>, Value) {
+fn plans(chart: &PlanChart, ink: &str, (width, height): (f64, f64)) -> (Vec<Value>, Value) {
     let mut traces = Vec::new();
     for line in &chart.lines {
         let colour = line.mark.colour;
@@ -206,7 +206,9 @@ fn plans(chart: &PlanChart, ink: &str, width: f64) -> (Vec<Value>, Value) {
     x["spikethickness"] = (-1).into();
     x["spikedash"] = "dot".into();
     x["spikecolor"] = "rgb(128, 128, 128)".into();
-    let mut notes: Vec<Value> = line_ends(chart)
+    // The labels at the ends of the lines need no margin: Plotly makes the axis longer for them.
+    let (left, top, bottom) = if is_narrow { (40, 24, 44) } else { (56, 12, 44) };
+    let mut notes: Vec<Value> = line_ends(chart, (height - f64::from(top + bottom)).max(1.0))
         .into_iter()
         .map(|(line, x, y, shift)| {
             json!({
@@ -235,9 +237,7 @@ fn plans(chart: &PlanChart, ink: &str, width: f64) -> (Vec<Value>, Value) {
             }));
         }
     }
-    // The labels at the ends of the lines need no margin: Plotly makes the axis longer for them.
-    let (left, top) = if is_narrow { (40, 24) } else { (56, 12) };
-    let margin = json!({ "l": left, "r": 12, "t": top, "b": 44 });
+    let margin = json!({ "l": left, "r": 12, "t": top, "b": bottom });
     let layout = json!({
         "xaxis": x, "yaxis": y, "hovermode": "x unified", "margin": margin,
         "shapes": shapes, "annotations": notes, "showlegend": false,
@@ -252,15 +252,18 @@ fn symbol(line: &PlanLine, point: &PlanPoint) -> Value {
 }
 
 /// Returns the last point of each line with the pixels by which its label is moved up, so that labels don't overlap.
-fn line_ends(chart: &PlanChart) -> Vec<(&PlanLine, f64, f64, i32)> {
+/// The axis is as many pixels high.
+fn line_ends(chart: &PlanChart, pixels: f64) -> Vec<(&PlanLine, f64, f64, i32)> {
     let ends = by_height(chart.lines.iter().filter_map(|line| {
         let last = line.points.last()?;
         Some((line, last.gpus, last.value))
     }));
     let values = || chart.lines.iter().flat_map(|line| &line.points).map(|point| log10(point.value));
-    let axis = (values().fold(f64::MAX, f64::min), values().fold(f64::MIN, f64::max));
+    let least = values().fold(f64::MAX, f64::min);
+    // The bands make a short axis longer.
+    let axis = (least, values().fold(least + 0.1, f64::max));
     let heights: Vec<f64> = ends.iter().map(|end| log10(end.2)).collect();
-    let shifts = label_shifts(&heights, axis);
+    let shifts = label_shifts(&heights, axis, pixels);
     ends.into_iter().zip(shifts).map(|((line, x, y), shift)| (line, x, y, shift)).collect()
 }
 
@@ -282,7 +285,8 @@ mod tests {
     fn only_points_with_a_marker_are_drawn_as_such() {
         let mut shown = line(&[(64.0, 90.0), (72.0, 80.0)]);
         shown.points[0].has_marker = true;
-        let (traces, _) = plans(&PlanChart { lines: vec![shown], ..PlanChart::default() }, "#000", 800.0);
+        let (traces, _) =
+            plans(&PlanChart { lines: vec![shown], ..PlanChart::default() }, "#000", (800.0, 400.0));
         assert_eq!(traces[1]["marker"]["opacity"], json!([1, 0]));
     }
 
