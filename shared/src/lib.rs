@@ -30,6 +30,7 @@ pub mod launch;
 pub mod layout;
 pub mod link;
 pub mod log;
+pub mod matching;
 #[cfg(feature = "calibrate")]
 pub mod measurements;
 pub mod message;

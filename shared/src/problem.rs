@@ -27,7 +27,7 @@ pub struct Problem {
     pub message: Message,
     /// The known value whose spelling is closest to the given one.
     pub closest: Option<String>,
-    /// Values that work instead.
+    /// Values that work instead; beside a closest value, further ones that may be meant.
     pub suggestions: Vec<String>,
     /// Every allowed value, where they can be listed.
     pub allowed: Vec<String>,
@@ -77,9 +77,12 @@ impl Problem {
     pub fn text(&self, front: Front) -> String {
         let mut text = self.message.text(front);
         if let Some(closest) = &self.closest {
-            text += &format!(" Did you mean {closest}?");
+            let meant: Vec<&str> =
+                std::iter::once(closest).chain(&self.suggestions).map(String::as_str).collect();
+            text += &format!(" Did you mean {}?", one_of(&meant));
         }
         match self.suggestions.as_slice() {
+            _ if self.closest.is_some() => {}
             [] => {}
             [state] if matches!(state.as_str(), "on" | "off") => {
                 text += &[" Turn ", &sentence_case(self.field.label()), " ", state, "."].concat();

@@ -165,6 +165,8 @@ fn models_and_gpus_are_listed() {
     assert!(json(&["gpus"]).as_array().unwrap().iter().any(|gpu| gpu["id"] == "h100"));
     assert!(csv(&["models"]).1.len() > 50 && csv(&["gpus"]).1.len() >= 10);
     let said = refusal(&["metrics", "--model", "llama-70b", "--gpu", "h100", "--gpus", "8", "--gbs", "8"]);
-    assert!(said.contains("Unknown model \"llama-70b\". Did you mean llama2-70b?"), "{said}");
+    assert!(said.contains("Unknown model \"llama-70b\". Did you mean llama3.1-70b or llama2-70b?"), "{said}");
+    let said = refusal(&["search", "--model", "deepseek", "--gpu", "h100"]);
+    assert!(said.contains("Did you mean deepseek-v3, deepseek-v2-lite or deepseek-v2?"), "{said}");
     assert!(said.contains("`trainplan models` lists all"), "{said}");
 }

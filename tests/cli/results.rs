@@ -87,8 +87,10 @@ fn a_list_says_what_ran_and_fits_into_80_columns() {
 
     let (header, rows) = csv(&["results", "list", "--data-dir", &data]);
     let cell = |title: &str| &rows[0][header.iter().position(|known| known == title).unwrap()];
-    let known = ["recipe", "model", "gpu", "gpus", "dtype"].map(cell);
-    assert_eq!(known, [RECIPE, "llama3.1-8b", "h100", "8", "fp8"]);
+    let known = ["recipe", "model", "gpu", "gpus", "dtype", "software"].map(cell);
+    assert_eq!(known, [RECIPE, "llama3.1-8b", "h100", "8", "fp8", "NeMo 2 (2025)"]);
+    assert!(list(250).contains("NeMo 2 (2025)"), "{}", list(250));
+    assert_eq!(runs[0]["software"], "NeMo 2 (2025)");
 }
 
 /// A log that does not tell what it is a run of, put into a store with its raw log: the place, the data directory, its id.
@@ -197,7 +199,7 @@ fn what_an_older_parser_made_is_made_again() {
     let rows = json(&["reparse", "--data-dir", &old]);
     assert_eq!((rows.as_array().unwrap().len(), &rows[0]["outcome"]), (1, &"changed".into()));
     let listed = &json(&["results", "list", "--data-dir", &old])[0];
-    assert_eq!(listed["parser_version"], 7);
+    assert_eq!(listed["parser_version"], 8);
     // Nothing is left that an older one made; and in the other store nothing ever was.
     for data in [&old, &data] {
         assert_eq!(json(&["reparse", "--data-dir", data]), Value::Array(Vec::new()));

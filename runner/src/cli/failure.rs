@@ -13,6 +13,7 @@ use crate::ssh::{KeptError, LinkError};
 use crate::store::StoreError;
 use std::io;
 use std::path::PathBuf;
+use trainplan_shared::benchmarks::with_named_models;
 use trainplan_shared::catalog::Catalog;
 use trainplan_shared::history::ThresholdError;
 use trainplan_shared::message::Front;
@@ -230,14 +231,15 @@ impl Failure {
 
 impl From<Problem> for Failure {
     fn from(problem: Problem) -> Failure {
-        Failure::Invalid(vec![problem])
+        Failure::Invalid(vec![with_named_models(problem)])
     }
 }
 
 impl From<Vec<Problem>> for Failure {
     fn from(problems: Vec<Problem>) -> Failure {
         let catalog = Catalog::embedded();
-        Failure::Invalid(problems.into_iter().map(|problem| catalog.with_nearest_size(problem)).collect())
+        let with_nearest = |problem| catalog.with_nearest_size(with_named_models(problem));
+        Failure::Invalid(problems.into_iter().map(with_nearest).collect())
     }
 }
 

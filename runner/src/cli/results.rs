@@ -78,6 +78,15 @@ struct List {
     format: FormatArg,
 }
 
+/// A listed run in JSON.
+#[derive(Debug, Serialize)]
+struct ListedRun<'a> {
+    #[serde(flatten)]
+    run: &'a RunSummary,
+    /// The name of the software that ran; null if parts of the scenario are unknown.
+    software: Option<String>,
+}
+
 /// A run that was deleted or restored.
 #[derive(Debug, Serialize)]
 struct ChangedRun {
@@ -115,7 +124,10 @@ impl List {
         };
         let page = store.list(&query).await?;
         match self.format.choose() {
-            Format::Json => output::json(&page.items)?,
+            Format::Json => {
+                let listed = page.items.iter().map(|run| ListedRun { run, software: run.software() });
+                output::json(&listed.collect::<Vec<_>>())?;
+            }
             Format::Csv => output::csv_table(&StoredRunColumn::csv(&page.items))?,
             Format::Table => {
                 output::text_table(StoredRunColumn::terminal_table(&for_terminal(&page.items)))?;

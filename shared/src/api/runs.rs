@@ -97,6 +97,14 @@ impl RunSummary {
         self.plan.or(self.prediction)
     }
 
+    /// Returns the name of the software that ran: what was set, what the recipe's release runs, or else what is assumed of such a
+    /// log. None if parts of the scenario are unknown.
+    #[must_use]
+    pub fn software(&self) -> Option<String> {
+        let scenario = link::read(self.line.as_ref()?).spec.scenario().ok()?;
+        Some(scenario.options.software.title())
+    }
+
     /// Returns the name of the software that the prediction for the scenario is for; none if it is that of a recipe, and without
     /// such a prediction.
     #[must_use]

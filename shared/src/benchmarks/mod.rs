@@ -7,9 +7,11 @@ mod best;
 mod facets;
 #[cfg(feature = "calibrate")]
 pub mod file;
+mod models;
 
 pub use best::BestMeasured;
 pub use facets::{BenchmarkFacet, BenchmarkFilter, FacetCount};
+pub use models::{models_by_use, with_named_models};
 
 use crate::catalog::{Catalog, Collection, Gpu, Recipe, is_unnamed_shape, measured_model_title};
 use crate::choices::choices;

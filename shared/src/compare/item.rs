@@ -5,8 +5,8 @@ use crate::convention::Convention;
 use crate::field::Field;
 use crate::log::{Ending, Log, Span, Stat, Status};
 use crate::result::{
-    BaselineComparison, Comparability, LossEnds, MemoryPeaks, PlanComparison, Publication, RunResult,
-    Slowdown, ViewedRun,
+    BaselineComparison, Comparability, LossEnds, MemoryPeaks, NOT_SCORED, PlanComparison, Publication,
+    RunResult, Slowdown, ViewedRun,
 };
 use crate::stack::Stack;
 use crate::statistics::Sample;
@@ -186,7 +186,10 @@ impl RunFigures {
     /// Returns what to know about the run, as sentences, with what could explain that it is slower than predicted.
     #[must_use]
     pub fn remarks(&self) -> Vec<String> {
-        let reasons = self.reason.iter().chain(&self.comparable.reasons).cloned();
+        // Why it was not scored says that it was not.
+        let is_said = |reason: &str| reason == NOT_SCORED && self.reason.is_some();
+        let others = self.comparable.reasons.iter().filter(|reason| !is_said(reason));
+        let reasons = self.reason.iter().chain(others).cloned();
         let slowdown = self.slowdown.as_ref().map(Slowdown::sentence);
         reasons.chain(slowdown).chain(self.notes.iter().cloned()).collect()
     }

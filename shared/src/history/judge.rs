@@ -246,8 +246,12 @@ impl Newest<'_> {
     fn median(&self) -> Result<f64, String> {
         let (n, least) = (self.previous.len(), self.thresholds.minimum.min(self.thresholds.previous));
         if n < least {
-            let runs = if n == 1 { "run" } else { "runs" };
-            return Err(format!("only {n} previous {runs}; {least} are needed"));
+            let few = match n {
+                0 => "no previous runs".to_owned(),
+                1 => "only 1 previous run".to_owned(),
+                n => format!("only {n} previous runs"),
+            };
+            return Err(format!("{few}; {least} are needed"));
         }
         Ok(quantile(&self.previous, 0.5))
     }

@@ -28,7 +28,7 @@ pub(super) const PADDED_VOCABULARY: &[u8] = b" > padded vocab (size:";
 const LONGEST_VALUE: usize = 1024;
 
 /// The arguments that are kept, in alphabetical order.
-const KEYS: [&str; 51] = [
+const KEYS: [&str; 58] = [
     "bf16",
     "context_parallel_size",
     "data_parallel_sharding_strategy",
@@ -55,12 +55,16 @@ const KEYS: [&str; 51] = [
     "moe_layer_freq",
     "moe_router_topk",
     "moe_shared_expert_intermediate_size",
+    "moe_token_dispatcher_type",
     "mtp_num_layers",
     "multi_latent_attention",
     "num_attention_heads",
     "num_experts",
     "num_layers",
     "num_query_groups",
+    "overlap_grad_reduce",
+    "overlap_moe_expert_parallel_comm",
+    "overlap_param_gather",
     "padded_vocab_size",
     "pipeline_model_parallel_size",
     "q_lora_rank",
@@ -71,10 +75,13 @@ const KEYS: [&str; 51] = [
     "recompute_modules",
     "recompute_num_layers",
     "seq_length",
+    "sequence_parallel",
     "swiglu",
     "tensor_model_parallel_size",
+    "tp_comm_overlap",
     "train_iters",
     "untie_embeddings_and_output_weights",
+    "use_distributed_optimizer",
     "use_megatron_fsdp",
     "v_head_dim",
     "virtual_pipeline_model_parallel_size",

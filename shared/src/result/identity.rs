@@ -10,6 +10,7 @@ use crate::catalog::{Catalog, Model, Recipe};
 use crate::field::Field;
 use crate::link;
 use crate::log::{Arguments, Log, LogName};
+use crate::options::Modules;
 use crate::precision::Dtype;
 use crate::problem::all_of;
 use crate::releases::{BridgeModel, ExperimentName, LoggedTflops, Release, ScriptContract};
@@ -171,13 +172,14 @@ impl Identity {
         }
         for (field, told) in &seen.options {
             match said.get(*field) {
-                Some(meant) if meant == *told => {}
+                Some(meant) if is_same_option(*field, meant, told) => {}
                 Some(meant) => self.note_conflict(*field, told, meant),
+                None if recipe_is_said && recipe.is_some_and(|recipe| option(recipe, *field) == *told) => {}
                 None if recipe_is_said => {
                     self.conflicts
-                        .push(format!("The log says {} {told}, but the recipe has none.", field.label()));
+                        .push(format!("The log says {} {told}, but the recipe doesn't.", field.label()));
                 }
-                None => self.scenario.set(*field, *told),
+                None => self.scenario.set(*field, told),
             }
         }
         if let (Some(precision), true) = (seen.other_precision, said.get(Field::Dtype).is_none()) {
@@ -323,7 +325,7 @@ struct LogFacts {
     /// GPUs, GBS, the layout and the model's size, in this order.
     numbers: [(Field, Option<u32>); 11],
     /// Options that differ from the default.
-    options: Vec<(Field, &'static str)>,
+    options: Vec<(Field, String)>,
     /// Where the log's name and its arguments disagree, as sentences.
     conflicts: Vec<String>,
 }
@@ -487,7 +489,7 @@ fn is_kind_of(told: Dtype, meant: Dtype) -> bool {
 }
 
 /// Returns the options that differ from the default: recomputation and FSDP.
-fn options(arguments: &Arguments) -> Vec<(Field, &'static str)> {
+fn options(arguments: &Arguments) -> Vec<(Field, String)> {
     let whole = |key| arguments.whole(key).unwrap_or(1);
     let mut options = Vec::new();
     // By blocks, the first layers of every chunk are recomputed; otherwise all of them.
@@ -497,19 +499,59 @@ fn options(arguments: &Arguments) -> Vec<(Field, &'static str)> {
     let is_whole =
         arguments.text("recompute_method") != Some("block") || blocks >= u64::from(whole("num_layers"));
     match arguments.text("recompute_granularity") {
-        Some("full") if is_whole => options.push((Field::Recompute, "full")),
-        Some("selective")
-            if arguments.text("recompute_modules").is_none_or(|list| list.contains("core_attn")) =>
-        {
-            options.push((Field::Recompute, "selective"));
+        Some("full") if is_whole => options.push((Field::Recompute, "full".to_owned())),
+        Some("selective") => {
+            if arguments.text("recompute_modules").is_none_or(|list| list.contains("core_attn")) {
+                options.push((Field::Recompute, "selective".to_owned()));
+            }
+            let modules = modules(arguments);
+            if modules != Modules::default() {
+                options.push((Field::RecomputeModules, modules.to_string()));
+            }
         }
         _ => {}
     }
     let shards = arguments.text("data_parallel_sharding_strategy") == Some("optim_grads_params");
     if arguments.flag("use_megatron_fsdp") == Some(true) && shards {
-        options.push((Field::Fsdp, "on"));
+        options.push((Field::Fsdp, "on".to_owned()));
     }
     options
+}
+
+/// Returns the parts of a layer, beside the core of attention, that selective recomputation includes: those of a list such as
+/// `['core_attn', 'moe_act']`. Megatron-LM ignores parts that the model lacks.
+fn modules(arguments: &Arguments) -> Modules {
+    let list = arguments.text("recompute_modules").unwrap_or_default();
+    let words = list.split(|sign: char| !sign.is_ascii_alphanumeric() && sign != '_');
+    let known: Vec<&str> = words.filter(|word| Modules::NAMES.contains(word)).collect();
+    let listed: Modules = known.join(",").parse().unwrap_or_default();
+    let routes = arguments.text("num_experts").is_some();
+    let shares = arguments.whole("moe_shared_expert_intermediate_size").is_some_and(|width| width > 0);
+    let has_dense_layers =
+        !routes || arguments.text("moe_layer_freq").is_some_and(|frequency| frequency != "1");
+    Modules {
+        mlp: listed.mlp && has_dense_layers,
+        mla_up_proj: listed.mla_up_proj && arguments.flag("multi_latent_attention") == Some(true),
+        layernorm: listed.layernorm,
+        moe_act: listed.moe_act && routes,
+        shared_experts: listed.shared_experts && routes && shares,
+        moe: listed.moe && routes,
+    }
+}
+
+/// Returns a recipe's value of an option that [`options`] can return, as text.
+fn option(recipe: &Recipe, field: Field) -> String {
+    match field {
+        Field::Recompute => recipe.recompute.to_string(),
+        Field::RecomputeModules => recipe.modules.to_string(),
+        _ => if recipe.fsdp { "on" } else { "off" }.to_owned(),
+    }
+}
+
+/// Returns whether two texts are the same value of an option. Lists of modules may have any order.
+fn is_same_option(field: Field, one: &str, other: &str) -> bool {
+    let modules = |text: &str| text.parse::<Modules>().ok();
+    one == other || field == Field::RecomputeModules && modules(one) == modules(other)
 }
 
 /// Returns the release, by the name of the experiment, else by a folder, else by the format of a step.
@@ -742,6 +784,16 @@ mod tests {
         assert_eq!(said.scenario.get(Field::Recompute), Some("full"));
         let part = [full[0], ("recompute_method", "block"), full[2]];
         assert_eq!(report("train.log", &part, &GPU).scenario.get(Field::Recompute), None);
+        let selective = |modules: &str| {
+            let list = [("recompute_granularity", "selective"), ("recompute_modules", modules)];
+            let said = report("train.log", &list, &GPU).scenario;
+            [Field::Recompute, Field::RecomputeModules].map(|field| said.get(field).map(str::to_owned))
+        };
+        assert_eq!(selective("['core_attn']"), [Some("selective".into()), None]);
+        let both = [Some("selective".into()), Some("mlp,layernorm".into())];
+        assert_eq!(selective("['core_attn', 'layernorm', 'mlp']"), both);
+        // A dense model has no experts to recompute.
+        assert_eq!(selective("['moe_act', 'layernorm']"), [None, Some("layernorm".into())]);
         for (recipe, dtype) in [("delayed", "fp8-delayed"), ("tensorwise", "fp8-current"), ("mxfp8", "mxfp8")]
         {
             let said = report("train.log", &[("fp8", "hybrid"), ("fp8_recipe", recipe)], &GPU);

@@ -35,6 +35,7 @@ mod sentence;
 mod shape;
 mod slow_period;
 mod slowdown;
+mod switched_software;
 mod warnings;
 
 pub use admission::{

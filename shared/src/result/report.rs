@@ -2,6 +2,7 @@
 
 use super::slow_period::{SlowPeriod, median};
 use super::slowdown::Slowdown;
+use super::switched_software::as_switched;
 use super::{Comparability, Identity, RunResult, Scoring, fields};
 use crate::catalog::{Baseline, Catalog, Recipe, Reference, ReferenceClass};
 use crate::convention::Convention;
@@ -18,7 +19,7 @@ use crate::problem::Problem;
 use crate::releases::{LoggedTflops, Release};
 use crate::scenario::{RecipeChange, Scenario};
 use crate::spec::Spec;
-use crate::stack::Stack;
+use crate::stack::{Software, Stack};
 use serde::{Deserialize, Serialize, Serializer};
 use std::borrow::Cow;
 use std::ops::Range;
@@ -301,8 +302,9 @@ impl<'a> ViewedRun<'a> {
         };
         let assumed = run.assumed_software(&identity.scenario);
         let mut spec = identity.scenario.clone();
-        if let Some(software) = assumed.filter(|software| *software != Stack::default()) {
-            spec.set(Field::Stack, software.id());
+        let software = assumed.map(|stack| as_switched(stack, &run.log.arguments));
+        if let Some(software) = software.filter(|software| *software != Software::default()) {
+            spec.set(Field::Stack, software.to_string());
         }
         let known = KnownScenario::of(&identity, spec.clone(), view.convention);
         let mut log = known.with_step_times(&run.log);

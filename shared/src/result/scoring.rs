@@ -64,10 +64,7 @@ impl Scoring {
         let WindowSource::Release(release) = self.source else { return None };
         let planned = planned.filter(|planned| self.window == Window::Last && *planned > labels.last)?;
         let who = recipe.map_or_else(|| format!("Release {release}"), |recipe| format!("Recipe {recipe}"));
-        let last = labels.last;
-        Some(format!(
-            "{who} scores step {planned}; this log ends at step {last}. To score it, choose a window within {labels}."
-        ))
+        Some(format!("{who} scores step {planned}. To score this log, choose a window within {labels}."))
     }
 
     /// Returns a sentence that says which steps were `scored`, by the labels that the log prints, and why.
@@ -96,12 +93,11 @@ mod tests {
         assert_eq!(
             missed("", "25.04", Some(100)).as_deref(),
             Some(
-                "Recipe llama3.1-8b/h100/bf16/8@25.04 scores step 100; this log ends at step 60. To score it, choose a window within \
-                 1-60."
+                "Recipe llama3.1-8b/h100/bf16/8@25.04 scores step 100. To score this log, choose a window within 1-60."
             )
         );
         let without = Scoring::of(None, "25.04".parse().ok()).missed(None, Some(100), labels);
-        assert!(without.is_some_and(|text| text.starts_with("Release 25.04 scores step 100;")));
+        assert!(without.is_some_and(|text| text.starts_with("Release 25.04 scores step 100.")));
         // The window of a later release ends earlier, and a chosen one is nobody's rule.
         for none in [
             missed("", "25.12", Some(100)),

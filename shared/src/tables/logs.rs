@@ -85,8 +85,9 @@ columns! {
         csv 18 "speed_percent" => |report| number(report.baseline.and_then(|baseline| baseline.speed_percent));
     }
     Predicted "predicted" {
+        // The notes name the assumed software, and pages show a note that rows share once.
         page "Predicted, s" [number, optional, hint(cells::OF_PREDICTED)] => |report| {
-            cells::planned(predicted(report), cells::assuming(report.assumed_software))
+            cells::planned(predicted(report), None)
         };
         terminal "predicted s" [number, extra(8)] => |report| {
             predicted(report).map(|predicted| cells::interval(predicted.step_time_s))

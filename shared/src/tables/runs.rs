@@ -31,6 +31,10 @@ columns! {
     Precision "dtype" {
         csv 25 "dtype" => |run| run.dtype.clone();
     }
+    Software "software" {
+        terminal "software" [wraps, extra(4)] => |run| run.software();
+        csv 26 "software" => |run| run.software();
+    }
     Ran "ran" {
         page "Ran" [order("-ran_at"), hint(cells::RAN)] => |run| minute(&run.ran_at).into();
         terminal "ran" [extra(1)] => |run| Some(minute(&run.ran_at));
@@ -63,7 +67,7 @@ columns! {
     }
     Tokens "tokens" {
         page "Tokens/s" [number, order("-tokens_per_s")] => |run| run.tokens_per_s.map(group_digits).into();
-        terminal "tokens/s" [number, extra(4)] => |run| run.tokens_per_s.map(group_digits);
+        terminal "tokens/s" [number, extra(5)] => |run| run.tokens_per_s.map(group_digits);
         csv 10 "tokens_per_s" => |run| number(run.tokens_per_s);
     }
     Mfu "mfu" {
@@ -83,8 +87,8 @@ columns! {
     }
     Predicted "predicted" {
         page "Predicted, s" [number, optional, order("-prediction_error"), hint(cells::OF_PREDICTED)] =>
-            |run| cells::planned(run.predicted(), run.predicted_software().map(|software| format!("for {software}")));
-        terminal "predicted s" [number, extra(6)] => |run| {
+            |run| cells::planned(run.predicted(), None);
+        terminal "predicted s" [number, extra(7)] => |run| {
             run.predicted().map(|predicted| cells::interval(predicted.step_time_s))
         };
         csv 17 "predicted_step_time_s" => |run| {
@@ -98,7 +102,7 @@ columns! {
         csv 18 "predicted_high_s" => |run| number(run.predicted().map(|predicted| predicted.step_time_s.high));
     }
     PredictionError "prediction_error" {
-        terminal "speed % of predicted" [number, extra(5)] => |run| cells::of_predicted(run.predicted());
+        terminal "speed % of predicted" [number, extra(6)] => |run| cells::of_predicted(run.predicted());
         csv 19 "prediction_error" => |run| number(run.predicted().and_then(|predicted| predicted.error));
     }
     OfPredicted "of_predicted" {

@@ -224,7 +224,8 @@ fn account_and_partition_go_where_the_style_reads_them() {
     assert!(!by_llmb_run.script.contains("acct"));
     assert!(warns(
         &by_llmb_run,
-        "llmb-run ignores --account, --partition, --gres and reads its cluster_config.yaml"
+        "This launch ignores --account, --partition, --gres: llmb-run reads LLMB_INSTALL/cluster_config.yaml instead. Set them \
+         in that file, or use --style launch-sh, which uses these settings"
     ));
     for field in Style::LlmbRun.configures() {
         let value = match field {
@@ -233,7 +234,10 @@ fn account_and_partition_go_where_the_style_reads_them() {
             _ => "batch",
         };
         let launch = launched(BLACKWELL, &[(*field, value)]);
-        assert!(warns(&launch, &format!("llmb-run ignores --{}", field.flag())), "{field:?}");
+        assert!(
+            warns(&launch, &format!("This launch ignores --{}: llmb-run reads", field.flag())),
+            "{field:?}"
+        );
     }
     let by_sbatch = launched(JOB_SCRIPT, &[fields[0], fields[1], (Field::Gres, "gpu:h100:8")]);
     assert_eq!(

@@ -203,6 +203,22 @@ test("the window and the convention are the reader's choice, and stand in the ad
   await expectAccessible(page);
 });
 
+test("the software that all rows assume is named once", async ({ page }) => {
+  await page.goto("/results");
+  // Without a recipe, by a model, a GPU type, GPUs and a batch that the log states.
+  const stated = (gbs) => `trainplan scenario: v=1&m=llama3.1-8b&gpu=h100&n=8&gbs=${gbs}&d=bf16\n`;
+  const steps = (gbs) => Array.from({ length: 50 }, (_, index) => {
+    const step = index + 1;
+    return `iteration ${step}/50 | consumed samples: ${step * gbs} | elapsed time per iteration (ms): ${9000 + (step % 7)}.0 | global batch size: ${gbs} | lm loss: 1.2E+01 |\n`;
+  }).join("");
+  const all = [64, 128].map((gbs) => ({ name: `train-${gbs}.log`, mimeType: "text/plain", buffer: Buffer.from(stated(gbs) + steps(gbs)) }));
+  await files(page).setInputFiles(all);
+  await expect(row(page, "train-64.log")).toHaveCount(1);
+  await expect(page.getByText("2 logs: The prediction assumes Megatron-Bridge 26.06")).toHaveCount(1);
+  await expect(cell(row(page, "train-64.log"), "Predicted, s")).toHaveText(/% of this speed$/);
+  await expect(row(page, "train-64.log").locator(".remark").filter({ hasText: "assumes" })).toHaveCount(0);
+});
+
 test("what can't be scored is a row with its reason", async ({ page }) => {
   await page.goto("/results");
   const buffers = {

@@ -3,6 +3,7 @@
 use leptos::ev::KeyboardEvent;
 use leptos::html::Input;
 use leptos::prelude::*;
+use trainplan_shared::matching::places_matching;
 
 /// A choice: its value, its title and a note beside it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,35 +24,11 @@ pub(crate) struct LastEntry {
 /// The most choices that the list shows.
 const MOST: usize = 60;
 
-/// How a text contains a word that was typed, the best way first.
-const AS_A_WORD: u8 = 0;
-const AT_THE_BEGINNING: u8 = 1;
-const WITHIN: u8 = 2;
-
-/// Returns how a text contains a word: as one of its words, at the beginning of one, or within; none if it doesn't.
-fn rank(text: &str, word: &str) -> Option<u8> {
-    let own_words = text.split(|sign: char| !sign.is_ascii_alphanumeric() && sign != '.');
-    let starts = own_words.filter_map(|own| own.strip_prefix(word));
-    let best = starts.map(|rest| if rest.is_empty() { AS_A_WORD } else { AT_THE_BEGINNING }).min();
-    best.or_else(|| text.contains(word).then_some(WITHIN))
-}
-
-/// Returns the choices that contain every word of `typed`. Those that contain the words as words of their own come first: "8b" finds
-/// Llama 3.1 8B before Qwen3 14B, which has 14.8B parameters. Otherwise they keep their order.
+/// Returns the choices that contain every word of `typed`, the best matches first.
 fn matching<'a>(choices: &'a [Choice], typed: &str) -> Vec<&'a Choice> {
-    let typed = typed.to_ascii_lowercase();
-    let worst_rank = |choice: &Choice| {
-        let text = format!("{} {} {}", choice.title, choice.value, choice.note).to_ascii_lowercase();
-        typed.split_whitespace().try_fold(AS_A_WORD, |worst, word| Some(rank(&text, word)?.max(worst)))
-    };
-    let ranks: Vec<Option<u8>> = choices.iter().map(worst_rank).collect();
-    let mut found = Vec::new();
-    for rank in [AS_A_WORD, AT_THE_BEGINNING, WITHIN] {
-        let of_rank = choices.iter().zip(&ranks).filter(|(_, own)| **own == Some(rank));
-        found.extend(of_rank.map(|(choice, _)| choice));
-    }
-    found.truncate(MOST);
-    found
+    let text = |choice: &Choice| format!("{} {} {}", choice.title, choice.value, choice.note);
+    let texts: Vec<String> = choices.iter().map(text).collect();
+    places_matching(&texts, typed).into_iter().take(MOST).map(|place| &choices[place]).collect()
 }
 
 /// A text field with a list of choices. Text that matches no choice is given to `choose` unchanged.

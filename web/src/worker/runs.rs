@@ -62,11 +62,13 @@ fn row(summary: RunSummary) -> Row {
     let is_unlike = !summary.comparable && summary.status == Status::Scored;
     let faults = [("Log", summary.log_fault), ("Result", summary.result_fault)];
     let faults = faults.into_iter().filter_map(|(what, fault)| Some(format!("{what} {}", fault?.id())));
+    let software = summary.predicted_software().map(|software| format!("Predicted for {software}."));
+    let is_unlike = is_unlike.then(|| "Not comparable".to_string());
     Row {
         number: 0,
         id: summary.id.clone(),
         path: title,
-        remarks: is_unlike.then(|| "Not comparable".to_string()).into_iter().chain(faults).collect(),
+        remarks: is_unlike.into_iter().chain(faults).chain(software).collect(),
         status: RowStatus::of(summary.status, summary.ending),
         cells: page_cells(StoredRunColumn::page_cells(&summary)),
         campaign: summary.campaign,

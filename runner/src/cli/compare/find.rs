@@ -106,6 +106,7 @@ fn identify<'a>(name: &str, runs: &'a [RunSummary]) -> Result<&'a str, String> {
         note(&format!("{name} is {}, the newest of {} runs with this name", newest.id, by_name.len()));
     }
     by_name.first().map(|run| run.id.as_str()).ok_or_else(|| match is_short {
+        _ if runs.is_empty() => "The store has no runs.".to_owned(),
         true => format!("No run has this name. To find a run by its id, use at least {SHORTEST} digits."),
         false => {
             format!(

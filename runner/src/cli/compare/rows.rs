@@ -2,7 +2,10 @@
 
 use super::super::Failure;
 use super::super::output::{self, printable};
-use trainplan_shared::compare::{BriefLabels, Comparison, ConfigurationRow, LabelledVerdict, RunComparison};
+use trainplan_shared::compare::{
+    BriefLabels, Comparison, ConfigurationRow, LabelledVerdict, RunComparison, RunFigures,
+};
+use trainplan_shared::problem::all_of;
 use trainplan_shared::tables::{ComparedRun, ComparisonColumn, PooledColumn};
 
 /// The longest value of the table, in characters.
@@ -37,15 +40,33 @@ pub(super) fn table(comparison: &Comparison) -> Result<(), Failure> {
     // The headings of the table are the full labels.
     let labels = comparison.brief_labels();
     verdicts(comparison, &labels)?;
+    for (who, remark) in remarks_on_runs(items) {
+        output::prose(&printable(&labels.shorten(&format!("  {who}: {remark}"))))?;
+    }
+    // Without two scored runs there is no interval to explain.
+    if comparison.difference.each.iter().any(|pair| pair.step_time.is_some()) {
+        output::prose(&format!("  {}", comparison.difference.method))?;
+    }
+    Ok(())
+}
+
+/// Returns what to know about the runs, each remark once, after the runs that it is about.
+fn remarks_on_runs(items: &[RunFigures]) -> Vec<(String, String)> {
+    let mut found: Vec<(Vec<&str>, String)> = Vec::new();
     for item in items {
         for remark in item.remarks() {
-            output::prose(&printable(&labels.shorten(&format!("  {}: {remark}", item.label))))?;
+            match found.iter_mut().find(|(_, known)| *known == remark) {
+                Some((labels, _)) => labels.push(&item.label),
+                None => found.push((vec![item.label.as_str()], remark)),
+            }
         }
     }
-    match items.len() {
-        0 | 1 => Ok(()),
-        _ => output::prose(&format!("  {}", comparison.difference.method)),
-    }
+    let who = |labels: &[&str]| match labels.len() {
+        2 if items.len() == 2 => "Both runs".to_owned(),
+        count if count > 2 && count == items.len() => format!("All {count} runs"),
+        _ => all_of(labels),
+    };
+    found.into_iter().map(|(labels, remark)| (who(&labels), remark)).collect()
 }
 
 /// Prints the verdicts, with what to know about each run.

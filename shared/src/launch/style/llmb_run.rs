@@ -86,9 +86,11 @@ pub(in crate::launch) fn warn_of_configuration(plan: &mut LaunchPlan) {
         (*field, is_given)
     });
     if let Some(fields) = given_fields(&given.collect::<Vec<_>>()) {
+        let instead =
+            format!(": llmb-run reads {}/cluster_config.yaml instead.", plan.script().root.as_str());
         plan.warn(
-            message!["llmb-run ignores "].and(fields).and(" and reads its cluster_config.yaml."),
-            use_launch_sh("Check that the file has the same values, or use "),
+            message!["This launch ignores "].and(fields).and(instead),
+            use_launch_sh("Set them in that file, or use "),
         );
     }
     if let Some(largest) = plan.target.scales.last().filter(|largest| plan.gpus() > **largest) {

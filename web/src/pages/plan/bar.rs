@@ -12,13 +12,12 @@ use leptos::ev::KeyboardEvent;
 use leptos::html::Input;
 use leptos::prelude::*;
 use leptos::web_sys::HtmlInputElement;
-use trainplan_shared::benchmarks::BestMeasured;
+use trainplan_shared::benchmarks::models_by_use;
 use trainplan_shared::catalog::{Catalog, Model};
 use trainplan_shared::cost::PurchaseForm;
 use trainplan_shared::field::Field;
 use trainplan_shared::problem::Problem;
 use trainplan_shared::question::{Chance, USUAL_GPU_TYPES, split_gpu_types};
-use trainplan_shared::sorting::sorted;
 use trainplan_shared::spec::Spec;
 use trainplan_shared::units::{rounded_count, significant, significant_up};
 
@@ -114,11 +113,6 @@ pub(super) fn gpu_name(id: &str) -> String {
     Catalog::embedded().gpu_or_own(id).map_or_else(|_| id.to_string(), |gpu| gpu.name.clone())
 }
 
-/// Returns the series of a model: `llama3.1` of `llama3.1-70b`.
-fn series_of(model: &Model) -> &str {
-    model.id.split('-').next().unwrap_or_default()
-}
-
 /// The choice of the model.
 #[component]
 fn ModelBox() -> impl IntoView {
@@ -131,21 +125,7 @@ fn ModelBox() -> impl IntoView {
                 .map_or_else(|_| text.to_string(), |model| model.title.clone())
         })
     });
-    let models: Vec<&Model> = Catalog::embedded().models().iter().collect();
-    // People mostly ask for what was measured: "70b" finds Llama 3.1 before Llama 2, and "deepseek" DeepSeek-V3 before V2. By series,
-    // then by size.
-    let measured = |series: &str| {
-        let its = models.iter().filter(|model| series_of(model) == series);
-        its.map(|model| BestMeasured::gpu_types(&model.id)).max()
-    };
-    let sorted = sorted(&models, |one, other| {
-        let series = [one, other].map(|model| series_of(model));
-        let by_series = measured(series[1]).cmp(&measured(series[0])).then(series[0].cmp(series[1]));
-        let is_unknown = [one, other].map(|model| BestMeasured::gpu_types(&model.id) == 0);
-        let by_series = by_series.then(is_unknown[0].cmp(&is_unknown[1]));
-        by_series.then(one.architecture.parameters().total_cmp(&other.architecture.parameters()))
-    });
-    let choices = sorted.into_iter().map(|model| Choice {
+    let choices = models_by_use().into_iter().map(|model| Choice {
         value: model.id.clone(),
         title: model.title.clone(),
         note: parameters(model.architecture.parameters()),

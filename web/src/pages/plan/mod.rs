@@ -30,6 +30,7 @@ use handover::BestPlan;
 use leptos::prelude::*;
 use question::{has_scenario, is_in_bar};
 use state::PlanState;
+use trainplan_shared::benchmarks::with_named_models;
 use trainplan_shared::field::Field;
 use trainplan_shared::link;
 use trainplan_shared::problem::Problem;
@@ -120,7 +121,7 @@ impl Planner {
     fn bar_problems(self) -> Vec<Problem> {
         let Some(Problems(problems)) = use_context() else { return Vec::new() };
         let is_of_bar = |problem: &&Problem| is_in_bar(problem.field) || problem.field == Field::Chance;
-        problems.with(|problems| problems.iter().filter(is_of_bar).cloned().collect())
+        problems.with(|problems| problems.iter().filter(is_of_bar).cloned().map(with_named_models).collect())
     }
 
     /// Whether what the page shows is not the answer to what is typed: another one is searched, or a field has a problem.
