@@ -161,7 +161,9 @@ fn the_end_of_a_megatron_lm_job_is_known_from_its_own_record() {
     let cluster = Cluster::start(&Options { nodes: 2, accounting: false, slurm_conf: &["MinJobAge=2"] });
     let site = Site::install(&cluster, &[("WORKLOAD_PACE", "0.1")]);
     let laptop = Laptop::new(&cluster, &site);
-    laptop.profile("[cluster.loop.megatron-lm]\ninstall-path = \"/opt/megatron-lm\"\n");
+    let checkout = cluster.folder().join("megatron-lm");
+    fs::create_dir(&checkout).unwrap();
+    laptop.profile(&format!("[cluster.loop.megatron-lm]\ninstall-path = \"{}\"\n", checkout.display()));
     laptop
         .campaign("own", &[("good", OWN), ("bad", &format!("{OWN}\nenv = {{ WORKLOAD_FAULT = \"exit\" }}"))]);
     let mut runner = laptop.start("own", &[]);

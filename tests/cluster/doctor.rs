@@ -147,7 +147,8 @@ fn doctor_says_that_a_site_replaces_comments() {
 #[ignore = "needs root and Slurm"]
 fn doctor_reports_problems() {
     let cluster = Cluster::start(&Options { slurm_conf: &["MinJobAge=5"], ..SMALL });
-    let wrong = "partition = \"bach\"\ngpus-per-node = \"4\"\n[cluster.alpha.release.\"25.12\"]\ninstall-path = \"/nowhere\"\n";
+    let wrong = "partition = \"bach\"\ngpus-per-node = \"4\"\n[cluster.alpha.release.\"25.12\"]\ninstall-path = \"/nowhere\"\n\
+                 [cluster.alpha.megatron-lm]\ninstall-path = \"/tmp\"\ncontainer-image = \"/lustre/nemo.sqsh\"\n";
     let person = Person::of(&cluster, wrong);
     let table = person.runs(&["doctor", "--cluster", "alpha", "--format", "table"]);
     println!("{}{}", table.stdout, table.stderr);
@@ -155,6 +156,7 @@ fn doctor_reports_problems() {
     assert_eq!(report.run.code, Some(1), "{}", report.run.stderr);
     assert!(report.of("partition").0 == "problem" && report.of("partition").1.contains("bach"));
     assert_eq!(report.of("release 25.12"), ("problem", "not found: /nowhere"));
+    assert_eq!(report.of("Megatron-LM"), ("problem", "not found: /lustre/nemo.sqsh"));
     assert_eq!(report.of("accounting"), ("warning", "Slurm accounting storage is disabled"));
     assert_eq!(report.of("job history").0, "warning");
 

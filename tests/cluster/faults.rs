@@ -807,6 +807,71 @@ fn a_full_local_disk_loses_no_results() {
 
 #[test]
 #[ignore = "needs root and Slurm"]
+fn what_jobs_would_fail_on_is_found_before_the_first_is_submitted() {
+    let cluster = Cluster::start(&SMALL);
+    let site = Site::install(&cluster, &[("WORKLOAD_PACE", "0.02")]);
+    let laptop = Laptop::new(&cluster, &site);
+    laptop.profile(
+        "[cluster.loop.megatron-lm]\ninstall-path = \"/tmp\"\ncontainer-image = \"/lost/nemo.sqsh\"\nmounts = [\"/lost-disk\"]\n",
+    );
+    let wrong = "model = \"llama3.1-8b\"\ngpu = \"h100\"\ngpus = 16\ntp = 2\nmbs = 1\ngbs = 64\nseq-len = 8192\n\
+                 style = \"megatron-lm\"\npartition = \"nowhere\"\n";
+    laptop.campaign("early", &[("good", EIGHT), ("bad", wrong)]);
+    let refused = laptop.run(&["run", "early.campaign.toml"]);
+    println!("{}", refused.stderr);
+    assert_eq!((refused.code, refused.stdout.as_str()), (Some(1), ""), "{}", refused.stderr);
+    for said in [
+        "2 problems found on cluster loop",
+        "partition: nowhere: ",
+        "Megatron-LM: not found: /lost/nemo.sqsh. ",
+        "note: Megatron-LM: not on the login node: /lost-disk. ",
+        "--skip-checks",
+    ] {
+        assert!(refused.stderr.contains(said), "{said}: {}", refused.stderr);
+    }
+    // Nothing was begun, here or there, so that the corrected campaign just runs.
+    assert_eq!(laptop.runs().len(), 0);
+    assert_eq!(cluster.text("ls -d ~/.trainplan 2>/dev/null || echo none"), "none");
+    laptop.campaign("early", &[("good", EIGHT)]);
+    let (code, events) = laptop.start("early", &[]).end();
+    assert_eq!(code, Some(0), "{}{events:?}", laptop.errors());
+    assert_submitted_once(&cluster, 1);
+
+    // A partition that is down holds its jobs back.
+    laptop.campaign("down", &[("a", EIGHT)]);
+    cluster.text("scontrol update partitionname=batch state=down");
+    let refused = laptop.run(&["run", "down.campaign.toml"]);
+    assert_eq!(refused.code, Some(1), "{}", refused.stderr);
+    assert!(refused.stderr.contains("partition: batch: down"), "{}", refused.stderr);
+    let mut runner = laptop.start("down", &["--skip-checks"]);
+    runner.wait_for("submitted", |_| true);
+    // The round has a job now, so nothing is checked when it continues.
+    runner.kill();
+    let runner = laptop.start("down", &[]);
+    thread::sleep(Duration::from_secs(5));
+    cluster.text("scontrol update partitionname=batch state=up");
+    assert_eq!(runner.end().0, Some(0), "{}", laptop.errors());
+    assert_submitted_once(&cluster, 2);
+}
+
+#[test]
+#[ignore = "needs root and Slurm"]
+fn a_round_waits_for_a_cluster_that_could_not_be_checked() {
+    let cluster = Cluster::start(&SMALL);
+    let site = Site::install(&cluster, &[("WORKLOAD_PACE", "0.02")]);
+    let laptop = Laptop::new(&cluster, &site);
+    one(&laptop, "");
+    cluster.stop(Daemon::Sshd);
+    let mut runner = laptop.start("one", &[]);
+    runner.wait_for("planned", |_| true);
+    wait_for("note", SOON, || laptop.errors().contains("can't be reached").then_some(()));
+    cluster.start_again(Daemon::Sshd);
+    assert_eq!(runner.end().0, Some(0), "{}", laptop.errors());
+    assert_submitted_once(&cluster, 1);
+}
+
+#[test]
+#[ignore = "needs root and Slurm"]
 fn a_full_disk_on_the_cluster_is_reported_and_tried_again() {
     let cluster = Cluster::start(&SMALL);
     let site = Site::install(&cluster, &[("WORKLOAD_PACE", "0.02")]);

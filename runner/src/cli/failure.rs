@@ -143,6 +143,14 @@ pub(super) enum Failure {
     /// So many problems for which runs on the cluster would fail.
     #[error("{} found. See \"What to do\".", problems(*.0))]
     Unfit(usize),
+    /// The jobs of a campaign would fail on the cluster, for these reasons. Nothing was submitted.
+    #[error(
+        "Nothing was submitted: {} found on cluster {cluster}.\n       {}\n       Then repeat the command. To submit anyway, \
+         add --skip-checks.",
+        problems(reasons.len()),
+        lines(reasons)
+    )]
+    NotReady { cluster: String, reasons: Vec<String> },
     /// The cluster does not answer.
     #[error(transparent)]
     Unreachable(#[from] LinkError),
@@ -218,6 +226,7 @@ impl Failure {
             | Failure::Format(_)
             | Failure::Save(_)
             | Failure::Unfit(_)
+            | Failure::NotReady { .. }
             | Failure::Left { .. }
             | Failure::Abandoned { .. }
             | Failure::Journal(_)

@@ -40,16 +40,21 @@ impl Answers {
 }
 
 impl<'a> CommandOutput<'a> {
+    /// Whether the command was stopped, because it took too long.
+    pub(super) fn is_late(self) -> bool {
+        self.code == 124
+    }
+
     /// Returns the output as one line, without decorative asterisks.
     pub(super) fn text(self) -> String {
         let words: Vec<&str> = (self.lines.iter())
             .map(|line| line.trim_matches(|c: char| c == '*' || c.is_whitespace()))
             .filter(|line| !line.is_empty())
             .collect();
-        match (words.is_empty(), self.code) {
-            (_, 124) => "no answer within 15 s".into(),
-            (true, code) => format!("exit code {code} without a message"),
-            (false, _) => words.join("; "),
+        match words.is_empty() {
+            _ if self.is_late() => "no answer within 15 s".into(),
+            true => format!("exit code {} without a message", self.code),
+            false => words.join("; "),
         }
     }
 

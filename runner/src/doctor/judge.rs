@@ -1,9 +1,10 @@
 //! Judges the answers.
 
 use super::answers::{Answers, CommandOutput};
-use super::{Finding, LinkMeasurements};
+use super::{Finding, LinkMeasurements, Scope};
 use std::time::Duration;
-use trainplan_shared::campaign::{Cluster, Installation};
+use trainplan_shared::campaign::{Cluster, Installation, UsedPath};
+use trainplan_shared::catalog::Catalog;
 use trainplan_shared::field::Field;
 
 /// Above these the connection counts as slow.
@@ -18,27 +19,86 @@ const MUCH_SKEW_S: f64 = 5.0;
 const HOME_KIB: u64 = 1 << 20;
 const INSTALL_KIB: u64 = 20 << 20;
 
+/// Free space below which a file system counts as full: not even a job's script and log fit.
+const FULL_KIB: u64 = 1 << 10;
+
 /// Without accounting, a shorter MinJobAge gives a warning.
 const SHORT_MEMORY_S: u32 = 60;
 
-/// Returns all findings, in the order in which to act on them.
-pub(super) fn findings(cluster: &Cluster, measured: &LinkMeasurements, answers: &Answers) -> Vec<Finding> {
+/// Returns all findings about a cluster, in the order in which to act on them.
+pub(super) fn of_cluster(
+    cluster: &Cluster,
+    scope: &Scope,
+    measured: &LinkMeasurements,
+    answers: &Answers,
+) -> Vec<Finding> {
     let mut found = Vec::new();
     connection(measured, answers, &mut found);
     machine(answers, &mut found);
-    slurm(cluster, answers, &mut found);
-    for place in cluster.installations() {
-        installation(&place, answers, &mut found);
+    if let Some(config) = slurm(answers, true, &mut found) {
+        if scope.partitions.is_empty() {
+            default_partition(cluster, answers, &mut found);
+        }
+        for name in &scope.partitions {
+            if partition(name, "", answers, &mut found) {
+                nodes(name, answers, &mut found);
+                gpus_of_nodes(name, cluster, answers, &mut found);
+            }
+        }
+        job_history(config, answers, &mut found);
+        accounts(scope, config, answers, &mut found);
+        found.push(comments(answers));
     }
-    let mut paths = cluster.installations().into_iter().map(|place| format!("{} install", name_of(&place)));
+    installations(scope, answers, &mut found);
+    let mut paths = (0..scope.installations.len()).map(|index| format!("{} install", key(index)));
     let is_in_profile = paths.any(|key| answers.one(&key) == answers.one("llmb"));
     found.extend(llmb_run(is_in_profile, answers));
     found
 }
 
-/// Returns the name of an installation in keys and findings.
-pub(super) fn name_of(place: &Installation) -> String {
-    place.release.map_or_else(|| "megatron-lm".to_string(), |release| release.id().to_string())
+/// Returns the findings about what the jobs of some runs depend on.
+pub(super) fn of_runs(scope: &Scope, answers: &Answers) -> Vec<Finding> {
+    let mut found = Vec::new();
+    machine(answers, &mut found);
+    let mut of_slurm = Vec::new();
+    let config = slurm(answers, false, &mut of_slurm);
+    // A controller that does not answer now may be up when jobs are submitted, which is tried several times.
+    let is_installed = answers.all("lacks-slurm").is_empty();
+    let softened = |finding: Finding| if is_installed { finding.into_warning() } else { finding };
+    found.extend(of_slurm.into_iter().map(softened));
+    if let Some(config) = config {
+        for name in &scope.partitions {
+            let mut of_nodes = Vec::new();
+            if partition(name, "", answers, &mut found) {
+                nodes(name, answers, &mut of_nodes);
+            }
+            // Jobs wait for their nodes, for example during maintenance.
+            found.extend(of_nodes.into_iter().map(Finding::into_warning));
+        }
+        accounts(scope, config, answers, &mut found);
+    }
+    installations(scope, answers, &mut found);
+    found
+}
+
+/// Returns how an installation is named in keys.
+pub(super) fn key(index: usize) -> String {
+    format!("place{index}")
+}
+
+/// Returns how the directory of a model's recipe is named in keys.
+pub(super) fn recipe_kind(model: &str) -> String {
+    format!("recipe:{model}")
+}
+
+/// Returns how a path is named in keys.
+pub(super) fn used_kind(used: UsedPath) -> &'static str {
+    match used {
+        UsedPath::Venv => "venv",
+        UsedPath::Image => "container",
+        UsedPath::Mount => "mount",
+        UsedPath::Checkpoint => "checkpoint",
+    }
 }
 
 fn connection(measured: &LinkMeasurements, answers: &Answers, found: &mut Vec<Finding>) {
@@ -115,6 +175,11 @@ fn machine(answers: &Answers, found: &mut Vec<Finding>) {
             format!("can't write to {home}: {refusal}"),
             "Free some of your quota, or correct the permissions. Every run keeps its files there.",
         ),
+        (None, Some(free)) if free < FULL_KIB => Finding::problem(
+            "home",
+            format!("{home} is full: {} free", size(free)),
+            "Free some space. Every run keeps its script and its records there.",
+        ),
         (None, Some(free)) if free < HOME_KIB => Finding::warning(
             "home",
             format!("{home} has only {} free", size(free)),
@@ -125,7 +190,8 @@ fn machine(answers: &Answers, found: &mut Vec<Finding>) {
     });
 }
 
-fn slurm(cluster: &Cluster, answers: &Answers, found: &mut Vec<Finding>) {
+/// Judges whether Slurm answers. Returns its configuration if it does.
+fn slurm<'a>(answers: &'a Answers, is_whole: bool, found: &mut Vec<Finding>) -> Option<CommandOutput<'a>> {
     let lacks = answers.all("lacks-slurm");
     if !lacks.is_empty() {
         found.push(Finding::problem(
@@ -134,12 +200,14 @@ fn slurm(cluster: &Cluster, answers: &Answers, found: &mut Vec<Finding>) {
             "If this is not a login node, set ssh in the profile to one. Otherwise add Slurm's directory \
              to PATH in your ~/.bash_profile there.",
         ));
-        return;
+        return None;
     }
-    found.push(match answers.output("version") {
-        Some(said) if said.code == 0 => Finding::ok("Slurm", said.text()),
-        said => Finding::problem("Slurm", seen(said), "Check that `sbatch --version` works there."),
-    });
+    if is_whole {
+        found.push(match answers.output("version") {
+            Some(said) if said.code == 0 => Finding::ok("Slurm", said.text()),
+            said => Finding::problem("Slurm", seen(said), "Check that `sbatch --version` works there."),
+        });
+    }
     let controller = answers.output("controller");
     let Some(config) = answers.output("config") else {
         found.push(Finding::problem(
@@ -147,15 +215,10 @@ fn slurm(cluster: &Cluster, answers: &Answers, found: &mut Vec<Finding>) {
             seen(controller),
             "Wait until Slurm's controller is up again. Until then, jobs can't be submitted or queried.",
         ));
-        return;
+        return None;
     };
     found.push(Finding::ok("slurmctld", seen(controller)));
-    if partition(cluster, answers, found) {
-        nodes(cluster, answers, found);
-    }
-    job_history(config, answers, found);
-    account(cluster, config, answers, found);
-    found.push(comments(answers));
+    Some(config)
 }
 
 /// Judges whether a held job kept its comment.
@@ -186,28 +249,40 @@ fn comments(answers: &Answers) -> Finding {
     }
 }
 
-/// Judges the partition. Returns whether it exists, so that its nodes can be judged.
-fn partition(cluster: &Cluster, answers: &Answers, found: &mut Vec<Finding>) -> bool {
-    let wanted = cluster.spec.get(Field::Partition);
-    let name = wanted.or_else(|| answers.one("partition-default"));
-    let (Some(name), Some(said)) = (name, answers.output("partition")) else {
+/// Judges Slurm's default partition, for a profile without one.
+fn default_partition(cluster: &Cluster, answers: &Answers, found: &mut Vec<Finding>) {
+    let Some(name) = answers.one("partition-default") else {
         found.push(Finding::problem(
             "partition",
             "the profile has no partition, and Slurm has no default",
             "Set partition in the profile. `sinfo` lists the partitions.",
         ));
-        return false;
+        return;
     };
-    let Some(state) = said.word("State").filter(|_| said.code == 0) else {
+    if partition(name, " (the default)", answers, found) {
+        nodes(name, answers, found);
+        gpus_of_nodes(name, cluster, answers, found);
+    }
+}
+
+/// Judges a partition. Returns whether it exists, so that its nodes can be judged.
+fn partition(name: &str, origin: &str, answers: &Answers, found: &mut Vec<Finding>) -> bool {
+    let said = answers.output(&format!("partition {name}"));
+    if said.is_some_and(CommandOutput::is_late) {
+        let seen = format!("{name}: {}", seen(said));
+        found.push(Finding::warning("partition", seen, "Slurm is slow. Check `sinfo` there."));
+        return false;
+    }
+    let state = said.and_then(|said| Some((said, said.word("State").filter(|_| said.code == 0)?)));
+    let Some((said, state)) = state else {
         found.push(Finding::problem(
             "partition",
-            format!("{name}: {}", said.text()),
-            "Correct partition in the profile. `sinfo` lists the partitions that you may use.",
+            format!("{name}: {}", seen(said)),
+            "Set partition to one that exists. `sinfo` lists the partitions that you may use.",
         ));
         return false;
     };
     let of_it = |what| said.word(what).unwrap_or("?");
-    let origin = if wanted.is_some() { "" } else { " (the default)" };
     let seen = format!(
         "{name}{origin}: {}, {} nodes, jobs up to {}",
         state.to_lowercase(),
@@ -219,24 +294,24 @@ fn partition(cluster: &Cluster, answers: &Answers, found: &mut Vec<Finding>) -> 
     );
     found.push(match state {
         "UP" => Finding::ok("partition", seen),
-        _ => Finding::problem(
-            "partition",
-            seen,
-            "Wait until the partition is up, or set another one in the profile.",
-        ),
+        _ => Finding::problem("partition", seen, "Wait until the partition is up, or set another one."),
     });
     true
 }
 
-/// Judges the states of the nodes and their GPUs by Slurm.
-fn nodes(cluster: &Cluster, answers: &Answers, found: &mut Vec<Finding>) {
-    let Some(said) = answers.output("nodes").filter(|said| said.code == 0) else { return };
-    let rows: Vec<(&str, &str, &str)> = (said.lines.iter())
-        .filter_map(|line| {
-            let mut words = line.split_whitespace();
-            Some((words.next()?, words.next()?, words.next()?))
-        })
-        .collect();
+/// Returns the nodes of a partition: how many, in which state, with which generic resources. `None` without an answer.
+fn rows<'a>(partition: &str, answers: &'a Answers) -> Option<Vec<(&'a str, &'a str, &'a str)>> {
+    let said = answers.output(&format!("nodes {partition}")).filter(|said| said.code == 0)?;
+    let row = |line: &'a String| {
+        let mut words = line.split_whitespace();
+        Some((words.next()?, words.next()?, words.next()?))
+    };
+    Some(said.lines.iter().filter_map(row).collect())
+}
+
+/// Judges the states of a partition's nodes.
+fn nodes(partition: &str, answers: &Answers, found: &mut Vec<Finding>) {
+    let Some(rows) = rows(partition, answers) else { return };
     let is_out = |state: &str| {
         ["down", "drain", "drng", "fail", "inval", "maint", "boot"].iter().any(|bad| state.starts_with(bad))
     };
@@ -249,11 +324,17 @@ fn nodes(cluster: &Cluster, answers: &Answers, found: &mut Vec<Finding>) {
     } else {
         Finding::ok("nodes", seen)
     });
+}
 
+/// Judges the GPUs that Slurm lists for a partition's nodes.
+fn gpus_of_nodes(partition: &str, cluster: &Cluster, answers: &Answers, found: &mut Vec<Finding>) {
+    let Some(rows) = rows(partition, answers) else { return };
     let mut kinds: Vec<&str> = rows.iter().map(|(_, _, gres)| *gres).collect();
     kinds.sort_unstable();
     kinds.dedup();
-    let wanted = cluster.spec.get(Field::GpusPerNode).and_then(|text| text.parse().ok()).unwrap_or(8);
+    let of_type = || Some(Catalog::embedded().gpu(cluster.spec.get(Field::Gpu)?).ok()?.gpus_per_node);
+    let of_profile = cluster.spec.get(Field::GpusPerNode).and_then(|text| text.parse().ok());
+    let wanted: u32 = of_profile.or_else(of_type).unwrap_or(8);
     let counted: Vec<u32> = kinds.iter().map(|gres| gpus(gres)).collect();
     let seen = format!("{} per node", kinds.join(" or "));
     found.push(if counted.iter().all(|count| *count == 0) {
@@ -311,10 +392,10 @@ fn job_history(config: CommandOutput, answers: &Answers, found: &mut Vec<Finding
     });
 }
 
-fn account(cluster: &Cluster, config: CommandOutput, answers: &Answers, found: &mut Vec<Finding>) {
+fn accounts(scope: &Scope, config: CommandOutput, answers: &Answers, found: &mut Vec<Finding>) {
     let enforced =
         config.setting("AccountingStorageEnforce").is_some_and(|what| what.contains("associations"));
-    let Some(name) = cluster.spec.get(Field::Account) else {
+    if scope.accounts.is_empty() && scope.is_whole {
         found.push(match enforced {
             true => Finding::warning(
                 "account",
@@ -324,16 +405,20 @@ fn account(cluster: &Cluster, config: CommandOutput, answers: &Answers, found: &
             ),
             false => Finding::ok("account", "none in the profile"),
         });
-        return;
-    };
-    found.push(match answers.output("account") {
+    }
+    found.extend(scope.accounts.iter().map(|name| account(name, enforced, answers)));
+}
+
+/// Judges whether the user may use an account. `enforced` says whether Slurm checks that.
+fn account(name: &str, enforced: bool, answers: &Answers) -> Finding {
+    match answers.output(&format!("account {name}")) {
         Some(said) if said.code == 0 && said.lines.iter().any(|line| !line.is_empty()) => {
             Finding::ok("account", format!("you may use {name}"))
         }
         Some(said) if said.code == 0 && enforced => Finding::problem(
             "account",
             format!("you may not use {name}"),
-            "Correct account in the profile. `sacctmgr show associations user=$USER` lists your accounts.",
+            "Set account to one of yours. `sacctmgr show associations user=$USER` lists them.",
         ),
         said if enforced => Finding::warning(
             "account",
@@ -341,27 +426,48 @@ fn account(cluster: &Cluster, config: CommandOutput, answers: &Answers, found: &
             "Check that Slurm accepts it: `sbatch --test-only --account=... --wrap=true`",
         ),
         _ => Finding::ok("account", format!("{name} (this Slurm does not check accounts)")),
-    });
+    }
 }
 
-fn installation(place: &Installation, answers: &Answers, found: &mut Vec<Finding>) {
-    let name = name_of(place);
+fn installations(scope: &Scope, answers: &Answers, found: &mut Vec<Finding>) {
+    for (index, place) in scope.installations.iter().enumerate() {
+        installation(&key(index), place, scope.is_whole, answers, found);
+    }
+}
+
+fn installation(
+    name: &str,
+    place: &Installation,
+    is_whole: bool,
+    answers: &Answers,
+    found: &mut Vec<Finding>,
+) {
     let check = match place.release {
-        Some(_) => format!("release {name}"),
+        Some(release) => format!("release {}", release.id()),
         None => "Megatron-LM".to_string(),
     };
-    let missing: Vec<&str> = (answers.all(&format!("{name} install lacks")).iter())
-        .chain(
-            place
-                .recipe_dirs
-                .iter()
-                .flat_map(|(model, _)| answers.all(&format!("{name} recipe:{model} lacks"))),
-        )
-        .map(String::as_str)
-        .collect();
+    let lacks = |kind: &str| answers.all(&format!("{name} {kind} lacks"));
+    // Only nodes may have what is mounted, such as their own disks.
+    if let [first, others @ ..] = lacks(used_kind(UsedPath::Mount)) {
+        let paths = others.iter().fold(first.clone(), |paths, path| format!("{paths}, {path}"));
+        found.push(Finding::warning(
+            check.clone(),
+            format!("not on the login node: {paths}"),
+            "Check that the nodes have it, or correct mounts. A container does not start without its mounts.",
+        ));
+    }
+    let kinds = ["install".to_string()].into_iter();
+    let kinds = kinds.chain(place.recipe_dirs.iter().map(|(model, _)| recipe_kind(model)));
+    let used =
+        [UsedPath::Venv, UsedPath::Image, UsedPath::Checkpoint].map(|used| used_kind(used).to_string());
+    let missing: Vec<&str> = kinds.chain(used).flat_map(|kind| lacks(&kind)).map(String::as_str).collect();
     if !missing.is_empty() {
-        let what_to_do = "Correct the path in the profile, or install the release there.";
+        let what_to_do = "Correct the path where you set it, or install what is missing there.";
         found.push(Finding::problem(check, format!("not found: {}", missing.join(", ")), what_to_do));
+        return;
+    }
+    // Its directories may be in variables of the cluster.
+    if !is_whole && place.install_path.is_none() {
         return;
     }
     let path = answers.one(&format!("{name} install"));
@@ -372,7 +478,9 @@ fn installation(place: &Installation, answers: &Answers, found: &mut Vec<Finding
     seen.extend(free.map(|free| format!("{} free", size(free))));
     if !place.recipe_dirs.is_empty() {
         let models: Vec<&str> = place.recipe_dirs.iter().map(|(model, _)| model.as_str()).collect();
-        seen.push(format!("launch.sh for {}", models.join(", ")));
+        let models = models.join(", ");
+        let models = if models.is_empty() { "every model" } else { &models };
+        seen.push(format!("{} for {models}", place.launcher()));
     } else if !launches.is_empty() {
         let directories: Vec<&str> =
             launches.iter().map(|launch| launch.strip_suffix("/launch.sh").unwrap_or(".")).collect();
@@ -386,18 +494,25 @@ fn installation(place: &Installation, answers: &Answers, found: &mut Vec<Finding
         seen.push(format!("workloads {}", workloads.join(", ")));
     }
     let seen = seen.join("; ");
-    found.push(if place.release.is_some() && launches.is_empty() && place.recipe_dirs.is_empty() {
+    let is_release = place.release.is_some();
+    found.push(if is_whole && is_release && launches.is_empty() && place.recipe_dirs.is_empty() {
         Finding::warning(
             check,
             format!("{seen}; no launch.sh found in it"),
             "Set recipe-dir in the profile to the directories of the recipes, or install the release there.",
         )
-    } else if let [read_only, ..] = answers.all(&format!("{name} read-only")) {
+    } else if let ([read_only, ..], true) = (answers.all(&format!("{name} read-only")), is_release) {
         Finding::problem(
             check,
             format!("{read_only} is not writable for you"),
             "The release's scripts write results there. Install it in a writable place, and correct \
              install-path.",
+        )
+    } else if is_release && free.is_some_and(|free| free < FULL_KIB) {
+        Finding::problem(
+            check,
+            format!("{seen}; the file system is full"),
+            "Free some space. The release's scripts write results there.",
         )
     } else if free.is_some_and(|free| free < INSTALL_KIB) {
         Finding::warning(
@@ -493,6 +608,75 @@ mod tests {
         assert_eq!((found.verdict, found.seen.as_str()), (Verdict::Ok, seen));
         let missing = judge("llmb\t/lustre/llmb\nllmb-gpu\t\n").unwrap();
         assert_eq!(missing.verdict, Verdict::Warning);
+    }
+
+    /// What a login node answers before a round, in which one thing is not in order.
+    fn answers_of_runs(more: &str) -> Answers {
+        Answers::read(&format!(
+            "home\t/home/me\nhome-free\t9000000\ncontroller!\t0\ncontroller\tSlurmctld is UP\nconfig!\t0\n\
+             config\tAccountingStorageEnforce = associations,limits\n{more}"
+        ))
+    }
+
+    #[test]
+    fn runs_are_stopped_by_what_their_jobs_would_fail_on() {
+        let place = Installation {
+            release: None,
+            install_path: Some("/lustre/megatron".into()),
+            recipe_dirs: Vec::new(),
+            used: vec![(UsedPath::Image, "/lustre/nemo.sqsh".into()), (UsedPath::Mount, "/raid".into())],
+        };
+        let scope = Scope {
+            partitions: vec!["batch".into()],
+            accounts: vec!["research".into()],
+            installations: vec![place],
+            is_whole: false,
+        };
+        const PARTITION: &str = "partition batch!\t0\npartition batch\tPartitionName=batch State=UP\n";
+        const ACCOUNT: &str = "account research!\t0\naccount research\tresearch|\n";
+        let judged = |more: &str| -> Vec<(Verdict, String, String)> {
+            let found = of_runs(&scope, &answers_of_runs(more)).into_iter();
+            let found = found.filter(|finding| finding.verdict != Verdict::Ok);
+            found.map(|finding| (finding.verdict, finding.check, finding.seen)).collect()
+        };
+        assert!(judged(&format!("{PARTITION}{ACCOUNT}")).is_empty());
+        let cases = [
+            (
+                "partition batch!\t1\npartition batch\tPartition batch not found\naccount research!\t0\n",
+                vec![
+                    (Verdict::Problem, "partition", "batch: Partition batch not found"),
+                    (Verdict::Problem, "account", "you may not use research"),
+                ],
+            ),
+            (
+                "place0 container lacks\t/lustre/nemo.sqsh\nplace0 mount lacks\t/raid\n",
+                vec![
+                    (Verdict::Warning, "Megatron-LM", "not on the login node: /raid"),
+                    (Verdict::Problem, "Megatron-LM", "not found: /lustre/nemo.sqsh"),
+                ],
+            ),
+            ("nodes batch!\t0\nnodes batch\t8 maint gpu:8\n", vec![(Verdict::Warning, "nodes", "8 maint")]),
+            (
+                "partition batch!\t124\npartition batch\t\naccount research!\t0\naccount research\tresearch|\n",
+                vec![(Verdict::Warning, "partition", "batch: no answer within 15 s")],
+            ),
+            (
+                "home-refuses\tDisk quota exceeded\n",
+                vec![(Verdict::Problem, "home", "can't write to /home/me: Disk quota exceeded")],
+            ),
+        ];
+        for (more, wanted) in cases {
+            let whole = match more.starts_with("partition") {
+                true => more.to_string(),
+                false => format!("{PARTITION}{ACCOUNT}{more}"),
+            };
+            let found = judged(&whole);
+            let found: Vec<_> = found
+                .iter()
+                .map(|(verdict, check, seen)| (*verdict, check.as_str(), seen.as_str()))
+                .collect();
+            assert_eq!(found, wanted, "{more}");
+        }
     }
 
     #[test]

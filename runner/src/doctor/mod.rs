@@ -1,4 +1,4 @@
-//! Checks whether a cluster is ready for runs.
+//! Checks whether a cluster is ready: for any run, or for the runs of a campaign.
 
 mod answers;
 mod judge;
@@ -8,11 +8,15 @@ use answers::Answers;
 use jiff::Timestamp;
 use serde::Serialize;
 use std::time::{Duration, Instant};
-use trainplan_shared::campaign::Cluster;
+use trainplan_shared::campaign::{Cluster, Installation, Planned};
 use trainplan_shared::field::Field;
+use trainplan_shared::spec::Spec;
 
 /// Time limit of the questions, since Slurm may be slow.
 const ASKING: Duration = Duration::from_secs(150);
+
+/// The same before a round, which would rather begin than wait for a cluster that does not answer.
+const ASKING_FOR_RUNS: Duration = Duration::from_secs(90);
 
 const SHORT: Duration = Duration::from_secs(15);
 
@@ -48,6 +52,14 @@ impl Finding {
         Finding { verdict: Verdict::Warning, what_to_do: what_to_do.into(), ..Finding::ok(check, seen) }
     }
 
+    /// Returns the same with a problem as a warning.
+    fn into_warning(self) -> Finding {
+        match self.verdict {
+            Verdict::Problem => Finding { verdict: Verdict::Warning, ..self },
+            _ => self,
+        }
+    }
+
     fn problem(check: impl Into<String>, seen: impl Into<String>, what_to_do: impl Into<String>) -> Finding {
         Finding { verdict: Verdict::Problem, ..Finding::warning(check, seen, what_to_do) }
     }
@@ -60,6 +72,90 @@ struct LinkMeasurements {
     /// The cluster's clock less ours, and the uncertainty of that; none if `date` does not work there.
     skew_s: Option<(f64, f64)>,
     sftp: bool,
+}
+
+/// What is checked.
+#[derive(Debug)]
+struct Scope {
+    /// Without names, the whole check looks at the default partition.
+    partitions: Vec<String>,
+    accounts: Vec<String>,
+    installations: Vec<Installation>,
+    /// Whether everything is checked. Otherwise it is what the jobs of some runs depend on.
+    is_whole: bool,
+}
+
+impl Scope {
+    /// Returns all of a cluster.
+    fn of_cluster(cluster: &Cluster) -> Scope {
+        Scope {
+            partitions: partitions(&cluster.spec),
+            accounts: cluster.spec.get(Field::Account).into_iter().map(str::to_string).collect(),
+            installations: cluster.installations(),
+            is_whole: true,
+        }
+    }
+
+    /// Returns what some runs depend on.
+    fn of_runs(planned: &[Planned]) -> Scope {
+        let (mut partitions_of_runs, mut accounts) = (Vec::new(), Vec::new());
+        let mut installations: Vec<Installation> = Vec::new();
+        for run in planned {
+            let configured = run.launch.style.configures();
+            let reads = |field| !configured.contains(&field);
+            if reads(Field::Partition) {
+                partitions_of_runs.extend(partitions(&run.spec));
+            }
+            accounts
+                .extend(run.spec.get(Field::Account).filter(|_| reads(Field::Account)).map(str::to_string));
+            if !installations.iter_mut().any(|known| known.absorbs(&run.installation)) {
+                installations.push(run.installation.clone());
+            }
+        }
+        for names in [&mut partitions_of_runs, &mut accounts] {
+            // The launch script knows the value of a variable; nobody else does.
+            names.retain(|name| !name.starts_with('$'));
+            names.sort_unstable();
+            names.dedup();
+        }
+        Scope { partitions: partitions_of_runs, accounts, installations, is_whole: false }
+    }
+
+    fn questions(&self) -> Script {
+        let mut places = String::new();
+        for (index, place) in self.installations.iter().enumerate() {
+            let mut add = |kind: &str, file: &str, path: &str| {
+                places += &format!("{}\t{kind}\t{file}\t{path}\n", judge::key(index));
+            };
+            if let Some(path) = &place.install_path {
+                add("install", ".", path);
+            }
+            for (model, path) in &place.recipe_dirs {
+                add(&judge::recipe_kind(model), place.launcher(), path);
+            }
+            for (kind, path) in &place.used {
+                add(judge::used_kind(*kind), ".", path);
+            }
+        }
+        Script::new("doctor", include_str!("questions.sh"))
+            .set("partitions", self.partitions.join(" "))
+            .set("accounts", self.accounts.join(" "))
+            .set("places", places)
+            .set("whole", if self.is_whole { "yes" } else { "" })
+    }
+}
+
+/// Returns the partitions that a profile or a run names: a job runs in one of several.
+fn partitions(spec: &Spec) -> Vec<String> {
+    let names = spec.get(Field::Partition).unwrap_or_default().split(',').map(str::trim);
+    names.filter(|name| !name.is_empty()).map(str::to_string).collect()
+}
+
+/// Checks what the jobs of some runs depend on. Submits nothing.
+pub(crate) async fn examine_for(planned: &[Planned<'_>], link: &Link) -> Result<Vec<Finding>, LinkError> {
+    let scope = Scope::of_runs(planned);
+    let answers = link.run(&scope.questions(), ASKING_FOR_RUNS).await?;
+    Ok(judge::of_runs(&scope, &Answers::read(&String::from_utf8_lossy(&answers.stdout))))
 }
 
 /// Examines a cluster. Submits a held job and cancels it; leaves nothing there.
@@ -75,29 +171,13 @@ pub(crate) async fn examine(cluster: &Cluster) -> Result<Vec<Finding>, LinkError
         round_trip = round_trip.min(link.probe(SHORT).await?);
     }
     let skew_s = skew(&link).await?;
-    let answers = link.run(&questions(cluster), ASKING).await?;
+    let scope = Scope::of_cluster(cluster);
+    let answers = link.run(&scope.questions(), ASKING).await?;
     let sftp = link.offers_sftp().await?;
     let measured = LinkMeasurements { connecting, round_trip, skew_s, sftp };
     tracing::debug!(figures = ?link.figures(), stderr = answers.stderr, "examined");
-    Ok(judge::findings(cluster, &measured, &Answers::read(&String::from_utf8_lossy(&answers.stdout))))
-}
-
-fn questions(cluster: &Cluster) -> Script {
-    let value = |field| cluster.spec.get(field).unwrap_or_default().to_string();
-    let mut places = String::new();
-    for place in cluster.installations() {
-        let name = judge::name_of(&place);
-        if let Some(path) = &place.install_path {
-            places += &format!("{name}\tinstall\t{path}\n");
-        }
-        for (model, path) in &place.recipe_dirs {
-            places += &format!("{name}\trecipe:{model}\t{path}\n");
-        }
-    }
-    Script::new("doctor", include_str!("questions.sh"))
-        .set("partition", value(Field::Partition))
-        .set("account", value(Field::Account))
-        .set("places", places)
+    let answers = Answers::read(&String::from_utf8_lossy(&answers.stdout));
+    Ok(judge::of_cluster(cluster, &scope, &measured, &answers))
 }
 
 /// Measures how far the clocks differ. The answer is from a time between request and reply.

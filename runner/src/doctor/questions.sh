@@ -1,5 +1,6 @@
-# Describes a login node and its Slurm, and submits a held job, which it cancels. Every line of the answer is KEY, a tab and a text; "KEY!" has the exit code of a
-# command. Needs: partition, account, places.
+# Describes a login node and its Slurm. Every line of the answer is KEY, a tab and a text; "KEY!" has the exit code of a command.
+# Needs: partitions and accounts (words), places, whole. If whole is not empty, it also asks for what no job depends on, and submits a
+# held job, which it cancels.
 
 tell() { printf '%s\t%s\n' "$1" "$2"; }
 
@@ -36,14 +37,20 @@ stat -c %s / >/dev/null 2>&1 || tell lacks "stat -c"
 free() { tell "$1" "$(df -Pk "$2" 2>/dev/null | awk 'NR == 2 { print $4 }')"; }
 free home-free "$HOME"
 
-# A place is NAME, KIND and a shell word, separated by tabs.
+# A place is NAME, KIND, a file that must be in it and a shell word, separated by tabs.
 tab=$(printf '\t')
-printf '%s\n' "$places" | while IFS=$tab read -r name kind word; do
+printf '%s\n' "$places" | while IFS=$tab read -r name kind file word; do
   [ -n "$name" ] || continue
   eval "path=$word"
   # Without a trailing slash, to see a link to a directory as a link.
   tell "$name $kind" "$path"
+  case $kind/$path in
+    # Other images are names in a registry. A mounted file is rare, but allowed.
+    container/[!/]*) continue ;;
+    container/* | mount/*) [ -e "$path" ] || tell "$name $kind lacks" "$path"; continue ;;
+  esac
   [ -d "$path" ] || { tell "$name $kind lacks" "$path"; continue; }
+  [ -e "$path/$file" ] || tell "$name $kind lacks" "$path/$file"
   case $kind in
     install)
       free "$name free" "$path"
@@ -59,13 +66,11 @@ printf '%s\n' "$places" | while IFS=$tab read -r name kind word; do
       for workload in "$path"/workloads/*/; do
         [ ! -d "$workload" ] || tell "$name workload" "$(basename "$workload")"
       done ;;
-    recipe:*)
-      [ -f "$path/launch.sh" ] || tell "$name $kind lacks" "$path/launch.sh" ;;
   esac
 done
 
 # An installation of NVIDIA's recipe collection that the user's shell names, for llmb-run.
-if [ -n "${LLMB_INSTALL:-}" ]; then
+if [ -n "$whole" ] && [ -n "${LLMB_INSTALL:-}" ]; then
   tell llmb "$LLMB_INSTALL"
   tell llmb-gpu "$(sed -n 's/^ *gpu_type: *//p' "$LLMB_INSTALL/cluster_config.yaml" 2>/dev/null | head -n 1 | tr -d "\"'")"
   for workload in "$LLMB_INSTALL"/workloads/*/; do
@@ -77,27 +82,34 @@ for tool in sbatch squeue scancel scontrol sinfo; do
   command -v "$tool" >/dev/null 2>&1 || tell lacks-slurm "$tool"
 done
 command -v sbatch >/dev/null 2>&1 || exit 0
-ask version sbatch --version
+# Some sites wrap sbatch: it is called only if that is checked.
+[ -z "$whole" ] || ask version sbatch --version
 ask controller scontrol ping
 case $answer in *" is UP"* | *" are UP"* | *"UP/"* | *"/UP"*) ;; *) exit 0 ;; esac
 ask config scontrol show config
-if [ -z "$partition" ]; then
-  partition=$(sinfo --noheader --format=%P 2>/dev/null | grep '\*$' | head -n 1 | tr -d '*')
-  tell partition-default "$partition"
+if [ -z "$partitions" ] && [ -n "$whole" ]; then
+  partitions=$(sinfo --noheader --format=%P 2>/dev/null | grep '\*$' | head -n 1 | tr -d '*')
+  tell partition-default "$partitions"
 fi
-ask partition scontrol --oneliner show partition "$partition"
-ask nodes sinfo --noheader --partition="$partition" '--format=%D %t %G'
+for partition in $partitions; do
+  ask "partition $partition" scontrol --oneliner show partition "$partition"
+  ask "nodes $partition" sinfo --noheader --partition="$partition" '--format=%D %t %G'
+done
+if command -v sacctmgr >/dev/null 2>&1; then
+  for account in $accounts; do
+    ask "account $account" \
+      sacctmgr --noheader --parsable2 show associations "user=$(id -un)" "account=$account" format=Account,Partition
+  done
+fi
+[ -n "$whole" ] || exit 0
 ask sacct sacct -X -n -P --starttime=now-1hours --format=JobIDRaw
-if [ -n "$account" ] && command -v sacctmgr >/dev/null 2>&1; then
-  ask account sacctmgr --noheader --parsable2 show associations "user=$(id -un)" "account=$account" format=Account,Partition
-fi
 
 # A held job shows whether jobs keep their comments, by which runs find their jobs. It never starts.
 mark=trainplan:doctor/$$
 tell mark "$mark"
 set -- --hold --parsable --job-name=trainplan-doctor "--comment=$mark" --nodes=1 --time=1 --output=/dev/null
-[ -z "$partition" ] || set -- "$@" "--partition=$partition"
-[ -z "$account" ] || set -- "$@" "--account=$account"
+[ -z "$partitions" ] || set -- "$@" "--partition=$(printf '%s' "$partitions" | tr ' ' ,)"
+[ -z "$accounts" ] || set -- "$@" "--account=$accounts"
 ask probe sbatch "$@" --wrap=true
 job=$(printf '%s\n' "$answer" | sed -n 's/^\([0-9][0-9]*\)\(;.*\)\{0,1\}$/\1/p' | head -n 1)
 # Even if the answer got lost, the job is found by its mark or its name.

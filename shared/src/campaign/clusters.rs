@@ -8,7 +8,7 @@ use super::read::{Entry, KeyLines, TomlReader};
 use crate::catalog::{Catalog, Release};
 use crate::cluster_factors::ClusterFactors;
 use crate::field::Field;
-use crate::launch::LaunchOptions;
+use crate::launch::{LaunchOptions, ShellWord};
 use crate::probe::Probe;
 use crate::spec::Spec;
 use std::collections::BTreeMap;
@@ -55,15 +55,86 @@ struct Installed {
     recipe_dirs: BTreeMap<String, String>,
 }
 
-/// The paths of a release, or Megatron-LM, in a profile. Each path is quoted for a POSIX shell.
+/// The paths of a release, or Megatron-LM, that a profile or a run names. Each path is quoted for a POSIX shell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Installation {
     /// The release; `None` for Megatron-LM.
     pub release: Option<Release>,
     /// Its top directory.
     pub install_path: Option<String>,
-    /// The directories of recipes, by model or by the first part of its name.
+    /// The directories of recipes, by model or by the first part of its name; of every model by the empty name.
     pub recipe_dirs: Vec<(String, String)>,
+    /// What else its jobs use.
+    pub used: Vec<(UsedPath, String)>,
+}
+
+/// What a path is for, of those beside an installation's directories.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UsedPath {
+    /// The Python environment.
+    Venv,
+    /// The container image: a file, or a name in a registry.
+    Image,
+    /// A directory on the nodes that the container mounts.
+    Mount,
+    /// A checkpoint that runs load.
+    Checkpoint,
+}
+
+impl Installation {
+    /// Returns the paths that the options of a launch name. Those with a variable that only the launch sets are left out.
+    pub(super) fn new(
+        release: Option<Release>,
+        options: &LaunchOptions,
+        recipe_dirs: Vec<(String, ShellWord)>,
+    ) -> Installation {
+        let is_own = |name: &str| options.env.iter().any(|(own, _)| own == name);
+        let shell = |word: &ShellWord| (!word.variables().any(is_own)).then(|| word.shell());
+        let recipe_dirs = recipe_dirs.into_iter().filter_map(|(model, word)| Some((model, shell(&word)?)));
+        let mounts = options.mounts.iter().flat_map(|mounts| mounts.split(','));
+        // The rest of a mount is the path in the container.
+        let mounts = mounts.filter_map(|mount| mount.split(':').into_iter().next());
+        let single = [
+            (UsedPath::Venv, &options.venv),
+            (UsedPath::Image, &options.container_image),
+            (UsedPath::Checkpoint, &options.load_checkpoint),
+        ];
+        let single = single.into_iter().filter_map(|(kind, word)| Some((kind, word.clone()?)));
+        let used = single.chain(mounts.map(|mount| (UsedPath::Mount, mount)));
+        Installation {
+            release,
+            install_path: options.install_path.as_ref().and_then(shell),
+            recipe_dirs: recipe_dirs.collect(),
+            used: used.filter_map(|(kind, word)| Some((kind, shell(&word)?))).collect(),
+        }
+    }
+
+    /// Returns the file that starts a recipe, relative to the recipe's directory.
+    pub fn launcher(&self) -> &'static str {
+        match self.release {
+            Some(Release::BridgeMain | Release::Bridge060) => "scripts/training/train.sh",
+            _ => "launch.sh",
+        }
+    }
+
+    /// Adds the paths of another run if it uses the same installation. Returns whether it does.
+    pub fn absorbs(&mut self, other: &Installation) -> bool {
+        let is_same = self.release == other.release && self.install_path == other.install_path;
+        if is_same {
+            add_new(&mut self.recipe_dirs, &other.recipe_dirs);
+            add_new(&mut self.used, &other.used);
+        }
+        is_same
+    }
+}
+
+/// Adds what a list doesn't have yet.
+fn add_new<T: Clone + PartialEq>(list: &mut Vec<T>, more: &[T]) {
+    for item in more {
+        if !list.contains(item) {
+            list.push(item.clone());
+        }
+    }
 }
 
 impl Clusters {
@@ -109,12 +180,13 @@ impl Cluster {
     pub fn installations(&self) -> Vec<Installation> {
         let releases = self.releases.iter().map(|(release, installed)| (Some(*release), installed));
         let megatron_lm = (self.megatron_lm != Installed::default()).then_some((None, &self.megatron_lm));
-        let shown = |(release, installed): (Option<Release>, &Installed)| Installation {
-            release,
-            install_path: shell_word(Field::InstallPath, installed.spec.get(Field::InstallPath)),
-            recipe_dirs: (installed.recipe_dirs.iter())
-                .filter_map(|(model, path)| Some((model.clone(), shell_word(Field::RecipeDir, Some(path))?)))
-                .collect(),
+        let shown = |(release, installed): (Option<Release>, &Installed)| {
+            let recipe_dirs = installed.recipe_dirs.iter();
+            let recipe_dirs =
+                recipe_dirs.filter_map(|(model, path)| Some((model.clone(), recipe_dir(path)?)));
+            // The fields of a profile are valid.
+            let options = LaunchOptions::from_spec(&installed.spec).unwrap_or_default();
+            Installation::new(release, &options, recipe_dirs.collect())
         };
         releases.chain(megatron_lm).map(shown).collect()
     }
@@ -133,11 +205,9 @@ impl Cluster {
     }
 }
 
-/// Returns a path of a profile, which is known to be valid, quoted for a shell.
-fn shell_word(field: Field, path: Option<&str>) -> Option<String> {
-    let options = LaunchOptions::from_spec(&Spec::default().with(field, path?)).ok()?;
-    let word = if field == Field::RecipeDir { options.recipe_dir } else { options.install_path };
-    word.map(|word| word.shell())
+/// Returns the directory of a recipe in a profile, which is known to be valid.
+fn recipe_dir(path: &str) -> Option<ShellWord> {
+    LaunchOptions::from_spec(&Spec::default().with(Field::RecipeDir, path)).ok()?.recipe_dir
 }
 
 /// Returns whether a model is `name`, or its name starts with `name-`.

@@ -23,7 +23,7 @@ mod write;
 #[cfg(feature = "campaign")]
 pub use certify::{Certificate, CertifiedRun, LEAST_SPEED_PERCENT, RunReference, RunVerdict, certification};
 #[cfg(feature = "campaign")]
-pub use clusters::{Cluster, Clusters, Installation};
+pub use clusters::{Cluster, Clusters, Installation, UsedPath};
 pub use environment::{Env, Secret, VariableValue};
 #[cfg(feature = "campaign")]
 pub use parse::CampaignLines;

@@ -1,6 +1,6 @@
 //! A campaign on its cluster: every run's scenario, prediction and launch.
 
-use super::clusters::Cluster;
+use super::clusters::{Cluster, Installation};
 use super::environment::Env;
 use super::parse::{CampaignLines, in_order};
 use super::problem::CampaignProblem;
@@ -39,6 +39,8 @@ pub struct Planned<'a> {
     pub predicted: Predicted,
     /// Its launch; secrets are references.
     pub launch: Launch,
+    /// The paths that it needs on the cluster, from the campaign and the cluster's profile.
+    pub installation: Installation,
     /// Its variables: the cluster's, those of the defaults and its own.
     pub env: Env,
     /// The training time of one repeat, in seconds, without the start of the job.
@@ -100,11 +102,11 @@ fn plan_run<'a>(
     let first = options(&spec).and_then(|options| launch(scenario, &options));
     let launched = first.and_then(|first| {
         let installed = cluster.installed(first.release, &scenario.model.id);
-        let spec = under(&installed, &spec);
-        launch(scenario, &options(&spec)?)
+        let options = options(&under(&installed, &spec))?;
+        Ok((launch(scenario, &options)?, options))
     });
-    let launch = match launched {
-        Ok(launch) => launch,
+    let (launch, options) = match launched {
+        Ok(launched) => launched,
         Err(found) => {
             problems.extend(found);
             return Err(problems);
@@ -157,12 +159,21 @@ fn plan_run<'a>(
         recipe,
         gpu_hours: training_s.times(gpus * jobs * f64::from(repeats) / 3600.0),
         training_s,
+        installation: installation(&launch, &options, &scenario.model.id),
         launch,
         env,
         warnings,
         spec,
         predicted,
     })
+}
+
+/// Returns the paths that a launch needs. Some launchers find the recipe's directory by themselves.
+fn installation(launch: &Launch, options: &LaunchOptions, model: &str) -> Installation {
+    let reads_directory = launch.release.is_some() && !launch.style.configures().contains(&Field::RecipeDir);
+    let directory = options.recipe_dir.clone().filter(|_| reads_directory);
+    let directories = directory.into_iter().map(|directory| (model.to_owned(), directory));
+    Installation::new(launch.release, options, directories.collect())
 }
 
 /// Returns the fields with the cluster's for those that are missing, and with files as texts.

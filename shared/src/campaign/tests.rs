@@ -305,6 +305,51 @@ fn the_cluster_profile_fills_in_missing_settings() {
 }
 
 #[test]
+fn a_run_has_the_paths_that_it_needs_on_the_cluster() {
+    const OWN: &str = r#"
+[[run]]
+name = "c"
+model = "llama3.1-8b"
+gpus = 16
+tp = 2
+mbs = 1
+gbs = 64
+seq-len = 8192
+style = "megatron-lm"
+container-image = "/images/nemo.sqsh"
+load-checkpoint = "/lustre/checkpoints"
+mounts = ["/raid:/data", "$OWN/data", "$HOME/data"]
+env = { OWN = "/own" }
+"#;
+    let (campaign, lines) = Campaign::parse_with_lines(&format!("{GOOD}{OWN}"))
+        .unwrap_or_else(|found| panic!("{}", said(&found)));
+    let clusters = Clusters::parse(&format!("{CLUSTERS}venv = \"/lustre/venv\"\n")).unwrap();
+    let cluster = clusters.get(&campaign.cluster).unwrap();
+    let runs = plan(&campaign, &lines, cluster, Ok).unwrap_or_else(|found| panic!("{}", said(&found)));
+    let [large, small, own] = [0, 1, 2].map(|run: usize| &runs[run].installation);
+    let path = |kind: UsedPath, path: &str| (kind, path.to_string());
+    assert_eq!(large.install_path.as_deref(), Some("/lustre/llmb"));
+    assert_eq!(large.recipe_dirs, [("llama3.1-405b".to_string(), "/r/llama".to_string())]);
+    assert_eq!(large.used, [path(UsedPath::Venv, "/lustre/venv")]);
+    // Only the launch knows the value of OWN.
+    let used = [
+        path(UsedPath::Image, "/images/nemo.sqsh"),
+        path(UsedPath::Checkpoint, "/lustre/checkpoints"),
+        path(UsedPath::Mount, "/raid"),
+        path(UsedPath::Mount, "\"${HOME}\"/data"),
+    ];
+    assert_eq!((own.release, &own.install_path, own.recipe_dirs.len()), (None, &None, 0));
+    assert_eq!(own.used, used);
+    // Runs of one installation are checked together.
+    let mut both = large.clone();
+    assert!(both.absorbs(small) && !both.absorbs(own));
+    assert_eq!((both.recipe_dirs.len(), both.used.len()), (2, 1));
+    // A profile lists the same of what is installed.
+    let of_profile = cluster.installations();
+    assert_eq!((of_profile.len(), &of_profile[0].used), (1, &large.used));
+}
+
+#[test]
 fn a_run_for_other_gpus_is_refused_at_its_line() {
     let said = planned(GOOD, &CLUSTERS.replace("\"h100\"", "\"gb200\"")).unwrap_err();
     assert!(said.contains("line 11: run.a") || said.contains("line 9: run.a"), "{said}");

@@ -125,7 +125,7 @@ impl ShellWord {
     }
 
     /// Returns the words between the places of a mark in its literal text.
-    pub(super) fn split(&self, mark: char) -> Vec<ShellWord> {
+    pub(crate) fn split(&self, mark: char) -> Vec<ShellWord> {
         let mut words = vec![ShellWord::default()];
         for piece in &self.0 {
             let mut parts = match piece {

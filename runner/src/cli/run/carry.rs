@@ -9,6 +9,7 @@ use super::super::{Failure, note};
 use super::names_of;
 use crate::conduct::{ConductOptions, Conductor, Ending, Observer, Order, RoundFigures, RunOutcome};
 use crate::data::DataDir;
+use crate::doctor::{self, Finding, Verdict};
 use crate::journal::{Event, Journal, Phase, Plan, Round, Run, now_ms};
 use crate::secrets;
 use crate::slurm::sha256;
@@ -102,25 +103,34 @@ pub(in crate::cli) fn campaign(
         };
         let last = journal.rounds().await?.into_iter().find(is_ours);
         let open = last.filter(|round| round.ended_ms.is_none());
-        if let (Some(round), NewRound { wanted: true, abandon }) = (&open, new) {
-            leave(&journal, round, abandon).await?;
-        }
-        let round = match open {
-            Some(round) if !new.wanted => {
-                let since = watch::clock(round.begun_ms);
-                if round.sha256 == digest {
-                    note(&format!("Continuing the round of {since}."));
-                } else if is_of_other_version(&journal.runs(&round.id).await?, &plans) {
-                    note(&format!(
-                        "Continuing the round of {since}, which another version of Trainplan began, with the scripts and \
-                         predictions of that version."
-                    ));
-                } else {
-                    return Err(Failure::Changed { campaign: round.campaign, since });
-                }
-                round
+        let (continued, left) = if new.wanted { (None, open) } else { (open, None) };
+        let mut is_submitted = false;
+        if let Some(round) = &continued {
+            let runs = journal.runs(&round.id).await?;
+            is_submitted = runs.iter().any(|run| run.status.phase >= Phase::Intended);
+            let since = watch::clock(round.begun_ms);
+            if round.sha256 == digest {
+                note(&format!("Continuing the round of {since}."));
+            } else if is_of_other_version(&runs, &plans) {
+                note(&format!(
+                    "Continuing the round of {since}, which another version of Trainplan began, with the scripts and \
+                     predictions of that version."
+                ));
+            } else {
+                return Err(Failure::Changed { campaign: round.campaign.clone(), since });
             }
-            _ => {
+        }
+        let link =
+            link_to(continued.as_ref().map_or(&cluster.ssh, |round| &round.ssh), cluster.name.as_str());
+        if !is_submitted && !new.skip_checks {
+            check_cluster(cluster, planned, &link).await?;
+        }
+        if let Some(round) = &left {
+            leave(&journal, round, new.abandon).await?;
+        }
+        let round = match continued {
+            Some(round) => round,
+            None => {
                 let runs: Vec<(String, Plan)> =
                     plans.into_iter().map(|plan| (Uuid::now_v7().to_string(), plan)).collect();
                 let begun = Round {
@@ -141,8 +151,34 @@ pub(in crate::cli) fn campaign(
                 journal.rounds().await?.into_iter().find(same).unwrap_or(begun)
             }
         };
-        carry(&data, &journal, round, args, format).await
+        carry_over(&data, &journal, &link, round, args, format, Vec::new()).await
     })
+}
+
+/// Checks on the cluster what the jobs would fail on, before the first of them is submitted. A cluster that does not answer is not
+/// checked: the round waits for it.
+async fn check_cluster(cluster: &Cluster, planned: &[Planned<'_>], link: &Link) -> Result<(), Failure> {
+    let found = match doctor::examine_for(planned, link).await {
+        Ok(found) => found,
+        Err(error) => {
+            tracing::info!(%error, "the cluster was not checked");
+            return Ok(());
+        }
+    };
+    let told = |finding: &Finding| format!("{}: {}. {}", finding.check, finding.seen, finding.what_to_do);
+    let of = |verdict: Verdict| found.iter().filter(move |finding| finding.verdict == verdict).map(told);
+    for warning in of(Verdict::Warning) {
+        note(&warning);
+    }
+    let reasons: Vec<String> = of(Verdict::Problem).collect();
+    if reasons.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::NotReady { cluster: cluster.name.to_string(), reasons })
+}
+
+fn link_to(host: &str, cluster: &str) -> Link {
+    Link::new(host, LinkOptions { cluster: Some(cluster.to_string()), ..LinkOptions::default() })
 }
 
 /// Returns whether another version of the program began the round of these runs from the campaign of these plans.
@@ -151,7 +187,7 @@ fn is_of_other_version(runs: &[Run], plans: &[Plan]) -> bool {
     begun.len() == plans.len() && begun.iter().zip(plans).all(|(begun, now)| begun.is_of_other_version(now))
 }
 
-/// Whether to start a new round.
+/// How a round begins.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub(in crate::cli) struct NewRound {
     /// Start a new round (a pass through the campaign), even if the last one is not finished
@@ -160,6 +196,9 @@ pub(in crate::cli) struct NewRound {
     /// With --new, leave the jobs of the unfinished round: they go on, and nobody follows them
     #[arg(long, requires = "new")]
     abandon: bool,
+    /// Submit without checking partitions, accounts, paths and free space on the cluster first
+    #[arg(long)]
+    skip_checks: bool,
 }
 
 /// Leaves an unfinished round for a new one. Runs without a job will not have one; if there are no others, it is over.
@@ -244,10 +283,22 @@ pub(in crate::cli) async fn carry_until(
     format: Format,
     only: Vec<String>,
 ) -> Result<(), Failure> {
+    let link = link_to(&round.ssh, &round.cluster);
+    carry_over(data, journal, &link, round, args, format, only).await
+}
+
+/// Does the same over a link that may be connected already.
+async fn carry_over(
+    data: &DataDir,
+    journal: &Journal,
+    link: &Link,
+    round: Round,
+    args: &CarryArgs,
+    format: Format,
+    only: Vec<String>,
+) -> Result<(), Failure> {
     let leaves_early = !only.is_empty();
     let store = Store::open(data).await?;
-    let link =
-        Link::new(&round.ssh, LinkOptions { cluster: Some(round.cluster.clone()), ..LinkOptions::default() });
     let live = matches!(format, Format::Table) && io::stderr().is_terminal();
     let screen = LiveScreen::new(live);
     let pause = live.then(|| screen.pause());
@@ -277,7 +328,7 @@ pub(in crate::cli) async fn carry_until(
     let figures = conductor.figures();
     let runs = runs?;
     print_outcome(&round, &runs, format)?;
-    log_figures(&link, &figures);
+    log_figures(link, &figures);
     let others = journal.due().await?.iter().filter(|due| runs.iter().all(|run| run.id != due.run)).count();
     if others > 0 {
         note(&format!(
