@@ -56,6 +56,13 @@ fn every_field_of_the_output_is_there_and_adds_up() {
         nearest["what"].as_str().unwrap().contains("Llama 3.1 405B on 512 H100")
             && nearest["likeness"].is_f64()
     );
+    let run = &nearest["runs"][0];
+    assert_eq!((&run["release"], &run["step_time_s"]), (&"DGX Cloud recipes 25.04".into(), &12.37.into()));
+    // 256 sequences of 8192 tokens on 512 GPUs.
+    assert!((number(&run["tokens_per_s_per_gpu"]) / (4096.0 / 12.37) - 1.0).abs() < 1e-4);
+    let document = "https://github.com/NVIDIA/dgxc-benchmarking/blob/v25.04/llama3.1/README.md";
+    assert_eq!(run["url"], document);
+    assert!(run["held_out_error"].is_f64());
     let scenario = &estimate["scenario"];
     let said = ["model", "gpu", "dtype", "gpus", "gbs"].map(|field| scenario[field].clone());
     assert_eq!(said, ["llama3.1-405b".into(), "h100".into(), "fp8".into(), 512.into(), Value::from(256)]);

@@ -99,14 +99,18 @@ test("a scenario that does not fit shows by how much, and changes that make it f
   await expect(page.getByText("Changes that make it fit")).toBeHidden();
 });
 
-test("the evidence lists the nearest measured runs with their similarity and error", async ({ page }) => {
+test("the evidence lists the nearest measured runs with their sources, step times and errors", async ({ page }) => {
   await page.goto(`/?v=1&r=${RECIPE}&tab=evidence`);
   const table = page.getByRole("table", { name: "Nearest measured runs" });
-  await expect(table.getByRole("columnheader")).toHaveText(["Run", "Layout", "Measured by", "Similarity", "Prediction error"]);
+  await expect(table.getByRole("columnheader")).toHaveText(["Run", "Layout", "Measured by", "Measured", "Predicted without it", "Similarity"]);
   const nearest = table.locator("tbody tr").first();
   await expect(nearest.getByRole("rowheader")).toContainText("405B on 512 H100");
   await expect(nearest.locator('[data-label="Similarity"]')).toHaveText("100 % · same layout");
-  await expect(nearest.locator('[data-label="Prediction error"]')).toHaveText(/^[+−]\d+\.\d %/);
+  await expect(nearest.locator('[data-label="Measured"]')).toHaveText(/^12\.37\ss\s+331 tokens\/s per GPU$/);
+  await expect(nearest.locator('[data-label="Predicted without it"]')).toHaveText(/^1\d\.\d+\ss\s+[+−]\d+\.\d %$/);
+  const source = nearest.getByRole("link", { name: "DGX Cloud recipes 25.04" });
+  await expect(source).toHaveAttribute("href", "https://github.com/NVIDIA/dgxc-benchmarking/blob/v25.04/llama3.1/README.md");
+  await expect(source).toHaveAttribute("rel", /\bnoopener\b/);
   await expectAccessible(page);
 });
 

@@ -4,7 +4,7 @@ use super::WorkerMessage;
 use super::refusal::{Refusal, field_flag};
 use super::search::{FoundByScripts, ScriptEffect};
 use serde::{Deserialize, Serialize};
-use trainplan_shared::estimate::{Closeness, MemoryVerdict};
+use trainplan_shared::estimate::{Closeness, MeasuredRun, MemoryVerdict};
 use trainplan_shared::field::Field;
 use trainplan_shared::launch::WarningTopic;
 use trainplan_shared::planning::{BatchGrowth, ScaledStep};
@@ -105,14 +105,11 @@ pub(crate) struct EvidenceRun {
     /// Model, number and type of GPUs, and precision.
     pub(crate) what: String,
     pub(crate) layout: String,
-    /// The collections that measured it, with their releases, each once.
-    pub(crate) releases: Vec<String>,
+    /// Its measurements: one, or one for each release that measured it.
+    pub(crate) runs: Vec<MeasuredRun>,
     pub(crate) closeness: Closeness,
     /// How much it has in common with the scenario, from 0 to 1.
     pub(crate) likeness: f64,
-    /// The least and the largest error of its predictions without its own measurements, as a fraction; none if no prediction
-    /// was judged on it.
-    pub(crate) held_out: Option<(f64, f64)>,
 }
 
 /// What a whole run takes, with failures.

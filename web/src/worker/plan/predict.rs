@@ -87,19 +87,12 @@ fn whole_run(spec: &Spec, predicted: &Predicted) -> Option<WholeRun> {
 }
 
 fn evidence_run(anchor: &Anchor) -> EvidenceRun {
-    let mut releases: Vec<String> = Vec::new();
-    for run in anchor.runs() {
-        if !releases.contains(&run.release) {
-            releases.push(run.release.clone());
-        }
-    }
     EvidenceRun {
         what: anchor.records.first().map_or(String::new(), |record| record.configuration().what.clone()),
         layout: anchor.layout.clone(),
-        releases,
+        runs: anchor.runs().cloned().collect(),
         closeness: anchor.closeness,
         likeness: anchor.likeness,
-        held_out: anchor.held_out_errors(),
     }
 }
 
@@ -226,12 +219,14 @@ mod tests {
     }
 
     #[test]
-    fn each_measured_run_behind_a_prediction_has_its_similarity_and_its_error() {
+    fn each_measured_run_behind_a_prediction_has_its_similarity_its_step_time_and_its_error() {
         let prediction = predict("r=llama3.1-405b/h100/fp8/512@25.04").expect("a recipe");
         let nearest = prediction.evidence.first().expect("a measured recipe");
         assert_eq!(nearest.closeness, Closeness::Same);
         assert!(nearest.what.contains("512 H100") && !nearest.layout.is_empty(), "{nearest:?}");
-        assert!(nearest.held_out.is_some() && !nearest.releases.is_empty(), "{nearest:?}");
+        let [run] = &*nearest.runs else { panic!("{nearest:?}") };
+        assert_eq!((run.step_time_s, run.release.as_str()), (12.37, "DGX Cloud recipes 25.04"));
+        assert!(run.held_out_error.is_some() && run.url.is_some(), "{nearest:?}");
         let on_h100 = prediction.evidence.iter().filter(|run| run.what.contains(" H100"));
         assert!(on_h100.is_sorted_by(|one, next| one.likeness >= next.likeness));
     }
