@@ -25,6 +25,10 @@ fn every_field_of_the_output_is_there_and_adds_up() {
     let parts: f64 = estimate["breakdown"].as_object().unwrap().values().map(number).sum();
     assert!(number(&estimate["breakdown"]["matmul"]) > 0.0);
     assert!((parts / step_time_s - 1.0).abs() < 1e-9);
+    let (modelled_s, correction) =
+        (number(&estimate["basis"]["modelled_s"]), number(&estimate["basis"]["correction"]));
+    let correction_s = number(&estimate["breakdown"]["correction"]);
+    assert!((correction_s - modelled_s * (correction - 1.0)).abs() < 1e-9);
     let days = 15e12 / number(&estimate["tokens_per_s"]) / 86_400.0;
     assert!((days / number(&estimate["time_to_train_days"]["mid"]) - 1.0).abs() < 1e-9);
     let per_gpu = number(&estimate["tokens_per_s"]) / 512.0;
@@ -269,6 +273,7 @@ fn the_table_shows_the_interval_the_confidence_and_the_fit() {
         "published",
         "MFU",
         "Matrix multiplication",
+        "Correction by measured runs",
         "Stage 2 (fullest)",
         "High confidence",
     ] {

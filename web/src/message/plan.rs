@@ -83,8 +83,11 @@ pub(crate) struct Prediction {
     pub(crate) evidence: Vec<EvidenceRun>,
     /// The error of the prediction of the published run without that run; none if no published run corrects the prediction.
     pub(crate) held_out: Option<f64>,
-    /// The step time in seconds: a bar for each part, coloured by its group.
+    /// The step time in seconds: a bar for each part by the physical model, coloured by its group, and one for the correction by
+    /// measured runs.
     pub(crate) time: Bars,
+    /// The step time by the physical model.
+    pub(crate) modelled_s: f64,
     pub(crate) memory_verdict: MemoryVerdict,
     /// Whether it fits, and the fullest stage with its memory, as a sentence.
     pub(crate) fit: String,

@@ -62,6 +62,8 @@ pub(super) fn TimePanel() -> impl IntoView {
                 <div class="panel">
                     <BarsPanel title="Where the time goes" chart=Signal::derive(move || time(latest(plan))) />
                     <p class="basis"><small>
+                        "The parts and their shares are those of the physical model. “Correction” is what measured runs add to their sum or take "
+                        "from it; the Evidence tab lists these runs. "
                         "“Slowest GPU” is the wait for the slowest of all GPUs: equal GPUs differ a little in speed, and each step ends "
                         "when the last one is done. The share grows with every doubling of the GPU count and is fitted to measured runs."
                     </small></p>
@@ -460,7 +462,8 @@ fn comparison_table(
 }
 
 fn time(prediction: Prediction) -> BarChart {
-    BarChart { bars: prediction.time, unit: "seconds", kind: BarKind::Waterfall }
+    let kind = BarKind::Waterfall { whole: prediction.modelled_s };
+    BarChart { bars: prediction.time, unit: "seconds", kind }
 }
 
 fn memory(prediction: Prediction) -> BarChart {
@@ -496,26 +499,30 @@ fn BarsPanel(title: &'static str, chart: Signal<BarChart>) -> impl IntoView {
 fn table(title: &str, chart: &BarChart) -> Table {
     let Bars { labels, parts } = &chart.bars;
     let of = |bar: usize| parts.iter().map(move |part| part.values[bar]);
-    let whole: f64 = (0..labels.len()).flat_map(of).sum();
-    let is_waterfall = chart.kind == BarKind::Waterfall;
+    let whole = match chart.kind {
+        BarKind::Waterfall { whole } => Some(whole),
+        BarKind::Stacked { .. } => None,
+    };
     let row = |(bar, label): (usize, &String)| {
         let total: f64 = of(bar).sum();
         let mut cells = vec![label.clone()];
-        match is_waterfall {
-            true => cells.extend([percent(total / whole), short_seconds(total)]),
-            false => cells.extend(of(bar).chain([total]).map(one_decimal)),
+        match whole {
+            Some(whole) => {
+                cells.extend([percent(total / whole).replace('-', "−"), short_seconds(total)]);
+            }
+            None => cells.extend(of(bar).chain([total]).map(one_decimal)),
         }
         cells
     };
-    let columns = match is_waterfall {
-        true => vec!["Part".to_string(), "Share".to_string(), "Time".to_string()],
-        false => {
+    let columns = match whole {
+        Some(_) => vec!["Part".to_string(), "Share".to_string(), "Time".to_string()],
+        None => {
             let parts = parts.iter().map(|part| part.name.clone());
             ["".to_string()].into_iter().chain(parts).chain(["Total".to_string()]).collect()
         }
     };
     Table {
-        caption: if is_waterfall { title.to_string() } else { format!("{title}, in {}", chart.unit) },
+        caption: if whole.is_some() { title.to_string() } else { format!("{title}, in {}", chart.unit) },
         head: columns,
         rows: labels.iter().enumerate().map(row).collect(),
     }
@@ -605,11 +612,14 @@ mod tests {
 
     #[test]
     fn a_table_of_bars_lists_shares_or_parts() {
-        let waterfall = table("Time", &bars(BarKind::Waterfall));
+        let waterfall = table("Time", &bars(BarKind::Waterfall { whole: 4.0 }));
         assert_eq!(
             waterfall.rows,
             [["Stage 1", "25.0 %", "1.00\u{a0}s"], ["Stage 2", "75.0 %", "3.00\u{a0}s"]]
         );
+        let mut corrected = bars(BarKind::Waterfall { whole: 4.0 });
+        corrected.bars.parts[1].values[1] = -0.184;
+        assert_eq!(table("Time", &corrected).rows[1], ["Stage 2", "−4.60 %", "−0.184\u{a0}s"]);
         let stacked = table("Memory", &bars(BarKind::Stacked { name: "80 GiB".into(), limit: 80.0 }));
         assert_eq!(stacked.head, ["", "Weights", "Logits", "Total"]);
         assert_eq!(stacked.rows[1], ["Stage 2", "0.0", "3.0", "3.0"]);
