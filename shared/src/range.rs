@@ -23,6 +23,12 @@ impl ValueRange {
         ValueRange { low: one.min(other), high: one.max(other) }
     }
 
+    /// Returns the narrowest range that contains all values; none without values.
+    pub fn around(values: impl IntoIterator<Item = f64>) -> Option<ValueRange> {
+        let ranges = values.into_iter().map(ValueRange::of);
+        ranges.reduce(|one, other| ValueRange { low: one.low.min(other.low), high: one.high.max(other.high) })
+    }
+
     /// Returns the range that a person wrote, `2.95` or `1.99..3.50`; none if it is anything else or if its ends are
     /// in the wrong order. Numbers can have a suffix, as in [`parse_count`].
     pub fn parse(text: &str) -> Option<ValueRange> {
@@ -67,6 +73,12 @@ mod tests {
         for text in ["", "3..2", "..", "1..", "a", "-1", "1...2"] {
             assert_eq!(ValueRange::parse(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn a_range_contains_all_its_values() {
+        assert_eq!(ValueRange::around([2.0, 1.0, 1.5]), Some(ValueRange { low: 1.0, high: 2.0 }));
+        assert_eq!(ValueRange::around([]), None);
     }
 
     #[test]

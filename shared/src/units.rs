@@ -229,8 +229,12 @@ pub fn seconds(seconds: f64) -> String {
     with_unit(&readable(seconds), "s")
 }
 
-/// Returns a part of a step with three significant digits, in seconds or milliseconds: `5.90 s`, `12.4 ms`.
+/// Returns a part of a step with three significant digits, in seconds or milliseconds: `5.90 s`, `12.4 ms`. What is taken from the
+/// step is negative: `−0.310 s`.
 pub fn short_seconds(duration: f64) -> String {
+    if duration < 0.0 {
+        return format!("−{}", short_seconds(-duration));
+    }
     if duration < 0.0995 { with_unit(&readable(duration * 1e3), "ms") } else { seconds(duration) }
 }
 
@@ -510,6 +514,7 @@ mod tests {
         assert_eq!(days(59.6), "60\u{a0}days");
         assert_eq!(seconds(5.9), "5.90\u{a0}s");
         assert_eq!(short_seconds(0.1), "0.100\u{a0}s");
+        assert_eq!([-0.31, -0.0124].map(short_seconds), ["−0.310\u{a0}s", "−12.4\u{a0}ms"]);
         assert_eq!([0.0124, 4e-5].map(short_seconds), ["12.4\u{a0}ms", "0.0400\u{a0}ms"]);
         assert_eq!(gib(128.77), "128.8\u{a0}GiB");
         assert_eq!(capacity(80.0), "80\u{a0}GiB");

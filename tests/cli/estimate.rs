@@ -25,6 +25,10 @@ fn every_field_of_the_output_is_there_and_adds_up() {
     let parts: f64 = estimate["breakdown"].as_object().unwrap().values().map(number).sum();
     assert!(number(&estimate["breakdown"]["matmul"]) > 0.0);
     assert!((parts / step_time_s - 1.0).abs() < 1e-9);
+    let (modelled_s, correction) =
+        (number(&estimate["basis"]["modelled_s"]), number(&estimate["basis"]["correction"]));
+    let correction_s = number(&estimate["breakdown"]["correction"]);
+    assert!((correction_s - modelled_s * (correction - 1.0)).abs() < 1e-9);
     let days = 15e12 / number(&estimate["tokens_per_s"]) / 86_400.0;
     assert!((days / number(&estimate["time_to_train_days"]["mid"]) - 1.0).abs() < 1e-9);
     let per_gpu = number(&estimate["tokens_per_s"]) / 512.0;
@@ -56,6 +60,13 @@ fn every_field_of_the_output_is_there_and_adds_up() {
         nearest["what"].as_str().unwrap().contains("Llama 3.1 405B on 512 H100")
             && nearest["likeness"].is_f64()
     );
+    let run = &nearest["runs"][0];
+    assert_eq!((&run["release"], &run["step_time_s"]), (&"DGX Cloud recipes 25.04".into(), &12.37.into()));
+    // 256 sequences of 8192 tokens on 512 GPUs.
+    assert!((number(&run["tokens_per_s_per_gpu"]) / (4096.0 / 12.37) - 1.0).abs() < 1e-4);
+    let document = "https://github.com/NVIDIA/dgxc-benchmarking/blob/v25.04/llama3.1/README.md";
+    assert_eq!(run["url"], document);
+    assert!(run["held_out_error"].is_f64());
     let scenario = &estimate["scenario"];
     let said = ["model", "gpu", "dtype", "gpus", "gbs"].map(|field| scenario[field].clone());
     assert_eq!(said, ["llama3.1-405b".into(), "h100".into(), "fp8".into(), 512.into(), Value::from(256)]);
@@ -262,6 +273,7 @@ fn the_table_shows_the_interval_the_confidence_and_the_fit() {
         "published",
         "MFU",
         "Matrix multiplication",
+        "Correction by measured runs",
         "Stage 2 (fullest)",
         "High confidence",
     ] {

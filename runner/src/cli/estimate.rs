@@ -12,7 +12,7 @@ use trainplan_shared::catalog::ParameterCounts;
 use trainplan_shared::convention::Convention;
 use trainplan_shared::cost::{PriceSource, RunCost};
 use trainplan_shared::estimate::{
-    Anchor, Breakdown, Evidence, Interval, MemoryEstimate, MemoryVerdict, StageMemory,
+    Anchor, Breakdown, Estimate, Evidence, Interval, MemoryEstimate, MemoryVerdict, StageMemory,
 };
 use trainplan_shared::field::{Field, FieldGroup};
 use trainplan_shared::layout::Layout;
@@ -23,7 +23,7 @@ use trainplan_shared::range::ValueRange;
 use trainplan_shared::scenario::Scenario;
 use trainplan_shared::tables::cells;
 use trainplan_shared::units::{
-    duration_range, group_digits, percent, readable, readable_days, readable_range, short_count,
+    duration_range, group_digits, percent, readable, readable_days, readable_range, short_count, signed,
     signed_percent, significant, time_unit,
 };
 
@@ -84,8 +84,7 @@ pub(super) struct Output<'a> {
     tokens: f64,
     /// Without failures; `whole_run.days` counts them.
     time_to_train_days: Option<Interval>,
-    /// Seconds; they add up to the predicted step time.
-    breakdown: &'a Breakdown,
+    breakdown: BreakdownOutput<'a>,
     memory: MemoryOutput<'a>,
     /// Whether it fits by the estimate, however small the margin.
     fits: bool,
@@ -104,6 +103,16 @@ pub(super) struct Output<'a> {
     /// Changes that make it fit; empty if it fits.
     remedies: Vec<RemedyOutput>,
     warnings: &'a [Message],
+}
+
+/// Seconds that add up to the predicted step time.
+#[derive(Debug, Serialize)]
+struct BreakdownOutput<'a> {
+    /// The parts by the physical model.
+    #[serde(flatten)]
+    parts: &'a Breakdown,
+    /// What measured runs add to their sum; negative if they are faster.
+    correction: f64,
 }
 
 /// Memory of the fullest GPU, in bytes.
@@ -193,7 +202,7 @@ pub(super) fn contract(predicted: &Predicted) -> Output<'_> {
         tflops_per_gpu: metrics.tflops_per_gpu,
         tokens: metrics.tokens,
         time_to_train_days: predicted.time_to_train_days,
-        breakdown: &estimate.breakdown,
+        breakdown: BreakdownOutput { parts: &estimate.breakdown, correction: estimate.correction_s() },
         memory: MemoryOutput {
             total_bytes: memory.total_bytes(),
             capacity_bytes: memory.capacity_bytes,
@@ -282,21 +291,32 @@ fn table(predicted: &Predicted, plan: Option<&RunPlan>) -> Result<(), Failure> {
     output::prose(&format!("{}\n", in_words(scenario)))?;
     output::table(["estimate", "", ""], &[1], headline(predicted, plan))?;
     output::prose(&format!("\n{}\n", evidence(&estimate.evidence)))?;
-    let step_time_s = estimate.breakdown.step_time_s();
-    let shares = estimate.breakdown.parts().map(|(part, seconds)| (part, seconds, seconds / step_time_s));
-    let shown = shares.into_iter().filter(|(_, _, share)| *share >= 0.0005);
-    output::table(
-        ["step time", "seconds", "share"],
-        &[1, 2],
-        shown.map(|(part, seconds, share)| {
-            [part.title().to_string(), format!("{seconds:.3}"), format!("{:.1} %", share * 100.0)]
-        }),
-    )?;
+    output::table(["step time", "seconds", "share"], &[1, 2], step_parts(estimate))?;
     output::text_line("")?;
     memory(&estimate.memory)?;
     let Some(plan) = plan else { return Ok(()) };
     output::text_line("")?;
     output::table(["whole run", "", ""], &[1], whole_run(plan, &scenario.gpu.name))
+}
+
+/// Name, seconds and share of each part of the step time by the physical model, then how measured runs correct their sum. Shares
+/// are those of the model's step time, so that the last one is the correction that the evidence names.
+fn step_parts(estimate: &Estimate) -> Vec<[String; 3]> {
+    let modelled_s = estimate.breakdown.step_time_s();
+    let is_shown = |seconds: f64| seconds.abs() >= 0.0005 * modelled_s;
+    let parts = estimate.breakdown.parts().into_iter().filter(|(_, seconds)| is_shown(*seconds));
+    let mut lines: Vec<[String; 3]> = parts
+        .map(|(part, seconds)| {
+            let share = format!("{:.1} %", seconds / modelled_s * 100.0);
+            [part.title().to_string(), format!("{seconds:.3}"), share]
+        })
+        .collect();
+    let correction_s = estimate.correction_s();
+    if is_shown(correction_s) {
+        let share = signed_percent(correction_s / modelled_s);
+        lines.push(["Correction by measured runs".to_string(), signed(correction_s, 3), share]);
+    }
+    lines
 }
 
 /// Name, range and source of what the whole run takes.

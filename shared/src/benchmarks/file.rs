@@ -3,7 +3,7 @@
 use super::{PlanObstacle, PrecisionFamily, RunPrecision, tflops};
 use crate::architecture::Architecture;
 use crate::calibration::{HeldOutErrors, table, thousandth};
-use crate::catalog::{Catalog, Recipe, RecipeId};
+use crate::catalog::{Catalog, Document, Recipe, RecipeId};
 use crate::cluster_factors::ClusterFactors;
 use crate::data_file::{DataError, FromRow, Row, embedded};
 use crate::field::Field;
@@ -58,9 +58,6 @@ const COLUMNS: [&str; 30] = [
     "tiny",
 ];
 
-/// The collection of the documents that publish recipes.
-const RECIPES: &str = "dgxc-seed";
-
 /// The columns of a measurement that [`Measurement`] does not keep.
 struct Printed {
     phase: String,
@@ -74,7 +71,6 @@ struct Printed {
     layers: Option<u32>,
     hidden: String,
     notes: String,
-    reference: String,
 }
 
 impl FromRow for Printed {
@@ -92,7 +88,6 @@ impl FromRow for Printed {
             layers: row.optional("layers")?,
             hidden: row.string("hidden")?,
             notes: row.string("notes")?,
-            reference: row.string("reference")?,
         })
     }
 }
@@ -116,7 +111,7 @@ pub fn write(errors: &HeldOutErrors) -> String {
 fn published(printed: &[Printed]) -> Vec<(&'static str, &'static Recipe)> {
     let catalog = Catalog::embedded();
     let measured = || measurements::embedded().iter().zip(printed);
-    let of_documents = measured().filter(|(row, _)| row.source == RECIPES);
+    let of_documents = measured().filter(|(row, _)| row.is_of_recipes());
     let mut published: Vec<(&str, &Recipe)> = of_documents
         .filter_map(|(row, printed)| Some((row.id.as_str(), recipe(row, &printed.gpus)?)))
         .collect();
@@ -238,7 +233,7 @@ fn measured_row(
     let layers = architecture.map(|architecture| architecture.layers).or(printed.layers);
     let gpu = catalog.gpu(&row.gpu).map_or_else(|_| row.gpu.to_lowercase(), |gpu| gpu.id.clone());
     let precision = precision(row);
-    let is_own = row.source == RECIPES;
+    let is_own = row.is_of_recipes();
     let opened = match (recipe, scenario) {
         (Some(recipe), Some(scenario)) if !is_own => {
             let planned = Spec::default().with(Field::Recipe, recipe.id.to_string()).scenario();
@@ -296,7 +291,7 @@ fn measured_row(
         obstacle.to_string(),
         yes(is_approximate),
         more.to_string(),
-        recipe.filter(|_| is_own).map_or_else(|| address(&printed.reference), document),
+        row.address().unwrap_or_default(),
         note.to_string(),
         yes(row.is_tiny()),
     ])
@@ -336,7 +331,7 @@ fn recipe_row(recipe: &Recipe) -> [String; 30] {
         empty(),
         empty(),
         empty(),
-        document(recipe),
+        catalog.document(id).and_then(Document::url).unwrap_or_default(),
         empty(),
         empty(),
     ]
@@ -477,38 +472,6 @@ fn from_scenario(
     }
 }
 
-/// Returns the address of a recipe's document, at the line of its measurement or of the recipe.
-fn document(recipe: &Recipe) -> String {
-    let catalog = Catalog::embedded();
-    let Some(document) = catalog.document(&recipe.id) else { return String::new() };
-    let mut words = document.source.split(' ');
-    let (Some(repository), Some(tag), Some(path)) = (words.next(), words.next(), words.next()) else {
-        return String::new();
-    };
-    format!("https://github.com/{repository}/blob/{tag}/{path}")
-}
-
-/// Returns the address that a reference names; empty if it names none.
-fn address(reference: &str) -> String {
-    if let Some(paper) = reference.strip_prefix("arXiv:") {
-        return format!("https://arxiv.org/abs/{}", paper.split(' ').next().unwrap_or_default());
-    }
-    if reference.starts_with("docs.") {
-        return format!("https://{}", reference.split(' ').next().unwrap_or_default());
-    }
-    let with_line = |path: &str| match path.rsplit_once(':') {
-        Some((path, line)) => format!("{path}#L{}", line.trim_start_matches('L')),
-        None => path.to_string(),
-    };
-    if let Some((path, tag)) = reference.split_once(" at v") {
-        return format!("https://github.com/NVIDIA/dgxc-benchmarking/blob/v{tag}/{}", with_line(path));
-    }
-    let Some((repository, path)) = reference.split_once(':') else { return String::new() };
-    let (repository, commit) = repository.split_once('@').unwrap_or((repository, "HEAD"));
-    let Some((owner, name)) = repository.split_once('+') else { return String::new() };
-    format!("https://github.com/{owner}/{name}/blob/{commit}/{}", with_line(path)).replace(' ', "%20")
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::parse;
@@ -591,24 +554,5 @@ mod tests {
             count += 1;
         }
         assert!(count > 570, "{count}");
-    }
-
-    #[test]
-    fn a_reference_becomes_an_address() {
-        let github = "https://github.com/";
-        assert_eq!(
-            address("NVIDIA-NeMo+Megatron-Bridge:docs/performance-summary.md:L43"),
-            format!("{github}NVIDIA-NeMo/Megatron-Bridge/blob/HEAD/docs/performance-summary.md#L43")
-        );
-        assert_eq!(
-            address("nemotron/README_15b.md:54 at v24.11.1"),
-            format!("{github}NVIDIA/dgxc-benchmarking/blob/v24.11.1/nemotron/README_15b.md#L54")
-        );
-        assert_eq!(
-            address("NVIDIA+NeMo@9c5c5e9709:docs/x.md"),
-            format!("{github}NVIDIA/NeMo/blob/9c5c5e9709/docs/x.md")
-        );
-        assert_eq!(address("arXiv:2104.04473 Table 1 (Selene A100)"), "https://arxiv.org/abs/2104.04473");
-        assert_eq!(address("seed 001"), "");
     }
 }

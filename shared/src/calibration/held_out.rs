@@ -242,7 +242,15 @@ pub(super) fn residuals(points: &[FitPoint<'_>], constants: &Constants) -> Vec<R
         Some(Residual {
             record: Record::Own(MeasuredConfiguration {
                 what: point.row.title(),
-                runs: vec![MeasuredRun { release: point.row.release_title(), held_out_error: None }],
+                runs: vec![MeasuredRun {
+                    release: point.row.release_title(),
+                    step_time_s: point.step_time_s,
+                    tokens_per_s_per_gpu: inputs.batch.tokens()
+                        / f64::from(inputs.layout.gpus())
+                        / point.step_time_s,
+                    url: None,
+                    held_out_error: None,
+                }],
             }),
             features: Features::of(&inputs),
             log_ratio: libm::log(point.step_time_s / modelled_s),

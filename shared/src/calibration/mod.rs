@@ -23,9 +23,10 @@ pub use summary::ErrorSummary;
 use crate::catalog::Catalog;
 use crate::estimate::{
     Anchors, Constant, Constants, Covariance, Distance, EvidenceKind, IntervalClass, MeasuredConfiguration,
-    MemoryEstimate, MemoryVerdict, Record, Residual, distant_share,
+    MeasuredRun, MemoryEstimate, MemoryVerdict, Record, Residual, distant_share,
 };
 use crate::measurements::{Measurement, MeasurementUse, Outcome};
+use crate::units::significant;
 use fit::FitPoint;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -115,6 +116,7 @@ impl<'a> Calibrator<'a> {
         for (residual, point) in residuals.iter_mut().zip(&planned) {
             if let Record::Own(configuration) = &mut residual.record {
                 for run in &mut configuration.runs {
+                    run.url = point.row.source_url();
                     run.held_out_error = errors.get(&point.row.id).map(|error| error.mapping);
                 }
             }
@@ -531,8 +533,9 @@ const ANCHORS_HEAD: &str = "\
 ";
 
 const ANCHOR_RUNS_HEAD: &str = "\
-# The rows of anchors.csv in words. `releases` are those that measured the run, and `held_out` the error of its prediction
-# without its mapping in each of them. Written by `trainplan calibrate`.
+# The rows of anchors.csv in words. `releases` are those that measured the run. The other columns have a value for each of them,
+# or `?`: seconds per step, tokens per second and GPU, the error of the prediction without the run's mapping, and where the run
+# was published. Written by `trainplan calibrate`.
 ";
 
 const HELD_OUT_HEAD: &str = "\
@@ -589,10 +592,17 @@ fn anchor_runs_file(anchors: &Anchors) -> String {
     let rows = anchors.runs().iter().map(|run| {
         let MeasuredConfiguration { what, runs } = run.record.configuration();
         let releases: Vec<&str> = runs.iter().map(|run| &*run.release).collect();
-        let errors = runs.iter().map(|run| run.held_out_error.map_or("?".to_string(), thousandth));
-        [what.clone(), releases.join("; "), errors.collect::<Vec<_>>().join(" ")]
+        let values = |write: fn(&MeasuredRun) -> String| runs.iter().map(write).collect::<Vec<_>>().join(" ");
+        [
+            what.clone(),
+            releases.join("; "),
+            values(|run| significant(run.step_time_s, 5)),
+            values(|run| significant(run.tokens_per_s_per_gpu, 5)),
+            values(|run| run.held_out_error.map_or_else(|| "?".to_string(), thousandth)),
+            values(|run| run.url.clone().unwrap_or_else(|| "?".to_string())),
+        ]
     });
-    text += &table(["what", "releases", "held_out"], rows);
+    text += &table(["what", "releases", "step_time_s", "tokens", "held_out", "urls"], rows);
     text
 }
 

@@ -67,6 +67,15 @@ pub struct Peak {
     pub reason: String,
 }
 
+impl Document {
+    /// Returns its address; none if the source doesn't name a repository, a tag and a path.
+    pub fn url(&self) -> Option<String> {
+        let mut words = self.source.split(' ');
+        let (repository, tag, path) = (words.next()?, words.next()?, words.next()?);
+        Some(format!("https://github.com/{repository}/blob/{tag}/{path}"))
+    }
+}
+
 impl FromRow for Document {
     fn from_row(row: &Row<'_>) -> Result<Document, DataError> {
         Ok(Document {

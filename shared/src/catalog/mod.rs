@@ -189,9 +189,14 @@ impl Catalog {
 
     /// Returns the document of a recipe.
     pub fn document(&self, id: &RecipeId) -> Option<&Document> {
-        let family = &self.model(&id.model).ok()?.family;
+        self.document_of(id.release, &id.model)
+    }
+
+    /// Returns the document with a release's recipes of a model.
+    pub fn document_of(&self, release: Release, model: &str) -> Option<&Document> {
+        let family = &self.model(model).ok()?.family;
         self.documents().iter().find(|document| {
-            document.release == id.release && id.model.starts_with(&document.family) && !family.is_empty()
+            document.release == release && model.starts_with(&document.family) && !family.is_empty()
         })
     }
 

@@ -3,9 +3,10 @@
 use crate::choices::choices;
 use crate::data_file::{DataError, FromRow, Row, embedded};
 use crate::decimal::parse_decimal;
+use crate::range::ValueRange;
 use crate::stack::Stack;
-use crate::units::signed_percent;
-use serde::Serialize;
+use crate::units::{signed_percent, significant};
+use serde::{Deserialize, Serialize};
 use std::sync::LazyLock;
 
 /// Likeness above which a measured run on the same GPU counts as a similar layout.
@@ -128,13 +129,40 @@ pub struct MeasuredConfiguration {
 
 impl FromRow for MeasuredConfiguration {
     fn from_row(row: &Row<'_>) -> Result<MeasuredConfiguration, DataError> {
-        let errors = row.text("held_out")?.split(' ');
-        let runs = row.text("releases")?.split("; ").zip(errors).map(|(release, error)| MeasuredRun {
-            release: release.to_string(),
-            held_out_error: parse_decimal(error),
-        });
-        Ok(MeasuredConfiguration { what: row.string("what")?, runs: runs.collect() })
+        let releases: Vec<&str> = row.text("releases")?.split("; ").collect();
+        // A column has one value for each release.
+        let values = |column: &str| {
+            let values: Vec<&str> = row.text(column)?.split(' ').collect();
+            match values.len() == releases.len() {
+                true => Ok(values),
+                false => Err(row.error(format!("{} {column} for {} releases", values.len(), releases.len()))),
+            }
+        };
+        let number =
+            |text: &str| parse_decimal(text).ok_or_else(|| row.error(format!("\"{text}\" is not a number")));
+        let address = |text: &str| match text.starts_with("https://") {
+            true => Ok(text.to_string()),
+            false => Err(row.error(format!("\"{text}\" is not an https address"))),
+        };
+        let (step_times, tokens) = (values("step_time_s")?, values("tokens")?);
+        let (errors, urls) = (values("held_out")?, values("urls")?);
+        let run = |(place, release): (usize, &&str)| -> Result<MeasuredRun, DataError> {
+            Ok(MeasuredRun {
+                release: (*release).to_string(),
+                step_time_s: number(step_times[place])?,
+                tokens_per_s_per_gpu: number(tokens[place])?,
+                url: known(urls[place]).map(address).transpose()?,
+                held_out_error: known(errors[place]).map(number).transpose()?,
+            })
+        };
+        let runs: Result<Vec<MeasuredRun>, DataError> = releases.iter().enumerate().map(run).collect();
+        Ok(MeasuredConfiguration { what: row.string("what")?, runs: runs? })
     }
+}
+
+/// Returns a value of `anchor_runs.csv`; none if it is unknown.
+fn known(value: &str) -> Option<&str> {
+    (value != "?").then_some(value)
 }
 
 impl Record {
@@ -152,10 +180,16 @@ impl Record {
 }
 
 /// A measurement of a run.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MeasuredRun {
     /// The collection and its release, for display.
     pub release: String,
+    /// Measured seconds per step.
+    pub step_time_s: f64,
+    /// Tokens per second of each GPU, from the step time.
+    pub tokens_per_s_per_gpu: f64,
+    /// The address of the table, log or paper, else of the collection; none of a run from an unknown collection.
+    pub url: Option<String>,
     /// The error of its prediction without any measurement of its mapping: predicted over measured, minus 1.
     pub held_out_error: Option<f64>,
 }
@@ -192,17 +226,8 @@ impl Anchor {
         self.records.iter().flat_map(|record| &record.configuration().runs)
     }
 
-    /// Returns the least and the largest held-out error of its measurements; none if no prediction was judged on them.
-    pub fn held_out_errors(&self) -> Option<(f64, f64)> {
-        let errors = self.runs().filter_map(|run| run.held_out_error);
-        errors.fold(None, |ends, error| {
-            let (low, high) = ends.unwrap_or((error, error));
-            Some((error.min(low), error.max(high)))
-        })
-    }
-
-    /// Returns the run in one line: what it was, who measured it, how close it is, and the error of its prediction without
-    /// its own measurements.
+    /// Returns the run in one line: what it was, who measured it, its step time, how close it is, and the error of its prediction
+    /// without its own measurements.
     pub fn line(&self) -> String {
         let mut releases: Vec<&str> = Vec::new();
         for run in self.runs() {
@@ -216,13 +241,18 @@ impl Anchor {
         if more > 0 {
             releases += &format!(" and {more} more");
         }
+        // Four digits, so that readers find the number in the source.
+        let four_digits = |value| significant(value, 4);
+        if let Some(range) = ValueRange::around(self.runs().map(|run| run.step_time_s)) {
+            releases += &format!(": {} s per step", range.readable(four_digits));
+        }
         let (what, closeness) = (self.what(), self.closeness.title());
-        let held_out = match self.held_out_errors() {
+        let held_out = match ValueRange::around(self.runs().filter_map(|run| run.held_out_error)) {
             None => String::new(),
-            Some((low, high)) if signed_percent(low) == signed_percent(high) => {
+            Some(ValueRange { low, high }) if signed_percent(low) == signed_percent(high) => {
                 format!("; predicted without this run: {}", signed_percent(low))
             }
-            Some((low, high)) => {
+            Some(ValueRange { low, high }) => {
                 format!("; predicted without these runs: {} to {}", signed_percent(low), signed_percent(high))
             }
         };
@@ -301,6 +331,7 @@ impl Evidence {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::data_file::read;
 
     fn evidence(kind: EvidenceKind, correction: f64, anchors: usize) -> Evidence {
         let layout = "MBS 1".to_string();
@@ -335,9 +366,12 @@ mod tests {
     }
 
     #[test]
-    fn a_line_names_the_releases_once_and_the_error_without_the_run() {
-        let run = |release: &str, error: f64| MeasuredRun {
+    fn a_line_names_the_releases_once_the_step_time_and_the_error_without_the_run() {
+        let run = |release: &str, step_time_s: f64, error: f64| MeasuredRun {
             release: release.to_string(),
+            step_time_s,
+            tokens_per_s_per_gpu: 4096.0 / step_time_s,
+            url: None,
             held_out_error: Some(error),
         };
         let anchor = |likeness, runs| {
@@ -346,20 +380,50 @@ mod tests {
             let closeness = if likeness < 1.0 { Closeness::Distant } else { Closeness::Same };
             Anchor { layout: "MBS 1".to_string(), closeness, likeness, records: vec![record] }
         };
-        let one = anchor(1.0, vec![run("Megatron-Bridge 26.06", 0.031)]);
+        let one = anchor(1.0, vec![run("Megatron-Bridge 26.06", 4.16, 0.031)]);
         assert_eq!(
             one.line(),
-            "Llama 3.1 8B on 8 H100, BF16, MBS 1 (Megatron-Bridge 26.06), same layout; predicted without this run: +3.1 %"
+            "Llama 3.1 8B on 8 H100, BF16, MBS 1 (Megatron-Bridge 26.06: 4.16 s per step), same layout; \
+             predicted without this run: +3.1 %"
         );
-        let runs = vec![run("DGX Cloud 25.04", 0.02), run("DGX Cloud 25.04", -0.01), run("NeMo 25.07", 0.0)];
+        let runs = vec![
+            run("DGX Cloud 25.04", 12.374, 0.02),
+            run("DGX Cloud 25.04", 12.0, -0.01),
+            run("NeMo 25.07", 12.5, 0.0),
+        ];
         let several = anchor(0.18, runs);
         assert!(
             several.line().ends_with(
-                "(DGX Cloud 25.04, NeMo 25.07), distant; predicted without these runs: −1.0 % to +2.0 %"
+                "(DGX Cloud 25.04, NeMo 25.07: 12–12.5 s per step), distant; predicted without these runs: −1.0 % to +2.0 %"
             ),
             "{}",
             several.line()
         );
+    }
+
+    #[test]
+    fn a_row_has_a_valid_value_for_each_release() {
+        let of = |times: &str, error: &str, url: &str| {
+            let head = "what,releases,step_time_s,tokens,held_out,urls";
+            read::<MeasuredConfiguration>(
+                "x.csv",
+                &format!("{head}\nrun,A 1; B 2,{times},331.1 334.5,0.02 {error},https://a.b/c {url}\n"),
+            )
+        };
+        let rows = of("12.37 12.25", "?", "?").unwrap();
+        let [first, second] = &*rows[0].runs else { panic!("{rows:?}") };
+        assert_eq!((&*first.release, first.step_time_s, first.tokens_per_s_per_gpu), ("A 1", 12.37, 331.1));
+        assert_eq!((first.held_out_error, first.url.as_deref()), (Some(0.02), Some("https://a.b/c")));
+        assert_eq!((&*second.release, second.step_time_s, second.held_out_error), ("B 2", 12.25, None));
+        assert_eq!(second.url, None);
+        for (times, error, url, reason) in [
+            ("12.37", "?", "?", "1 step_time_s for 2 releases"),
+            ("12.37 ?", "?", "?", "\"?\" is not a number"),
+            ("12.37 12.25", "x", "?", "\"x\" is not a number"),
+            ("12.37 12.25", "?", "javascript:a", "\"javascript:a\" is not an https address"),
+        ] {
+            assert_eq!(of(times, error, url).unwrap_err().into_reason(), reason);
+        }
     }
 
     #[test]

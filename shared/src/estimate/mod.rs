@@ -39,7 +39,7 @@ use crate::scenario::Scenario;
 pub struct Estimate {
     /// Seconds per step, with the 80 % interval.
     pub step_time_s: Interval,
-    /// The parts of the predicted step time.
+    /// The parts of the step time by the physical model. With [`Estimate::correction_s`] they add up to the predicted step time.
     pub breakdown: Breakdown,
     /// The memory of every pipeline stage.
     pub memory: MemoryEstimate,
@@ -62,12 +62,20 @@ impl Estimate {
     pub fn from_inputs(inputs: &Inputs<'_>, constants: &Constants, anchors: &Anchors) -> Estimate {
         let modelled = Breakdown::of(inputs, constants);
         let evidence = anchors.evidence(inputs, modelled.step_time_s());
-        let breakdown = modelled.scaled(evidence.correction * inputs.options.cluster.of(ClusterFactor::Step));
+        let of_cluster = inputs.options.cluster.of(ClusterFactor::Step);
+        // The same sum as in a search, to the last bit.
+        let step_time_s = modelled.scaled(evidence.correction * of_cluster).step_time_s();
         Estimate {
-            step_time_s: IntervalTable::embedded().around(breakdown.step_time_s(), inputs, &evidence),
-            breakdown,
+            step_time_s: IntervalTable::embedded().around(step_time_s, inputs, &evidence),
+            breakdown: modelled.scaled(of_cluster),
             memory: MemoryEstimate::of(inputs),
             evidence,
         }
+    }
+
+    /// Returns by how many seconds measured runs correct the physical model's step time. The breakdown doesn't
+    /// contain it, because measurements don't say which parts the model gets wrong.
+    pub fn correction_s(&self) -> f64 {
+        self.step_time_s.mid - self.breakdown.step_time_s()
     }
 }

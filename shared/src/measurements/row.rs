@@ -72,6 +72,8 @@ pub struct Measurement {
     pub memory_bytes: Option<f64>,
     /// How the memory was measured, as the source says it.
     pub memory_kind: String,
+    /// Where the run was published, as the file writes it.
+    pub reference: String,
     /// The scenario, or why the row can't be predicted.
     pub scenario: Result<Box<MeasuredScenario>, String>,
 }
@@ -148,6 +150,7 @@ impl Measurement {
                 .map(|gib| gib * f64::from(1 << 30)),
             outcome: outcome.unwrap_or(Outcome::Worked),
             memory_kind: cell("memory_kind"),
+            reference: cell("reference"),
             scenario: wrong.map_or_else(|| MeasuredScenario::read(&cell, own).map(Box::new), Err),
         })
     }

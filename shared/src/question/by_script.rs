@@ -85,11 +85,9 @@ impl ScriptRun {
         let spec = spec.clone().with(Field::Stack, self.stack.to_string());
         let with = spec.estimate().ok()?;
         // Nobody measured known software without a part of it: the measurements stay those of the planned software.
-        let step_time_s = planned.estimate.step_time_s.times(self.slowdown);
-        let modelled_s = with.estimate.breakdown.step_time_s();
         let estimate = Estimate {
-            step_time_s,
-            breakdown: with.estimate.breakdown.scaled(step_time_s.mid / modelled_s),
+            step_time_s: planned.estimate.step_time_s.times(self.slowdown),
+            breakdown: with.estimate.breakdown,
             memory: with.estimate.memory,
             evidence: planned.estimate.evidence.clone(),
         };

@@ -29,7 +29,7 @@ async function numbers(page, title) {
 }
 
 /** Returns the seconds of a text such as "5.90 s" or "12.4 ms". */
-const secondsOf = (text) => Number.parseFloat(text) * (text.endsWith("ms") ? 1e-3 : 1);
+const secondsOf = (text) => Number.parseFloat(text.replace("−", "-")) * (text.endsWith("ms") ? 1e-3 : 1);
 
 /** Expects that nothing is wider than the window, once the charts are resized. */
 const expectNarrow = (page) =>
@@ -59,6 +59,9 @@ test("the estimate shows the prediction beside the published figures, with time 
   const seconds = time.map(([, , time]) => secondsOf(time)).reduce((sum, next) => sum + next);
   // The predicted step time is rounded to three digits.
   expect(Math.abs(seconds / Number(predicted) - 1)).toBeLessThan(0.01);
+  // Measured runs make the step shorter than by the physical model.
+  expect(time.at(-1)[0]).toBe("Correction");
+  expect(time.at(-1)[1]).toMatch(/^−\d\.\d+\s%$/);
   await page.getByRole("tab", { name: "Evidence" }).click();
   await expect(estimate(page)).toContainText(/(High|Medium|Low|Lowest) confidence: /);
   await page.getByRole("tab", { name: "Memory" }).click();
@@ -99,14 +102,18 @@ test("a scenario that does not fit shows by how much, and changes that make it f
   await expect(page.getByText("Changes that make it fit")).toBeHidden();
 });
 
-test("the evidence lists the nearest measured runs with their similarity and error", async ({ page }) => {
+test("the evidence lists the nearest measured runs with their sources, step times and errors", async ({ page }) => {
   await page.goto(`/?v=1&r=${RECIPE}&tab=evidence`);
   const table = page.getByRole("table", { name: "Nearest measured runs" });
-  await expect(table.getByRole("columnheader")).toHaveText(["Run", "Layout", "Measured by", "Similarity", "Prediction error"]);
+  await expect(table.getByRole("columnheader")).toHaveText(["Run", "Layout", "Measured by", "Measured", "Predicted without it", "Similarity"]);
   const nearest = table.locator("tbody tr").first();
   await expect(nearest.getByRole("rowheader")).toContainText("405B on 512 H100");
   await expect(nearest.locator('[data-label="Similarity"]')).toHaveText("100 % · same layout");
-  await expect(nearest.locator('[data-label="Prediction error"]')).toHaveText(/^[+−]\d+\.\d %/);
+  await expect(nearest.locator('[data-label="Measured"]')).toHaveText(/^12\.37\ss\s+331 tokens\/s per GPU$/);
+  await expect(nearest.locator('[data-label="Predicted without it"]')).toHaveText(/^1\d\.\d+\ss\s+[+−]\d+\.\d %$/);
+  const source = nearest.getByRole("link", { name: "DGX Cloud recipes 25.04" });
+  await expect(source).toHaveAttribute("href", "https://github.com/NVIDIA/dgxc-benchmarking/blob/v25.04/llama3.1/README.md");
+  await expect(source).toHaveAttribute("rel", /\bnoopener\b/);
   await expectAccessible(page);
 });
 

@@ -4,7 +4,7 @@ use super::WorkerMessage;
 use super::refusal::{Refusal, field_flag};
 use super::search::{FoundByScripts, ScriptEffect};
 use serde::{Deserialize, Serialize};
-use trainplan_shared::estimate::{Closeness, MemoryVerdict};
+use trainplan_shared::estimate::{Closeness, MeasuredRun, MemoryVerdict};
 use trainplan_shared::field::Field;
 use trainplan_shared::launch::WarningTopic;
 use trainplan_shared::planning::{BatchGrowth, ScaledStep};
@@ -83,8 +83,11 @@ pub(crate) struct Prediction {
     pub(crate) evidence: Vec<EvidenceRun>,
     /// The error of the prediction of the published run without that run; none if no published run corrects the prediction.
     pub(crate) held_out: Option<f64>,
-    /// The step time in seconds: a bar for each part, coloured by its group.
+    /// The step time in seconds: a bar for each part by the physical model, coloured by its group, and one for the correction by
+    /// measured runs.
     pub(crate) time: Bars,
+    /// The step time by the physical model.
+    pub(crate) modelled_s: f64,
     pub(crate) memory_verdict: MemoryVerdict,
     /// Whether it fits, and the fullest stage with its memory, as a sentence.
     pub(crate) fit: String,
@@ -105,14 +108,11 @@ pub(crate) struct EvidenceRun {
     /// Model, number and type of GPUs, and precision.
     pub(crate) what: String,
     pub(crate) layout: String,
-    /// The collections that measured it, with their releases, each once.
-    pub(crate) releases: Vec<String>,
+    /// Its measurements: one, or one for each release that measured it.
+    pub(crate) runs: Vec<MeasuredRun>,
     pub(crate) closeness: Closeness,
     /// How much it has in common with the scenario, from 0 to 1.
     pub(crate) likeness: f64,
-    /// The least and the largest error of its predictions without its own measurements, as a fraction; none if no prediction
-    /// was judged on it.
-    pub(crate) held_out: Option<(f64, f64)>,
 }
 
 /// What a whole run takes, with failures.

@@ -19,8 +19,11 @@ pub(crate) struct BarChart {
 /// The arrangement of bars and their parts.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum BarKind {
-    /// Each bar has one part and starts at the end of the bar before.
-    Waterfall,
+    /// Each bar has one part and starts at the end of the bar before. It goes back if its value is negative.
+    Waterfall {
+        /// What shares refer to.
+        whole: f64,
+    },
     /// The parts of a bar are stacked, and a line marks the limit of their sum.
     Stacked {
         /// The label of the limit.
@@ -56,25 +59,28 @@ fn bars(chart: &BarChart, ink: &str, width: f64) -> (Vec<Value>, Value) {
     let longest_bar = totals.iter().copied().fold(0.0, f64::max);
     // The parts of a stack are others than those of a waterfall, and the page shows both.
     let parts = match chart.kind {
-        BarKind::Waterfall => longer_than(0.001 * longest_bar, parts, COLOURS),
+        BarKind::Waterfall { .. } => longer_than(0.001 * longest_bar, parts, COLOURS),
         BarKind::Stacked { .. } => stack(longest_bar, parts),
     };
     let legend = legend_height(parts.iter().map(|(part, _)| &*part.name), of_axes);
     // Plotly cuts a legend that is higher than half of the chart.
     layout["height"] = (28 * labels.len() + 110 + legend).max(2 * legend + 20).into();
     let mut trace = json!({ "type": "bar", "orientation": "h", "y": labels });
-    let whole: f64 = totals.iter().sum();
+    let ends: Vec<f64> = totals
+        .iter()
+        .scan(0.0, |end, total| {
+            *end += total;
+            Some(*end)
+        })
+        .collect();
+    let farthest = ends.iter().copied().fold(0.0, f64::max);
     let hover = format!("%{{y}}: %{{x:.3~g}} {}", chart.unit);
     trace["hovertemplate"] = hover.into();
     match &chart.kind {
-        BarKind::Waterfall => {
-            let ends = totals.iter().scan(0.0, |end, total| {
-                *end += total;
-                Some(*end)
-            });
-            let starts: Vec<f64> = ends.zip(&totals).map(|(end, total)| end - total).collect();
+        BarKind::Waterfall { .. } => {
+            let starts: Vec<f64> = ends.iter().zip(&totals).map(|(end, total)| end - total).collect();
             // Room for the numbers to the right of the bars: a fifth of the axis, or more if it is short.
-            x["range"] = json!([0, whole * (of_axes / (of_axes - LABEL_WIDTH).max(1.0)).clamp(1.2, 3.0)]);
+            x["range"] = json!([0, farthest * (of_axes / (of_axes - LABEL_WIDTH).max(1.0)).clamp(1.2, 3.0)]);
             layout["barmode"] = "overlay".into();
             trace["base"] = starts.into();
             trace["textposition"] = "outside".into();
@@ -106,12 +112,12 @@ fn bars(chart: &BarChart, ink: &str, width: f64) -> (Vec<Value>, Value) {
         trace["marker"] = json!({ "color": colour });
         // Parts that can't be seen, or are too short for their label, have none.
         let (least, write): (f64, fn(f64) -> String) = match chart.kind {
-            BarKind::Waterfall => (0.001 * whole, short_seconds),
+            BarKind::Waterfall { .. } => (0.001 * farthest, short_seconds),
             BarKind::Stacked { limit, .. } => {
                 (limit.max(longest_bar) * LABEL_WIDTH / of_axes.max(1.0), one_decimal)
             }
         };
-        let text = |value: &f64| if *value > least { write(*value) } else { String::new() };
+        let text = |value: &f64| if value.abs() > least { write(*value) } else { String::new() };
         trace["text"] = part.values.iter().map(text).collect();
         trace
     });
@@ -130,7 +136,7 @@ type ColouredPart = (Part, &'static str);
 /// Returns the parts with a value above `least`. Each has its own colour, whichever others are left out.
 fn longer_than(least: f64, parts: &[Part], colours: [&'static str; 8]) -> Vec<ColouredPart> {
     let coloured = parts.iter().zip(colours);
-    let long = coloured.filter(|(part, _)| part.values.iter().any(|value| *value > least));
+    let long = coloured.filter(|(part, _)| part.values.iter().any(|value| value.abs() > least));
     long.map(|(part, colour)| (part.clone(), colour)).collect()
 }
 
@@ -158,14 +164,25 @@ mod tests {
 
     #[test]
     fn a_waterfall_begins_each_bar_at_the_end_of_the_one_before() {
-        let parts = vec![Part { name: "Computing".into(), values: vec![2.0, 3.0, 0.0125, 0.001] }];
-        let bars = Bars { labels: ["A", "B", "C", "D"].map(String::from).into(), parts };
-        let chart = BarChart { bars, unit: "seconds", kind: BarKind::Waterfall };
+        let values = vec![2.0, 3.0, 0.0125, 0.001, 0.0];
+        let correction = vec![0.0, 0.0, 0.0, 0.0, -0.5];
+        let parts = vec![
+            Part { name: "Computing".into(), values },
+            Part { name: "Correction".into(), values: correction },
+        ];
+        let bars = Bars { labels: ["A", "B", "C", "D", "E"].map(String::from).into(), parts };
+        let chart = BarChart { bars, unit: "seconds", kind: BarKind::Waterfall { whole: 5.0 } };
         let plot = plot(&chart.into(), "#000", (600.0, 400.0));
-        assert_eq!(plot["data"][0]["base"], json!([0.0, 2.0, 5.0, 5.0125]));
-        // The last part can't be seen.
-        let labels = json!(["2.00\u{a0}s", "3.00\u{a0}s", "12.5\u{a0}ms", ""]);
+        let starts: Vec<f64> =
+            plot["data"][1]["base"].as_array().unwrap().iter().filter_map(Value::as_f64).collect();
+        for (start, expected) in starts.iter().zip([0.0, 2.0, 5.0, 5.0125, 5.0135]) {
+            assert!((start - expected).abs() < 1e-9, "{starts:?}");
+        }
+        // The fourth part can't be seen, and the last one goes back.
+        let labels = json!(["2.00\u{a0}s", "3.00\u{a0}s", "12.5\u{a0}ms", "", ""]);
         assert_eq!(plot["data"][0]["text"], labels);
+        assert_eq!(plot["data"][1]["text"], json!(["", "", "", "", "−0.500\u{a0}s"]));
+        assert!(plot["layout"]["xaxis"]["range"][1].as_f64().unwrap() > 1.2 * 5.01);
     }
 
     #[test]

@@ -8,14 +8,15 @@ use crate::components::chart::{BarChart, BarKind, Chart};
 use crate::components::numbers::{Numbers, Table};
 use crate::message::{Bars, EvidenceRun, FieldChange, Prediction, Remedy, Warning};
 use leptos::prelude::*;
-use trainplan_shared::estimate::{Closeness, MemoryVerdict};
+use trainplan_shared::estimate::{Closeness, MeasuredRun, MemoryVerdict};
 use trainplan_shared::field::Field;
 use trainplan_shared::launch::WarningTopic;
 use trainplan_shared::metrics::Metrics;
 use trainplan_shared::planning::StepTime;
+use trainplan_shared::range::ValueRange;
 use trainplan_shared::units::{
     capacity, format_count, group_three_digits, one_decimal, percent, readable, readable_days,
-    readable_range, short_seconds, signed_percent,
+    readable_range, short_seconds, signed_percent, significant,
 };
 
 /// The frame of an estimate's panel. It stays visible, in grey, until the next estimate is ready.
@@ -61,6 +62,8 @@ pub(super) fn TimePanel() -> impl IntoView {
                 <div class="panel">
                     <BarsPanel title="Where the time goes" chart=Signal::derive(move || time(latest(plan))) />
                     <p class="basis"><small>
+                        "The parts and their shares are those of the physical model. “Correction” is what measured runs add to their sum or take "
+                        "from it; the Evidence tab lists these runs. "
                         "“Slowest GPU” is the wait for the slowest of all GPUs: equal GPUs differ a little in speed, and each step ends "
                         "when the last one is done. The share grows with every doubling of the GPU count and is fitted to measured runs."
                     </small></p>
@@ -244,11 +247,12 @@ fn EvidenceTable() -> impl IntoView {
                             <th scope="col">"Run"</th>
                             <th scope="col">"Layout"</th>
                             <th scope="col">"Measured by"</th>
+                            <th scope="col" class="number">"Measured"</th>
+                            <th scope="col" class="number">"Predicted without it"</th>
                             <th scope="col">"Similarity"</th>
-                            <th scope="col" class="number">"Prediction error"</th>
                         </tr>
                     </thead>
-                    <tbody>{move || runs().into_iter().take(shown()).map(evidence_row).collect_view()}</tbody>
+                    <tbody>{move || runs().into_iter().take(shown()).filter_map(evidence_row).collect_view()}</tbody>
                 </table>
             </div>
             <Show when=is_cut>
@@ -258,77 +262,128 @@ fn EvidenceTable() -> impl IntoView {
             </Show>
             <p class="basis">
                 "Runs that differ only in their layouts share a row. "
-                "Prediction error: predicted over measured step time, with every measurement of that run left out. "
+                "Predicted without it: the step time that is predicted with every measurement of that run left out, and its error. "
                 "A dash means that no prediction was judged on the run."
             </p>
         </Show>
     }
 }
 
-/// Measured runs that differ only in their layouts.
-#[derive(Debug, PartialEq)]
-struct RunGroup {
-    /// The nearest one, with the errors of all.
-    run: EvidenceRun,
-    /// The layouts of the others.
-    other_layouts: Vec<String>,
-    /// The least similarity.
-    least_likeness: f64,
-}
-
-/// Returns the runs with those of the same source and configuration in one group, in the order of the nearest of each.
-fn grouped(runs: Vec<EvidenceRun>) -> Vec<RunGroup> {
-    let mut groups: Vec<RunGroup> = Vec::new();
+/// Returns the runs in groups that differ only in their layouts, each in the order of the runs.
+fn grouped(runs: Vec<EvidenceRun>) -> Vec<Vec<EvidenceRun>> {
+    let mut groups: Vec<Vec<EvidenceRun>> = Vec::new();
     for run in runs {
-        let is_its = |group: &&mut RunGroup| {
-            let of = &group.run;
-            of.what == run.what && of.releases == run.releases && of.closeness == run.closeness
+        let is_its = |group: &&mut Vec<EvidenceRun>| {
+            let of = &group[0];
+            of.what == run.what && of.closeness == run.closeness && releases(of) == releases(&run)
         };
         match groups.iter_mut().find(is_its) {
-            Some(group) => {
-                group.run.held_out = [group.run.held_out, run.held_out].into_iter().flatten().reduce(
-                    |(low, high), (other_low, other_high)| (low.min(other_low), high.max(other_high)),
-                );
-                group.least_likeness = group.least_likeness.min(run.likeness);
-                group.other_layouts.push(run.layout);
-            }
-            None => groups.push(RunGroup { least_likeness: run.likeness, other_layouts: Vec::new(), run }),
+            Some(group) => group.push(run),
+            None => groups.push(vec![run]),
         }
     }
     groups
 }
 
-fn evidence_row(RunGroup { run, other_layouts, least_likeness }: RunGroup) -> impl IntoView {
-    let (least, most) = (percent(least_likeness), percent(run.likeness));
+/// Returns the releases that measured a run, each once.
+fn releases(run: &EvidenceRun) -> Vec<&str> {
+    let mut releases: Vec<&str> = run.runs.iter().map(|one| &*one.release).collect();
+    releases.dedup();
+    releases
+}
+
+/// The row of measured runs that differ only in their layouts, nearest first.
+fn evidence_row(group: Vec<EvidenceRun>) -> Option<impl IntoView> {
+    let [times, tokens] = measured(&group)?;
+    let [without, error] = predicted_without(&group).unwrap_or_else(|| ["–".to_string(), String::new()]);
+    let likeness = ValueRange::around(group.iter().map(|run| run.likeness))?;
+    let (least, most) = (percent(likeness.low), percent(likeness.high));
     let similarity = if least == most { most } else { format!("{least} to {most}") };
+    let mut runs = group.into_iter();
+    let nearest = runs.next()?;
+    let other_layouts: Vec<EvidenceRun> = runs.collect();
     let others = (!other_layouts.is_empty()).then(|| {
         let title = match other_layouts.len() {
             1 => "1 more layout".to_string(),
             count => format!("{count} more layouts"),
         };
+        let line = |other: EvidenceRun| view! { <li>{other.layout} ": " {linked_times(other.runs)}</li> };
         view! {
             <details>
                 <summary>{title}</summary>
-                <ul class="plain">{other_layouts.into_iter().map(|layout| view! { <li>{layout}</li> }).collect_view()}</ul>
+                <ul class="plain">{other_layouts.into_iter().map(line).collect_view()}</ul>
             </details>
         }
     });
-    view! {
+    Some(view! {
         <tr>
-            <th scope="row">{run.what}</th>
-            <td data-label="Layout" class="layout">{run.layout} {others}</td>
-            <td data-label="Measured by">{run.releases.join(", ")}</td>
-            <td data-label="Similarity">{similarity} " · " <small>{run.closeness.title()}</small></td>
-            <td data-label="Prediction error" class="number">{held_out(run.held_out)}</td>
+            <th scope="row">{nearest.what}</th>
+            <td data-label="Layout" class="layout">{nearest.layout} {others}</td>
+            <td data-label="Measured by">{linked_releases(nearest.runs)}</td>
+            <td data-label="Measured" class="number">{times} " " <small>{tokens}</small></td>
+            <td data-label="Predicted without it" class="number">{without} " " <small>{error}</small></td>
+            <td data-label="Similarity">{similarity} " · " <small>{nearest.closeness.title()}</small></td>
         </tr>
+    })
+}
+
+/// Returns the releases that measured a run, as links to their sources; with the step time if there are several.
+fn linked_releases(runs: Vec<MeasuredRun>) -> AnyView {
+    let is_one = runs.len() == 1;
+    let mut lines = runs.into_iter().map(|run| {
+        let time = (!is_one).then(|| format!(": {}", step_times(ValueRange::of(run.step_time_s))));
+        view! { {linked(run.url, run.release)} {time} }
+    });
+    match is_one {
+        true => lines.next().into_any(),
+        false => {
+            let lines = lines.map(|line| view! { <li>{line}</li> }).collect_view();
+            view! { <ul class="plain">{lines}</ul> }.into_any()
+        }
     }
 }
 
-/// Returns the least and the largest error, or a dash.
-fn held_out(errors: Option<(f64, f64)>) -> String {
-    let Some((low, high)) = errors else { return "–".to_string() };
-    let (low, high) = (signed_percent(low), signed_percent(high));
-    if low == high { low } else { format!("{low} to {high}") }
+/// Returns the step times of a run as links to their sources.
+fn linked_times(runs: Vec<MeasuredRun>) -> impl IntoView {
+    let times = runs.into_iter().enumerate().map(|(place, run)| {
+        let comma = (place > 0).then_some(", ");
+        view! { {comma} {linked(run.url, step_times(ValueRange::of(run.step_time_s)))} }
+    });
+    times.collect_view()
+}
+
+/// Returns a text as a link to a source, if its address is known.
+fn linked(url: Option<String>, text: String) -> AnyView {
+    match url {
+        Some(url) => view! { <a href=url rel="external noopener noreferrer">{text}</a> }.into_any(),
+        None => view! { <span>{text}</span> }.into_any(),
+    }
+}
+
+/// Returns step times for people, with four digits, so that readers find the number in the source.
+fn step_times(range: ValueRange) -> String {
+    format!("{}\u{a0}s", range.readable(|seconds| significant(seconds, 4)))
+}
+
+/// Returns the step times of measured runs, and their tokens per second of each GPU; none without measurements.
+fn measured(runs: &[EvidenceRun]) -> Option<[String; 2]> {
+    let all = || runs.iter().flat_map(|run| &run.runs);
+    let times = ValueRange::around(all().map(|run| run.step_time_s))?;
+    let tokens = ValueRange::around(all().map(|run| run.tokens_per_s_per_gpu))?;
+    Some([step_times(times), format!("{} tokens/s per GPU", tokens.readable(group_three_digits))])
+}
+
+/// Returns the step times that were predicted without the runs themselves, and their errors; none if no prediction was judged on
+/// the runs.
+fn predicted_without(runs: &[EvidenceRun]) -> Option<[String; 2]> {
+    let judged = || {
+        let all = runs.iter().flat_map(|run| &run.runs);
+        all.filter_map(|run| Some((run.step_time_s, run.held_out_error?)))
+    };
+    let times = ValueRange::around(judged().map(|(measured_s, error)| measured_s * (1.0 + error)))?;
+    let errors = ValueRange::around(judged().map(|(_, error)| error))?;
+    let (low, high) = (signed_percent(errors.low), signed_percent(errors.high));
+    Some([step_times(times), if low == high { low } else { format!("{low} to {high}") }])
 }
 
 /// Returns the predicted figures with their intervals, beside the published ones, else those of a typed step time, else those of the
@@ -348,8 +403,9 @@ fn comparison(plan: Plan) -> Option<Table> {
         });
         let measured = plan.measured().map(|measured| {
             let own = latest.evidence.iter().find(|run| run.closeness == Closeness::Same);
-            let held_out = own.and_then(|run| run.held_out).filter(|(low, high)| low == high);
-            let held_out = held_out.map(|(error, _)| error);
+            let errors = own.into_iter().flat_map(|run| &run.runs).filter_map(|run| run.held_out_error);
+            let held_out = ValueRange::around(errors).filter(|errors| errors.low == errors.high);
+            let held_out = held_out.map(|errors| errors.low);
             Beside { name: "Measured", step_time_s: measured.step_time_s, held_out }
         });
         let beside = published.or(typed).or(measured)?;
@@ -406,7 +462,8 @@ fn comparison_table(
 }
 
 fn time(prediction: Prediction) -> BarChart {
-    BarChart { bars: prediction.time, unit: "seconds", kind: BarKind::Waterfall }
+    let kind = BarKind::Waterfall { whole: prediction.modelled_s };
+    BarChart { bars: prediction.time, unit: "seconds", kind }
 }
 
 fn memory(prediction: Prediction) -> BarChart {
@@ -442,26 +499,30 @@ fn BarsPanel(title: &'static str, chart: Signal<BarChart>) -> impl IntoView {
 fn table(title: &str, chart: &BarChart) -> Table {
     let Bars { labels, parts } = &chart.bars;
     let of = |bar: usize| parts.iter().map(move |part| part.values[bar]);
-    let whole: f64 = (0..labels.len()).flat_map(of).sum();
-    let is_waterfall = chart.kind == BarKind::Waterfall;
+    let whole = match chart.kind {
+        BarKind::Waterfall { whole } => Some(whole),
+        BarKind::Stacked { .. } => None,
+    };
     let row = |(bar, label): (usize, &String)| {
         let total: f64 = of(bar).sum();
         let mut cells = vec![label.clone()];
-        match is_waterfall {
-            true => cells.extend([percent(total / whole), short_seconds(total)]),
-            false => cells.extend(of(bar).chain([total]).map(one_decimal)),
+        match whole {
+            Some(whole) => {
+                cells.extend([percent(total / whole).replace('-', "−"), short_seconds(total)]);
+            }
+            None => cells.extend(of(bar).chain([total]).map(one_decimal)),
         }
         cells
     };
-    let columns = match is_waterfall {
-        true => vec!["Part".to_string(), "Share".to_string(), "Time".to_string()],
-        false => {
+    let columns = match whole {
+        Some(_) => vec!["Part".to_string(), "Share".to_string(), "Time".to_string()],
+        None => {
             let parts = parts.iter().map(|part| part.name.clone());
             ["".to_string()].into_iter().chain(parts).chain(["Total".to_string()]).collect()
         }
     };
     Table {
-        caption: if is_waterfall { title.to_string() } else { format!("{title}, in {}", chart.unit) },
+        caption: if whole.is_some() { title.to_string() } else { format!("{title}, in {}", chart.unit) },
         head: columns,
         rows: labels.iter().enumerate().map(row).collect(),
     }
@@ -494,34 +555,52 @@ mod tests {
         assert_eq!(corrected.rows[1][4], "−2.0 %");
     }
 
+    fn evidence(what: &str, layout: &str, measured: &[(&str, f64, Option<f64>)]) -> EvidenceRun {
+        let run = |(release, step_time_s, held_out_error): &(&str, f64, Option<f64>)| MeasuredRun {
+            release: (*release).into(),
+            step_time_s: *step_time_s,
+            tokens_per_s_per_gpu: 40_960.0 / step_time_s,
+            url: None,
+            held_out_error: *held_out_error,
+        };
+        EvidenceRun {
+            what: what.into(),
+            layout: layout.into(),
+            runs: measured.iter().map(run).collect(),
+            closeness: Closeness::Distant,
+            likeness: 0.04,
+        }
+    }
+
     #[test]
-    fn a_held_out_error_is_a_range_if_several_predictions_were_judged() {
-        assert_eq!(held_out(None), "–");
-        assert_eq!(held_out(Some((0.0311, 0.0312))), "+3.1 %");
-        assert_eq!(held_out(Some((-0.01, 0.02))), "−1.0 % to +2.0 %");
+    fn measured_step_times_are_shown_beside_the_predictions_without_them() {
+        let one = |error| [evidence("405B", "TP 4", &[("DGX Cloud 25.04", 12.374, error)])];
+        assert_eq!(measured(&one(None)).unwrap(), ["12.37\u{a0}s", "3,310 tokens/s per GPU"]);
+        assert_eq!(predicted_without(&one(None)), None);
+        assert_eq!(predicted_without(&one(Some(0.0311))).unwrap(), ["12.76\u{a0}s", "+3.1 %"]);
+        let several = [
+            evidence("405B", "TP 4", &[("MLPerf 5.0", 10.0, Some(0.02)), ("MLPerf 5.1", 8.0, None)]),
+            evidence("405B", "TP 8", &[("MLPerf 5.0", 12.5, Some(-0.02))]),
+        ];
+        assert_eq!(measured(&several).unwrap(), ["8–12.5\u{a0}s", "3,280–5,120 tokens/s per GPU"]);
+        assert_eq!(predicted_without(&several).unwrap(), ["10.2–12.25\u{a0}s", "−2.0 % to +2.0 %"]);
     }
 
     #[test]
     fn runs_that_differ_only_in_their_layouts_share_a_row() {
-        let run = |what: &str, layout: &str, likeness: f64, held_out: Option<(f64, f64)>| EvidenceRun {
-            what: what.into(),
-            layout: layout.into(),
-            releases: vec!["MLPerf 5.0".into()],
-            closeness: Closeness::Distant,
-            likeness,
-            held_out,
-        };
+        let once = [("MLPerf 5.0", 10.0, None)];
+        let twice = [("MLPerf 5.0", 10.0, None), ("MLPerf 5.0", 11.0, None)];
         let groups = grouped(vec![
-            run("405B on 512 B200", "TP 4", 0.045, Some((0.01, 0.02))),
-            run("70B on 64 B200", "TP 2", 0.044, None),
-            run("405B on 512 B200", "TP 8", 0.04, Some((-0.03, 0.0))),
-            run("405B on 512 B200", "TP 1", 0.04, None),
+            evidence("405B on 512 B200", "TP 4", &once),
+            evidence("70B on 64 B200", "TP 2", &once),
+            evidence("405B on 512 B200", "TP 8", &twice),
+            evidence("405B on 512 B200", "TP 1", &[("MLPerf 5.1", 10.0, None)]),
         ]);
-        let whats: Vec<&str> = groups.iter().map(|group| group.run.what.as_str()).collect();
-        assert_eq!(whats, ["405B on 512 B200", "70B on 64 B200"]);
-        assert_eq!((groups[0].run.layout.as_str(), groups[0].least_likeness), ("TP 4", 0.04));
-        assert_eq!(groups[0].other_layouts, ["TP 8", "TP 1"]);
-        assert_eq!((groups[0].run.held_out, groups[1].run.held_out), (Some((-0.03, 0.02)), None));
+        let layouts = |group: &Vec<EvidenceRun>| -> Vec<String> {
+            group.iter().map(|run| run.layout.clone()).collect()
+        };
+        let layouts: Vec<Vec<String>> = groups.iter().map(layouts).collect();
+        assert_eq!(layouts, [vec!["TP 4", "TP 8"], vec!["TP 2"], vec!["TP 1"]]);
     }
 
     fn bars(kind: BarKind) -> BarChart {
@@ -533,11 +612,14 @@ mod tests {
 
     #[test]
     fn a_table_of_bars_lists_shares_or_parts() {
-        let waterfall = table("Time", &bars(BarKind::Waterfall));
+        let waterfall = table("Time", &bars(BarKind::Waterfall { whole: 4.0 }));
         assert_eq!(
             waterfall.rows,
             [["Stage 1", "25.0 %", "1.00\u{a0}s"], ["Stage 2", "75.0 %", "3.00\u{a0}s"]]
         );
+        let mut corrected = bars(BarKind::Waterfall { whole: 4.0 });
+        corrected.bars.parts[1].values[1] = -0.184;
+        assert_eq!(table("Time", &corrected).rows[1], ["Stage 2", "−4.60 %", "−0.184\u{a0}s"]);
         let stacked = table("Memory", &bars(BarKind::Stacked { name: "80 GiB".into(), limit: 80.0 }));
         assert_eq!(stacked.head, ["", "Weights", "Logits", "Total"]);
         assert_eq!(stacked.rows[1], ["Stage 2", "0.0", "3.0", "3.0"]);

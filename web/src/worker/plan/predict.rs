@@ -6,7 +6,7 @@ use crate::message::{
 };
 use crate::worker::typography::unbroken;
 use trainplan_shared::estimate::{
-    Anchor, Breakdown, MemoryEstimate, MemoryPart, MemoryVerdict, StageGroup, StageMemory, StepPart,
+    Anchor, Estimate, MemoryEstimate, MemoryPart, MemoryVerdict, StageGroup, StageMemory, StepPart,
     StepPartGroup,
 };
 use trainplan_shared::link;
@@ -44,7 +44,8 @@ pub(crate) fn predict(query: &str) -> Option<Prediction> {
         basis: unbroken(&(estimate.evidence.summary() + &whose.unwrap_or_default())),
         evidence: estimate.evidence.anchors.iter().map(evidence_run).collect(),
         held_out,
-        time: time(&estimate.breakdown),
+        time: time(&estimate),
+        modelled_s: estimate.breakdown.step_time_s(),
         memory_verdict: estimate.memory.verdict(),
         fit: fit(&estimate.memory),
         remedies: remedies.iter().map(remedy).collect(),
@@ -87,27 +88,21 @@ fn whole_run(spec: &Spec, predicted: &Predicted) -> Option<WholeRun> {
 }
 
 fn evidence_run(anchor: &Anchor) -> EvidenceRun {
-    let mut releases: Vec<String> = Vec::new();
-    for run in anchor.runs() {
-        if !releases.contains(&run.release) {
-            releases.push(run.release.clone());
-        }
-    }
     EvidenceRun {
         what: anchor.records.first().map_or(String::new(), |record| record.configuration().what.clone()),
         layout: anchor.layout.clone(),
-        releases,
+        runs: anchor.runs().cloned().collect(),
         closeness: anchor.closeness,
         likeness: anchor.likeness,
-        held_out: anchor.held_out_errors(),
     }
 }
 
 /// The share of a step below which a part has no bar: it would not be seen.
 const SHORTEST_SHOWN: f64 = 0.001;
 
-/// One bar for each part of the step, in the part's group.
-fn time(breakdown: &Breakdown) -> Bars {
+/// One bar for each part of the step, in the part's group, and one for the correction by measured runs.
+fn time(estimate: &Estimate) -> Bars {
+    let breakdown = &estimate.breakdown;
     let shortest_s = breakdown.step_time_s() * SHORTEST_SHOWN;
     let spent: Vec<(StepPart, f64)> =
         breakdown.parts().into_iter().filter(|(_, seconds)| *seconds > shortest_s).collect();
@@ -118,10 +113,19 @@ fn time(breakdown: &Breakdown) -> Bars {
             .map(|(part, seconds)| if part.group() == group { *seconds } else { 0.0 })
             .collect(),
     };
-    Bars {
+    let mut bars = Bars {
         labels: spent.iter().map(|(part, _)| part.title().to_string()).collect(),
         parts: StepPartGroup::ALL.map(group).into(),
+    };
+    let correction_s = estimate.correction_s();
+    if correction_s.abs() > shortest_s {
+        bars.labels.push("Correction".to_string());
+        bars.parts.iter_mut().for_each(|part| part.values.push(0.0));
+        let mut values = vec![0.0; spent.len()];
+        values.push(correction_s);
+        bars.parts.push(Part { name: "Correction by measured runs".to_string(), values });
     }
+    bars
 }
 
 /// Returns whether the scenario fits, where it is fullest, and by how much.
@@ -226,14 +230,29 @@ mod tests {
     }
 
     #[test]
-    fn each_measured_run_behind_a_prediction_has_its_similarity_and_its_error() {
+    fn each_measured_run_behind_a_prediction_has_its_similarity_its_step_time_and_its_error() {
         let prediction = predict("r=llama3.1-405b/h100/fp8/512@25.04").expect("a recipe");
         let nearest = prediction.evidence.first().expect("a measured recipe");
         assert_eq!(nearest.closeness, Closeness::Same);
         assert!(nearest.what.contains("512 H100") && !nearest.layout.is_empty(), "{nearest:?}");
-        assert!(nearest.held_out.is_some() && !nearest.releases.is_empty(), "{nearest:?}");
+        let [run] = &*nearest.runs else { panic!("{nearest:?}") };
+        assert_eq!((run.step_time_s, run.release.as_str()), (12.37, "DGX Cloud recipes 25.04"));
+        assert!(run.held_out_error.is_some() && run.url.is_some(), "{nearest:?}");
         let on_h100 = prediction.evidence.iter().filter(|run| run.what.contains(" H100"));
         assert!(on_h100.is_sorted_by(|one, next| one.likeness >= next.likeness));
+    }
+
+    #[test]
+    fn the_bars_of_a_step_end_at_the_predicted_time() {
+        let Prediction { time, modelled_s, mid_s, .. } =
+            predict("r=llama3.1-405b/h100/fp8/512@25.04").expect("a recipe");
+        let bars: Vec<f64> =
+            (0..time.labels.len()).map(|bar| time.parts.iter().map(|part| part.values[bar]).sum()).collect();
+        let correction_s = bars[bars.len() - 1];
+        assert_eq!(time.labels[bars.len() - 1], "Correction");
+        assert!(correction_s < 0.0 && (modelled_s + correction_s - mid_s).abs() < 1e-9, "{bars:?}");
+        // Parts that are too short have no bar.
+        assert!((bars.iter().sum::<f64>() / mid_s - 1.0).abs() < 0.01, "{bars:?}");
     }
 
     #[test]
