@@ -477,6 +477,7 @@ mod tests {
     use super::super::parse;
     use super::*;
     use crate::estimate::{Estimate, EvidenceKind};
+    use crate::measurements::address::RECIPES;
     use std::collections::BTreeSet;
 
     #[test]
@@ -503,7 +504,7 @@ mod tests {
             let own = rows.iter().filter(|row| row.recipe == Some(recipe));
             let own: Vec<_> = own.collect();
             assert!(!own.is_empty() && own.iter().all(|row| row.step_time_s.is_some()), "{}", recipe.id);
-            elsewhere += usize::from(!own.iter().any(|row| row.is_of_recipes()));
+            elsewhere += usize::from(own.iter().all(|row| row.source != RECIPES));
         }
         assert!(elsewhere >= 40, "{elsewhere}");
         // The numbers of release 26.06.01 are those of Megatron-Bridge.

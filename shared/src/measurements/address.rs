@@ -4,7 +4,7 @@ use super::Measurement;
 use crate::catalog::{Catalog, Collection, Document, Release};
 
 /// The collection of the documents that publish recipes.
-const RECIPES: &str = "dgxc-seed";
+pub(crate) const RECIPES: &str = "dgxc-seed";
 
 impl Measurement {
     /// Whether the documents that publish recipes also published the run.

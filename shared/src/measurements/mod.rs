@@ -1,6 +1,6 @@
 //! Measured training runs, to which the estimate is fitted and compared.
 
-mod address;
+pub(crate) mod address;
 #[cfg(test)]
 mod links;
 mod machine;
