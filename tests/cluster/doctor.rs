@@ -4,6 +4,7 @@ use crate::cluster::wait_for;
 use crate::{Cluster, Daemon, Options, Site};
 use serde_json::Value;
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -42,7 +43,12 @@ impl Person {
     }
 
     fn doctor(&self) -> Report {
-        let run = self.runs(&["doctor", "--cluster", "alpha", "--format", "json"]);
+        self.doctor_with(&[])
+    }
+
+    /// Runs `trainplan doctor` with additional arguments.
+    fn doctor_with(&self, more: &[&str]) -> Report {
+        let run = self.runs(&[&["doctor", "--cluster", "alpha", "--format", "json"][..], more].concat());
         let value: Value = serde_json::from_str(&run.stdout).unwrap_or_else(|_| panic!("{}", run.stderr));
         Report { run, findings: value["findings"].as_array().unwrap().clone() }
     }
@@ -177,6 +183,76 @@ fn doctor_reports_problems() {
     let report = person.doctor();
     assert_eq!((report.run.code, report.of("slurmctld").0), (Some(1), "problem"), "{}", report.run.stdout);
     println!("slurmctld stopped: {:?}", report.of("slurmctld"));
+}
+
+/// Makes a program that jobs find in their PATH.
+fn stand_in(cluster: &Cluster, name: &str, script: &str) {
+    let path = cluster.folder().join("bin").join(name);
+    fs::write(&path, format!("#!/bin/sh\n{script}")).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+#[test]
+#[ignore = "needs root and Slurm"]
+fn doctor_checks_the_gpus_of_nodes_in_a_job() {
+    let cluster = Cluster::start(&SMALL);
+    let person = Person::of(&cluster, "gpu = \"h100\"\n");
+    let report = person.doctor_with(&["--check-gpus"]);
+    assert_eq!(report.run.code, Some(1), "{}", report.run.stderr);
+    let (verdict, seen) = report.of("nvidia-smi");
+    assert!(verdict == "problem" && seen.ends_with(": not found"), "{}", report.run.stdout);
+
+    // A driver that knows only the old name of a field, and perhaps a hot GPU with a lower power limit.
+    let nvidia_smi = |faulty: &str| {
+        let script = "case $1 in *event_reasons*) echo 'Field \"clocks_event_reasons.active\" is not a valid field to query.'; exit 2 ;; esac\n\
+             for gpu in 0 1 2 3 4 5 6 7; do\n\
+             power=700.00 reasons=0x0000000000000001\n\
+             [ $SLURMD_NODENAME/$gpu != FAULTY ] || { power=500.00 reasons=0x0000000000000040; }\n\
+             echo \"$gpu, NVIDIA H100 80GB HBM3, 345, 1980, $power, 700.00, 31, 4, 81559, 0, $reasons\"\n\
+             done\n";
+        stand_in(&cluster, "nvidia-smi", &script.replace("FAULTY", faulty));
+    };
+    nvidia_smi("none");
+    let report = person.doctor_with(&["--check-gpus"]);
+    assert_eq!(report.run.code, Some(0), "{}", report.run.stdout);
+    assert_eq!(report.all_but_ok(), ["accounting"], "{}", report.run.stdout);
+    assert_eq!(report.of("GPU count"), ("ok", "8 per node"));
+    assert!(report.of("all-reduce").1.starts_with("not measured"), "{}", report.run.stdout);
+
+    stand_in(
+        &cluster,
+        "all_reduce_perf",
+        "[ \"$*\" = '-b 1G -e 1G -g 8' ] || exit 1\n\
+         case $SLURMD_NODENAME in n1) rate=445.6 ;; *) rate=210 ;; esac\n\
+         printf '# Out of bounds values : 0 OK\\n# Avg bus bandwidth    : %s\\n#\\n' $rate\n",
+    );
+    nvidia_smi("n2/3");
+    let report = person.doctor_with(&["--check-gpus", "--nodes", "2"]);
+    assert_eq!(report.of("GPU job").1, "ran on n1, n2");
+    assert_eq!(report.of("GPU power"), ("warning", "n2 GPU 3: limit of 500 instead of 700 W"));
+    let seen = "n2 GPU 3: hardware thermal slowdown at 31 °C, 345 MHz";
+    assert_eq!(report.of("GPU slowdown"), ("warning", seen));
+    assert_eq!(report.of("all-reduce"), ("warning", "n2: 210 GB/s"));
+    assert_eq!(cluster.text("squeue --noheader; ls ~/.trainplan/probes"), "");
+    person.has_left();
+}
+
+#[test]
+#[ignore = "needs root and Slurm"]
+fn doctor_cancels_its_job_when_it_is_interrupted() {
+    let cluster = Cluster::start(&SMALL);
+    let person = Person::of(&cluster, "gpus-per-node = \"8\"\n");
+    let other = cluster.text("sbatch --parsable --nodes=2 --gres=gpu:8 --wrap='sleep 600'");
+    let mut command = person.command(&["doctor", "--cluster", "alpha", "--check-gpus"]);
+    let mut doctor = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(doctor.stderr.take().unwrap()).lines().map(Result::unwrap);
+    assert!(lines.any(|line| line.contains("The job waits in the queue.")));
+    assert!(Command::new("kill").args(["-INT", &doctor.id().to_string()]).status().unwrap().success());
+    let rest: Vec<String> = lines.collect();
+    assert!(rest.iter().any(|line| line.contains("interrupted, and its job canceled")), "{rest:?}");
+    assert_eq!(doctor.wait().unwrap().code(), Some(2));
+    assert_eq!(cluster.text("squeue --noheader --format=%A"), other);
+    person.has_left();
 }
 
 /// csh and fish parse command lines differently from sh, and many rc files print text.

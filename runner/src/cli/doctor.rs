@@ -1,21 +1,35 @@
 //! `trainplan doctor`: checks whether a cluster is ready for runs.
 
 use super::output::{self, Format, FormatArg};
-use super::{Failure, profiles};
-use crate::doctor::{self, Finding, Verdict};
+use super::{Failure, note, profiles};
+use crate::doctor::{self, Finding, GpuCheck, Verdict};
+use crate::probe::{ProbeProgress, SubmittedProbe};
 use serde::Serialize;
+use std::cell::Cell;
 use std::path::PathBuf;
+use std::time::Duration;
 use trainplan_shared::campaign::{Cluster, Name};
+
+/// How long the job that checks GPUs may wait in the queue.
+const LONGEST_WAIT: Duration = Duration::from_secs(15 * 60);
+
+/// How long a cancellation may take.
+const CANCELING: Duration = Duration::from_secs(30);
 
 /// Check that a cluster is ready for runs
 ///
 /// Checks the connection, the login node, Slurm and the installed releases. To see whether jobs keep their
 /// comments, it submits a held job, which never starts, and cancels it. It leaves nothing else on the cluster.
+///
+/// With --check-gpus, it also submits a job of at most five minutes that looks at the GPUs of a node or several: their number and
+/// type, clocks, power limits, memory in use, ECC errors and thermal slowdown. If the nodes have all_reduce_perf of nccl-tests, in PATH
+/// or at the path that ALL_REDUCE_PERF in the profile's env names, the job also measures an all-reduce between the GPUs of each node.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   trainplan doctor --cluster alpha
   trainplan doctor --cluster alpha --clusters clusters.toml --format json
+  trainplan doctor --cluster alpha --check-gpus --nodes 4
 
 Exit codes:
   0  The cluster is ready, perhaps with warnings
@@ -29,6 +43,12 @@ pub(super) struct Args {
     /// File with your cluster profiles [default: ~/.config/trainplan/clusters.toml]
     #[arg(long, value_name = "FILE")]
     clusters: Option<PathBuf>,
+    /// Also check GPUs, in a short job
+    #[arg(long)]
+    check_gpus: bool,
+    /// Number of nodes whose GPUs are checked
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "check_gpus", value_parser = clap::value_parser!(u32).range(1..=1_024))]
+    nodes: u32,
     #[command(flatten)]
     format: FormatArg,
 }
@@ -44,7 +64,14 @@ struct DoctorReport<'a> {
 impl Args {
     pub(super) fn run(self) -> Result<(), Failure> {
         let cluster = profiles::cluster(&self.cluster, self.clusters)?;
-        let findings = tokio::runtime::Runtime::new()?.block_on(doctor::examine(&cluster))?;
+        let check = self.check_gpus.then(|| GpuCheck::new(&cluster, self.nodes)).transpose()?;
+        let findings = tokio::runtime::Runtime::new()?.block_on(async {
+            let mut findings = doctor::examine(&cluster).await?;
+            if let Some(check) = &check {
+                findings.extend(check_gpus(&cluster, check).await?);
+            }
+            Ok::<_, Failure>(findings)
+        })?;
         match self.format.choose() {
             Format::Json => {
                 output::json(&DoctorReport {
@@ -61,6 +88,57 @@ impl Args {
             count => Err(Failure::Unfit(count)),
         }
     }
+}
+
+/// Submits the job that checks GPUs, waits for it and judges its result.
+async fn check_gpus(cluster: &Cluster, check: &GpuCheck) -> Result<Vec<Finding>, Failure> {
+    let id = uuid::Uuid::now_v7().simple().to_string();
+    let submitted = match check.submit(cluster, id).await {
+        Ok(submitted) => submitted,
+        Err(error) => return Ok(vec![GpuCheck::without_result(&error)]),
+    };
+    let nodes = if check.nodes() == 1 { "a node".to_string() } else { format!("{} nodes", check.nodes()) };
+    note(&format!("Job {} checks the GPUs of {nodes}. Ctrl-C cancels it.", submitted.job()));
+    let has_started = Cell::new(false);
+    let mut last = String::new();
+    let result = submitted.text(|ProbeProgress { state, .. }| {
+        if state != last {
+            match state.as_str() {
+                "PENDING" => note("The job waits in the queue."),
+                state => note(state),
+            }
+            has_started.set(has_started.get() || !matches!(state.as_str(), "PENDING" | "UNKNOWN"));
+            last = state;
+        }
+    });
+    let waits_too_long = async {
+        tokio::time::sleep(LONGEST_WAIT).await;
+        if has_started.get() {
+            std::future::pending::<()>().await;
+        }
+    };
+    tokio::select! {
+        result = result => Ok(match result {
+            Ok(text) => {
+                submitted.remove().await;
+                check.judge(&text)
+            }
+            Err(error) => vec![GpuCheck::without_result(&error)],
+        }),
+        () = waits_too_long => {
+            cancel(&submitted).await;
+            Ok(vec![GpuCheck::not_started(submitted.job(), LONGEST_WAIT)])
+        }
+        _ = tokio::signal::ctrl_c() => {
+            cancel(&submitted).await;
+            Err(Failure::Refused("The check was interrupted, and its job canceled"))
+        }
+    }
+}
+
+/// Cancels a job. If the cluster can't be reached, the job ends by its time limit.
+async fn cancel(submitted: &SubmittedProbe) {
+    let _ = tokio::time::timeout(CANCELING, submitted.cancel()).await;
 }
 
 fn csv(findings: &[Finding]) -> Result<(), Failure> {

@@ -8,15 +8,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use trainplan_shared::campaign::{Cluster, Name};
-use trainplan_shared::catalog::{Catalog, Gpu};
+use trainplan_shared::catalog::Catalog;
 use trainplan_shared::field::Field;
 use trainplan_shared::probe::{
     Probe, ProbeFactor, ProbeFigure, ProbeJob, ProbeReport, ProbeVerdict, SlowNode,
 };
 use trainplan_shared::units::{percent, readable};
-
-/// GPUs per node where neither the profile nor its GPU type says how many.
-const GPUS_PER_NODE: u32 = 8;
 
 /// Measure what a cluster's GPUs and links reach, without a training run
 ///
@@ -128,12 +125,7 @@ impl Args {
 
     /// Returns the job on a cluster.
     fn job(&self, cluster: &Cluster) -> Result<ProbeJob, Failure> {
-        let of_profile = cluster.spec.get(Field::GpusPerNode).and_then(|count| count.parse().ok());
-        let gpus_per_node = self
-            .gpus_per_node
-            .or(of_profile)
-            .or(gpu_of(cluster).map(|gpu| gpu.gpus_per_node))
-            .unwrap_or(GPUS_PER_NODE);
+        let gpus_per_node = self.gpus_per_node.unwrap_or_else(|| cluster.gpus_per_node());
         let spec = cluster.spec.clone();
         let spec = match &self.container_image {
             Some(image) => spec.with(Field::ContainerImage, image),
@@ -169,7 +161,7 @@ impl Args {
         };
         let mut probe = measured?;
         probe.cluster = Some(cluster.name.to_string());
-        probe.gpu = gpu_of(cluster).map(|gpu| gpu.id.clone()).filter(|_| probe.accelerator != "cpu");
+        probe.gpu = cluster.gpu_type().map(|gpu| gpu.id.clone()).filter(|_| probe.accelerator != "cpu");
         let copy = format!("ssh {} cat {} >FILE", cluster.ssh, submitted.place());
         write(file, &probe, copy)?;
         submitted.remove().await;
@@ -188,11 +180,6 @@ fn write(file: &Path, probe: &Probe, copy: String) -> Result<(), Failure> {
         is_printed: output::text(&text).is_ok(),
         copy,
     })
-}
-
-/// Returns the GPU type of a cluster's profile.
-fn gpu_of(cluster: &Cluster) -> Option<&'static Gpu> {
-    cluster.spec.get(Field::Gpu).and_then(|id| Catalog::embedded().gpu(id).ok())
 }
 
 /// Prints a probe.

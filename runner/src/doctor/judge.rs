@@ -4,8 +4,6 @@ use super::answers::{Answers, CommandOutput};
 use super::{Finding, LinkMeasurements, Scope};
 use std::time::Duration;
 use trainplan_shared::campaign::{Cluster, Installation, UsedPath};
-use trainplan_shared::catalog::Catalog;
-use trainplan_shared::field::Field;
 
 /// Above these the connection counts as slow.
 const SLOW_CONNECTING: Duration = Duration::from_secs(10);
@@ -332,9 +330,7 @@ fn gpus_of_nodes(partition: &str, cluster: &Cluster, answers: &Answers, found: &
     let mut kinds: Vec<&str> = rows.iter().map(|(_, _, gres)| *gres).collect();
     kinds.sort_unstable();
     kinds.dedup();
-    let of_type = || Some(Catalog::embedded().gpu(cluster.spec.get(Field::Gpu)?).ok()?.gpus_per_node);
-    let of_profile = cluster.spec.get(Field::GpusPerNode).and_then(|text| text.parse().ok());
-    let wanted: u32 = of_profile.or_else(of_type).unwrap_or(8);
+    let wanted = cluster.gpus_per_node();
     let counted: Vec<u32> = kinds.iter().map(|gres| gpus(gres)).collect();
     let seen = format!("{} per node", kinds.join(" or "));
     found.push(if counted.iter().all(|count| *count == 0) {

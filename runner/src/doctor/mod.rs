@@ -1,10 +1,12 @@
 //! Checks whether a cluster is ready: for any run, or for the runs of a campaign.
 
 mod answers;
+mod gpus;
 mod judge;
 
 use crate::ssh::{Link, LinkError, LinkOptions, Script};
 use answers::Answers;
+pub(crate) use gpus::GpuCheck;
 use jiff::Timestamp;
 use serde::Serialize;
 use std::time::{Duration, Instant};

@@ -10,11 +10,11 @@ case $code/$state in
     ;;
   0/ | *[Ii]nvalid*[Jj]ob*)
     # The file system may show a result later than Slurm the job's end.
-    [ -s "$here/result.json" ] || sleep 2
+    [ -s "$here/result" ] || sleep 2
     # The program writes what it has after each measurement, so that a job that was killed has a result, too.
-    if [ -s "$here/result.json" ]; then
+    if [ -s "$here/result" ]; then
       echo done
-      cat "$here/result.json"
+      cat "$here/result"
     else
       echo ended
       tail -n 20 "$here/job.log" 2>/dev/null

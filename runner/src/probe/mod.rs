@@ -65,13 +65,28 @@ pub(crate) async fn submit(
     job: &ProbeJob,
     id: String,
 ) -> Result<SubmittedProbe, ProbeError> {
+    submit_script(cluster, PROGRAM, job.script(), &job.sbatch_arguments(), id).await
+}
+
+/// Submits a job that writes the file `result` of the folder in which it starts, like that of a probe. The folder also has the
+/// job's script as `job.sh` and, unless it is empty, a program as `probe.py`. The id must be new: it names the folder on the cluster.
+///
+/// # Errors
+/// The cluster can't be reached, or Slurm refuses the job.
+pub(crate) async fn submit_script(
+    cluster: &Cluster,
+    program: &str,
+    job: String,
+    arguments: &[String],
+    id: String,
+) -> Result<SubmittedProbe, ProbeError> {
     let options = LinkOptions { cluster: Some(cluster.name.to_string()), ..LinkOptions::default() };
     let link = Link::new(&cluster.ssh, options);
     let script = Script::new("probe", include_str!("start.sh"))
         .set("id", &id)
-        .set("program", PROGRAM)
-        .set("job", job.script())
-        .set("arguments", job.sbatch_arguments().join("\n"));
+        .set("program", program)
+        .set("job", job)
+        .set("arguments", arguments.join("\n"));
     let mut tries = 0;
     let output = loop {
         match link.run(&script, ASKING).await {
@@ -95,14 +110,27 @@ impl SubmittedProbe {
 
     /// Returns the path of the result on the cluster, below the home directory. [`SubmittedProbe::remove`] removes it.
     pub(crate) fn place(&self) -> String {
-        format!(".trainplan/probes/{}/result.json", self.id)
+        format!(".trainplan/probes/{}/result", self.id)
     }
 
     /// Waits for the result. The cluster keeps it.
     ///
     /// # Errors
+    /// The cluster can't be reached any more, or the job ended without a result of a probe.
+    pub(crate) async fn result(&self, progress: impl FnMut(ProbeProgress)) -> Result<Probe, ProbeError> {
+        let text = self.text(progress).await?;
+        Probe::parse(&text).map_err(|problem| ProbeError::Result {
+            job: self.job,
+            place: self.place(),
+            problem,
+        })
+    }
+
+    /// Waits for the text of the result. The cluster keeps it.
+    ///
+    /// # Errors
     /// The cluster can't be reached any more, or the job ended without a result.
-    pub(crate) async fn result(&self, mut progress: impl FnMut(ProbeProgress)) -> Result<Probe, ProbeError> {
+    pub(crate) async fn text(&self, mut progress: impl FnMut(ProbeProgress)) -> Result<String, ProbeError> {
         let look = Script::new("probe", include_str!("look.sh"))
             .set("id", &self.id)
             .set("submitted", self.job.to_string());
@@ -120,13 +148,7 @@ impl SubmittedProbe {
             let said = String::from_utf8_lossy(&output.stdout);
             let (state, rest) = said.split_once('\n').unwrap_or((&said, ""));
             match state {
-                "done" => {
-                    return Probe::parse(rest).map_err(|problem| ProbeError::Result {
-                        job: self.job,
-                        place: self.place(),
-                        problem,
-                    });
-                }
+                "done" => return Ok(rest.to_string()),
                 "ended" => {
                     let (id, log) = (self.id.clone(), rest.trim_end().to_string());
                     return Err(ProbeError::Job { job: self.job, id, log });

@@ -1,10 +1,11 @@
-# Submits the job of a probe, once, and prints its id. Needs: id, program, job (the job's script), arguments (of sbatch, one a
-# line).
+# Submits the job of a probe, once, and prints its id. Needs: id, program (may be empty), job (the job's script), arguments (of
+# sbatch, one a line).
 umask 077
 here=$HOME/.trainplan/probes/$id
 mkdir -p "$HOME/.trainplan/probes" || return 1
 if mkdir "$here" 2>/dev/null; then
-  printf '%s' "$program" >"$here/probe.py" && printf '%s' "$job" >"$here/job.sh" || return 1
+  [ -z "$program" ] || printf '%s' "$program" >"$here/probe.py" || return 1
+  printf '%s' "$job" >"$here/job.sh" || return 1
   set --
   while IFS= read -r argument; do
     set -- "$@" "$argument"

@@ -5,7 +5,7 @@ use super::environment::Env;
 use super::parse::{in_order, version};
 use super::problem::CampaignProblem;
 use super::read::{Entry, KeyLines, TomlReader};
-use crate::catalog::{Catalog, Release};
+use crate::catalog::{Catalog, Gpu, Release};
 use crate::cluster_factors::ClusterFactors;
 use crate::field::Field;
 use crate::launch::{LaunchOptions, ShellWord};
@@ -176,6 +176,17 @@ impl Clusters {
 }
 
 impl Cluster {
+    /// Returns the GPU type; none if the profile has none, or a user's own.
+    pub fn gpu_type(&self) -> Option<&'static Gpu> {
+        Catalog::embedded().gpu(self.spec.get(Field::Gpu)?).ok()
+    }
+
+    /// Returns the GPUs per node: those of the profile, or else of its GPU type, or else 8.
+    pub fn gpus_per_node(&self) -> u32 {
+        let of_profile = self.spec.get(Field::GpusPerNode).and_then(|count| count.parse().ok());
+        of_profile.or(self.gpu_type().map(|gpu| gpu.gpus_per_node)).unwrap_or(8)
+    }
+
     /// Returns what is installed there: the releases, oldest first, and Megatron-LM.
     pub fn installations(&self) -> Vec<Installation> {
         let releases = self.releases.iter().map(|(release, installed)| (Some(*release), installed));

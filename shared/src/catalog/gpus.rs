@@ -111,6 +111,14 @@ impl Gpu {
         self.id == name || self.aliases.split(' ').any(|alias| alias == name && !alias.is_empty())
     }
 
+    /// Returns whether a device of this name, such as `NVIDIA A100-SXM4-80GB`, may be of this type: the first part of the id is a
+    /// word of the name. Types that differ only in their memory can't be distinguished. No PCIe card is in the catalog.
+    pub fn may_be(&self, device: &str) -> bool {
+        let first = self.id.split('-').next().unwrap_or_default();
+        let mut words = device.split([' ', '-', '_']);
+        words.any(|word| word.eq_ignore_ascii_case(first)) && !device.to_ascii_lowercase().contains("pcie")
+    }
+
     /// Returns the datasheet's dense peak in TFLOPS; none if the GPU does not support the precision.
     pub fn datasheet_tflops(&self, dtype: Dtype) -> Option<f64> {
         match dtype.width() {

@@ -1,11 +1,14 @@
-//! The Slurm job of a probe.
+//! The Slurm jobs of a probe and of a check of GPUs.
 
 use crate::launch::LaunchOptions;
 use crate::problem::Problem;
 use crate::spec::Spec;
 
-/// The job's time limit in minutes.
+/// The time limit of a probe in minutes.
 const MINUTES: u32 = 10;
+
+/// The time limit of a check of GPUs in minutes: nvidia-smi and an all-reduce, each with a time limit of its own.
+const CHECK_MINUTES: u32 = 5;
 
 /// The seconds that the measurements may take; the rest is for starting and ending.
 const MEASURING_S: u32 = 360;
@@ -42,28 +45,10 @@ impl ProbeJob {
 
     /// Returns the arguments of sbatch before the script's name.
     pub fn sbatch_arguments(&self) -> Vec<String> {
-        let options = &self.options;
-        let per_node = self.gpus_per_node;
-        let mut arguments = vec![
-            "--parsable".to_string(),
-            "--no-requeue".to_string(),
-            format!("--nodes={}", self.nodes),
-            format!("--ntasks-per-node={per_node}"),
-            match &options.gres {
-                Some(gres) => format!("--gres=gpu:{}", gres.per_node(per_node)),
-                None => format!("--gpus-per-node={per_node}"),
-            },
-            format!("--time={MINUTES}"),
-            "--output=job.log".to_string(),
-        ];
-        let words = [("account", &options.account), ("partition", &options.partition)];
-        arguments
-            .extend(words.iter().filter_map(|(key, word)| Some(format!("--{key}={}", (*word).as_ref()?))));
-        arguments.extend(options.slurm_params.iter().map(|param| format!("--{param}")));
-        arguments
+        sbatch_arguments(&self.options, self.nodes, self.gpus_per_node, self.gpus_per_node, MINUTES)
     }
 
-    /// Returns the job's script. It runs `probe.py` of the folder in which it is submitted, which gets `result.json`.
+    /// Returns the job's script. It runs `probe.py` of the folder in which it is submitted, which gets `result`.
     pub fn script(&self) -> String {
         let mut command = vec!["srun".to_string(), "--kill-on-bad-exit=0".to_string()];
         let folder = match &self.options.container_image {
@@ -75,7 +60,7 @@ impl ProbeJob {
             None => "\"$PWD\"".to_string(),
         };
         command.push(word(&self.python));
-        command.push(format!("{folder}/probe.py --output {folder}/result.json --seconds {MEASURING_S}"));
+        command.push(format!("{folder}/probe.py --output {folder}/result --seconds {MEASURING_S}"));
         format!(
             "#!/bin/bash\n\
              # Measures what this cluster reaches, for trainplan probe.\n\
@@ -87,6 +72,58 @@ impl ProbeJob {
             command.join(" ")
         )
     }
+}
+
+/// The Slurm job that looks at the GPUs of some nodes: one process per node.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GpuCheckJob {
+    /// The cluster's account, partition, GPUs and other parameters.
+    options: LaunchOptions,
+    /// Number of nodes.
+    pub nodes: u32,
+    /// GPUs on each node.
+    pub gpus_per_node: u32,
+}
+
+impl GpuCheckJob {
+    /// Returns the job on a cluster with these fields.
+    ///
+    /// # Errors
+    /// Fields of the cluster are invalid.
+    pub fn new(cluster: &Spec, nodes: u32, gpus_per_node: u32) -> Result<GpuCheckJob, Vec<Problem>> {
+        Ok(GpuCheckJob { options: LaunchOptions::from_spec(cluster)?, nodes, gpus_per_node })
+    }
+
+    /// Returns the arguments of sbatch before the script's name.
+    pub fn sbatch_arguments(&self) -> Vec<String> {
+        sbatch_arguments(&self.options, self.nodes, 1, self.gpus_per_node, CHECK_MINUTES)
+    }
+}
+
+/// Returns the arguments of sbatch for a job of whole nodes.
+fn sbatch_arguments(
+    options: &LaunchOptions,
+    nodes: u32,
+    tasks_per_node: u32,
+    gpus_per_node: u32,
+    minutes: u32,
+) -> Vec<String> {
+    let mut arguments = vec![
+        "--parsable".to_string(),
+        "--no-requeue".to_string(),
+        format!("--nodes={nodes}"),
+        format!("--ntasks-per-node={tasks_per_node}"),
+        match &options.gres {
+            Some(gres) => format!("--gres=gpu:{}", gres.per_node(gpus_per_node)),
+            None => format!("--gpus-per-node={gpus_per_node}"),
+        },
+        format!("--time={minutes}"),
+        "--output=job.log".to_string(),
+    ];
+    let words = [("account", &options.account), ("partition", &options.partition)];
+    arguments.extend(words.iter().filter_map(|(key, word)| Some(format!("--{key}={}", (*word).as_ref()?))));
+    arguments.extend(options.slurm_params.iter().map(|param| format!("--{param}")));
+    arguments
 }
 
 /// Returns a text as one word of a shell.
@@ -110,6 +147,17 @@ mod tests {
         );
         assert!(arguments.ends_with("--account=dgx"), "{arguments}");
         assert!(job.script().contains("srun --kill-on-bad-exit=0 'python3' \"$PWD\"/probe.py --output"));
+    }
+
+    #[test]
+    fn a_check_runs_one_process_per_node() {
+        let job = GpuCheckJob::new(&Spec::default().with(Field::Partition, "batch"), 3, 4).unwrap();
+        let arguments = job.sbatch_arguments().join(" ");
+        assert!(
+            arguments.contains("--nodes=3 --ntasks-per-node=1 --gpus-per-node=4 --time=5"),
+            "{arguments}"
+        );
+        assert!(arguments.ends_with("--partition=batch"), "{arguments}");
     }
 
     #[test]

@@ -116,8 +116,8 @@ impl ProbeFigureKind {
         }
     }
 
-    /// Returns what a machine of this GPU type in good order reaches; none if that is unknown.
-    pub(super) fn limit(self, gpu: &Gpu) -> Option<f64> {
+    /// Returns what a machine of this GPU type in good order reaches, in the figure's unit; none if that is unknown.
+    pub fn limit(self, gpu: &Gpu) -> Option<f64> {
         static LIMITS: LazyLock<Vec<Limit>> = LazyLock::new(|| embedded!("probe.csv"));
         let generation = gpu.generation;
         let found =

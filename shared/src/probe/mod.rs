@@ -14,6 +14,6 @@ pub use file::{
     AttentionRate, CollectiveRate, FreeMemory, MatmulRate, Probe, ProbePrecision, ProbeScope, RankRate,
     SkippedMeasurement,
 };
-pub use job::ProbeJob;
+pub use job::{GpuCheckJob, ProbeJob};
 pub use kinds::ProbeFigureKind;
 pub use slow_gpus::{SlowGpu, SlowNode};
