@@ -58,17 +58,17 @@ fn a_search_its_campaign_and_a_launch_name_the_same_launcher() {
 fn a_campaign_predicts_a_release_that_turns_off_parts_of_the_planned_software() {
     let folder = tempfile::tempdir().unwrap();
     let (file, clusters) = (folder.path().join("moe.campaign.toml"), folder.path().join("clusters.toml"));
-    fs::write(&clusters, "version = 1\n[cluster.alpha]\nssh = \"alpha\"\ngpu = \"gb200\"\n").unwrap();
+    fs::write(&clusters, "version = 1\n[cluster.alpha]\nssh = \"alpha\"\ngpu = \"b300\"\n").unwrap();
     let (file, clusters) = (file.to_str().unwrap(), clusters.to_str().unwrap());
     let question = [
         "--model",
-        "qwen3-235b-a22b",
+        "gpt-oss-20b",
         "--gpu",
-        "gb200",
+        "b300",
         "--gpus",
-        "256",
+        "64",
         "--dtype",
-        "bf16",
+        "mxfp8",
         "--lock",
         "recompute=full,fsdp=no",
     ];

@@ -238,6 +238,13 @@ impl Failure {
     }
 }
 
+impl Failure {
+    /// Returns the failure of a search with these problems.
+    pub(super) fn in_search(problems: Vec<Problem>) -> Failure {
+        Failure::InvalidSearch(problems.into_iter().map(with_named_models).collect())
+    }
+}
+
 impl From<Problem> for Failure {
     fn from(problem: Problem) -> Failure {
         Failure::Invalid(vec![with_named_models(problem)])

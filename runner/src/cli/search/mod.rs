@@ -88,12 +88,12 @@ pub(super) struct Args {
 impl Args {
     pub(super) fn run(self) -> Result<(), Failure> {
         let typed = self.flags.0;
-        let spec = with_files(typed.clone(), Path::new(""))
-            .map_err(|problem| Failure::InvalidSearch(vec![problem]))?;
-        let mut question = spec.question().map_err(Failure::InvalidSearch)?;
+        let spec =
+            with_files(typed.clone(), Path::new("")).map_err(|problem| Failure::in_search(vec![problem]))?;
+        let mut question = spec.question().map_err(Failure::in_search)?;
         if question.seeks_tokens() {
             let sought = question.with_most_tokens();
-            question = sought.map_err(|problem| Failure::InvalidSearch(vec![problem]))?;
+            question = sought.map_err(|problem| Failure::in_search(vec![problem]))?;
         }
         if let Some(file) = &self.campaign {
             campaign::refuse_existing(file)?;

@@ -582,7 +582,10 @@ pub(super) fn in_time_as_measured(found: &SearchedGpu<'_>) -> Option<String> {
     let best = found.answer.best().filter(|run| !is_in_time(run))?;
     let points = &found.answer.points;
     let run = points.iter().find(|run| run.gpus > best.gpus && is_in_time(run))?;
-    Some(format!("On {} GPUs, the run would be in time even so.", group_digits(run.gpus.into())))
+    Some(format!(
+        "On {} GPUs, the run would meet the deadline even at that speed.",
+        group_digits(run.gpus.into())
+    ))
 }
 
 /// Returns what trusting the order of layouts costs, for a model with experts: their exchange is the hardest part to predict.

@@ -479,7 +479,7 @@ fn Evidence(offer: OfferFindings, found: FoundPlan) -> impl IntoView {
     };
     let beyond = plan.search.findings.with_untracked(|findings| findings.best_as_measured_days(&offer));
     let beyond = beyond.map(|days| format!(" {}", at_measured_speed(&offer.gpu.name, days)));
-    let safe = plan.search.findings.with_untracked(|findings| findings.in_time_as_measured(&offer).cloned());
+    let safe = plan.search.findings.with_untracked(|findings| findings.in_time_as_measured(&offer));
     let safe = safe.map(|safe| {
         let cost = plan.search.findings.with_untracked(|findings| {
             let currency = &findings.asked.as_ref()?.currency;

@@ -179,6 +179,12 @@ impl Findings {
         (self.is_done && self.next.is_none() && text != self.query).then_some(text)
     }
 
+    /// Whether the figures may change, because it isn't known yet what the launch scripts of the best plans run.
+    pub(super) fn awaits_scripts(&self) -> bool {
+        let is_unknown = |plan: &String| effect_on(&self.scripts, plan).is_none();
+        self.by_scripts().is_some() || self.is_done && self.queries_to_launch().iter().any(is_unknown)
+    }
+
     /// Keeps the answer for a GPU type by launch scripts, if it is one to this question.
     pub(super) fn hear_by_scripts(&mut self, found: FoundByScripts) {
         let FoundByScripts { query, offer, answer, points, in_bf16, effect } = found;
@@ -221,20 +227,20 @@ impl Findings {
         (ratio >= 1.0 + WORTH_A_WARNING).then_some(found.days.mid * ratio)
     }
 
-    /// Returns the plan on the fewest GPUs that is in time even at the throughput of the fastest measured run, within the budget;
-    /// none if the best plan is.
-    pub(super) fn in_time_as_measured<'a>(&self, offer: &'a OfferFindings) -> Option<&'a FoundPlan> {
+    /// Returns the plan on the fewest GPUs that is in time even at the throughput of the fastest measured run, within the budget, with the
+    /// figures that it then has; none if the best plan is in time.
+    pub(super) fn in_time_as_measured(&self, offer: &OfferFindings) -> Option<FoundPlan> {
         let AskedGoal::Deadline(limit) = self.goal() else { return None };
         let best = offer.answer.as_ref()?.plan.as_ref()?;
         if self.best_as_measured_days(offer)? <= limit {
             return None;
         }
         let run = self.best_measured(offer)?;
-        let is_in_time =
-            |plan: &FoundPlan| plan.days.mid * run.exceeded(plan.tokens_per_s_per_gpu).max(1.0) <= limit;
         let more = offer.points.iter().filter(|point| point.gpus > best.gpus);
+        let mut as_measured =
+            more.map(|point| point.slowed(run.exceeded(point.tokens_per_s_per_gpu).max(1.0)));
         let by_slow_end = self.is_by_slow_end();
-        more.filter(|point| is_within(point, self.budget(), by_slow_end)).find(|point| is_in_time(point))
+        as_measured.find(|plan| plan.days.mid <= limit && is_within(plan, self.budget(), by_slow_end))
     }
 
     /// Returns the sequence length that is assumed for an imported model; none for other models, or if one is typed.

@@ -6,9 +6,7 @@ use crate::message::search::ScriptEffect;
 use crate::message::search::{AskedGoal, AskedGpu, FoundAnswer, FoundFamily, FoundPlan, Spread, Trust};
 use trainplan_shared::estimate::Interval;
 use trainplan_shared::problem::one_of;
-use trainplan_shared::question::{
-    CLEARLY_FASTER, Chance, LimitsInWords, Objective, PlanInWords, Unmet, chance_text, in_time_of_ten,
-};
+use trainplan_shared::question::{CLEARLY_FASTER, Chance, LimitsInWords, Objective, PlanInWords, Unmet};
 use trainplan_shared::units::{difference, duration, group_digits, is_same, longer};
 
 /// The answer in words.
@@ -49,7 +47,6 @@ pub(super) fn verdict(findings: &Findings) -> Option<Verdict> {
                     missed(findings),
                     late(findings),
                     reserved_beyond(&offer.gpu, days, paid_gpus, budget, currency),
-                    as_measured(findings, offer),
                     faster_layout(goal, offer),
                     overspent(findings),
                     unspent(findings, offer, plan, currency),
@@ -71,8 +68,8 @@ fn sentences<const N: usize>(sentences: [String; N]) -> String {
 
 /// Returns what the launch scripts of the plans do otherwise than planned, as a sentence. The figures are those of the scripts.
 fn by_script(findings: &Findings) -> String {
-    if findings.by_scripts().is_some() {
-        return "Searching again with what the launch scripts run …".to_string();
+    if findings.awaits_scripts() {
+        return "Checking what the launch scripts run, which may change these figures …".to_string();
     }
     let plans = findings.reaching().into_iter().filter_map(|index| {
         let offer = findings.offers.get(index)?;
@@ -136,40 +133,9 @@ fn late(findings: &Findings) -> String {
     sentences([text, others])
 }
 
-/// Returns how long the plan of a GPU type takes at the throughput of the fastest measured run, if it is predicted to be clearly
-/// faster, or else with software that was measured, as a sentence.
-fn as_measured(findings: &Findings, offer: &OfferFindings) -> String {
-    let Some(days) = findings.best_as_measured_days(offer) else {
-        return on_measured_software(offer, findings.goal());
-    };
-    let safe = findings.in_time_as_measured(offer).map_or(String::new(), |plan| {
-        let currency = findings.asked.as_ref().map_or("", |asked| &asked.currency);
-        let cost =
-            plan.cost.map_or(String::new(), |cost| format!(", for {},", cost_text(cost.mid, currency)));
-        format!("{} GPUs{cost} would still be in time.", group_digits(plan.gpus.into()))
-    });
-    sentences([at_measured_speed(&offer.gpu.name, days), safe])
-}
-
 /// Returns how long a plan on a GPU type takes at the throughput of the fastest measured run there, as a sentence.
 pub(super) fn at_measured_speed(gpu: &str, days: f64) -> String {
     format!("At the speed of the fastest measured run on {gpu}, the plan takes {}.", duration(days))
-}
-
-/// Returns what the plan of a GPU type bets on, if nobody published a run of the model with its software, as a sentence: the chance
-/// to meet the deadline doesn't count that the software may perform worse.
-fn on_measured_software(offer: &OfferFindings, goal: AskedGoal) -> String {
-    let measured = offer.answer.as_ref().and_then(|answer| answer.with_measured_software.as_ref());
-    let Some((software, days)) = measured else { return String::new() };
-    let Spread { low, mid, high } = *days;
-    let chance = match goal {
-        AskedGoal::Deadline(limit) => {
-            format!(", in time {}", chance_text(in_time_of_ten(Interval { low, mid, high }, limit)))
-        }
-        _ => String::new(),
-    };
-    let (gpu, time) = (&offer.gpu.name, time_text(*days));
-    format!("With {software}, which was measured on {gpu}, the plan takes {time}{chance}.")
 }
 
 /// Returns which layout is expected to be clearly faster than the best one, which is best because its range ends earlier, as a
