@@ -227,12 +227,27 @@ test("a run that is not there is said, and left out by a click", async ({ page, 
   await expect(page.locator(".notice.wrong")).toHaveCount(0);
 });
 
+const log = (seconds) =>
+  Array.from({ length: 50 }, (_, step) => `Training epoch 0, iteration ${step}/49 | global_batch_size: 256 | train_step_timing in s: ${seconds + 0.01 * Math.sin(step)}\n`).join("");
+
+plain("all logs that are dropped are compared, also without a recipe", async ({ page }) => {
+  await page.goto("/compare");
+  await page.locator("[data-files]").setInputFiles(
+    [["before", 12.5], ["after", 12.1], ["again", 12.6]].map(([name, seconds]) => ({
+      name: `${name}.log`,
+      mimeType: "text/plain",
+      buffer: Buffer.from(log(seconds)),
+    })),
+  );
+  const names = page.locator("table.reports tbody th");
+  await expect(names).toContainText(["before", "after", "again"]);
+  await expect(headline(page)).toContainText("before");
+});
+
 plain("where nobody has runs, files can be dropped, and are compared", async ({ page }) => {
   await page.goto("/compare");
   await expect(page.locator(".drop")).toBeVisible();
   await expectAccessible(page);
-  const log = (seconds) =>
-    Array.from({ length: 50 }, (_, step) => `Training epoch 0, iteration ${step}/49 | global_batch_size: 256 | train_step_timing in s: ${seconds + 0.01 * Math.sin(step)}\n`).join("");
   await page.locator("[data-files]").setInputFiles(
     [[1, 12.5], [2, 12.1]].map(([job, seconds]) => ({
       name: `log-acct.pretrain_llama3.1_405b_fp8_512_${job}_0.out`,

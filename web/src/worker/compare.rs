@@ -22,7 +22,7 @@ use trainplan_shared::units::{minute, parse_decimal};
 /// The number of recent runs that are searched for the newest comparison.
 const RECENT: usize = 50;
 
-/// Compares the runs of these ids with a view; without ids, the newest comparable runs.
+/// Compares the runs of these ids with a view; without ids, those that were dropped, or else the newest comparable runs.
 pub(super) async fn compare(ids: Vec<String>, view: View) -> Result<Compared, RequestError> {
     let ids = if ids.is_empty() { newest().await? } else { ids };
     let FoundRuns { runs, on_server, missing } = FoundRuns::of(ids).await?;
@@ -141,8 +141,11 @@ impl FoundRuns {
     }
 }
 
-/// Returns the ids of the two newest comparable runs of the newest run's recipe, the older one first, or the id of the
-/// newest run alone. Dropped runs count as newer than those on the server.
+/// The most dropped runs that are compared unasked: more lines in a chart are hard to tell apart.
+const MOST_DROPPED: usize = 8;
+
+/// Returns the ids of the comparable runs that were dropped, of the newest one's recipe or like it without one, the first one first.
+/// If none were dropped, of the two newest runs on the server with the newest one's recipe, or of that run alone.
 async fn newest() -> Result<Vec<String>, RequestError> {
     let dropped: Vec<(String, Option<String>)> = files::runs()
         .into_iter()
@@ -151,8 +154,11 @@ async fn newest() -> Result<Vec<String>, RequestError> {
         .filter(|(_, report)| report.status == Status::Scored && report.comparable.yes)
         .map(|(id, report)| (id, report.recipe))
         .collect();
-    if !dropped.is_empty() {
-        return Ok(newest_of(&dropped));
+    if let Some((_, recipe)) = dropped.first() {
+        let alike = dropped.iter().filter(|(_, other)| other == recipe).take(MOST_DROPPED);
+        let mut ids: Vec<String> = alike.map(|(id, _)| id.clone()).collect();
+        ids.reverse();
+        return Ok(ids);
     }
     let items = runs::list("status=scored", RECENT).await?.items;
     let comparable: Vec<(String, Option<String>)> = items
