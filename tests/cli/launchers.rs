@@ -70,7 +70,7 @@ fn a_campaign_predicts_a_release_that_turns_off_parts_of_the_planned_software() 
         "--dtype",
         "mxfp8",
         "--lock",
-        "recompute=full,fsdp=no",
+        "recompute=full,fsdp=no,mbs=1",
     ];
     let search = [&["search", "--top", "1"], &question[..]].concat();
     let best = json(&[&search[..], &["--campaign", file, "--cluster", "alpha"]].concat());

@@ -334,9 +334,8 @@ fn compared(
         objective.why_first(&contender(&best.gpu.id, plan), &contender(&second.gpu.id, other))
     });
     let why = why.map_or(String::new(), |why| format!(" {name} comes first because {why}."));
-    let on_demand = on_demand(best, plan, second, other);
     // No line breaks between a number and its unit.
-    format!("{first}{}.{rest}{why}{on_demand}", cost.unwrap_or_default()).replace(" %", "\u{a0}%")
+    format!("{first}{}.{rest}{why}", cost.unwrap_or_default()).replace(" %", "\u{a0}%")
 }
 
 /// How numbers of GPUs, times and costs are compared, for [`difference`].
@@ -375,22 +374,6 @@ fn unspent(findings: &Findings, offer: &OfferFindings, plan: &FoundPlan, currenc
             cost_text(cost.mid, currency)
         )
     })
-}
-
-/// Returns how the costs on demand compare, as a sentence, if the assumed reservations say the opposite; otherwise nothing.
-fn on_demand(best: &OfferFindings, plan: &FoundPlan, second: &OfferFindings, other: &FoundPlan) -> String {
-    let costs = |offer: &OfferFindings, plan: &FoundPlan| {
-        let cost = plan.cost?;
-        Some((cost.mid, cost.product(offer.gpu.on_demand_factor?)))
-    };
-    let Some((one, than)) = costs(best, plan).zip(costs(second, other)) else { return String::new() };
-    let is_opposite = (one.0 < than.0) != (one.1.mid < than.1.mid);
-    if !is_opposite || is_same(one.1.mid, than.1.mid) {
-        return String::new();
-    }
-    let compared = difference(one.1.mid, than.1.mid, COST_WORDS);
-    let probably = if one.1.overlaps(than.1) { "probably " } else { "" };
-    format!(" On demand, {} {probably}costs {compared}.", best.gpu.name)
 }
 
 /// Returns the sentence for a goal that no plan reaches: about the plan that comes nearest, which the page shows.
@@ -546,33 +529,6 @@ mod tests {
         );
         let effect = ScriptEffect { slowdown: 1.0, may_lack_memory: true, is_unavailable: false };
         assert_eq!(script_text(effect), "as long as planned, and may not fit in memory");
-    }
-
-    #[test]
-    fn a_plan_with_measured_software_has_a_range() {
-        let mut findings = answered(&[("B200", Some(plan(500, 50.0, 2e6)))]);
-        let answer = findings.offers[0].answer.as_mut().expect("an answer");
-        answer.with_measured_software = Some(("NeMo 2".into(), spread(59.0)));
-        let (_, rest) = lead(&findings);
-        let expected = "With NeMo 2, which was measured on B200, the plan takes 59 days (53–65), in time ";
-        assert!(rest.contains(expected), "{rest}");
-    }
-
-    #[test]
-    fn costs_on_demand_are_compared_with_their_uncertainty() {
-        let mut findings =
-            answered(&[("H100", Some(plan(1000, 58.0, 4e6))), ("B200", Some(plan(500, 59.0, 2e6)))]);
-        for (offer, mid) in findings.offers.iter_mut().zip([1.0, 2.2]) {
-            offer.gpu.on_demand_factor = Some(spread(mid));
-        }
-        let rest = |findings: &Findings| lead(findings).1;
-        assert!(rest(&findings).ends_with(" On demand, B200 probably costs 10\u{a0}% more."));
-        findings.offers[1].gpu.on_demand_factor = Some(spread(5.0));
-        assert!(
-            rest(&findings).ends_with(" On demand, B200 costs 2.5 times as much."),
-            "{}",
-            rest(&findings)
-        );
     }
 
     #[test]
