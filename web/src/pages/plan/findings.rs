@@ -179,12 +179,6 @@ impl Findings {
         (self.is_done && self.next.is_none() && text != self.query).then_some(text)
     }
 
-    /// Whether the figures may change, because it isn't known yet what the launch scripts of the best plans run.
-    pub(super) fn awaits_scripts(&self) -> bool {
-        let is_unknown = |plan: &String| effect_on(&self.scripts, plan).is_none();
-        self.by_scripts().is_some() || self.is_done && self.queries_to_launch().iter().any(is_unknown)
-    }
-
     /// Keeps the answer for a GPU type by launch scripts, if it is one to this question.
     pub(super) fn hear_by_scripts(&mut self, found: FoundByScripts) {
         let FoundByScripts { query, offer, answer, points, in_bf16, effect } = found;

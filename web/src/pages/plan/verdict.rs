@@ -68,8 +68,8 @@ fn sentences<const N: usize>(sentences: [String; N]) -> String {
 
 /// Returns what the launch scripts of the plans do otherwise than planned, as a sentence. The figures are those of the scripts.
 fn by_script(findings: &Findings) -> String {
-    if findings.awaits_scripts() {
-        return "Checking what the launch scripts run, which may change these figures …".to_string();
+    if findings.by_scripts().is_some() {
+        return "Searching again with what the launch scripts run …".to_string();
     }
     let plans = findings.reaching().into_iter().filter_map(|index| {
         let offer = findings.offers.get(index)?;
