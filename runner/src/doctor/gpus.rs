@@ -83,7 +83,10 @@ impl GpuCheck {
     /// Judges the result of the job.
     pub(crate) fn judge(&self, result: &str) -> Vec<Finding> {
         let answers = Answers::read(result);
-        let nodes = answers.all("node");
+        // They answer in any order.
+        let mut nodes = answers.all("node").to_vec();
+        nodes.sort_by(|one, other| one.len().cmp(&other.len()).then_with(|| one.cmp(other)));
+        let nodes = nodes.as_slice();
         let wanted = self.job.nodes as usize;
         let mut found = vec![if nodes.len() < wanted {
             Finding::problem(
@@ -512,7 +515,7 @@ mod tests {
 
     #[test]
     fn healthy_nodes_pass_every_check() {
-        let text = healthy("n1", 445.6) + &healthy("n2", 440.2);
+        let text = healthy("n2", 440.2) + &healthy("n1", 445.6);
         let found = check(2, Some("h100")).judge(&text);
         let seen: Vec<(&str, &str)> =
             found.iter().map(|finding| (finding.check.as_str(), finding.seen.as_str())).collect();

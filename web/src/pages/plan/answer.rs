@@ -17,9 +17,6 @@ use trainplan_shared::link;
 use trainplan_shared::search::{CHOSEN_FIELDS, Lock, Locks};
 use trainplan_shared::units::group_digits;
 
-/// The bytes of an explanation from which on a phone shows only its beginning.
-const LONG_REST: usize = 280;
-
 /// The verdict and the cards.
 #[component]
 pub(super) fn Answer() -> impl IntoView {
@@ -49,8 +46,6 @@ pub(super) fn Answer() -> impl IntoView {
         let has_rest = shown.with(|headline| headline.lead.is_empty() || !headline.rest.is_empty());
         !has_rest && !is_busy() && !has_problems.get()
     };
-    let is_long = move || shown.with(|headline| headline.rest.len() > LONG_REST);
-    let is_whole = RwSignal::new(false);
     // The last answer stays; what it is not is said only once.
     let outdated = move || match (is_empty(), plan.bar_problems().is_empty() && !plan.lacks_gpu.get()) {
         (true, _) => "",
@@ -153,21 +148,13 @@ pub(super) fn Answer() -> impl IntoView {
                     }}
                 </h1>
                 // Below the problems it keeps its place, so that these move nothing.
-                <p class:unseen=move || has_problems.get() class:clamped=move || is_long() && !is_whole.get()>
+                <p class:unseen=move || has_problems.get()>
                     {move || shown.get().rest} " " {search_own} {back}
                 </p>
                 {move || has_problems.get().then(|| view! {
                     <p class="problems" id=PROBLEMS_ID>
                         <BarProblems /> " " <strong class="outdated">{outdated}</strong>
                     </p>
-                })}
-                {move || is_long().then(|| view! {
-                    <button
-                        type="button"
-                        class="link whole"
-                        aria-expanded=move || is_whole.get().to_string()
-                        on:click=move |_| is_whole.update(|is_whole| *is_whole = !*is_whole)
-                    >{move || if is_whole.get() { "Less" } else { "More" }}</button>
                 })}
                 <LockChips />
             </div>
