@@ -32,8 +32,8 @@ columns! {
         csv 25 "dtype" => |run| run.dtype.clone();
     }
     Software "software" {
-        terminal "software" [wraps, extra(4)] => |run| run.software();
-        csv 26 "software" => |run| run.software();
+        terminal "software" [wraps, extra(4)] => RunSummary::software;
+        csv 26 "software" => RunSummary::software;
     }
     Ran "ran" {
         page "Ran" [order("-ran_at"), hint(cells::RAN)] => |run| minute(&run.ran_at).into();

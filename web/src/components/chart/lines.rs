@@ -31,8 +31,11 @@ pub(crate) struct LineChart {
     has_days: bool,
     /// Returns the names of the lines as annotations at their ends, which replace the legend where the chart is wide enough, and the
     /// ends of the y axis. A function, so that only the programs that use it contain it.
-    labels: Option<fn(&LineChart, &str, f64) -> (Vec<Value>, [f64; 2])>,
+    labels: Option<PlaceLabels>,
 }
+
+/// Returns the annotations of a chart in a colour and of a height in pixels, and the ends of its y axis.
+type PlaceLabels = fn(&LineChart, &str, f64) -> (Vec<Value>, [f64; 2]);
 
 /// The quantity on the x axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

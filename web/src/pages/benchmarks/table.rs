@@ -306,7 +306,7 @@ mod tests {
         let proxy = rows.iter().filter(is_measured).find(|row| row.is_proxy()).expect("a measured proxy");
         let best = Sort::default();
         let others: Vec<_> = rows.iter().filter(|row| !row.is_proxy()).collect();
-        assert!(others.iter().any(|row| is_measured(row)) && !others.iter().all(is_measured));
+        assert!(others.iter().any(&is_measured) && !others.iter().all(is_measured));
         for row in others {
             let expected = if is_measured(&row) { Ordering::Less } else { Ordering::Greater };
             assert_eq!(best.order(row, proxy), expected, "{}", row.id);

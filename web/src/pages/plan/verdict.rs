@@ -446,7 +446,7 @@ fn missed(findings: &Findings) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::findings::tests::{answered, plan, spread};
+    use super::super::findings::tests::{answered, plan};
     use super::*;
 
     fn lead(findings: &Findings) -> (String, String) {
