@@ -105,7 +105,7 @@ test("a scenario that does not fit shows by how much, and changes that make it f
 test("the evidence lists the nearest measured runs with their sources, step times and errors", async ({ page }) => {
   await page.goto(`/?v=1&r=${RECIPE}&tab=evidence`);
   const table = page.getByRole("table", { name: "Nearest measured runs" });
-  await expect(table.getByRole("columnheader")).toHaveText(["Run", "Layout", "Measured by", "Measured", "Predicted without it", "Similarity"]);
+  await expect(table.getByRole("columnheader")).toHaveText(["Run and layout", "Measured by", "Measured", "Predicted without it", "Similarity"]);
   const nearest = table.locator("tbody tr").first();
   await expect(nearest.getByRole("rowheader")).toContainText("405B on 512 H100");
   await expect(nearest.locator('[data-label="Similarity"]')).toHaveText("100 % · same layout");

@@ -244,8 +244,7 @@ fn EvidenceTable() -> impl IntoView {
                     <caption id="evidence-title">"Nearest measured runs"</caption>
                     <thead>
                         <tr>
-                            <th scope="col">"Run"</th>
-                            <th scope="col">"Layout"</th>
+                            <th scope="col">"Run and layout"</th>
                             <th scope="col">"Measured by"</th>
                             <th scope="col" class="number">"Measured"</th>
                             <th scope="col" class="number">"Predicted without it"</th>
@@ -263,7 +262,7 @@ fn EvidenceTable() -> impl IntoView {
             <p class="basis">
                 "Runs that differ only in their layouts share a row. "
                 "Predicted without it: the step time that is predicted with every measurement of that run left out, and its error. "
-                "A dash means that no prediction was judged on the run."
+                "A dash means that the run was not used to test predictions."
             </p>
         </Show>
     }
@@ -317,8 +316,7 @@ fn evidence_row(group: Vec<EvidenceRun>) -> Option<impl IntoView> {
     });
     Some(view! {
         <tr>
-            <th scope="row">{nearest.what}</th>
-            <td data-label="Layout" class="layout">{nearest.layout} {others}</td>
+            <th scope="row">{nearest.what} " " <small>{nearest.layout}</small> {others}</th>
             <td data-label="Measured by">{linked_releases(nearest.runs)}</td>
             <td data-label="Measured" class="number">{times} " " <small>{tokens}</small></td>
             <td data-label="Predicted without it" class="number">{without} " " <small>{error}</small></td>
