@@ -94,7 +94,14 @@ pub(in crate::cli) fn campaign(
         let _lock = journal.lock(campaign.name.as_str(), cluster.name.as_str())?;
         let plans: Vec<Plan> = planned.iter().flat_map(plans_of).collect();
         let all = plans.iter().flat_map(|plan| plan.secrets.iter().map(|(name, secret)| (name, secret)));
-        secrets::check(all).await?;
+        let short: Vec<&str> = secrets::check(all).await?.into_iter().collect();
+        if !short.is_empty() {
+            note(&format!(
+                "Copies of logs don't hide secrets of fewer than {} characters: {}. Don't let runs print them.",
+                secrets::SHORTEST_HIDDEN,
+                short.join(", ")
+            ));
+        }
         check_uploads(planned).await?;
         let text = serde_json::to_string(&plans).map_err(|error| Failure::Format(error.to_string()))?;
         let digest = sha256(&text);
