@@ -103,7 +103,8 @@ impl<'a> PartitionLimits<'a> {
         let said = answers.output(&format!("partition {name}")).filter(|said| said.code == 0)?;
         said.word("State")?;
         let number = |text: &str| text.parse::<u32>().ok();
-        let nodes = rows(name, answers).map(|rows| {
+        // Some sites don't show nodes to users.
+        let nodes = rows(name, answers).filter(|rows| !rows.is_empty()).map(|rows| {
             rows.iter().filter_map(|&(count, _, gres)| Some((number(count)?, gpus(gres)))).collect()
         });
         // Where there is no limit, Slurm writes a word instead of a number.
