@@ -1,5 +1,6 @@
 //! Secrets: read when they are needed, sent to the cluster over ssh's standard input, and stored nowhere.
 
+use std::collections::BTreeSet;
 use std::process::Stdio;
 use std::time::Duration;
 use tokio::process::Command;
@@ -7,6 +8,9 @@ use trainplan_shared::campaign::Secret;
 
 /// How long a program may take to print a secret.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The shortest secret that is hidden in copies of logs, in bytes: a shorter text could be a part of a figure.
+pub(crate) const SHORTEST_HIDDEN: usize = 8;
 
 /// A secret that is not available. The error never holds its value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -16,14 +20,17 @@ pub(crate) struct SecretError {
     why: String,
 }
 
-/// Checks that every secret is available.
+/// Checks that every secret is available. Returns the names of those that are too short to be hidden in copies of logs.
 pub(crate) async fn check<'a>(
     secrets: impl IntoIterator<Item = (&'a String, &'a Secret)>,
-) -> Result<(), SecretError> {
+) -> Result<BTreeSet<&'a str>, SecretError> {
+    let mut short = BTreeSet::new();
     for (name, secret) in secrets {
-        find(name, secret).await?;
+        if find(name, secret).await?.len() < SHORTEST_HIDDEN {
+            short.insert(name.as_str());
+        }
     }
-    Ok(())
+    Ok(short)
 }
 
 /// Returns the names and values of all secrets.

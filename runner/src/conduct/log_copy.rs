@@ -2,6 +2,7 @@
 
 use crate::data::make_private;
 use crate::journal::{Copied, LogRestart};
+use crate::secrets::SHORTEST_HIDDEN;
 use crate::store::pack;
 use memchr::memmem;
 use std::fs::File;
@@ -29,9 +30,6 @@ pub(super) struct LogCopy {
 
 /// Replaces each byte of a secret in the copy, so that offsets in the log stay the same.
 const HIDDEN: u8 = b'*';
-
-/// The shortest secret that is hidden, in bytes: a shorter text could be a part of a figure.
-const SHORTEST_SECRET: usize = 8;
 
 /// How a piece of a log relates to the copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,7 +88,7 @@ impl LogCopy {
 
     /// Hides secrets in what is appended from now on.
     pub(super) fn hide<'a>(&mut self, secrets: impl IntoIterator<Item = &'a str>) {
-        let secrets = secrets.into_iter().filter(|secret| secret.len() >= SHORTEST_SECRET);
+        let secrets = secrets.into_iter().filter(|secret| secret.len() >= SHORTEST_HIDDEN);
         self.secrets = secrets.map(|secret| secret.as_bytes().to_vec()).collect();
     }
 
@@ -187,7 +185,7 @@ impl LogCopy {
         let from = joined.len() - begun.min(new.len());
         if is_held {
             joined.truncate(from);
-        } else if begun >= SHORTEST_SECRET {
+        } else if begun >= SHORTEST_HIDDEN {
             joined[from..].fill(HIDDEN);
         }
         joined.split_off(before)

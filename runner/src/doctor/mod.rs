@@ -3,16 +3,16 @@
 mod answers;
 mod gpus;
 mod judge;
+mod scope;
 
 use crate::ssh::{Link, LinkError, LinkOptions, Script};
 use answers::Answers;
 pub(crate) use gpus::GpuCheck;
 use jiff::Timestamp;
+use scope::Scope;
 use serde::Serialize;
 use std::time::{Duration, Instant};
-use trainplan_shared::campaign::{Cluster, Installation, Planned};
-use trainplan_shared::field::Field;
-use trainplan_shared::spec::Spec;
+use trainplan_shared::campaign::{Cluster, Planned};
 
 /// Time limit of the questions, since Slurm may be slow.
 const ASKING: Duration = Duration::from_secs(150);
@@ -76,81 +76,16 @@ struct LinkMeasurements {
     sftp: bool,
 }
 
-/// What is checked.
-#[derive(Debug)]
-struct Scope {
-    /// Without names, the whole check looks at the default partition.
-    partitions: Vec<String>,
-    accounts: Vec<String>,
-    installations: Vec<Installation>,
-    /// Whether everything is checked. Otherwise it is what the jobs of some runs depend on.
-    is_whole: bool,
-}
+/// The most names in a list that people read.
+const SHOWN: usize = 8;
 
-impl Scope {
-    /// Returns all of a cluster.
-    fn of_cluster(cluster: &Cluster) -> Scope {
-        Scope {
-            partitions: partitions(&cluster.spec),
-            accounts: cluster.spec.get(Field::Account).into_iter().map(str::to_string).collect(),
-            installations: cluster.installations(),
-            is_whole: true,
-        }
+/// Returns the first of these texts, and how many there are in addition.
+fn shortened<T: AsRef<str>>(texts: &[T]) -> String {
+    let first: Vec<&str> = texts.iter().take(SHOWN).map(AsRef::as_ref).collect();
+    match texts.len().saturating_sub(SHOWN) {
+        0 => first.join(", "),
+        more => format!("{} and {more} more", first.join(", ")),
     }
-
-    /// Returns what some runs depend on.
-    fn of_runs(planned: &[Planned]) -> Scope {
-        let (mut partitions_of_runs, mut accounts) = (Vec::new(), Vec::new());
-        let mut installations: Vec<Installation> = Vec::new();
-        for run in planned {
-            let configured = run.launch.style.configures();
-            let reads = |field| !configured.contains(&field);
-            if reads(Field::Partition) {
-                partitions_of_runs.extend(partitions(&run.spec));
-            }
-            accounts
-                .extend(run.spec.get(Field::Account).filter(|_| reads(Field::Account)).map(str::to_string));
-            if !installations.iter_mut().any(|known| known.absorbs(&run.installation)) {
-                installations.push(run.installation.clone());
-            }
-        }
-        for names in [&mut partitions_of_runs, &mut accounts] {
-            // The launch script knows the value of a variable; nobody else does.
-            names.retain(|name| !name.starts_with('$'));
-            names.sort_unstable();
-            names.dedup();
-        }
-        Scope { partitions: partitions_of_runs, accounts, installations, is_whole: false }
-    }
-
-    fn questions(&self) -> Script {
-        let mut places = String::new();
-        for (index, place) in self.installations.iter().enumerate() {
-            let mut add = |kind: &str, file: &str, path: &str| {
-                places += &format!("{}\t{kind}\t{file}\t{path}\n", judge::key(index));
-            };
-            if let Some(path) = &place.install_path {
-                add("install", ".", path);
-            }
-            for (model, path) in &place.recipe_dirs {
-                add(&judge::recipe_kind(model), place.launcher(), path);
-            }
-            for (kind, path) in &place.used {
-                add(judge::used_kind(*kind), ".", path);
-            }
-        }
-        Script::new("doctor", include_str!("questions.sh"))
-            .set("partitions", self.partitions.join(" "))
-            .set("accounts", self.accounts.join(" "))
-            .set("places", places)
-            .set("whole", if self.is_whole { "yes" } else { "" })
-    }
-}
-
-/// Returns the partitions that a profile or a run names: a job runs in one of several.
-fn partitions(spec: &Spec) -> Vec<String> {
-    let names = spec.get(Field::Partition).unwrap_or_default().split(',').map(str::trim);
-    names.filter(|name| !name.is_empty()).map(str::to_string).collect()
 }
 
 /// Checks what the jobs of some runs depend on. Submits nothing.

@@ -1,5 +1,5 @@
 # Describes a login node and its Slurm. Every line of the answer is KEY, a tab and a text; "KEY!" has the exit code of a command.
-# Needs: partitions and accounts (words), places, whole. If whole is not empty, it also asks for what no job depends on, and submits a
+# Needs: partitions, accounts and qos (words), places, whole. If whole is not empty, it also asks for what no job depends on, and submits a
 # held job, which it cancels.
 
 tell() { printf '%s\t%s\n' "$1" "$2"; }
@@ -87,6 +87,8 @@ command -v sbatch >/dev/null 2>&1 || exit 0
 ask controller scontrol ping
 case $answer in *" is UP"* | *" are UP"* | *"UP/"* | *"/UP"*) ;; *) exit 0 ;; esac
 ask config scontrol show config
+# One database may have the accounts of several clusters.
+cluster=$(printf '%s\n' "$answer" | sed -n 's/^ClusterName *= *//p' | head -n 1)
 if [ -z "$partitions" ] && [ -n "$whole" ]; then
   partitions=$(sinfo --noheader --format=%P 2>/dev/null | grep '\*$' | head -n 1 | tr -d '*')
   tell partition-default "$partitions"
@@ -97,9 +99,14 @@ for partition in $partitions; do
 done
 if command -v sacctmgr >/dev/null 2>&1; then
   for account in $accounts; do
-    ask "account $account" \
-      sacctmgr --noheader --parsable2 show associations "user=$(id -un)" "account=$account" format=Account,Partition
+    ask "account $account" sacctmgr --noheader --parsable2 show associations \
+      ${cluster:+"cluster=$cluster"} "user=$(id -un)" "account=$account" format=Account,Partition
   done
+  for name in $qos; do
+    ask "qos $name" sacctmgr --noheader --parsable2 show qos "name=$name" format=Name,Flags
+  done
+  [ -z "$qos" ] || ask associations sacctmgr --noheader --parsable2 show associations \
+    ${cluster:+"cluster=$cluster"} "user=$(id -un)" format=Account,QOS
 fi
 [ -n "$whole" ] || exit 0
 ask sacct sacct -X -n -P --starttime=now-1hours --format=JobIDRaw

@@ -1,5 +1,6 @@
 //! Mistakes in a campaign file or in the cluster profiles.
 
+use crate::benchmarks::with_named_models;
 use crate::message::Front;
 use crate::problem::{Problem, most_alike};
 use crate::text::printable;
@@ -41,9 +42,9 @@ impl CampaignProblem {
         CampaignProblem::new(line, key, message)
     }
 
-    /// Returns the problem of a field, at its place in the file.
+    /// Returns the problem of a field, at its place in the file. Of an unknown model, it names those that people mostly ask for.
     pub(super) fn of(line: u32, key: impl Into<String>, problem: &Problem) -> CampaignProblem {
-        CampaignProblem::new(line, key, problem.text(Front::File))
+        CampaignProblem::new(line, key, with_named_models(problem.clone()).text(Front::File))
     }
 }
 

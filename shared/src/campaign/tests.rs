@@ -198,6 +198,11 @@ fn each_mistake_has_its_line_and_its_solution() {
             "name = \"a\"\nmodel = \"llama3.1-8b\"",
             "line 11: run.a.model: The run names two models: llama3.1-8b here, and llama3.1-405b by its recipe,",
         ),
+        (
+            "recipe = \"llama3.1-405b/h100/fp8/512@25.04\"",
+            "model = \"llama-70b\"\ngpu = \"h100\"",
+            "line 11: run.a.model: Unknown model \"llama-70b\". Did you mean llama3.1-70b or llama2-70b?",
+        ),
         ("after = \"a\"", "account = \"a b\"", "contains white space"),
         ("after = \"a\"", "style = \"llmb\"", "Did you mean llmb-run?"),
         ("after = \"a\"", "gpus = 7", "line 15: run.b.gpus: "),

@@ -31,9 +31,7 @@ pub(super) fn apply(plan: &mut LaunchPlan) {
 /// Warns if the job may not finish within the time limit; `slowdown` is of the script's software. A release's own limit is right for
 /// its own recipes.
 pub(super) fn check_time(plan: &mut LaunchPlan, slowdown: Option<f64>) {
-    let strong = plan.target.recipe.id.strong;
-    let usual = plan.target.limits.time_limit.or_else(|| plan.script().time_limit(strong));
-    let Some(limit) = plan.options.time_limit.or(usual).filter(|_| plan.on_slurm()) else { return };
+    let Some(limit) = plan.time_limit().filter(|_| plan.on_slurm()) else { return };
     let is_usual = plan.options.time_limit.is_none() && plan.steps <= plan.script().steps;
     if is_usual && plan.scenario.published_as().is_some() {
         return;

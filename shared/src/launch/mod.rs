@@ -26,6 +26,7 @@ mod prepare;
 mod readme;
 mod release;
 mod render;
+mod request;
 mod runai;
 mod script;
 mod slurm;
@@ -42,6 +43,7 @@ pub use options::LaunchOptions;
 pub use outputs::Outputs;
 pub use plan::{LaunchWarning, WarningTopic};
 pub use prepare::Instruction;
+pub use request::JobRequest;
 pub use script::ShellScript;
 pub use values::{EnvOverrides, Gres, SlurmParam, SlurmParams, TimeLimit};
 pub use word::ShellWord;
@@ -88,6 +90,9 @@ pub struct Launch {
     /// What the release's script runs in the end, with the values that it forces; `None` where that isn't known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub runs: Option<BridgeCommand>,
+    /// What its job asks Slurm for.
+    #[serde(skip)]
+    pub job: JobRequest,
     /// Training steps that will run.
     pub steps: u32,
     /// The files that the run writes.
@@ -232,6 +237,7 @@ fn with_target(target: Target, scenario: &Scenario, options: &LaunchOptions) -> 
         commands: vec![render::line(&invocation.command)],
         script: render::script(&plan, &invocation),
         runs: bridge::command(&plan),
+        job: slurm::request(&plan),
         check: check::steps(&plan, &outputs),
         outputs,
         steps: plan.steps,

@@ -4,6 +4,7 @@ use super::choice::{ClusterType, Style};
 use super::facts::{ReleaseScript, Variable, VariableUse};
 use super::options::LaunchOptions;
 use super::target::Target;
+use super::values::TimeLimit;
 use super::word::ShellWord;
 use crate::catalog::RecipeId;
 use crate::field::Field;
@@ -115,6 +116,12 @@ impl<'a> LaunchPlan<'a> {
 
     pub(super) fn nodes(&self) -> u32 {
         self.gpus() / self.target.gpus_per_node
+    }
+
+    /// Returns the job's time limit: as given, or else that of the release's script. `None` if neither sets one.
+    pub(super) fn time_limit(&self) -> Option<TimeLimit> {
+        let of_script = || self.script().time_limit(self.target.recipe.id.strong);
+        self.options.time_limit.or(self.target.limits.time_limit).or_else(of_script)
     }
 
     /// Returns the recipe at the scenario's GPU count, which may not be published.

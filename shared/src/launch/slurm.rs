@@ -4,6 +4,7 @@
 use super::choice::Style;
 use super::facts::Variable;
 use super::plan::LaunchPlan;
+use super::request::JobRequest;
 use super::values::SlurmParam;
 use super::word::ShellWord;
 use crate::field::Field;
@@ -59,6 +60,17 @@ pub(super) fn apply(plan: &mut LaunchPlan) {
         ),
         "Put a program named sbatch that adds it before Slurm's own in PATH.",
     );
+}
+
+/// Returns what the job asks Slurm for.
+pub(super) fn request(plan: &LaunchPlan) -> JobRequest {
+    JobRequest {
+        nodes: plan.nodes(),
+        gpus_per_node: plan.target.gpus_per_node,
+        asks_for_gpus: plan.options.gres.is_some() && !plan.style.configures().contains(&Field::Gres),
+        time_limit: plan.time_limit(),
+        qos: plan.options.qos(),
+    }
 }
 
 /// Hands the parameters to a script that reads them from a variable.

@@ -28,10 +28,13 @@ pub(super) const PADDED_VOCABULARY: &[u8] = b" > padded vocab (size:";
 const LONGEST_VALUE: usize = 1024;
 
 /// The arguments that are kept, in alphabetical order.
-const KEYS: [&str; 58] = [
+const KEYS: [&str; 62] = [
+    "account_for_loss_in_pipeline_split",
     "bf16",
     "context_parallel_size",
     "data_parallel_sharding_strategy",
+    "decoder_first_pipeline_num_layers",
+    "decoder_last_pipeline_num_layers",
     "expert_model_parallel_size",
     "expert_tensor_parallel_size",
     "ffn_hidden_size",
@@ -40,6 +43,7 @@ const KEYS: [&str; 58] = [
     "fp4_format",
     "fp8",
     "fp8_format",
+    "fp8_param_gather",
     "fp8_recipe",
     "global_batch_size",
     "group_query_attention",

@@ -8,6 +8,7 @@ use super::fields;
 use super::shape::{ModelShape, ShapeMatch};
 use crate::catalog::{Catalog, Model, Recipe};
 use crate::field::Field;
+use crate::layout::PipelineSplit;
 use crate::link;
 use crate::log::{Arguments, Log, LogName};
 use crate::options::Modules;
@@ -488,7 +489,7 @@ fn is_kind_of(told: Dtype, meant: Dtype) -> bool {
     meant == Dtype::Fp8 && matches!(told, Dtype::Fp8Delayed | Dtype::Fp8Current)
 }
 
-/// Returns the options that differ from the default: recomputation and FSDP.
+/// Returns the options that differ from the default: recomputation, FSDP and the pipeline split.
 fn options(arguments: &Arguments) -> Vec<(Field, String)> {
     let whole = |key| arguments.whole(key).unwrap_or(1);
     let mut options = Vec::new();
@@ -515,7 +516,47 @@ fn options(arguments: &Arguments) -> Vec<(Field, String)> {
     if arguments.flag("use_megatron_fsdp") == Some(true) && shards {
         options.push((Field::Fsdp, "on".to_owned()));
     }
+    options.extend(pipeline_split(arguments).map(|split| (Field::PipelineSplit, split.to_string())));
     options
+}
+
+/// The most stages of a pipeline whose layers are listed.
+const MOST_STAGES: u32 = 1024;
+
+/// Returns how the layers are divided among pipeline stages; none if evenly, or if the arguments don't add up.
+fn pipeline_split(arguments: &Arguments) -> Option<PipelineSplit> {
+    let whole = |key| arguments.whole(key);
+    let (layers, pp) = (whole("num_layers")?, whole("pipeline_model_parallel_size")?);
+    if !(2..=MOST_STAGES).contains(&pp) {
+        return None;
+    }
+    let (first, last) =
+        (whole("decoder_first_pipeline_num_layers"), whole("decoder_last_pipeline_num_layers"));
+    if first.or(last).is_some() {
+        // The other stages have the same number of layers.
+        let others = pp - u32::from(first.is_some()) - u32::from(last.is_some());
+        let rest = layers.checked_sub(first.unwrap_or(0))?.checked_sub(last.unwrap_or(0))?;
+        let each = rest.checked_div(others).unwrap_or(0);
+        let mut stages = vec![each; pp as usize];
+        stages[0] = first.unwrap_or(each);
+        stages[pp as usize - 1] = last.unwrap_or(each);
+        let is_whole = each * others == rest;
+        return (is_whole && stages.iter().any(|stage| *stage != stages[0]))
+            .then_some(PipelineSplit::Explicit(stages));
+    }
+    if arguments.flag("account_for_loss_in_pipeline_split") != Some(true) {
+        return None;
+    }
+    let chunks = pp.saturating_mul(whole("virtual_pipeline_model_parallel_size").unwrap_or(1).max(1));
+    let counted = |more| layers.checked_add(more).filter(|all| all.is_multiple_of(chunks));
+    // The flag that counts the embedding has a name too long to be found. What is counted must fill all chunks.
+    if counted(2).is_some() {
+        return Some(PipelineSplit::Counted);
+    }
+    let each = counted(1)? / pp;
+    let mut stages = vec![each; pp as usize];
+    stages[pp as usize - 1] = each - 1;
+    Some(PipelineSplit::Explicit(stages))
 }
 
 /// Returns the parts of a layer, beside the core of attention, that selective recomputation includes: those of a list such as
@@ -544,14 +585,18 @@ fn option(recipe: &Recipe, field: Field) -> String {
     match field {
         Field::Recompute => recipe.recompute.to_string(),
         Field::RecomputeModules => recipe.modules.to_string(),
+        Field::PipelineSplit => recipe.degrees.split.to_string(),
         _ => if recipe.fsdp { "on" } else { "off" }.to_owned(),
     }
 }
 
-/// Returns whether two texts are the same value of an option. Lists of modules may have any order.
+/// Returns whether two texts are the same value of an option. Lists of modules may have any order, and lists may have spaces.
 fn is_same_option(field: Field, one: &str, other: &str) -> bool {
     let modules = |text: &str| text.parse::<Modules>().ok();
-    one == other || field == Field::RecomputeModules && modules(one) == modules(other)
+    let split = |text: &str| text.parse::<PipelineSplit>().ok();
+    one == other
+        || field == Field::RecomputeModules && modules(one) == modules(other)
+        || field == Field::PipelineSplit && split(one) == split(other)
 }
 
 /// Returns the release, by the name of the experiment, else by a folder, else by the format of a step.
@@ -801,6 +846,33 @@ mod tests {
         }
         let half = report("train.log", &[("bf16", "False"), ("fp16", "True")], &GPU);
         assert!(half.mfu.is_none() && half.notes[0].contains("FP16"), "{:?}", half.notes);
+    }
+
+    #[test]
+    fn uneven_pipelines_are_read() {
+        let split = |changes: &[(&str, &str)]| {
+            let flat = [("virtual_pipeline_model_parallel_size", "None")];
+            let changes: Vec<_> = flat.iter().chain(changes).copied().collect();
+            report("train.log", &changes, &GPU).scenario.get(Field::PipelineSplit).map(str::to_owned)
+        };
+        let (first, last) = ("decoder_first_pipeline_num_layers", "decoder_last_pipeline_num_layers");
+        assert_eq!(split(&[(first, "None"), (last, "None")]), None);
+        assert_eq!(split(&[(first, "19"), (last, "21")]).as_deref(), Some("19,20,20,21"));
+        assert_eq!(split(&[(last, "17")]).as_deref(), Some("21,21,21,17"));
+        assert_eq!(split(&[(first, "20"), (last, "20")]), None, "even");
+        assert_eq!(split(&[(first, "90")]), None, "more than all");
+        assert_eq!(split(&[(first, "19")]), None, "61 layers on 3 stages");
+        let loss = ("account_for_loss_in_pipeline_split", "True");
+        let pp = |stages| ("pipeline_model_parallel_size", stages);
+        assert_eq!(split(&[loss, pp("2")]).as_deref(), Some("counted"));
+        assert_eq!(split(&[loss, pp("3"), ("world_size", "48")]).as_deref(), Some("27,27,26"));
+        assert_eq!(split(&[loss, pp("8")]), None, "neither 81 nor 82 layers fill 8 stages");
+        let said = report(
+            "train.log",
+            &[(last, "17"), pp("4")],
+            &[GPU[0], (Field::PipelineSplit, "21, 21, 21, 17")],
+        );
+        assert!(said.comparable.reasons.is_empty(), "{:?}", said.comparable.reasons);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What the arguments of Megatron-LM switch on or off in the software that a prediction assumes.
 
 use crate::log::Arguments;
-use crate::stack::{Software, Stack};
+use crate::stack::{Software, Stack, WeightStorage};
 
 /// Returns a software with what a run's arguments switch on or off. What doesn't matter on the run's GPUs stays, so that the
 /// software differs from the known one only if the run does.
@@ -31,6 +31,13 @@ pub(super) fn as_switched(stack: Stack, arguments: &Arguments) -> Software {
         own.sends_once_per_domain = dispatcher.map_or(own.sends_once_per_domain, |name| name == "flex");
         let hides_experts = arguments.flag("overlap_moe_expert_parallel_comm");
         own.hides_experts = hides_experts.unwrap_or(own.hides_experts);
+    }
+    // Block scaling and FP4 keep the BF16 weights.
+    let is_fp8 = ["fp8", "fp8_format"].iter().any(|key| arguments.text(key).is_some())
+        && ["fp4", "fp4_format"].iter().all(|key| arguments.text(key).is_none())
+        && arguments.text("fp8_recipe") != Some("blockwise");
+    if is_fp8 && arguments.flag("fp8_param_gather") == Some(true) {
+        own.weights = WeightStorage::Alone;
     }
     Software::new(stack, own)
 }
@@ -79,6 +86,8 @@ mod tests {
             ("overlap_moe_expert_parallel_comm", "True"),
         ];
         assert_eq!(switched(&experts), "megatron-lm-0.14:sends_once_per_domain=yes,hides_experts=yes");
+        let narrow = [("fp8", "hybrid"), ("fp8_param_gather", "True"), ("fp8_recipe", "tensorwise")];
+        assert_eq!(switched(&narrow), "megatron-lm-0.14:weights=alone");
     }
 
     #[test]
@@ -91,6 +100,10 @@ mod tests {
             [("overlap_grad_reduce", "True"), ("overlap_param_gather", "True"), ("world_size", "16")];
         assert_eq!(switched(&one_replica), "megatron-lm-0.14");
         assert_eq!(switched(&[("moe_token_dispatcher_type", "flex")]), "megatron-lm-0.14");
+        // BF16 runs and block scaling have BF16 weights.
+        assert_eq!(switched(&[("fp8_param_gather", "True")]), "megatron-lm-0.14");
+        let by_blocks = [("fp8", "e4m3"), ("fp8_param_gather", "True"), ("fp8_recipe", "blockwise")];
+        assert_eq!(switched(&by_blocks), "megatron-lm-0.14");
     }
 
     #[test]

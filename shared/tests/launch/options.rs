@@ -3,7 +3,7 @@
 
 use crate::{launched, warns};
 use trainplan_shared::field::Field;
-use trainplan_shared::launch::{Launch, Style};
+use trainplan_shared::launch::{JobRequest, Launch, Style};
 
 const SH: (Field, &str) = (Field::Style, "launch-sh");
 const NEMOTRON: &str = "nemotron4-340b/h100/fp8/512@25.04";
@@ -278,6 +278,29 @@ fn slurm_parameters_are_carried_as_far_as_sbatch_reads_them() {
         launch.commands[0].contains(" '--constraint=gpu&memory' '--nodelist=n1,n2' --exclusive --requeue ")
     );
     assert!(launch.warnings.is_empty());
+}
+
+#[test]
+fn a_launch_says_what_its_job_asks_slurm_for() {
+    let fields = [
+        (Field::Gres, "gpu"),
+        (Field::SlurmParams, "wckey=w;qos=high"),
+        (Field::TimeLimit, "02:00:00"),
+        (Field::GpusPerNode, "8"),
+    ];
+    let asked = JobRequest {
+        nodes: 64,
+        gpus_per_node: 8,
+        asks_for_gpus: true,
+        time_limit: "02:00:00".parse().ok(),
+        qos: vec!["high".into()],
+    };
+    assert_eq!(launched(NEMOTRON, &[&fields[..], &[SH]].concat()).job, asked);
+    assert_eq!(launched(NEMOTRON, &[&fields[..], &[(Field::Style, "megatron-lm")]].concat()).job, asked);
+    // llmb-run ignores GRES. A limit of the release's script counts like one that was set.
+    let by_llmb_run = launched(BLACKWELL, &[(Field::Gres, "gpu"), (Field::Style, "llmb-run")]).job;
+    assert!(!by_llmb_run.asks_for_gpus && by_llmb_run.time_limit.is_some());
+    assert_eq!((by_llmb_run.nodes, by_llmb_run.gpus_per_node), (64, 4));
 }
 
 #[test]

@@ -13,13 +13,13 @@ use crate::doctor::{self, Finding, Verdict};
 use crate::journal::{Event, Journal, Phase, Plan, Round, Run, now_ms};
 use crate::secrets;
 use crate::slurm::sha256;
-use crate::ssh::{Link, LinkOptions};
+use crate::ssh::{Link, LinkError, LinkOptions};
 use crate::store::Store;
 use crate::upload;
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use trainplan_shared::campaign::{AfterEnd, Campaign, Cluster, NodeList, Planned, Upload};
@@ -94,7 +94,14 @@ pub(in crate::cli) fn campaign(
         let _lock = journal.lock(campaign.name.as_str(), cluster.name.as_str())?;
         let plans: Vec<Plan> = planned.iter().flat_map(plans_of).collect();
         let all = plans.iter().flat_map(|plan| plan.secrets.iter().map(|(name, secret)| (name, secret)));
-        secrets::check(all).await?;
+        let short: Vec<&str> = secrets::check(all).await?.into_iter().collect();
+        if !short.is_empty() {
+            note(&format!(
+                "Copies of logs don't hide secrets of fewer than {} characters: {}. Don't let runs print them.",
+                secrets::SHORTEST_HIDDEN,
+                short.join(", ")
+            ));
+        }
         check_uploads(planned).await?;
         let text = serde_json::to_string(&plans).map_err(|error| Failure::Format(error.to_string()))?;
         let digest = sha256(&text);
@@ -123,7 +130,7 @@ pub(in crate::cli) fn campaign(
         let link =
             link_to(continued.as_ref().map_or(&cluster.ssh, |round| &round.ssh), cluster.name.as_str());
         if !is_submitted && !new.skip_checks {
-            check_cluster(cluster, planned, &link).await?;
+            check_cluster(cluster, planned, &link, args.options().patience).await?;
         }
         if let Some(round) = &left {
             leave(&journal, round, new.abandon).await?;
@@ -155,16 +162,17 @@ pub(in crate::cli) fn campaign(
     })
 }
 
-/// Checks on the cluster what the jobs would fail on, before the first of them is submitted. A cluster that does not answer is not
-/// checked: the round waits for it.
-async fn check_cluster(cluster: &Cluster, planned: &[Planned<'_>], link: &Link) -> Result<(), Failure> {
-    let found = match doctor::examine_for(planned, link).await {
-        Ok(found) => found,
-        Err(error) => {
-            tracing::info!(%error, "the cluster was not checked");
-            return Ok(());
-        }
-    };
+/// Checks on the cluster what the jobs would fail on, before the first of them is submitted.
+///
+/// # Errors
+/// There is a problem, or the cluster can't be reached for longer than `patience`.
+async fn check_cluster(
+    cluster: &Cluster,
+    planned: &[Planned<'_>],
+    link: &Link,
+    patience: Option<Duration>,
+) -> Result<(), Failure> {
+    let Some(found) = await_findings(cluster, planned, link, patience).await? else { return Ok(()) };
     let told = |finding: &Finding| format!("{}: {}. {}", finding.check, finding.seen, finding.what_to_do);
     let of = |verdict: Verdict| found.iter().filter(move |finding| finding.verdict == verdict).map(told);
     for warning in of(Verdict::Warning) {
@@ -175,6 +183,54 @@ async fn check_cluster(cluster: &Cluster, planned: &[Planned<'_>], link: &Link) 
         return Ok(());
     }
     Err(Failure::NotReady { cluster: cluster.name.to_string(), reasons })
+}
+
+/// How often a check is tried that breaks off: a command on the cluster may hang.
+const CHECKS: u32 = 2;
+
+/// The pause before another try to reach the cluster.
+const PAUSE: Duration = Duration::from_secs(2);
+
+/// Returns what the check of a cluster found, once the cluster can be reached. `None` if the check breaks off every time.
+async fn await_findings(
+    cluster: &Cluster,
+    planned: &[Planned<'_>],
+    link: &Link,
+    patience: Option<Duration>,
+) -> Result<Option<Vec<Finding>>, Failure> {
+    let begun = Instant::now();
+    let (mut waits, mut broken) = (false, 0);
+    loop {
+        match doctor::examine_for(planned, link).await {
+            Ok(found) => {
+                if waits {
+                    note(&format!("Cluster {} answers.", cluster.name));
+                }
+                return Ok(Some(found));
+            }
+            Err(error @ LinkError::Refused { .. }) => return Err(error.into()),
+            Err(error @ LinkError::Unreachable { .. }) => {
+                if patience.is_some_and(|patience| begun.elapsed() > patience) {
+                    return Err(error.into());
+                }
+                if !waits {
+                    note(&format!(
+                        "Cluster {} can't be reached: {error} It is checked, and runs are submitted, once it answers.",
+                        cluster.name
+                    ));
+                    waits = true;
+                }
+            }
+            Err(error @ LinkError::Lost { .. }) => {
+                broken += 1;
+                if broken == CHECKS {
+                    note(&format!("Cluster {} was not checked: {error}", cluster.name));
+                    return Ok(None);
+                }
+            }
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
 }
 
 fn link_to(host: &str, cluster: &str) -> Link {

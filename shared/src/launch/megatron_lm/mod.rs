@@ -63,6 +63,7 @@ pub(super) fn launch(scenario: &Scenario, options: &LaunchOptions) -> Result<Lau
         cwd: ".".into(),
         commands: vec![format!("sbatch launch-{}.sh", job.name)],
         script: script::script(&job),
+        job: slurm::request(&job),
         check: steps::check(&job, &outputs),
         outputs,
         steps: job.steps,

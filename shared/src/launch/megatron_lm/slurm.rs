@@ -6,6 +6,7 @@ use crate::field::Field;
 use crate::launch::checkpoint::not_mountable;
 use crate::launch::environment::relative_mount;
 use crate::launch::measuring::short_limit;
+use crate::launch::request::JobRequest;
 use crate::launch::slurm::swallowed;
 use crate::launch::target::partial_nodes;
 use crate::launch::values::Gres;
@@ -68,6 +69,17 @@ pub(super) fn check(job: &mut MegatronJob, slowdown: Option<f64>) {
             let (text, fix) = swallowed(param, other);
             job.warn(text, fix);
         }
+    }
+}
+
+/// Returns what the job asks Slurm for.
+pub(super) fn request(job: &MegatronJob) -> JobRequest {
+    JobRequest {
+        nodes: job.nodes,
+        gpus_per_node: job.per_node,
+        asks_for_gpus: true,
+        time_limit: job.options.time_limit,
+        qos: job.options.qos(),
     }
 }
 
