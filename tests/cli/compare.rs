@@ -289,7 +289,7 @@ fn runs_of_campaigns_go_by_their_names() {
     let configuration = comparison["configuration"].as_array().unwrap();
     assert!(configuration.iter().any(|setting| setting["key"] == "jobs.1.nodes"));
     let table = trainplan(["compare", "llama-8b", "--data-dir", &data, "--format", "table"]).stdout;
-    assert!(table.contains("10 (9 to 11)") && table.contains("alpha"), "{table}");
+    assert!(table.contains("10 (9–11)") && table.contains("alpha"), "{table}");
 
     let html = trainplan(["compare", "llama-8b", "--data-dir", &data, "--format", "html"]).stdout;
     let memory = "<th scope=\"row\">Plan: Memory needed per GPU, GiB</th><td>55.9</td>";

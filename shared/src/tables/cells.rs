@@ -10,26 +10,24 @@ use crate::log::{Ending, Stat, Status};
 use crate::range::ValueRange;
 use crate::result::{BaselineComparison, PlanComparison, Report};
 use crate::stack::Stack;
-use crate::units::{group_digits, one_decimal, readable, readable_days, significant, time_unit};
+use crate::units::{
+    group_digits, one_decimal, readable, readable_days, readable_range, significant, time_unit,
+};
 
 /// What the heading says of [`step_time`].
-pub(super) const STEP_TIME: &str = "Mean of the scored steps ± their standard deviation: of the sample, or for NeMo's logs of the population";
+pub(super) const STEP_TIME: &str = "The mean of the scored steps. Below it, their standard deviation: of the sample, or for NeMo's logs of the population";
 
-/// Returns the mean step time in seconds with its standard deviation.
+/// Returns the mean step time in seconds, and below it the standard deviation.
 #[must_use]
 pub fn step_time(stat: Option<Stat>) -> PageCell {
-    let text = stat.map(|stat| {
-        let std = stat.std.filter(|_| stat.n > 1);
-        let spread = std.map_or(String::new(), |std| format!(" ± {}", significant(std, 2)));
-        format!("{}{spread}", seconds(stat.mean))
-    });
-    text.into()
+    let std = stat.filter(|stat| stat.n > 1).and_then(|stat| stat.std);
+    PageCell::new(stat.map(|stat| seconds(stat.mean)), std.map(|std| format!("SD {}", significant(std, 2))))
 }
 
 /// Returns the MFU in percent, and below it the convention and the peak by which it is counted.
 #[must_use]
 pub fn mfu(mfu: Option<f64>, convention: Option<Convention>, peak_tflops: Option<f64>) -> PageCell {
-    let peak = peak_tflops.map_or(String::new(), |peak| format!(" of {} TFLOPS", group_digits(peak)));
+    let peak = peak_tflops.map_or(String::new(), |peak| format!(", peak {} TFLOPS", group_digits(peak)));
     let counting = convention.filter(|_| mfu.is_some()).map(|convention| format!("{convention}{peak}"));
     PageCell::new(mfu.map(|mfu| readable(mfu * 100.0)), counting)
 }
@@ -185,9 +183,15 @@ pub(super) fn percent(fraction: f64) -> String {
     format!("{:.2}", fraction * 100.0)
 }
 
-/// Returns predicted seconds with their interval: `9.41 (9.02 to 9.8)`.
+/// Returns predicted seconds with their interval: `9.41 (9.02–9.8)`.
 pub(super) fn interval(Interval { low, mid, high }: Interval) -> String {
-    format!("{} ({} to {})", significant(mid, 4), significant(low, 4), significant(high, 4))
+    let write = |seconds| significant(seconds, 4);
+    format!("{} ({})", write(mid), readable_range((low, high), write))
+}
+
+/// Returns a range of measured seconds: `12.359–12.388`.
+pub(super) fn seconds_range(low: f64, high: f64) -> String {
+    readable_range((low, high), seconds)
 }
 
 /// Returns how an MFU is counted, on a terminal.

@@ -135,7 +135,7 @@ columns! {
         csv 23 "steady_median_s" => |run| number(run.sample().map(|sample| sample.median));
     }
     SteadyMiddle "steady_middle" {
-        terminal "  5 % to 95 % s" => |run| run.sample().map(|sample| range(sample.p5, sample.p95));
+        terminal "  5 % to 95 % s" => |run| run.sample().map(|sample| cells::seconds_range(sample.p5, sample.p95));
     }
     SteadyP5 "steady_p5" {
         csv 22 "steady_p5_s" => |run| number(run.sample().map(|sample| sample.p5));
@@ -144,7 +144,7 @@ columns! {
         csv 24 "steady_p95_s" => |run| number(run.sample().map(|sample| sample.p95));
     }
     SteadyRange "steady_range" {
-        terminal "  min to max s" => |run| run.sample().map(|sample| range(sample.min, sample.max));
+        terminal "  min to max s" => |run| run.sample().map(|sample| cells::seconds_range(sample.min, sample.max));
     }
     Change "change" {
         page "Against reference" [number, main] => change;
@@ -335,7 +335,7 @@ fn window(run: &ComparedRun<'_>, scored: Option<String>) -> PageCell {
 fn steady(run: &ComparedRun<'_>) -> Option<String> {
     let sample = run.sample()?;
     let ends = sample.low.zip(sample.high);
-    Some(ends.map_or_else(|| cells::seconds(sample.mean), |(low, high)| range(low, high)))
+    Some(ends.map_or_else(|| cells::seconds(sample.mean), |(low, high)| cells::seconds_range(low, high)))
 }
 
 /// Returns by how much a step takes longer than one of the reference, and below it the interval and the verdict. A run that is not
@@ -374,11 +374,10 @@ fn step_time(stat: Stat) -> String {
 
 fn mean(sample: Sample) -> String {
     let mean = cells::seconds(sample.mean);
-    sample.low.zip(sample.high).map_or(mean.clone(), |(low, high)| format!("{mean} ({})", range(low, high)))
-}
-
-fn range(low: f64, high: f64) -> String {
-    format!("{} to {}", cells::seconds(low), cells::seconds(high))
+    sample
+        .low
+        .zip(sample.high)
+        .map_or(mean.clone(), |(low, high)| format!("{mean} ({})", cells::seconds_range(low, high)))
 }
 
 /// The width in characters that a path has on a terminal.

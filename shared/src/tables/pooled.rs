@@ -16,7 +16,7 @@ columns! {
     }
     Interval "interval" {
         terminal "95 % interval s" [extra(1)] => |pooled| {
-            Some(format!("{} to {}", cells::seconds(pooled.low_s), cells::seconds(pooled.high_s)))
+            Some(cells::seconds_range(pooled.low_s, pooled.high_s))
         };
     }
     RunToRun "run_to_run" {

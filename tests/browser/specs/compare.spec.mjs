@@ -19,10 +19,10 @@ test("without ids the newest comparison is drawn, with plan, published number, c
   const other = row(page, "llama-405b-new#1");
   await expect(cell(row(page, "llama-405b#1"), "Against reference")).toHaveText("reference");
   await expect(cell(other, "Against reference")).toContainText(/\+4\.8\d\s%\+4\.\d\d to \+5\.\d\d\s%, slower/);
-  await expect(cell(other, "Step time, s")).toHaveText(/^12\.9\d*12\.8\d+ to 12\.9\d+$/);
-  await expect(cell(other, "MFU, %")).toHaveText(/42\.\drecipe of 1,979 TFLOPS/);
+  await expect(cell(other, "Step time, s")).toHaveText(/^12\.9\d*12\.8\d+–12\.9\d+$/);
+  await expect(cell(other, "MFU, %")).toHaveText(/42\.\drecipe, peak 1,979 TFLOPS/);
   await expect(cell(other, "Of published, %")).toHaveText("95.9of 12.37 s");
-  await expect(cell(other, "Planned, s")).toContainText("12 (11.4 to 12.9)");
+  await expect(cell(other, "Planned, s")).toContainText("12 (11.4–12.9)");
   for (const name of ["llama-405b#1", "llama-405b-new#1", "Planned", "Planned (range)", "Published", "Scored steps (49)"]) {
     await expect(page.locator(".chart").first().locator(".legendtext").filter({ hasText: name }).first()).toBeVisible();
   }
@@ -99,6 +99,7 @@ test("runs are added, removed and saved, and a single run is compared with its p
   await expect(page).toHaveURL(`/compare?v=1&ids=${ids.join(",")}`);
   await expect(headline(page)).toContainText(/Compared with nightly\/a#1: .+ slower \(\+.+\s% per step\); .+ slower \(/);
 
+  await page.getByText("Export", { exact: true }).click();
   const csv = page.waitForEvent("download");
   await page.getByRole("button", { name: "Save as CSV" }).click();
   const lines = readFileSync(await (await csv).path(), "utf8").trim().split("\n");
@@ -149,6 +150,9 @@ test("repeats are pooled, and the comparison is copied as Markdown and saved as 
   await expect(page.getByText(/Run-to-run variation of 0\.\d\d\s%, from 5 runs, is included\./)).toBeVisible();
   await expectAccessible(page);
 
+  await expect(page.getByRole("button", { name: "Copy Markdown" })).toBeHidden();
+  await page.getByText("Export", { exact: true }).click();
+  await expectAccessible(page);
   await page.getByRole("button", { name: "Copy Markdown" }).click();
   await expect(page.getByRole("button", { name: "Copied" })).toBeVisible();
   expect(await page.evaluate(() => navigator.clipboard.readText())).toContain("### Runs compared with nightly/a#1 with 2 repeats");
@@ -171,6 +175,7 @@ test("the tables of a saved comparison fit the page", async ({ page, context, se
     ids.push(await server.put(12 + repeat / 10, { carried: run }));
   }
   await page.goto(`/compare?v=1&ids=${ids.join(",")}`);
+  await page.getByText("Export", { exact: true }).click();
   const download = page.waitForEvent("download");
   await page.getByRole("button", { name: "Save as HTML" }).click();
   const file = await context.newPage();
@@ -246,6 +251,7 @@ plain("all logs that are dropped are compared, also without a recipe", async ({ 
 
 plain("where nobody has runs, files can be dropped, and are compared", async ({ page }) => {
   await page.goto("/compare");
+  await expect(page.getByRole("region", { name: "How to begin" })).toContainText("Drop logs or result files below");
   await expect(page.locator(".drop")).toBeVisible();
   await expectAccessible(page);
   await page.locator("[data-files]").setInputFiles(

@@ -101,7 +101,7 @@ test("a regression is acknowledged with a reason, and Results lists it no more u
   await server.put(13.5, { carried: carried("llama-405b", 1), log: false });
   await page.goto(`/history#token=${server.token}`);
   const line = page.getByRole("region", { name: "llama3.1-405b/h100/fp8/512@25.04 on eos", exact: true });
-  const reason = line.getByLabel("Why it was slow, or what is done about it");
+  const reason = line.getByLabel("Why it was slow, or what is being done about it");
   await reason.fill("A switch was replaced.");
   await expectAccessible(page);
   await reason.press("Enter");

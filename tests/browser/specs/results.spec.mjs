@@ -141,6 +141,7 @@ test("the GPU type is given where a log doesn't name it, and the MFU follows", a
   const row = page.locator("tbody tr").first();
   await expect(row).toContainText("10.6");
   await expect(page.getByText("The log doesn't contain the GPU type").first()).toBeVisible();
+  await page.getByText("Change window, FLOPs convention, recipe or GPU").click();
   await page.locator("#field-gpu").fill("h100");
   await expect(page.getByText("The log doesn't contain the GPU type")).toHaveCount(0);
   // 98,922 tokens per second of 64 H100 are 75.2 % of their BF16 peak.
@@ -151,7 +152,8 @@ test("what is typed wrong is said once, in its field, with what to use instead",
   await page.goto("/results");
   const file = (name, seconds) => ({ name, mimeType: "text/plain", buffer: Buffer.from(log({ seconds })) });
   await files(page).setInputFiles([file(name(512, 72), 12.37), file(name(512, 73), 13)]);
-  await expect(page.getByText("Read 2 of 2 files")).toBeVisible();
+  await expect(page.getByText("Read 2 of 2 files; 2 scored")).toBeVisible();
+  await page.getByText("Change window, FLOPs convention, recipe or GPU").click();
   for (const [id, wrong, right] of [["field-gpu", "h10", "h100"], ["field-recipe", "llama3.1-405b/h100/fp8/51", "llama3.1-405b/h100/fp8/512@25.04"]]) {
     const field = page.locator(`#${id}`);
     await field.fill(wrong);
@@ -166,6 +168,19 @@ test("what is typed wrong is said once, in its field, with what to use instead",
     await expect(field).toHaveAttribute("aria-invalid", "false");
   }
   await expectAccessible(page);
+});
+
+test("scored logs come first, below one line to drop more, and columns without values are left out", async ({ page }) => {
+  await page.setViewportSize({ width: 390, height: 844 });
+  await page.goto("/results");
+  const before = (await page.locator(".drop").boundingBox()).height;
+  await files(page).setInputFiles({ name: "a.out", mimeType: "text/plain", buffer: Buffer.from("nothing\n") });
+  await expect(cell(row(page, "a.out"), "Status")).toHaveText("no data");
+  await expect(cell(row(page, "a.out"), "Tokens/s")).toHaveCount(0);
+  expect((await page.locator(".drop").boundingBox()).height).toBeLessThan(before);
+  await files(page).setInputFiles({ name: name(512, 71), mimeType: "text/plain", buffer: Buffer.from(log({})) });
+  await expect(page.locator("table.reports tbody tr").first()).toContainText(name(512, 71));
+  await expect(page.locator("#field-window")).toBeHidden();
 });
 
 test("files can be dropped", async ({ page }) => {
@@ -191,6 +206,7 @@ test("the window and the convention are the reader's choice, and stand in the ad
   await files(page).setInputFiles({ name: name(512, 72), mimeType: "text/plain", buffer: Buffer.from(slow) });
   const scored = row(page, name(512, 72));
   await expect(cell(scored, "Tokens/s")).toHaveText("169,535");
+  // The fields are open because one of them is set.
   await page.locator("#field-window").fill("last");
   await expect(cell(scored, "Tokens/s")).toHaveText("84,768");
   await expect(page).toHaveURL("/results?v=1&w=last");
@@ -361,6 +377,6 @@ test("what ran is set for the selected logs alone", async ({ page }) => {
   await selected.getByRole("button", { name: "Set for 2 logs" }).click();
   await expect.poll(recipes).toEqual([id, id, "–"]);
   await selected.getByRole("button", { name: "Set what ran" }).click();
-  await selected.getByRole("button", { name: "Take it from the logs" }).click();
+  await selected.getByRole("button", { name: "Reset to what the logs say" }).click();
   await expect.poll(recipes).toEqual(["–", "–", "–"]);
 });

@@ -16,7 +16,7 @@ test("a run shows its score, where it comes from, and its log", async ({ page, s
   await expect(page.getByRole("heading", { level: 1 })).toHaveText("nightly/llama-405b#1 (job 71)");
   const figure = (label) => page.locator(".figure").filter({ hasText: label });
   await expect(figure("Step time, s")).toContainText("12.4");
-  await expect(figure("MFU, %")).toContainText("recipe of 1,979 TFLOPS");
+  await expect(figure("MFU, %")).toContainText("recipe, peak 1,979 TFLOPS");
   await expect(figure("Planned, s")).toContainText("96.8 % of this speed");
   const known = page.getByRole("region", { name: "Settings of the run" });
   for (const text of ["llama3.1-405b/h100/fp8/512@25.04", "COMPLETED", "launch-sh", "trainplan 0.1.0"]) await expect(known).toContainText(text);
@@ -81,6 +81,7 @@ test("a window is always shown with who chose it", async ({ page, server }) => {
   await page.goto(`/run?v=1&id=${ids[0]}`);
   const score = page.getByRole("region", { name: "Score" });
   await expect(score).toContainText("Step 49 is scored, the last in the log, as release 25.04 does. Choose others under Window.");
+  await page.getByText("Change window, FLOPs convention, recipe or GPU").click();
   await page.getByLabel("Window", { exact: true }).fill("20-29");
   await expect(score).toContainText("Steps 20–29 are scored, as you chose.");
   await page.goto(`/compare?v=1&ids=${ids.join(",")}`);
@@ -152,6 +153,7 @@ test("what a log is a run of is said on its page, and kept", async ({ page, serv
   const keep = page.getByRole("button", { name: "Save for everyone" });
   await expect(page.getByText("The log doesn't name its model")).toBeVisible();
   // What does not fit is said so.
+  await page.getByText("Change window, FLOPs convention, recipe or GPU").click();
   await page.getByLabel("Recipe").fill("llama3.1-405b/h100/fp8/1024@25.04");
   await page.getByLabel("Recipe").press("Enter");
   const verdict = page.getByRole("region", { name: "Verdict" });

@@ -76,7 +76,7 @@ test("what the server has is shown beside its prediction, and what comes later c
   await expect(cell(first, "Tokens/s")).toHaveText("169,535");
   await expect(cell(first, "Of published, %")).toHaveText("100.0");
   await expect(page.getByRole("button", { name: "Of published, %" })).toHaveAttribute("title", "Speed in % of the published: below 100 is slower");
-  await expect(cell(first, "Predicted, s")).toHaveText("12 (11.4 to 12.9)97.0 % of this speed");
+  await expect(cell(first, "Predicted, s")).toHaveText("12 (11.4–12.9)97.0 % of this speed");
   await expect(cell(row(page, "llama-405b on eos #2"), "Predicted, s")).toContainText("88.9 % of this speed");
   // No campaign launched it, so it has the prediction for its scenario.
   await expect(cell(row(page, "(job 73)"), "Predicted, s")).toHaveText(/ to .*[\d.]+\s% of this speed$/);
@@ -170,6 +170,8 @@ base("what is empty says what to do next", async ({ page }) => {
   await expect(page.getByLabel("Recipe", { exact: true })).toHaveCount(0);
   await page.goto("/history");
   await expect(page.getByText("No history yet")).toBeVisible();
+  await expect(page.getByText(`TRAINPLAN_SERVER=${new URL(page.url()).origin} trainplan upload experiments/`)).toBeVisible();
+  await expectAccessible(page);
 });
 
 base.describe("a host of files alone", () => {

@@ -98,7 +98,11 @@ fn Above(plot: Memo<Plot>, is_log: Memo<bool>) -> impl IntoView {
         let count = plot.with(|plot| {
             plot.lines.iter().flat_map(|line| &line.values).filter(|value| **value > top).count()
         });
-        let outliers = if count == 1 { "1 outlier is".to_string() } else { format!("{count} outliers are") };
+        let outliers = match count {
+            0 => return None,
+            1 => "1 outlier is".to_string(),
+            _ => format!("{count} outliers are"),
+        };
         Some(
             view! { <p class="basis">{format!("{outliers} off the scale. Show data lists all values.")}</p> },
         )

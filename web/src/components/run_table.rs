@@ -47,8 +47,10 @@ pub(crate) fn RunTable(
     let drawn = move || rows.with(|rows| rows.iter().take(most.get()).cloned().collect::<Vec<_>>());
     let more_rows = move || rows.with(Vec::len).saturating_sub(most.get());
     let columns = Memo::new(move |_| {
+        // A column that sorts stays, because the next page may have values.
         let is_shown = |column: &PageHeading| {
-            !column.is_optional || rows.with(|rows| rows.iter().any(|row| row.text(column.key).is_some()))
+            (column.order.is_some() && !column.is_optional)
+                || rows.with(|rows| rows.iter().any(|row| row.text(column.key).is_some()))
         };
         columns.iter().copied().filter(is_shown).collect::<Vec<_>>()
     });

@@ -459,6 +459,8 @@ pub(crate) struct Plot {
     pub(crate) levels: Vec<PlotLevel>,
     /// The steps that are scored, if they are the same of all runs.
     pub(crate) window: Option<(f64, f64)>,
+    /// Whether the values are step times, whose chart shows at least 10 % on both sides of the median.
+    pub(crate) is_time: bool,
 }
 
 /// A run's curve.

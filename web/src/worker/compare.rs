@@ -40,7 +40,11 @@ pub(super) async fn compare(ids: Vec<String>, view: View) -> Result<Compared, Re
         notes: all_unbroken(&notes(&comparison)),
         method: unbroken(&comparison.difference.method),
         pooled: pooled(&comparison),
-        step_time: Plot { levels: levels(&comparison), ..plot(&comparison, &comparison.curves.step_time_s) },
+        step_time: Plot {
+            levels: levels(&comparison),
+            is_time: true,
+            ..plot(&comparison, &comparison.curves.step_time_s)
+        },
         loss: plot(&comparison, &comparison.curves.loss),
         settings: comparison.configuration.iter().map(setting).collect(),
         rows: ComparedRun::all(&comparison, asked).iter().map(row).collect(),
@@ -226,7 +230,7 @@ fn plot(comparison: &Comparison, curves: &[Curve]) -> Plot {
         steps: curve.steps.iter().map(|step| *step as f64).collect(),
         values: curve.values.clone(),
     };
-    Plot { lines: curves.iter().map(line).collect(), levels: Vec::new(), window: window(&comparison.items) }
+    Plot { lines: curves.iter().map(line).collect(), window: window(&comparison.items), ..Plot::default() }
 }
 
 /// Returns the scored steps, if they are the same for all runs.

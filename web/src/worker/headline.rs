@@ -6,7 +6,7 @@ use trainplan_shared::field::Field;
 use trainplan_shared::log::{Ending, Status};
 use trainplan_shared::result::{Publication, sentence};
 use trainplan_shared::tables::cells;
-use trainplan_shared::units::{signed, significant};
+use trainplan_shared::units::{readable_range, signed, significant};
 
 /// The most runs that are not comparable which the headline names.
 const MOST_NAMED: usize = 2;
@@ -136,13 +136,9 @@ fn of_pair(reference: &str, against: &LabelledVerdict<'_>) -> String {
     match (against.verdict, change, interval) {
         (verdict @ (Verdict::Faster | Verdict::Slower), Some(change), Some((low, high))) => {
             let (word, sign) = if verdict == Verdict::Slower { ("longer", 1.0) } else { ("less", -1.0) };
-            let mut ends = [low * sign, high * sign];
-            ends.sort_by(f64::total_cmp);
-            let [low, high] = ends;
+            let ends = readable_range((low * sign, high * sign), |end| format!("{end:.2}"));
             let percent = change.percent * sign;
-            format!(
-                "{other} takes {percent:.2} % {word} per step than {reference} ({low:.2} to {high:.2} %)."
-            )
+            format!("{other} takes {percent:.2} % {word} per step than {reference} ({ends} %).")
         }
         // The reasons are listed below the headline.
         (Verdict::NotComparable, ..) => format!("{other} is not comparable with {reference}."),

@@ -130,8 +130,8 @@ impl LineChart {
         LineChart { levels, window, y_log, range, ..LineChart::new(lines, XAxis::Steps, y_title) }
     }
 
-    /// Returns the range of y that leaves out outliers: if a few values, 5 % at most, and at most two consecutive ones of a line,
-    /// are far above the others.
+    /// Returns the range of y if Plotly's own doesn't suit: it leaves out outliers, if a few values, 5 % at most, and at most two
+    /// consecutive ones of a line, are far above the others; and that of step times is wide enough that noise looks small.
     pub(crate) fn range(plot: &Plot) -> Option<(f64, f64)> {
         let mut values: Vec<f64> = plot.lines.iter().flat_map(|line| &line.values).copied().collect();
         values.sort_by(f64::total_cmp);
@@ -141,10 +141,17 @@ impl LineChart {
         let ends = plot.levels.iter().map(|level| level.interval.unwrap_or((level.value, level.value)));
         let (low, high) = ends.fold((least, usual), |(low, high), (from, to)| (low.min(from), high.max(to)));
         let span = high - low;
-        (most > high + 2.0 * span).then_some((low - 0.1 * span, high + 0.2 * span))
+        let (range, has_outliers) = match most > high + 2.0 * span {
+            true => ((low - 0.1 * span, high + 0.2 * span), true),
+            false => (padded(low, high.max(most)), false),
+        };
+        match plot.is_time {
+            true => Some(around(values[values.len() / 2], range)),
+            false => has_outliers.then_some(range),
+        }
     }
 
-    /// Returns a chart of lines over time, in milliseconds since 1970, or over the numbers of runs, with highlighted points and
+    /// Returns a chart of step times over time, in milliseconds since 1970, or over the numbers of runs, with highlighted points and
     /// horizontal lines.
     pub(crate) fn over_time(
         lines: Vec<ChartLine>,
@@ -154,7 +161,12 @@ impl LineChart {
         is_numbered: bool,
     ) -> LineChart {
         let x = if is_numbered { XAxis::Runs } else { XAxis::Time };
-        LineChart { markers, levels, ..LineChart::new(lines, x, y_title) }
+        let points = lines.iter().flat_map(|line| &line.points).map(|point| point.1);
+        let mut values: Vec<f64> = points.chain(levels.iter().map(|level| level.value)).collect();
+        values.sort_by(f64::total_cmp);
+        let ends = values.first().zip(values.last());
+        let range = ends.map(|(low, high)| around(values[values.len() / 2], padded(*low, *high)));
+        LineChart { markers, levels, range, ..LineChart::new(lines, x, y_title) }
     }
 
     /// Writes the names of the lines at their ends, instead of a legend, where the chart is wide enough.
@@ -166,6 +178,19 @@ impl LineChart {
     pub(crate) fn with_mark(self, mark: Option<(String, f64, f64)>) -> LineChart {
         LineChart { mark, ..self }
     }
+}
+
+/// Returns the ends of values with a margin.
+fn padded(low: f64, high: f64) -> (f64, f64) {
+    let margin = 0.1 * (high - low);
+    (low - margin, high + margin)
+}
+
+/// Returns a range of step times that contains at least 10 % on both sides of `median`, because a narrower one would magnify noise. It
+/// begins at 0 if that at most doubles it.
+fn around(median: f64, (low, high): (f64, f64)) -> (f64, f64) {
+    let (low, high) = (low.min(0.9 * median), high.max(1.1 * median));
+    (if low < 0.5 * high { 0.0 } else { low }, high)
 }
 
 impl From<LineChart> for Drawing {
@@ -400,7 +425,7 @@ fn level(level: &PlotLevel, index: usize, lines: &[ChartLine], ink: &str) -> Val
 }
 
 /// The colour of the interval of a level.
-const RANGE_COLOUR: &str = "rgba(22,153,90,0.18)";
+const RANGE_COLOUR: &str = "rgba(22,153,90,0.28)";
 
 /// Returns the steps from the first to the last: `49`, `35–44`.
 fn steps_in_words((first, last): (f64, f64)) -> String {
@@ -525,6 +550,19 @@ mod tests {
         assert!(low <= 10.0 && high < 100.0, "{low} to {high}");
         assert_eq!(LineChart::range(&plot_of((0..100).map(f64::from).collect())), None);
         assert_eq!(LineChart::range(&plot_of(Vec::new())), None);
+    }
+
+    #[test]
+    fn the_range_of_step_times_does_not_magnify_noise() {
+        let range = |values: &[f64]| LineChart::range(&Plot { is_time: true, ..plot_of(values.to_vec()) });
+        assert_eq!(range(&[9.99, 10.0, 10.02]), Some((9.0, 11.0)));
+        // A slow first step is still left out.
+        let mut values = vec![10.0; 100];
+        values[0] = 100.0;
+        assert_eq!(range(&values), Some((9.0, 11.0)));
+        let (low, high) = range(&[3.0, 12.0, 13.0]).expect("a range");
+        assert!(low == 0.0 && high > 13.0, "{low} to {high}");
+        assert_eq!(range(&[]), None);
     }
 
     #[test]

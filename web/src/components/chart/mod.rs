@@ -204,7 +204,7 @@ fn has_fraction(trace: &Value) -> bool {
 /// The format of ticks such as 20k.
 const SI_PREFIXES: &str = "~s";
 
-const GRID: &str = "rgba(128,128,128,0.25)";
+const GRID: &str = "rgba(128,128,128,0.35)";
 
 /// The colour of errors.
 const BAD: &str = "#d63c3c";

@@ -48,7 +48,12 @@ pub(super) async fn draw(place: &HtmlElement, chart: &Drawing) -> Result<(), JsV
     let size = (place.client_width().into(), place.client_height().into());
     let plot = plot(chart, &ink, size);
     if let Some(height) = plot["layout"]["meta"].as_u64() {
+        let before = place.client_height();
         place.style().set_property("min-height", &format!("{height}px"))?;
+        if place.client_height() != before {
+            // Otherwise Plotly keeps the height of an earlier drawing.
+            plotly_function("purge")?.call1(&JsValue::NULL, place)?;
+        }
     }
     let plot = plot.serialize(&Serializer::json_compatible())?;
     let part = |name: &str| Reflect::get(&plot, &name.into());

@@ -118,7 +118,13 @@ fn Nothing(asked: Asked<Compared>) -> impl IntoView {
         <Show when=move || !asked.is_open()>
             // A guest sees only the runs of the share link.
             <Show when=move || desk.shared().is_none()>
-                <p>"Compare two or more runs, or one with its plan and the published number. Drop logs or result files here, or select runs on the " <a href="/results">"Results"</a> " page."</p>
+                <section class="begin" aria-label="How to begin">
+                    <div>
+                        <h2>"Nothing to compare yet"</h2>
+                        <p>"Drop logs or result files below: two or more to compare them, or one to compare it with its plan and the published number."</p>
+                        <p>"Or select runs on the " <a href="/results">"Results"</a> " page."</p>
+                    </div>
+                </section>
                 <Drop />
             </Show>
         </Show>
@@ -261,10 +267,15 @@ fn Export(shown: Shown) -> impl IntoView {
     view! {
         <div class="buttons">
             <CopyButton text=to label="Copy link" disabled=is_of_none />
-            <button type="button" class="action" on:click=copy><span aria-live="polite">{copied}</span></button>
-            <button type="button" class="action" on:click=save(ComparisonFormat::Html)>"Save as HTML"</button>
-            <button type="button" class="action" on:click=save(ComparisonFormat::Csv)>"Save as CSV"</button>
-            <button type="button" class="action" on:click=save(ComparisonFormat::Json)>"Save as JSON"</button>
+            <details class="menu">
+                <summary class="action">"Export"</summary>
+                <div class="buttons">
+                    <button type="button" class="action" on:click=copy><span aria-live="polite">{copied}</span></button>
+                    <button type="button" class="action" on:click=save(ComparisonFormat::Html)>"Save as HTML"</button>
+                    <button type="button" class="action" on:click=save(ComparisonFormat::Csv)>"Save as CSV"</button>
+                    <button type="button" class="action" on:click=save(ComparisonFormat::Json)>"Save as JSON"</button>
+                </div>
+            </details>
             {move || failed.get().then(|| view! { <span class="error" role="status">"Couldn't save the file."</span> })}
         </div>
         <Show when=move || !only_here.with(Vec::is_empty)>

@@ -44,7 +44,7 @@ pub(super) fn AlertNote(alert: Memo<Option<RunAlert>>) -> impl IntoView {
         <Show when=is_open>
             <form class="identify" on:submit=submit>
                 <label>
-                    "Why it was slow, or what is done about it "
+                    "Why it was slow, or what is being done about it "
                     <input
                         type="text"
                         autocomplete="off"

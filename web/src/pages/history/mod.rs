@@ -71,13 +71,20 @@ pub(crate) fn HistoryPage() -> impl IntoView {
 
 /// What the page shows before there is a history.
 fn begin() -> impl IntoView {
+    let origin = window().location().origin().unwrap_or_default();
+    let upload = format!("TRAINPLAN_TOKEN=… TRAINPLAN_SERVER={origin} trainplan upload experiments/");
     view! {
         <div class="begin">
             <div>
                 <h2>"No history yet"</h2>
                 <p>
                     "Here you will see how the step time of each recipe changes from run to run, with a warning when it gets worse. "
-                    "Upload the log of a run with a recognised recipe to start."
+                    "It starts with the first uploaded run whose recipe is recognised."
+                </p>
+                <p>"Upload logs on the Results page, or from your cluster: " <code>{upload}</code></p>
+                <p>
+                    "Both need a token with the scope upload. If the server runs on this machine, it printed one when it started. "
+                    "Otherwise, ask its administrator for one."
                 </p>
                 <p class="buttons"><A href="/results" attr:class="action primary">"Upload logs"</A></p>
             </div>

@@ -17,19 +17,20 @@ const SLOWEST: usize = 4;
 #[component]
 pub(super) fn Curves() -> impl IntoView {
     let results = Results::of_page();
-    let plot = move |values: fn(&LogCurve) -> &[Option<f64>]| Memo::new(move |_| plot(results, values));
+    let step_time = Memo::new(move |_| Plot { is_time: true, ..plot(results, |curve| &curve.step_time_s) });
+    let loss = Memo::new(move |_| plot(results, |curve| &curve.loss));
     let is_part = move || {
         let with_steps = results.rows.with(|rows| rows.iter().filter(|row| has_steps(row)).count());
         with_steps > MOST && shown(results).len() == MOST
     };
     view! {
         <div class="curves">
-            <PlotSection id="curve-step-time" title="Step time, s" plot=plot(|curve| &curve.step_time_s) />
-            <PlotSection id="curve-loss" title="Loss" plot=plot(|curve| &curve.loss) />
+            <PlotSection id="curve-step-time" title="Step time, s" plot=step_time />
+            <PlotSection id="curve-loss" title="Loss" plot=loss />
         </div>
         <Show when=is_part>
             <p class="basis">
-                {format!("The charts show {MOST} logs: the selected ones, or else the {SLOWEST} slowest and the last ones of the table.")}
+                {format!("The charts show {MOST} logs: the selected ones, or else the {SLOWEST} slowest and the last ones by name.")}
             </p>
         </Show>
     }
@@ -47,8 +48,8 @@ fn typical_s((_, curve): &LogRow) -> f64 {
     times.iter().flatten().sum::<f64>() / times.len().max(1) as f64
 }
 
-/// Returns the logs of the charts, in the order of the table: those that are selected, or else the slowest ones and the last ones, which
-/// usually are the newest.
+/// Returns the logs of the charts, by path: those that are selected, or else the slowest ones and the last ones, which usually are the
+/// newest.
 fn shown(results: Results) -> Vec<LogRow> {
     results.rows.with(|rows| {
         let with_steps: Vec<&LogRow> = rows.iter().filter(|row| has_steps(row)).collect();

@@ -106,7 +106,7 @@ pub(super) fn IdentifyPicked(picked: Memo<Vec<String>>) -> impl IntoView {
                             count => format!("Set for {count} logs"),
                         }}
                     </button>
-                    <button type="button" class="action" on:click=move |_| set(String::new())>"Take it from the logs"</button>
+                    <button type="button" class="action" on:click=move |_| set(String::new())>"Reset to what the logs say"</button>
                     <p role="alert" class="error">{problem}</p>
                 </form>
             </Show>

@@ -14,7 +14,7 @@ use crate::address::{Address, name_page};
 use crate::components::field::{AddressProblems, ChoiceField, Problems, TextField};
 use crate::components::filters::{AFTER, Filter, GPU_FILTER, is_any};
 use crate::components::plots::SCALE;
-use crate::components::run_table::RunTable;
+use crate::components::run_table::{RunTable, view_of};
 use crate::desk::Desk;
 use crate::files;
 use crate::message::{Answer, LogCurve, Question, Row};
@@ -76,8 +76,14 @@ pub(crate) fn ResultsPage() -> impl IntoView {
     let rows = Memo::new(move |_| entries.rows());
     let picked = Memo::new(move |_| picks::picks(address));
     provide_context(Results { rows, picked, identifies: RwSignal::new(false) });
-    let dropped =
-        Memo::new(move |_| rows.with(|rows| rows.iter().map(|(row, _)| row.clone()).collect::<Vec<_>>()));
+    // The scored ones first.
+    let dropped = Memo::new(move |_| {
+        rows.with(|rows| {
+            let of =
+                |is_scored: bool| rows.iter().filter(move |(row, _)| row.status.is_scored() == is_scored);
+            of(true).chain(of(false)).map(|(row, _)| row.clone()).collect::<Vec<_>>()
+        })
+    });
     Effect::new(move |_| entries.look(link::write(&address.spec())));
     desk.follow();
     let on_server = server::ask(address);
@@ -89,6 +95,7 @@ pub(crate) fn ResultsPage() -> impl IntoView {
         let is_known = on_server.get().is_some() || desk.has_server() == Some(false);
         entries.is_empty() && !has_runs.get() && is_known
     };
+    let has_results = Memo::new(move |_| has_runs.get() || !entries.is_empty());
     view! {
         <div class="results-page">
             <h1>"Results"</h1>
@@ -96,7 +103,7 @@ pub(crate) fn ResultsPage() -> impl IntoView {
             <regressions::Regressions />
             <newest::Newest />
             <live::Live />
-            <Drop is_small=has_runs />
+            <Drop is_small=has_results />
             <Show when=has_nothing><Begin /></Show>
             <Show when=move || !entries.is_empty()>
                 <Progress />
@@ -230,12 +237,15 @@ pub(crate) fn Drop(
 /// The progress of reading, with a button to stop.
 #[component]
 fn Progress() -> impl IntoView {
-    let entries = Entries::of_app();
+    let (entries, rows) = (Entries::of_app(), Results::of_page().rows);
     let text = move || {
         let (done, all, now) = entries.progress();
         match now {
             Some((path, percent)) => format!("Read {done} of {all}; {percent} % of {path}"),
-            None => format!("Read {done} of {all} files"),
+            None => {
+                let scored = rows.with(|rows| rows.iter().filter(|(row, _)| row.status.is_scored()).count());
+                format!("Read {done} of {all} files; {scored} scored")
+            }
         }
     };
     view! {
@@ -251,17 +261,23 @@ fn Progress() -> impl IntoView {
     }
 }
 
-/// The window, the convention, the recipe and the GPU type.
+/// The window, the convention, the recipe and the GPU type. They are open once one of them is set.
 #[component]
 pub(crate) fn ViewFields() -> impl IntoView {
+    let address = Address::of_page();
+    let is_open =
+        Memo::new(move |before| before == Some(&true) || !link::write(&view_of(address)).is_empty());
     let conventions =
         Convention::ALL.map(|convention| (convention.id().to_string(), convention.id().to_string()));
     view! {
-        <div class="controls">
-            <TextField field=Field::Window default="the release's own" help="Steps to score: last, or a range such as 35-44." />
-            <ChoiceField field=Field::Convention options=conventions.to_vec() default="recipe, if there is one" />
-            <TextField field=Field::Recipe default="from the log" help="The recipe of the logs, if they don't name it." />
-            <TextField field=Field::Gpu default="from the log" help="Such as h100, if the logs don't name it." />
-        </div>
+        <details open=move || is_open.get()>
+            <summary>"Change window, FLOPs convention, recipe or GPU"</summary>
+            <div class="controls">
+                <TextField field=Field::Window default="release default" help="Steps to score: last, or a range such as 35-44." />
+                <ChoiceField field=Field::Convention options=conventions.to_vec() default="recipe's, if known" />
+                <TextField field=Field::Recipe default="from the log" help="If the logs don't name it." />
+                <TextField field=Field::Gpu default="from the log" help="Such as h100, if the logs don't name it." />
+            </div>
+        </details>
     }
 }

@@ -70,12 +70,12 @@ pub(crate) fn RunPage() -> impl IntoView {
                 <p class="notice wrong">{sentence(&why)} {desk.shared().is_none().then(|| view! { " " <A href="/results">"All results"</A> })}</p>
             })}
             <Show when=move || !is_gone() && rows.with(|rows| !rows.is_empty())>
-                <Origin id compared is_on_server />
                 <Verdict compared has_log=is_on_server />
-                <Takeout id is_on_server />
+                <Figures rows compared />
                 <ViewFields />
                 <keep::KeepRecipe id compared />
-                <Figures rows compared />
+                <Origin id compared is_on_server />
+                <Takeout id is_on_server />
                 <Show when=move || is_on_server.get()>
                     <Scores id />
                 </Show>
@@ -147,16 +147,16 @@ fn Delete(id: Memo<String>, deleted: RwSignal<String>) -> impl IntoView {
 /// The run's numbers.
 #[component]
 fn Figures(rows: Memo<Vec<Arc<Row>>>, compared: Memo<Arc<Compared>>) -> impl IntoView {
-    let figure =
-        |(PageHeading { title, hint, .. }, PageCell { text, detail, .. }): (PageHeading, PageCell)| {
-            view! {
-                <div class="figure">
-                    <dt title=hint>{title}</dt>
-                    <dd>{text}</dd>
-                    {(!detail.is_empty()).then(|| view! { <dd class="more">{detail}</dd> })}
-                </div>
-            }
-        };
+    let figure = |(heading, cell): (PageHeading, PageCell)| {
+        let PageCell { text, detail, .. } = cell;
+        view! {
+            <div class="figure" class:main=heading.is_main>
+                <dt title=heading.hint>{heading.title}</dt>
+                <dd>{text}</dd>
+                {(!detail.is_empty()).then(|| view! { <dd class="more">{detail}</dd> })}
+            </div>
+        }
+    };
     // The recipe goes beside the status: it is not a figure.
     let recipe = ComparisonColumn::Recipe.key();
     let figures = move |row: &Row| {
