@@ -32,6 +32,17 @@ pub enum Unmet {
 }
 
 impl Unmet {
+    /// Whether measured software decided. To reach a goal 9 times in 10, a plan has to pass two tests: with the end of its range, which
+    /// doesn't count that nobody measured its software, and with the expected days and cost of software that was measured.
+    /// `slowest_days` and `most_cost` are the ends of the ranges of the plan that comes nearest.
+    pub fn is_by_measured_software(self, slowest_days: f64, most_cost: Option<f64>) -> bool {
+        match self {
+            Unmet::TooSlow { days } => days > slowest_days,
+            Unmet::TooExpensive { cost, .. } => most_cost.is_some_and(|most| cost > most),
+            Unmet::NoLayout | Unmet::NoPrice => false,
+        }
+    }
+
     /// Returns by how much the goal is missed if the steps of the plan that comes nearest take `slowdown` times as long.
     #[must_use]
     pub fn slowed(self, slowdown: f64) -> Unmet {
