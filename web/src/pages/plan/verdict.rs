@@ -616,6 +616,7 @@ mod tests {
              for 220B tokens on 40 GPUs."
         );
         // The largest number of GPUs that was searched, with software that nobody measured.
+        findings.asked.as_mut().expect("a question").goal = AskedGoal::Budget(5e6);
         findings.offers[1].points = vec![plan(640, 49.0, 2.5e6)];
         for offer in &mut findings.offers {
             offer.answer.as_mut().expect("an answer").unmet = Some(Unmet::TooSlow { days: 190.0 });
