@@ -169,7 +169,7 @@ fields! {
         "Time for evaluation, warm-up and batch ramps, in percent of the training time [default: 0]",
     SpareNodes "spare-nodes" "spare" "Spare nodes" Goal Text "PERCENT"
         "Spare nodes that are paid for, in percent of the nodes that train"
-        "Spare nodes that are paid for, in percent of the nodes that train [default: 5, or 0 for GPU counts that you name]",
+        "Spare nodes that are paid for, in percent of the nodes that train [default: 5]",
     Price "price" "price" "Price" Goal Text "PRICE"
         "Price of a GPU-hour: 2.95, 1.99..3.50 or h100=2.95,b200=4.50; 0 counts only energy and storage"
         "Price of a GPU-hour: 2.95, a range such as 1.99..3.50, or one for each GPU type as h100=2.95,b200=4.50; 0 counts \

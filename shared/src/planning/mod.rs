@@ -12,7 +12,7 @@ pub use estimate::Predicted;
 pub use measure::{CountedFlops, StepMetrics, StepTime, StepTimeSource};
 pub use remedies::Remedy;
 pub use run_plan::RunPlan;
-pub use run_settings::{ASKED_FIELDS, RunSettings};
+pub use run_settings::RunSettings;
 pub use scaled::{BatchGrowth, ScaledStep};
 
 use crate::field::Field;

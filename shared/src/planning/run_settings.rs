@@ -6,7 +6,6 @@ use crate::cost::{
 };
 use crate::field::Field;
 use crate::goodput::{Disruptions, Recovery, RunTime, SaveTime};
-use crate::gpu_counts::GpuCounts;
 use crate::message;
 use crate::message::Setting;
 use crate::problem::Problem;
@@ -33,9 +32,6 @@ pub struct RunSettings {
     /// The currency of the user's prices.
     pub currency: Currency,
 }
-
-/// The fields of a question on which [`RunSettings`] depend: a user who names the number of GPUs has no spare ones.
-pub const ASKED_FIELDS: [Field; 1] = [Field::GpuRange];
 
 impl RunSettings {
     /// Returns the price that a run is paid with, whatever its goal: the user's, or the assumed one of the user's form of purchase or
@@ -99,9 +95,6 @@ impl Spec {
         let bandwidth = keep(&mut problems, self.count(Field::CheckpointBandwidth));
         let overhead = keep(&mut problems, self.percent(Field::Overhead, 1000.0));
         let spare_share = keep(&mut problems, self.percent(Field::SpareNodes, 100.0));
-        // A user who names the GPUs has these and no others. The question reports what is wrong with the text.
-        let are_named = matches!(self.parse(Field::GpuRange), Ok(Some(GpuCounts::Only(_))));
-        let usual_spare_share = if are_named { 0.0 } else { assumed.spare_share };
         let save = match (save_s, bandwidth) {
             (Some(seconds), _) => SaveTime::Seconds(seconds),
             (None, Some(gigabytes_per_s)) => SaveTime::Bandwidth(gigabytes_per_s * GIGA),
@@ -132,7 +125,7 @@ impl Spec {
                     .map_or(assumed.recovery, |restart_s| Recovery { restart_s, queue_s: 0.0 }),
                 save,
                 overhead: overhead.unwrap_or(assumed.overhead),
-                spare_share: spare_share.unwrap_or(usual_spare_share),
+                spare_share: spare_share.unwrap_or(assumed.spare_share),
             },
             own_prices,
             purchase: keep(&mut problems, self.parse(Field::Purchase)),

@@ -149,6 +149,21 @@ impl GpuAnswer {
         self.shown.map(|index| &self.points[index])
     }
 
+    /// Returns the title of the measured software with which the plan to show misses the goal, and that plan with it; none if another
+    /// test decided.
+    pub fn missing_with(&self) -> Option<(&'static str, &PlannedRun)> {
+        let (software, run) = self.with_measured_software.as_ref()?;
+        self.is_by_measured_software().then(|| (software.title(), run))
+    }
+
+    /// Whether measured software decided that the plan to show misses the goal.
+    pub fn is_by_measured_software(&self) -> bool {
+        let most_cost = |run: &PlannedRun| run.cost.map(|cost| cost.total.high);
+        self.shown()
+            .zip(self.unmet)
+            .is_some_and(|(run, unmet)| unmet.is_by_measured_software(run.time.high.days, most_cost(run)))
+    }
+
     /// Returns the title of the software of [`GpuAnswer::with_measured_software`].
     pub fn measured_software(&self) -> Option<&'static str> {
         self.with_measured_software.as_ref().map(|(software, _)| software.title())

@@ -141,11 +141,11 @@ impl PlanScript {
         }
     }
 
-    /// Returns the days of the slow end of a plan with this script; infinite if none can be written, or if it may lack memory.
-    fn slowest_days(&self, plan: &PlannedRun) -> f64 {
+    /// Returns the days that a plan counts as with this script; infinite if none can be written, or if it may lack memory.
+    fn counted_days(&self, plan: &PlannedRun) -> f64 {
         match self {
-            PlanScript::AsPlanned => plan.time.high.days,
-            PlanScript::Other(other) if !other.script.may_lack_memory => other.run.time.high.days,
+            PlanScript::AsPlanned => plan.counted_days(),
+            PlanScript::Other(other) if !other.script.may_lack_memory => other.run.counted_days(),
             PlanScript::Other(_) | PlanScript::Unavailable(_) => f64::INFINITY,
         }
     }
@@ -163,6 +163,11 @@ pub struct ScriptedPlan {
 }
 
 impl PlannedRun {
+    /// Returns the days that the plan counts as: those of the slow end, and more if it may not fit, as layouts are ranked.
+    fn counted_days(&self) -> f64 {
+        self.time.high.days * self.layout.risk()
+    }
+
     /// Returns the launch script of the plan.
     pub fn script(&self, question: &Question, offer: &GpuOffer) -> PlanScript {
         let planned_days = self.days_interval();
@@ -306,14 +311,14 @@ impl Survey<'_> {
         for layout in search.rank(gpus, LAUNCHED_LAYOUTS).best {
             let run = PlannedRun::new(question, offer, gpus, layout);
             // A script is hardly faster than planned.
-            if is_good(&best) && run.time.high.days >= best.1.slowest_days(&best.0) {
+            if is_good(&best) && run.counted_days() >= best.1.counted_days(&best.0) {
                 continue;
             }
             let measured = run.with_measured_software(search.space(), question, offer);
             let run = PlannedRun { days_as_measured: measured.map(|(_, run)| run.days), ..run };
             let script = run.script(question, offer);
             let other = (run, script);
-            let is_faster = other.1.slowest_days(&other.0) < best.1.slowest_days(&best.0);
+            let is_faster = other.1.counted_days(&other.0) < best.1.counted_days(&best.0);
             if is_good(&other) && !is_good(&best) || is_good(&other) == is_good(&best) && is_faster {
                 best = other;
             }

@@ -55,28 +55,55 @@ impl PlanInWords<'_> {
     /// Returns what a plan takes: `512 × B200 finish in about 59 days, for $3.60M (GPUs reserved for 3 years).` `cost` is its expected
     /// cost, and `purchase` how its GPUs are paid for if that is assumed.
     pub fn finishes(&self, has_deadline: bool, cost: Option<String>, purchase: Option<&str>) -> String {
-        let purchase = purchase.map_or(String::new(), |purchase| format!(" (GPUs {purchase})"));
-        let cost = cost.map_or(String::new(), |cost| format!(", for {cost}{purchase}"));
         let about = if has_deadline { "about " } else { "" };
-        let (gpus, time) = (group_digits(self.gpus.into()), duration(self.days.mid));
-        format!("{gpus} × {} finish in {about}{time}{cost}.", self.gpu)
+        let (time, cost) = (duration(self.days.mid), for_cost(cost, purchase));
+        format!("{} finish in {about}{time}{cost}.", self.gpus_text())
+    }
+
+    /// Returns the most tokens that the limits of a question train, and what the plan that trains them takes: `$5M trains about 19T
+    /// tokens on 384 × B200 in 150 days, for $4.18M (GPUs reserved for 3 years).` `budget` is none if only time limits them.
+    pub fn trains(
+        &self,
+        tokens: &str,
+        budget: Option<&str>,
+        cost: Option<String>,
+        purchase: Option<&str>,
+    ) -> String {
+        let (on, time, cost) = (self.gpus_text(), duration(self.days.mid), for_cost(cost, purchase));
+        match budget {
+            Some(budget) => format!("{budget} trains about {tokens} tokens on {on} in {time}{cost}."),
+            None => format!("{on} train about {tokens} tokens in {time}{cost}."),
+        }
+    }
+
+    /// Returns the GPUs: `512 × B200`.
+    fn gpus_text(&self) -> String {
+        format!("{} × {}", group_digits(self.gpus.into()), self.gpu)
     }
 
     /// Returns that no plan reaches the goal, and by how much the nearest one, which is this, misses it. `is_most` says that it has the
     /// most GPUs that were searched.
     pub fn misses(&self, unmet: Unmet, is_most: bool, limits: &LimitsInWords<'_>) -> String {
         let LimitsInWords { time, has_deadline, budget, by_slow_end, cost, enough } = *limits;
-        let often = if by_slow_end { format!(" {}", Chance::NineInTen.title()) } else { String::new() };
+        let by_measured = by_slow_end && unmet.is_by_measured_software(self.days.high, self.most_cost);
+        let chance = Chance::NineInTen.title();
+        let often = match (by_slow_end, by_measured) {
+            (false, _) => String::new(),
+            (true, false) => format!(" {chance}"),
+            (true, true) => format!(" both as predicted, {chance}, and with software that was measured"),
+        };
         let within = time.map_or(String::new(), |time| format!(" within {time}"));
-        let on = format!("on {} × {}", group_digits(self.gpus.into()), self.gpu);
+        let on = format!("on {}", self.gpus_text());
         let budget = budget.unwrap_or_default();
-        let costs = |amount: f64| match by_slow_end {
-            // A range does not count that nobody measured the software.
-            true if self.most_cost.is_some_and(|most| amount > most) => {
-                format!("costs {} {}", cost(amount), as_measured(self.measured_software))
-            }
-            true => format!("costs up to {}", cost(amount)),
-            false => format!("costs {}", cost(amount)),
+        let costs = |amount: f64| match (by_slow_end, self.most_cost.filter(|_| by_measured)) {
+            (_, Some(most)) => format!(
+                "is predicted to cost up to {}, but costs {} {}",
+                cost(most),
+                cost(amount),
+                as_measured(self.measured_software)
+            ),
+            (true, None) => format!("costs up to {}", cost(amount)),
+            (false, None) => format!("costs {}", cost(amount)),
         };
         match unmet {
             Unmet::TooExpensive { cost: amount, .. } if has_deadline => format!(
@@ -90,21 +117,30 @@ impl PlanInWords<'_> {
             ),
             Unmet::TooSlow { days } => {
                 let Interval { low, mid, high } = self.days;
-                let takes = match by_slow_end {
-                    true if days > high => {
-                        format!("{} {}", duration(days), as_measured(self.measured_software))
-                    }
-                    true => format!("about {} ({})", duration(mid), duration_range(mid, (low, high))),
-                    false => format!("about {}", duration(days)),
+                let predicted = format!("about {} ({})", duration(mid), duration_range(mid, (low, high)));
+                let takes = match (by_slow_end, by_measured) {
+                    (_, true) => format!(
+                        "is predicted to take {predicted}, but takes {} {}",
+                        duration(days),
+                        as_measured(self.measured_software)
+                    ),
+                    (true, false) => format!("takes {predicted}"),
+                    (false, false) => format!("takes about {}", duration(days)),
                 };
                 let most = if is_most { ", the largest number searched" } else { "" };
-                format!("No plan finishes{within}{often}. The nearest takes {takes}, {on}{most}.")
+                format!("No plan finishes{within}{often}. The nearest {takes}, {on}{most}.")
             }
             Unmet::NoPrice | Unmet::NoLayout => {
                 "Enter a price per GPU-hour to plan for a budget.".to_string()
             }
         }
     }
+}
+
+/// Returns the cost of a plan behind its time: `, for $3.60M (GPUs reserved for 3 years)`.
+fn for_cost(cost: Option<String>, purchase: Option<&str>) -> String {
+    let purchase = purchase.map_or(String::new(), |purchase| format!(" (GPUs {purchase})"));
+    cost.map_or(String::new(), |cost| format!(", for {cost}{purchase}"))
 }
 
 #[cfg(test)]
@@ -121,6 +157,11 @@ mod tests {
             "1,024 × H100 finish in about 61 days, for 4.10M USD (GPUs reserved for 3 years)."
         );
         assert_eq!(plan.finishes(false, None, None), "1,024 × H100 finish in 61 days.");
+        assert_eq!(
+            plan.trains("19T", Some("$5M"), Some("$4.10M".to_string()), Some("reserved for 3 years")),
+            "$5M trains about 19T tokens on 1,024 × H100 in 61 days, for $4.10M (GPUs reserved for 3 years)."
+        );
+        assert_eq!(plan.trains("19T", None, None, None), "1,024 × H100 train about 19T tokens in 61 days.");
         let limits = |has_deadline: bool| LimitsInWords {
             time: Some("60 days"),
             has_deadline,
@@ -136,8 +177,8 @@ mod tests {
         );
         assert_eq!(
             plan.misses(Unmet::TooSlow { days: 81.0 }, false, &limits(true)),
-            "No plan finishes within 60 days 9 times in 10. The nearest takes 81 days with NeMo 2, which was measured here, on \
-             1,024 × H100."
+            "No plan finishes within 60 days both as predicted, 9 times in 10, and with software that was measured. The nearest \
+             is predicted to take about 61 days (55–70), but takes 81 days with NeMo 2, which was measured here, on 1,024 × H100."
         );
         let expensive = Unmet::TooExpensive { cost: 99.0, tokens: 2.2e11, gpus: 40 };
         assert_eq!(
@@ -152,8 +193,17 @@ mod tests {
         // The range of its cost ends at $99.
         let beyond = Unmet::TooExpensive { cost: 120.0, tokens: 0.0, gpus: 0 };
         assert!(
-            plan.misses(beyond, true, &limits(true))
-                .ends_with("costs $120 with NeMo 2, which was measured here, on 1,024 × H100.")
+            plan.misses(beyond, true, &limits(true)).ends_with(
+                "for at most $50k both as predicted, 9 times in 10, and with software that was measured. The cheapest that \
+                 finishes in time is predicted to cost up to $99, but costs $120 with NeMo 2, which was measured here, on \
+                 1,024 × H100."
+            )
+        );
+        // At the expected days, only one test counts.
+        let even = LimitsInWords { by_slow_end: false, ..limits(true) };
+        assert_eq!(
+            plan.misses(Unmet::TooSlow { days: 61.0 }, false, &even),
+            "No plan finishes within 60 days. The nearest takes about 61 days, on 1,024 × H100."
         );
         let unnamed = PlanInWords { measured_software: None, ..plan };
         assert!(

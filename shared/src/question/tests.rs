@@ -77,14 +77,15 @@ fn precisions_can_be_chosen_that_any_gpu_type_computes_in() {
 }
 
 #[test]
-fn given_gpus_have_no_spare_nodes_beside_them() {
+fn numbers_of_gpus_have_the_same_spare_nodes_however_they_are_given() {
     let paid = |fields: &[(Field, &str)]| {
         let best = answer(&small(fields)).best().unwrap().clone();
         (best.gpus, best.time.paid_gpus)
     };
-    assert_eq!(paid(&[(Field::GpuRange, "1024")]), (1024, 1024));
-    assert_eq!(paid(&[(Field::GpuRange, "1024"), (Field::SpareNodes, "5")]), (1024, 1072));
-    assert_eq!(paid(&[(Field::GpuRange, "1024..1024")]), (1024, 1072));
+    for gpus in ["1024", "1024, 1024", "1024..1024"] {
+        assert_eq!(paid(&[(Field::GpuRange, gpus)]), (1024, 1072), "{gpus}");
+        assert_eq!(paid(&[(Field::GpuRange, gpus), (Field::SpareNodes, "0")]), (1024, 1024), "{gpus}");
+    }
 }
 
 fn answer(question: &Question) -> GpuAnswer {
@@ -143,6 +144,29 @@ fn a_deadline_that_cannot_be_met_names_the_fastest_plan() {
     let fastest = answer.points.iter().map(|point| point.time.high.days).fold(f64::INFINITY, f64::min);
     assert_eq!(answer.unmet, Some(Unmet::TooSlow { days: fastest }));
     assert!(answer.best().is_none() && !answer.layouts.is_empty() && answer.with_other_chance.is_none());
+}
+
+#[test]
+fn a_plan_that_is_late_only_with_measured_software_is_judged_with_it() {
+    let found = |gpus: &str| {
+        let fields = [
+            (Field::Model, "qwen3-235b-a22b"),
+            (Field::GpuTypes, "b200"),
+            (Field::Tokens, "10T"),
+            (Field::Deadline, "60d"),
+            (Field::GpuRange, gpus),
+        ];
+        answer(&ask(&fields))
+    };
+    let late = found("384");
+    let Some(Unmet::TooSlow { days }) = late.unmet else { panic!("{:?}", late.unmet) };
+    let range_end = late.shown().expect("a plan").time.high.days;
+    // Otherwise this shows nothing: choose a number of GPUs whose range ends in time.
+    assert!(range_end <= 60.0 && days > 60.0, "{range_end} {days}");
+    let judged = late.missing_with().map(|(software, run)| (software, run.gpus, run.days));
+    assert_eq!(judged, Some((late.measured_software().expect("a title"), 384, days)));
+    let in_time = found("480");
+    assert!(in_time.with_measured_software.is_some() && in_time.missing_with().is_none());
 }
 
 /// Returns the question with a change, and asserts that a plan reaches its goal.

@@ -3,7 +3,6 @@
 use super::{PlannedRun, TrainableTokens};
 use crate::message::Setting;
 use serde::{Deserialize, Serialize};
-use std::cmp::Ordering;
 
 /// Why no plan reaches the goal. The figures are those of [`GpuAnswer::shown`](super::GpuAnswer::shown), the plan that comes nearest to
 /// the goal.
@@ -32,6 +31,17 @@ pub enum Unmet {
 }
 
 impl Unmet {
+    /// Whether measured software decided. To reach a goal 9 times in 10, a plan has to pass two tests: with the end of its range, which
+    /// doesn't count that nobody measured its software, and with the expected days and cost of software that was measured.
+    /// `slowest_days` and `most_cost` are the ends of the ranges of the plan that comes nearest.
+    pub fn is_by_measured_software(self, slowest_days: f64, most_cost: Option<f64>) -> bool {
+        match self {
+            Unmet::TooSlow { days } => days > slowest_days,
+            Unmet::TooExpensive { cost, .. } => most_cost.is_some_and(|most| cost > most),
+            Unmet::NoLayout | Unmet::NoPrice => false,
+        }
+    }
+
     /// Returns by how much the goal is missed if the steps of the plan that comes nearest take `slowdown` times as long.
     #[must_use]
     pub fn slowed(self, slowdown: f64) -> Unmet {
@@ -44,17 +54,20 @@ impl Unmet {
         }
     }
 
-    /// Compares how far two GPU types are from the goal, the nearer one first: those with a plan in time, by its cost; those that are
-    /// too slow, by their days; those without a price; those without a layout.
-    pub fn order(&self, other: &Unmet) -> Ordering {
-        let place = |unmet: &Unmet| match *unmet {
-            Unmet::TooExpensive { cost, .. } => (0, cost),
-            Unmet::TooSlow { days } => (1, days),
-            Unmet::NoPrice => (2, 0.0),
-            Unmet::NoLayout => (3, 0.0),
-        };
-        let (one, other) = (place(self), place(other));
-        one.0.cmp(&other.0).then(one.1.total_cmp(&other.1))
+    /// Returns how many times beyond the limits of the question the plan is that comes nearest: the GPU type with the least comes first.
+    /// `cost` is the cost within which that plan stays with the chance that was asked for. The types without a price come after all
+    /// others with a layout.
+    pub fn excess(self, most_days: Option<f64>, budget: Option<f64>, cost: Option<f64>) -> f64 {
+        let of_budget = |cost: f64| budget.map_or(1.0, |budget| cost / budget);
+        match self {
+            Unmet::TooExpensive { cost, .. } => of_budget(cost),
+            // It may be too expensive as well.
+            Unmet::TooSlow { days } => {
+                most_days.map_or(1.0, |most| days / most).max(cost.map_or(1.0, of_budget))
+            }
+            Unmet::NoPrice => f64::MAX,
+            Unmet::NoLayout => f64::INFINITY,
+        }
     }
 }
 
@@ -87,16 +100,23 @@ pub(super) struct Nearby<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sorting::sorted;
 
     #[test]
-    fn a_plan_in_time_comes_nearer_to_a_goal_than_a_late_one() {
+    fn the_plan_that_misses_its_limits_by_the_least_comes_nearest() {
         let expensive = |cost: f64| Unmet::TooExpensive { cost, tokens: 0.0, gpus: 0 };
-        let slow = |days: f64| Unmet::TooSlow { days };
-        let all = [Unmet::NoLayout, slow(61.0), expensive(9e6), Unmet::NoPrice, expensive(4e6), slow(90.0)];
-        let ordered = sorted(&all, Unmet::order);
-        let expected =
-            [expensive(4e6), expensive(9e6), slow(61.0), slow(90.0), Unmet::NoPrice, Unmet::NoLayout];
-        assert_eq!(ordered, expected);
+        let excess = |unmet: Unmet, cost: f64| unmet.excess(Some(60.0), Some(2e6), Some(cost));
+        let nearest_first = [
+            excess(Unmet::TooSlow { days: 61.0 }, 1e6),
+            excess(expensive(2.1e6), 2.1e6),
+            excess(Unmet::TooSlow { days: 90.0 }, 1e6),
+            // Late by a day, but twice as expensive as allowed.
+            excess(Unmet::TooSlow { days: 61.0 }, 4e6),
+            excess(expensive(9e6), 9e6),
+            excess(Unmet::NoPrice, 0.0),
+            excess(Unmet::NoLayout, 0.0),
+        ];
+        assert!(nearest_first.is_sorted_by(|one, other| one < other), "{nearest_first:?}");
+        let late = Unmet::TooSlow { days: 90.0 };
+        assert_eq!([late.excess(Some(60.0), None, Some(1e6)), late.excess(None, None, None)], [1.5, 1.0]);
     }
 }

@@ -282,6 +282,6 @@ fn of_equally_fast_layouts_the_simpler_is_better() {
     assert!(compare(&with(9.0, 1.005), &with(5.0, 1.0)).is_lt());
     assert!(compare(&with(5.0, 1.0), &with(7.0, 1.005)).is_lt());
     assert!(compare(&with(17.0, 1.0), &with(60.0, 1.005)).is_lt());
-    assert!(compare(&with(9.0, 1.025), &with(2.0, 1.0)).is_lt());
-    assert!(compare(&with(2.0, 1.0), &with(9.0, 1.05)).is_lt());
+    assert!(compare(&with(9.0, 1.045), &with(2.0, 1.0)).is_lt());
+    assert!(compare(&with(2.0, 1.0), &with(9.0, 1.07)).is_lt());
 }

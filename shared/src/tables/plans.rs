@@ -3,9 +3,9 @@
 use super::{PageCell, SortValue, cells, number, whole};
 use crate::catalog::RecipeId;
 use crate::launch::Style;
-use crate::question::{GpuOffer, PlannedRun, Question};
+use crate::question::{GpuOffer, Objective, PlannedRun, Question};
 use crate::releases::Release;
-use crate::units::{group_digits, readable, readable_range, significant};
+use crate::units::{group_digits, readable, readable_range, rounded_count, significant};
 
 /// A plan of a search.
 #[derive(Debug, Clone, Copy)]
@@ -22,6 +22,8 @@ pub struct PlanRow<'a> {
     pub is_best: bool,
     /// The recipe that publishes its layout.
     pub recipe: Option<&'a RecipeId>,
+    /// The title of the software with which its figures are, if that is not the software of the question.
+    pub software: Option<&'a str>,
 }
 
 impl PlanRow<'_> {
@@ -69,6 +71,12 @@ columns! {
     }
     Recipe "recipe" {
         csv 4 "recipe" => |row| row.recipe.map(ToString::to_string);
+    }
+    Tokens "tokens" {
+        terminal "tokens" [number] => |row| {
+            let are_sought = row.question.objective == Objective::MostTokens;
+            are_sought.then(|| rounded_count(row.question.tokens))
+        };
     }
     Layout "layout" {
         page "Layout" => |row| row.run.layout.candidate.to_string().into();
@@ -120,6 +128,9 @@ columns! {
     }
     StepTimeHigh "step-time-high" {
         csv 19 "step_time_s_high" => |row| number(Some(row.run.layout.step_time_s.high));
+    }
+    Software "software" {
+        terminal "with" [wraps] => |row| row.software.map(str::to_owned);
     }
     Days "days" {
         page "Days" [number] => |row| row.days().into();

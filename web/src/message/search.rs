@@ -179,6 +179,11 @@ impl FoundPlan {
         }
     }
 
+    /// Whether the plan, which comes nearest to the goal, misses it with software that was measured beyond its own range.
+    pub(crate) fn is_beyond_range(&self, unmet: Unmet) -> bool {
+        unmet.is_by_measured_software(self.days.high, self.cost.map(|cost| cost.high))
+    }
+
     /// Returns what to doubt in it, as sentences; `needs_its_gpus` says that fewer GPUs would not do.
     pub(crate) fn cautions(&self, needs_its_gpus: bool) -> Vec<String> {
         let bytes = |gib: f64| gib * f64::from(1 << 30);
@@ -267,6 +272,24 @@ impl FoundAnswer {
     /// Returns the title of the software of [`FoundAnswer::with_measured_software`].
     pub(crate) fn measured_software(&self) -> Option<&str> {
         self.with_measured_software.as_ref().map(|(software, _)| &**software)
+    }
+
+    /// Returns the plan with the days or the cost by which it misses the goal: with software that was measured, if these are beyond its
+    /// range.
+    pub(crate) fn judged(&self) -> Option<FoundPlan> {
+        let plan = self.plan.as_ref()?;
+        let unmet = self.unmet.filter(|unmet| plan.is_beyond_range(*unmet));
+        Some(match (unmet, plan.cost) {
+            (Some(Unmet::TooSlow { days }), _) => {
+                let slowed = plan.slowed(days / plan.days.mid);
+                let days = self.with_measured_software.as_ref().map_or(slowed.days, |(_, days)| *days);
+                FoundPlan { days, ..slowed }
+            }
+            (Some(Unmet::TooExpensive { cost: amount, .. }), Some(cost)) => {
+                FoundPlan { cost: Some(cost.times(amount / cost.mid)), ..plan.clone() }
+            }
+            _ => plan.clone(),
+        })
     }
 }
 

@@ -1,10 +1,11 @@
 //! What the search of a GPU type found, as rows of tables.
 
 use trainplan_shared::field::{Field, FieldGroup};
-use trainplan_shared::question::{GpuAnswer, GpuOffer, PlanScript, PlannedRun, Question};
+use trainplan_shared::question::{GpuAnswer, GpuOffer, Objective, PlanScript, PlannedRun, Question};
 use trainplan_shared::spec::Spec;
 use trainplan_shared::stack::Software;
 use trainplan_shared::tables::PlanRow;
+use trainplan_shared::units::rounded_count;
 
 /// What the search of a GPU type found.
 #[derive(Debug, Clone, Copy)]
@@ -35,6 +36,7 @@ impl<'a> SearchedGpu<'a> {
             rank: None,
             is_best: false,
             recipe: published.map(|(recipe, _)| &recipe.id),
+            software: None,
         }
     }
 
@@ -65,9 +67,20 @@ impl<'a> SearchedGpu<'a> {
         rows
     }
 
-    /// Returns the plan to show: the best one, or the one that comes nearest to the goal.
+    /// Returns the plan to show: the best one, or the one that comes nearest to the goal, with the figures by which it misses that.
     pub(super) fn shown(&self) -> Option<PlanRow<'a>> {
-        self.best().or_else(|| Some(self.row(self.answer.shown()?)))
+        let nearest = || match self.answer.missing_with() {
+            Some((software, run)) => Some(PlanRow { software: Some(software), ..self.row(run) }),
+            None => Some(self.row(self.answer.shown()?)),
+        };
+        self.best().or_else(nearest)
+    }
+
+    /// Returns the most tokens that the limits train, if no tokens were given: those of the question are what was found.
+    pub(super) fn sought_tokens(&self) -> Option<String> {
+        let are_sought =
+            self.question.objective == Objective::MostTokens && self.typed.get(Field::Tokens).is_none();
+        are_sought.then(|| rounded_count(self.question.tokens))
     }
 
     /// Returns the software that the launch script of a plan runs, if it is the plan to show and the script runs other software.
@@ -112,9 +125,6 @@ impl<'a> SearchedGpu<'a> {
             Some(_) => of_run,
             None => of_run.with(Field::Tokens, self.question.tokens.to_string()),
         };
-        // Given GPU counts have no spare nodes, but a scenario has.
-        let has_spares = self.question.settings.disruptions.spare_share > 0.0;
-        let of_run = if has_spares { of_run } else { of_run.with(Field::SpareNodes, "0") };
         let whole_run = Field::of_group(FieldGroup::Goal).filter(|field| field.is_of_whole_run());
         let spec = whole_run.filter_map(|field| Some((field, self.typed.get(field)?)));
         let spec = spec.fold(of_run, |spec, (field, text)| spec.with(field, text));

@@ -35,11 +35,15 @@ pub(super) fn headline(found: &[SearchedGpu<'_>]) -> String {
     };
     let money = |amount: f64| cells::money(amount, currency(question));
     let has_deadline = matches!(question.goal, Goal::Deadline(_));
+    let (time, budget) = (question.most_days().map(limit_text), question.budget().map(money));
     let Some(unmet) = answer.unmet else {
         let purchase = first.offer.price.and_then(|price| price.source.purchase());
-        return plan.finishes(has_deadline, run.expected_cost.map(money), purchase.as_deref());
+        let (cost, purchase) = (run.expected_cost.map(money), purchase.as_deref());
+        return match first.sought_tokens() {
+            Some(tokens) => plan.trains(&tokens, budget.as_deref(), cost, purchase),
+            None => plan.finishes(has_deadline, cost, purchase),
+        };
     };
-    let (time, budget) = (question.most_days().map(limit_text), question.budget().map(money));
     let enough = match unmet {
         Unmet::TooExpensive { tokens, gpus, .. } if tokens > 0.0 => {
             Some(format!("enough for {} tokens on {} GPUs", rounded_count(tokens), group_digits(gpus.into())))
@@ -76,8 +80,9 @@ fn size(found: &SearchedGpu<'_>, change: &Relaxation) -> f64 {
     let (question, value) = (found.question, &change.setting.value);
     let factor = match change.setting.field {
         Field::GpuRange => {
-            let searched = found.answer.points.last().map(|most| f64::from(most.gpus));
-            searched.map(|searched| f64::from(change.run.gpus) / searched)
+            // Not those with a layout, of which there may be none.
+            let searched = question.counts.of_nodes(found.offer.gpu.gpus_per_node);
+            searched.last().map(|searched| f64::from(change.run.gpus) / f64::from(*searched))
         }
         Field::Deadline => parse_days(value).zip(question.most_days()).map(|(days, limit)| days / limit),
         Field::Tokens => parse_count(value).map(|tokens| question.tokens / tokens),

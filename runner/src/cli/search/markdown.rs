@@ -22,7 +22,7 @@ pub(super) fn print(question: &Question, found: &[SearchedGpu<'_>]) -> Result<()
     let mut page = format!("**{}**\n\n{}\n\n", markdown(&headline(found)), markdown(&restated(question)));
     let plans: Vec<PlanRow<'_>> = found.iter().filter_map(SearchedGpu::shown).collect();
     if !plans.is_empty() {
-        let _ = writeln!(page, "{}", PlanColumn::terminal(&plans).to_markdown());
+        let _ = writeln!(page, "{}", PlanColumn::terminal(&plans).without_empty_columns().to_markdown());
     }
     let _ = writeln!(page, "**{}**", markdown(&verdict(found)));
     for found in found {

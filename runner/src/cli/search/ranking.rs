@@ -27,9 +27,11 @@ pub(super) fn best_first<'a>(found: &[SearchedGpu<'a>]) -> Vec<SearchedGpu<'a>> 
     let contenders: Vec<_> =
         reaching.iter().filter_map(|found| Some(contender(found, found.answer.best()?))).collect();
     let order = question.objective.across_gpu_types(&contenders);
-    let missing = sorted(&missing, |one, other| {
-        let unmet = |found: &SearchedGpu<'_>| found.answer.unmet.unwrap_or(Unmet::NoLayout);
-        unmet(one).order(&unmet(other))
-    });
+    let excess = |found: &SearchedGpu<'_>| {
+        let cost = found.answer.shown().and_then(|run| run.cost_with(question.chance));
+        let unmet = found.answer.unmet.unwrap_or(Unmet::NoLayout);
+        unmet.excess(question.most_days(), question.budget(), cost)
+    };
+    let missing = sorted(&missing, |one, other| excess(one).total_cmp(&excess(other)));
     order.into_iter().map(|place| reaching[place]).chain(missing).collect()
 }

@@ -125,7 +125,10 @@ pub(super) fn assumptions(question: &Question) -> String {
     let paid = if prices.clone().all(|price| price.is_of_owned()) { "" } else { ", paid for too" };
     parts.push(match spares {
         0.0 => "No spare nodes.".to_string(),
-        _ => format!("Spare nodes{paid}: {} % ({source}).", significant(spares * 100.0, 3)),
+        _ => format!(
+            "Spare nodes{paid}: {} % in addition to the GPUs that train ({source}).",
+            significant(spares * 100.0, 3)
+        ),
     });
     // Where the GPUs cost nothing, the cost is mostly that of electricity.
     if prices.any(|price| price.is_free())
@@ -443,6 +446,8 @@ pub(super) fn unmet_sentence(unmet: Unmet, found: &SearchedGpu<'_>) -> String {
             format!(" A layout works {}, but no single change reaches the goal.", one_of(changes))
         }
     };
+    let is_by_measured = answer.is_by_measured_software();
+    let measured = || format!(" {}", as_measured(answer.measured_software()));
     match unmet {
         Unmet::NoLayout if changes.is_empty() => {
             format!("No layout works on {name}, and no single change helps.")
@@ -461,10 +466,8 @@ pub(super) fn unmet_sentence(unmet: Unmet, found: &SearchedGpu<'_>) -> String {
                 Goal::Deadline(limit) => format!(", not {}", significant(limit * of_day, 4)),
                 Goal::Budget(_) | Goal::Open => String::new(),
             };
-            let range_end = shown.map_or(f64::INFINITY, |run| run.time.high.days);
-            let measured = || format!(" {}", as_measured(answer.measured_software()));
             let (within, by) = match question.chance {
-                Chance::NineInTen if days > range_end => ("takes", measured()),
+                Chance::NineInTen if is_by_measured => ("takes", measured()),
                 Chance::NineInTen => ("may take up to", String::new()),
                 Chance::Even => ("takes", String::new()),
             };
@@ -482,11 +485,8 @@ pub(super) fn unmet_sentence(unmet: Unmet, found: &SearchedGpu<'_>) -> String {
                 (None, Some(longest)) => format!(" that takes at most {} days", significant(longest, 4)),
                 (None, None) => String::new(),
             };
-            let range_end =
-                answer.shown().and_then(|run| run.cost).map_or(f64::INFINITY, |cost| cost.total.high);
-            let measured = || format!(" {}", as_measured(answer.measured_software()));
             let (costs, by) = match question.chance {
-                Chance::NineInTen if cost > range_end => ("costs", measured()),
+                Chance::NineInTen if is_by_measured => ("costs", measured()),
                 Chance::NineInTen => ("may cost up to", String::new()),
                 Chance::Even => ("costs", String::new()),
             };

@@ -25,7 +25,7 @@ pub(super) fn print(
     let plans: Vec<PlanRow<'_>> = found.iter().filter_map(SearchedGpu::shown).collect();
     if !plans.is_empty() {
         text_line("")?;
-        text_table(PlanColumn::terminal_table(&plans))?;
+        text_table(PlanColumn::terminal_table(&plans).without_empty_columns())?;
     }
     prose(&format!("\n{}", verdict(found)))?;
     for found in found {

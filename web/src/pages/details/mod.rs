@@ -38,7 +38,7 @@ use trainplan_shared::field::{Field, FieldGroup};
 use trainplan_shared::flops::ModelFlops;
 use trainplan_shared::link;
 use trainplan_shared::metrics::PeakTflops;
-use trainplan_shared::planning::{ASKED_FIELDS, StepTime};
+use trainplan_shared::planning::StepTime;
 use trainplan_shared::problem::Problem;
 use trainplan_shared::scenario::Scenario;
 use trainplan_shared::spec::Spec;
@@ -109,11 +109,7 @@ impl Plan {
         let recipe = Memo::new(move |_| {
             spec.with(|spec| spec.get(Field::Recipe).map(nearest_recipe).map(CatalogEntry))
         });
-        let predicted = move || {
-            // Whether there are spare nodes depends on it.
-            let counts = question.with(|question| question.raw(Field::GpuRange).to_string());
-            spec.with(|spec| link::write(&predicted_fields(spec).with(Field::GpuRange, counts)))
-        };
+        let predicted = move || spec.with(|spec| link::write(&predicted_fields(spec)));
         let is_valid = move || scenario.with(Result::is_ok);
         let calculator = Calculator::start(
             Memo::new(move |_| is_valid().then(predicted)),
@@ -205,8 +201,7 @@ fn plans_to_launch(address: Address) -> Memo<Vec<(String, String)>> {
 /// Returns the fields that describe the scenario and the whole run, without those of its launch and of the page.
 fn predicted_fields(spec: &Spec) -> Spec {
     let is_of_run = |field: Field| field.group() == FieldGroup::Goal && field != Field::StepTime;
-    let is_predicted =
-        |field: Field| field.is_of_scenario() || is_of_run(field) || ASKED_FIELDS.contains(&field);
+    let is_predicted = |field: Field| field.is_of_scenario() || is_of_run(field);
     let fields = spec.iter().filter(|(field, _)| is_predicted(*field));
     fields.fold(Spec::default(), |spec, (field, text)| spec.with(field, text))
 }

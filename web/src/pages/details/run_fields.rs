@@ -110,7 +110,7 @@ fn default_of(field: Field) -> String {
         Field::SaveTime => "size ÷ bandwidth".into(),
         Field::CheckpointBandwidth => format!("{} per GPU", of(Assumption::SaveBandwidth, 1.0)),
         Field::Overhead => of(Assumption::Overhead, 100.0),
-        Field::SpareNodes => format!("{}; 0 for given GPUs", of(Assumption::SpareNodes, 100.0)),
+        Field::SpareNodes => of(Assumption::SpareNodes, 100.0),
         Field::Electricity => readable(Assumption::ElectricityPrice.value()),
         Field::Power => "as published".into(),
         Field::Currency => Currency::default().to_string(),

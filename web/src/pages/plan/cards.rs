@@ -58,7 +58,7 @@ pub(super) fn Card(
     // One scale for all cards, so that their bars can be compared.
     let longest = Memo::new(move |_| {
         findings.with(|findings| {
-            let plans = findings.offers.iter().filter_map(|offer| offer.answer.as_ref()?.plan.as_ref());
+            let plans = findings.offers.iter().filter_map(|offer| offer.answer.as_ref()?.judged());
             let ends = plans.map(|plan| plan.days.high);
             let limit = if let AskedGoal::Deadline(days) = findings.goal() { days } else { 0.0 };
             let measured = findings.offers.iter().filter_map(|offer| findings.best_as_measured_days(offer));
@@ -152,7 +152,7 @@ fn card(
         }
         .into_any();
     };
-    let Some(found) = &answer.plan else {
+    let (Some(planned), Some(judged)) = (&answer.plan, answer.judged()) else {
         let by_locks =
             plan.search.findings.with_untracked(|findings| obstacle(findings, offer, &answer.changes));
         return view! {
@@ -161,7 +161,10 @@ fn card(
         }
         .into_any();
     };
-    let missed = plan.search.findings.with_untracked(|findings| missed(findings, answer, found, currency));
+    let missed = plan.search.findings.with_untracked(|findings| missed(findings, answer, planned, currency));
+    // No figure contradicts what is said above.
+    let found = &judged;
+    let is_bet = answer.with_measured_software.is_some() && found.days == planned.days;
     let other = answer.with_other_chance.clone().filter(|other| other.gpus != found.gpus);
     let other = other.zip(chance).map(|(other, chance)| {
         let cost = other.cost.map_or(String::new(), |cost| format!(", for {}", cost_texts(cost, currency).0));
@@ -271,7 +274,7 @@ fn card(
     });
     let buttons = view! {
         <div class="card-foot">
-            <SaveButton gpu=offer.gpu.id.clone() plan=found.clone() />
+            <SaveButton gpu=offer.gpu.id.clone() plan=planned.clone() />
             <button
                 type="button"
                 class="action"
@@ -320,7 +323,7 @@ fn card(
             longest
             as_measured
             by_script
-            software=answer.with_measured_software.is_some().then(|| offer.gpu.software.clone())
+            software=is_bet.then(|| offer.gpu.software.clone())
         />
         <div class="other-counts">{other} {faster} {more_tokens}</div>
         {doubts}
@@ -361,19 +364,19 @@ fn missed(findings: &Findings, answer: &FoundAnswer, found: &FoundPlan, currency
     });
     let limits: Vec<String> = late.into_iter().chain(over).collect();
     let limits = limits.join(" and ");
-    // A range does not count that nobody measured the software.
-    let beyond = match unmet {
-        Unmet::TooSlow { days } if days > found.days.high => Some(duration(days)),
-        Unmet::TooExpensive { cost, .. }
-            if is_within(found, findings.budget(), false)
-                && found.cost.is_some_and(|range| cost > range.high) =>
-        {
-            Some(cost_text(cost, currency))
+    let beyond = match (unmet, found.cost) {
+        _ if !found.is_beyond_range(unmet) => None,
+        (Unmet::TooSlow { days }, _) => Some([days, found.days.mid].map(duration)),
+        (Unmet::TooExpensive { cost, .. }, Some(range)) if is_within(found, findings.budget(), false) => {
+            Some([cost, range.mid].map(|cost| cost_text(cost, currency)))
         }
         _ => None,
     };
     Some(match (beyond, unmet) {
-        (Some(amount), _) => format!("{limits}: {amount} {}.", as_measured(answer.measured_software())),
+        (Some([amount, predicted]), _) => {
+            let measured = as_measured(answer.measured_software());
+            format!("{limits}: {amount} {measured}, not {predicted} as predicted.")
+        }
         // The button below names the same number.
         (None, Unmet::TooExpensive { tokens, gpus, .. }) if tokens > 0.0 => {
             format!("{limits}, which is {}.", enough_for(tokens, gpus))
@@ -692,7 +695,7 @@ fn card_span(index: usize, count: usize, most: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::super::findings::tests::{answered, plan};
+    use super::super::findings::tests::{answered, plan, spread};
     use super::*;
 
     #[test]
@@ -712,7 +715,7 @@ mod tests {
         // With the software that was measured, it may cost more than the end of its range.
         assert_eq!(
             text(2.55e6, 49.0, expensive(2.57e6, 0.0)),
-            "May exceed the budget of $2.55M: $2.57M with software that was measured."
+            "May exceed the budget of $2.55M: $2.57M with software that was measured, not $2.30M as predicted."
         );
         assert_eq!(
             text(5e4, 70.0, Unmet::TooSlow { days: 77.0 }),
@@ -720,9 +723,30 @@ mod tests {
         );
         assert_eq!(
             text(9e6, 49.0, Unmet::TooSlow { days: 61.0 }),
-            "May miss the deadline of 60 days: 61 days with software that was measured."
+            "May miss the deadline of 60 days: 61 days with software that was measured, not 49 days as predicted."
         );
         assert_eq!(text(5e4, 70.0, Unmet::NoPrice), "No price is known. Enter one per GPU-hour.");
+    }
+
+    #[test]
+    fn a_card_has_the_figures_by_which_its_plan_misses_the_goal() {
+        let judged = |unmet: Unmet| {
+            let with_measured_software = Some(("NeMo 2".to_string(), spread(63.0)));
+            let plan = Some(plan(640, 49.0, 2.3e6));
+            let answer =
+                FoundAnswer { plan, with_measured_software, unmet: Some(unmet), ..FoundAnswer::default() };
+            let judged = answer.judged().expect("a plan");
+            (judged.days, judged.cost.map(|cost| cost.mid.round()))
+        };
+        // The range of the days ends at 53.9, and that of the cost at 2.53 million.
+        assert_eq!(judged(Unmet::TooSlow { days: 53.9 }), (spread(49.0), Some(2.3e6)));
+        assert_eq!(
+            judged(Unmet::TooSlow { days: 63.0 }),
+            (spread(63.0), Some((2.3e6_f64 * 63.0 / 49.0).round()))
+        );
+        let expensive = |cost: f64| Unmet::TooExpensive { cost, tokens: 0.0, gpus: 0 };
+        assert_eq!(judged(expensive(2.5e6)), (spread(49.0), Some(2.3e6)));
+        assert_eq!(judged(expensive(2.6e6)), (spread(49.0), Some(2.6e6)));
     }
 
     #[test]

@@ -299,11 +299,14 @@ impl Findings {
     pub(super) fn ranked(&self) -> Vec<usize> {
         let mut ranked = self.reaching();
         let missing: Vec<usize> = (0..self.offers.len()).filter(|index| !ranked.contains(index)).collect();
-        let unmet = |index: &usize| {
+        let excess = |index: &usize| {
             let answer = self.offers[*index].answer.as_ref();
-            answer.and_then(|answer| answer.unmet).unwrap_or(Unmet::NoLayout)
+            let cost = answer.and_then(|answer| answer.plan.as_ref()?.cost);
+            let cost = cost.map(|cost| if self.is_by_slow_end() { cost.high } else { cost.mid });
+            let unmet = answer.and_then(|answer| answer.unmet).unwrap_or(Unmet::NoLayout);
+            unmet.excess(self.most_days(), self.budget(), cost)
         };
-        ranked.extend(sorted(&missing, |one, other| unmet(one).order(&unmet(other))));
+        ranked.extend(sorted(&missing, |one, other| excess(one).total_cmp(&excess(other))));
         ranked
     }
 
@@ -486,7 +489,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn the_type_whose_plan_is_in_time_and_cheapest_comes_nearest_to_a_goal() {
+    fn the_type_whose_plan_misses_the_limits_by_the_least_comes_nearest_to_a_goal() {
         let plans = [("H100", 70.0, 2e6), ("B200", 49.0, 3e6), ("GB300", 37.0, 4e6)];
         let mut findings = answered(&plans.map(|(name, days, cost)| (name, Some(plan(512, days, cost)))));
         let expensive = |cost: f64| Unmet::TooExpensive { cost, tokens: 0.0, gpus: 0 };
@@ -494,7 +497,13 @@ pub(super) mod tests {
         for (offer, unmet) in findings.offers.iter_mut().zip(unmet) {
             offer.answer.as_mut().expect("an answer").unmet = Some(unmet);
         }
-        assert_eq!((findings.best(), findings.ranked()), (Some(1), vec![1, 2, 0]));
+        let mut with_budget = |budget: f64| {
+            findings.asked.as_mut().expect("a question").max_cost = Some(budget);
+            (findings.best(), findings.ranked())
+        };
+        assert_eq!(with_budget(3e6), (Some(1), vec![1, 0, 2]));
+        // 28 % late, but within the budget.
+        assert_eq!(with_budget(2.1e6), (Some(0), vec![0, 1, 2]));
     }
 
     #[test]
