@@ -110,9 +110,9 @@ fields! {
     Mbs "mbs" "mbs" "MBS" Scenario Whole "N"
         "Micro batch size: sequences that a GPU processes at a time" "Micro batch size, in sequences",
     Gbs "gbs" "gbs" "GBS" Scenario Whole "N"
-        "Global batch size: sequences in each step" "Global batch size, in sequences",
+        "Global batch size: sequences in each step" "Global batch size, in sequences, from 1 to 4,194,304",
     SeqLen "seq-len" "s" "Sequence length" Scenario Whole "N"
-        "" "Sequence length, in tokens",
+        "" "Sequence length, in tokens, from 128 to 16,777,216",
     Layers "layers" "l" "Layers" Scenario Whole "N"
         "" "Number of layers. If this is less than the model's own number, a smaller proxy of the model is used",
     Recompute "recompute" "rc" "Recompute" Scenario Text "WHICH"
@@ -147,43 +147,45 @@ fields! {
         "" "How FLOPs are counted: recipe (as in the recipe's own README), full (the whole attention matrix) or causal \
             (half of it) [default: recipe with --recipe, otherwise full]",
     Tokens "tokens" "t" "Tokens" Goal Number "N"
-        "" "Tokens to train, such as 15T [default: 1T]",
+        "" "Tokens to train, from 1M to 1,000T, such as 15T [default: 1T]",
     StepTime "step-time" "st" "Step time" Goal Number "SECONDS"
-        "" "Seconds per step, or an assumed MFU such as 40% [default: the recipe's published step time]",
+        "" "Seconds per step, from 0.001 to 1,000,000, or an assumed MFU such as 40% [default: the recipe's published step \
+            time]",
     FailureRate "failure-rate" "fail" "Failure rate" Goal Text "RATE"
         "Failures per GPU-hour, or a range"
-        "Failures per GPU-hour, such as 5e-5 or 2e-5..1e-4 [default: the range of two published studies]",
+        "Failures per GPU-hour, from 0 to 1, or a range, such as 5e-5 or 2e-5..1e-4 [default: the range of two published \
+         studies, 1.97e-5..1.2e-4]",
     RestartTime "restart-time" "restart" "Restart time" Goal Text "TIME"
         "From a failure until training continues: detection, restart, loading and queue"
-        "Time from a failure until training continues: detection, restart, loading and queue, such as 10m \
-         [default: 10m]",
+        "Time from a failure until training continues (detection, restart, loading and queue), from 0s to 30d, such as \
+         90s, 10m or 1h; a number without a unit is in seconds [default: 10m]",
     SaveTime "save-time" "save" "Save time" Goal Text "TIME"
         "How long training is blocked while a checkpoint is saved"
-        "How long training is blocked while a checkpoint is saved, such as 30s [default: its size divided by the \
-         bandwidth]",
+        "How long training is blocked while a checkpoint is saved, from 0s to 1d, such as 30s; a number without a unit is \
+         in seconds [default: its size divided by the bandwidth]",
     CheckpointBandwidth "checkpoint-bandwidth" "ckbw" "Checkpoint bandwidth" Goal Number "GB/S"
         "GB/s that the whole job writes to storage"
-        "GB/s that the whole job writes to storage [default: 0.122 per GPU]",
+        "GB/s that the whole job writes to storage, from 0.001 to 100,000 [default: 0.122 per GPU]",
     Overhead "overhead" "ovh" "Overhead" Goal Text "PERCENT"
         "Time for evaluation, warm-up and batch ramps, in percent of the training time"
-        "Time for evaluation, warm-up and batch ramps, in percent of the training time [default: 0]",
+        "Time for evaluation, warm-up and batch ramps, in percent of the training time, from 0 to 100 [default: 0]",
     SpareNodes "spare-nodes" "spare" "Spare nodes" Goal Text "PERCENT"
         "Spare nodes that are paid for, in percent of the nodes that train"
-        "Spare nodes that are paid for, in percent of the nodes that train [default: 5]",
+        "Spare nodes that are paid for, in percent of the nodes that train, from 0 to 100 [default: 5]",
     Price "price" "price" "Price" Goal Text "PRICE"
         "Price of a GPU-hour: 2.95, 1.99..3.50 or h100=2.95,b200=4.50; 0 counts only energy and storage"
-        "Price of a GPU-hour: 2.95, a range such as 1.99..3.50, or one for each GPU type as h100=2.95,b200=4.50; 0 counts \
-         only energy and storage [default: published prices]",
+        "Price of a GPU-hour in your currency, from 0.01 to 1M: 2.95, a range such as 1.99..3.50, or one for each GPU type \
+         as h100=2.95,b200=4.50; 0 counts only energy and storage [default: published prices]",
     Purchase "purchase" "buy" "Purchase" Goal Text "FORM"
         "How the GPUs are paid for: owned (total cost of ownership), reserved or on-demand"
         "How the GPUs are paid for: owned (total cost of ownership), reserved or on-demand [default: all three are shown]",
     Power "power" "kw" "Power" Goal Text "KW"
         "kW per GPU with cooling and network, or tdp*1.3 for the GPU's TDP times a PUE"
-        "kW per GPU with cooling and network, or tdp*1.3 for the GPU's TDP times a PUE \
+        "kW per GPU with cooling and network, from 0.05 to 20, or tdp*1.3 for the GPU's TDP times a PUE from 1 to 3 \
          [default: published all-in power, or TDP × PUE 1.3]",
     Electricity "electricity" "el" "Electricity price" Goal Number "PRICE"
         "Price of electricity per kWh"
-        "Price of electricity per kWh [default: US industrial average]",
+        "Price of a kWh of electricity in your currency, from 0.001 to 10,000 [default: US industrial average]",
     Currency "currency" "cur" "Currency" Goal Text "NAME"
         "Label of your prices; nothing is converted"
         "Label of your prices; nothing is converted [default: USD]",
@@ -191,16 +193,20 @@ fields! {
         "GPU types to compare" "GPU types to compare, such as h100,b200",
     GpuRange "gpu-range" "nr" "GPU counts" Search Text "RANGE"
         "Numbers of GPUs to search: one, a limit, a list or a range"
-        "Numbers of GPUs to search: one (1024), a limit (<=1024), a list (512,1024,2048) or a range (512..4096) [default: round numbers from 1 node to 16,384 GPUs]",
+        "Numbers of GPUs to search, from 1 to 1,000,000: one (1024), a limit (<=1024), a list (512,1024,2048) or a range \
+         (512..4096) [default: round numbers from 1 node to 16,384 GPUs]",
     Deadline "deadline" "by" "Deadline" Search Text "TIME"
         "Maximum time that training may take, such as 60d or 8w"
-        "Maximum time that training may take, including time lost to failures, such as 60d or 8w",
+        "Maximum time that training may take, including time lost to failures, from 0.01d to 3650d: days (60d), weeks (8w), \
+         months of 30 days (2mo), or a date (2027-03-01), to which the days are counted from today [default: 60d, unless \
+         --gpus, --budget or --objective is set]",
     Chance "chance" "odds" "Chance" Search Text "CHANCE"
         "How likely the plan must meet the deadline and the budget"
         "How likely the plan must meet the deadline and the budget: 9-in-10 or 90% (at the slow and expensive ends of its \
          ranges, it still does), or even or 50% (5 times in 10) [default: 9-in-10]",
     Budget "budget" "bud" "Budget" Search Number "AMOUNT"
-        "Maximum cost of the run" "Maximum cost of the run, such as 5M",
+        "Maximum cost of the run" "Maximum cost of the run in your currency, from 1 to 1,000T, such as 5M or 250k [default: \
+            no limit]",
     Objective "objective" "obj" "Objective" Search Text "OBJECTIVE"
         "How plans are ranked"
         "How plans are ranked: fewest-gpus, fastest, worthwhile (fastest at no more than 1.25 times the lowest cost), \
@@ -217,7 +223,7 @@ fields! {
         "Values that the search must use or avoid: tp=8, recompute!=full"
         "Values that the search must use or avoid, such as tp=4|8,recompute!=full",
     Headroom "headroom" "room" "Headroom" Search Number "GIB"
-        "Memory to keep free on each GPU, in GiB" "Memory to keep free on each GPU, in GiB [default: 4]",
+        "Memory to keep free on each GPU, in GiB" "Memory to keep free on each GPU, in GiB, from 0 to 1,000 [default: 4]",
     Release "release" "rel" "Release" Cluster Text "RELEASE"
         "" "Release whose scripts are used, such as 25.12 [default: the recipe's]",
     Style "style" "sty" "Launch style" Cluster Text "STYLE"

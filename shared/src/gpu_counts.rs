@@ -63,15 +63,9 @@ impl FromStr for GpuCounts {
     type Err = Problem;
 
     fn from_str(text: &str) -> Result<GpuCounts, Problem> {
-        let refuse = || {
-            let message = format!(
-                " must be a number of GPUs, such as 1024, a limit, such as <=1024, a list, such as 512,1024, or a range, such as \
-                 512..4096, not \"{text}\"."
-            );
-            Problem::new(Field::GpuRange, text, message![Field::GpuRange, message])
-        };
+        let refuse = || Field::GpuRange.refuse(text);
         let count = |text: &str| {
-            let count = parse_count(text.trim()).filter(|count| *count >= 1.0 && *count <= 1e6);
+            let count = Field::GpuRange.bounds().number(text.trim(), parse_count);
             count.filter(|count| count.fract() == 0.0).map(|count| count as u32).ok_or_else(refuse)
         };
         if let Some(most) = limit(text) {

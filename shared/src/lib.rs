@@ -6,6 +6,7 @@ pub mod architecture;
 pub mod assumption;
 pub mod batch;
 pub mod benchmarks;
+pub mod bounds;
 #[cfg(feature = "calibrate")]
 pub mod calibration;
 pub mod campaign;

@@ -65,71 +65,41 @@ impl Spec {
         self.get(field).map(|text| text.parse().map_err(|problem| Problem { field, ..problem })).transpose()
     }
 
-    /// Returns a field as a whole number of at least `least`.
+    /// Returns a field as a whole number within its [bounds](Field::bounds).
     ///
     /// # Errors
     /// The text is another number, or not a number.
-    pub fn whole(&self, field: Field, least: u32) -> Result<Option<u32>, Problem> {
+    pub fn whole(&self, field: Field) -> Result<Option<u32>, Problem> {
         let Some(text) = self.get(field) else { return Ok(None) };
-        let message =
-            message![field, format!(" must be a whole number of at least {least}, not \"{text}\".")];
-        let problem = Problem::new(field, text, message);
-        match parse_count(text) {
-            Some(count) if count > f64::from(u32::MAX) => {
-                let message =
-                    message![field, format!(" can't be larger than {}, but is \"{text}\".", u32::MAX)];
-                Err(Problem { message, ..problem })
-            }
-            Some(count) if count < f64::from(least) => Err(problem.suggest([least])),
-            Some(count) if count.fract() != 0.0 => Err(problem.suggest([count as u32])),
-            Some(count) => Ok(Some(count as u32)),
-            None => Err(problem),
+        let Some(count) = parse_count(text) else { return Err(field.refuse(text)) };
+        let nearest = field.bounds().nearest(count.floor(), parse_count);
+        if nearest == count {
+            Ok(Some(count as u32))
+        } else {
+            Err(field.refuse(text).suggest([nearest as u32]))
         }
     }
 
-    /// Returns a field as a positive number, which may have a suffix: `15T`.
+    /// Returns a field as a number within its [bounds](Field::bounds), which may have a suffix: `15T`.
     ///
     /// # Errors
-    /// The text is not a number above 0.
+    /// The text is another number, or not a number.
     pub fn count(&self, field: Field) -> Result<Option<f64>, Problem> {
-        let Some(text) = self.get(field) else { return Ok(None) };
-        let examples = match field {
-            Field::Tokens => "10T, 1.5e12 or 500B",
-            Field::Budget => "5M or 250k",
-            _ => "0.95 or 640",
-        };
-        match parse_count(text) {
-            Some(count) if count > 0.0 => Ok(Some(count)),
-            _ => {
-                let message = format!(" must be a number above 0, such as {examples}, not \"{text}\".");
-                Err(Problem::new(field, text, message![field, message]))
-            }
-        }
+        self.number(field, parse_count)
     }
 
     /// Returns the budget, which people also write as `$3,000,000`.
     ///
     /// # Errors
-    /// The text is not a number above 0.
+    /// The text is not an amount within the bounds.
     pub fn budget(&self) -> Result<Option<f64>, Problem> {
-        let Some(text) = self.get(Field::Budget) else { return Ok(None) };
-        let plain = text.trim().trim_start_matches('$').replace(',', "");
-        Spec::default().with(Field::Budget, plain).count(Field::Budget)
+        self.number(Field::Budget, |text| parse_count(text.trim_start_matches('$')))
     }
 
-    /// Returns a field as a number of at least 0.
-    ///
-    /// # Errors
-    /// The text is not such a number.
-    pub fn amount(&self, field: Field) -> Result<Option<f64>, Problem> {
+    /// Returns a field as a number within its [bounds](Field::bounds), as `read` reads both.
+    pub(crate) fn number(&self, field: Field, read: fn(&str) -> Option<f64>) -> Result<Option<f64>, Problem> {
         let Some(text) = self.get(field) else { return Ok(None) };
-        match parse_count(text) {
-            Some(amount) if amount >= 0.0 => Ok(Some(amount)),
-            _ => {
-                let message = format!(" must be a number of at least 0, such as 4 or 0.5, not \"{text}\".");
-                Err(Problem::new(field, text, message![field, message]))
-            }
-        }
+        field.bounds().number(text, read).map(Some).ok_or_else(|| field.refuse(text))
     }
 
     /// Returns a field as on or off.

@@ -718,3 +718,79 @@ fn markdown_has_a_table_for_each_gpu_type_and_the_commands() {
     let words: Vec<&str> = commands[3].split(' ').skip(1).map(|word| word.trim_matches('\'')).collect();
     assert_eq!(trainplan(words).stdout, *page);
 }
+
+#[test]
+fn a_slip_is_refused_with_the_flag_the_range_and_a_value_that_works() {
+    let search = ["search", "--model", "llama3.1-8b", "--gpu", "h100"];
+    let estimate = ["estimate", "--model", "llama3.1-8b", "--gpu", "h100", "--gpus", "8", "--gbs", "128"];
+    let of_both = [
+        ("--failure-rate", "2", "from 0 to 1, such as 2e-5"),
+        ("--failure-rate", "-1e-5", "from 0 to 1, such as 2e-5"),
+        ("--price", "1e20", "from 0.01 to 1M, such as 2.95"),
+        ("--price", "-2", "from 0.01 to 1M, such as 2.95"),
+        ("--overhead", "1000", "from 0 to 100, such as 5"),
+        ("--overhead", "-5%", "from 0 to 100, such as 5"),
+        ("--restart-time", "-5m", "from 0s to 30d, such as 90s"),
+        ("--save-time", "1e9", "from 0s to 1d, such as 90s"),
+        ("--electricity", "-1", "from 0.001 to 10,000, such as 0.08"),
+        ("--power", "-1", "from 0.05 to 20, such as 1.7"),
+        ("--tokens", "-1T", "from 1M to 1,000T, such as 10T"),
+        ("--seq-len", "1", "from 128 to 16,777,216, such as 8192"),
+        ("--gbs", "4294967295", "from 1 to 4,194,304, such as 512"),
+    ];
+    let of_search = [
+        ("--deadline", "1e9d", "from 0.01d to 3650d, such as 60d"),
+        ("--deadline", "-5d", "from 0.01d to 3650d, such as 60d"),
+        ("--budget", "-5M", "from 1 to 1,000T, such as 5M"),
+        ("--headroom", "-4", "from 0 to 1,000, such as 4"),
+        ("--gpus", "-8", "from 1 to 1,000,000, such as 1024"),
+    ];
+    let commands =
+        [(&search[..], &of_both[..]), (&search[..], &of_search[..]), (&estimate[..], &of_both[..])];
+    for (command, slips) in commands {
+        for (flag, value, allowed) in slips {
+            let said = refusal(&[command, &[*flag, *value]].concat());
+            let is_said = said.starts_with(&format!("error: {flag} must be ")) && said.contains(*allowed);
+            assert!(is_said && said.contains(&format!("not \"{value}\".")), "{said}");
+        }
+    }
+    // Another flag is not taken for a value.
+    let said = refusal(&[&search[..], &["--price", "--budget", "5M"]].concat());
+    assert!(said.contains("a value is required for '--price"), "{said}");
+}
+
+#[test]
+fn a_deadline_may_be_a_date() {
+    let date = jiff::Zoned::now().date().saturating_add(jiff::Span::new().days(90)).to_string();
+    let question = [
+        "search",
+        "--model",
+        "llama3.1-8b",
+        "--gpu",
+        "h100",
+        "--gpus",
+        "64",
+        "--tokens",
+        "100B",
+        "--deadline",
+    ];
+    let run = trainplan(question.iter().chain(&[&*date, "--format", "json"]));
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    let result: Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(result["question"]["deadline_date"], date.as_str());
+    // Midnight may pass meanwhile.
+    let days = number(&result["question"]["goal"]["deadline_days"]);
+    assert!((89.0..=90.0).contains(&days), "{days}");
+    assert!(
+        run.stderr.contains(&format!("note: the deadline {date} is {days} days from today, ")),
+        "{}",
+        run.stderr
+    );
+    let page = trainplan(question.iter().chain(&[&*date, "--format", "markdown"])).stdout;
+    assert!(page.contains(&format!(" days, by {date} (9 times in 10)")), "{page}");
+    let said = refusal(&[&question[..], &["2020-01-01"]].concat());
+    assert!(said.contains("--deadline must be a date from 1d to 3650d after today, "), "{said}");
+    assert!(said.ends_with(", or a time such as 60d, not \"2020-01-01\".\n"), "{said}");
+    let days = json(&[&question[..], &["60d"]].concat());
+    assert!(days["question"].get("deadline_date").is_none(), "{days}");
+}

@@ -46,8 +46,8 @@ Examples:
 
 Exit codes: 0 fits, or is too close to call; 2 invalid input; 3 does not fit (the result is printed).")]
 pub(super) struct Args {
-    /// Tokens to train
-    #[arg(long, value_name = "N", default_value = "1T", allow_hyphen_values = true)]
+    /// Tokens to train, from 1M to 1,000T, such as 15T
+    #[arg(long, value_name = "N", default_value = "1T")]
     tokens: String,
     #[command(flatten)]
     scenario: ScenarioArgs,

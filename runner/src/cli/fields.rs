@@ -19,7 +19,7 @@ fn flag(field: Field, name: FlagName) -> Arg {
         FieldValue::Switch if field.placeholder().is_empty() => arg.action(ArgAction::SetTrue),
         FieldValue::Switch => arg.num_args(0..=1).default_missing_value("on"),
         FieldValue::Variables => arg.action(ArgAction::Append),
-        FieldValue::Whole | FieldValue::Number => arg.allow_negative_numbers(true),
+        FieldValue::Whole | FieldValue::Number => arg,
         FieldValue::Text if LISTS.contains(&field) => arg.action(ArgAction::Append),
         // Parameters may be typed as sbatch takes them, with dashes.
         FieldValue::Text => arg.allow_hyphen_values(field == Field::SlurmParams),

@@ -52,6 +52,7 @@ use exit::Exit;
 use failure::Failure;
 use output::printable;
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::io::{self, Write};
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::process::ExitCode;
@@ -135,7 +136,7 @@ enum Command {
 
 /// Parses the arguments and runs the command. An error is printed to stderr.
 pub(crate) fn run() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::parse_from(with_negative_values(std::env::args_os()));
     start_logging(cli.verbose);
     let exit = match execute(cli.command) {
         Ok(()) => Exit::Success,
@@ -149,6 +150,32 @@ pub(crate) fn run() -> ExitCode {
         }
     };
     exit.into()
+}
+
+/// Returns the arguments with every negative number joined to the flag before it, as in `--price=-2`. Otherwise clap would take `-2`,
+/// `-5d` or `-1T` for a flag of its own, and nobody would see which values are allowed.
+fn with_negative_values(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let is_negative = |argument: &OsString| {
+        let number = argument.to_str().and_then(|text| text.strip_prefix('-'));
+        number.is_some_and(|number| number.starts_with(|c: char| c.is_ascii_digit() || c == '.'))
+    };
+    let takes_value = |argument: &OsString| {
+        argument.to_str().is_some_and(|text| text.len() > 2 && text.starts_with("--") && !text.contains('='))
+    };
+    let mut joined: Vec<OsString> = Vec::new();
+    let mut are_values = false;
+    for argument in arguments {
+        // After "--", everything is a value.
+        are_values |= argument.to_str() == Some("--");
+        match joined.last_mut().filter(|flag| !are_values && is_negative(&argument) && takes_value(flag)) {
+            Some(flag) => {
+                flag.push("=");
+                flag.push(argument);
+            }
+            None => joined.push(argument),
+        }
+    }
+    joined
 }
 
 /// Logs to stderr: warnings, and more with `-v`. RUST_LOG overrides the level.
@@ -233,5 +260,24 @@ mod tests {
     #[test]
     fn the_command_line_is_well_formed() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn negative_numbers_are_values_of_the_flag_before_them() {
+        for (typed, joined) in [
+            ("search --price -2 --deadline -5d", "search --price=-2 --deadline=-5d"),
+            ("search --tokens -1T --lock tp=1", "search --tokens=-1T --lock tp=1"),
+            ("search --failure-rate -.5", "search --failure-rate=-.5"),
+            // A flag, or a value that already has its place.
+            ("search --price --budget 5M", "search --price --budget 5M"),
+            ("search --price=1 -2", "search --price=1 -2"),
+            ("search -v -2", "search -v -2"),
+            ("parse -- --price -2", "parse -- --price -2"),
+            ("parse -- -2", "parse -- -2"),
+        ] {
+            let words = typed.split(' ').map(OsString::from);
+            let expected: Vec<OsString> = joined.split(' ').map(OsString::from).collect();
+            assert_eq!(with_negative_values(words), expected);
+        }
     }
 }

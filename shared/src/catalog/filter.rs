@@ -28,7 +28,7 @@ impl Filter {
         let filter = Filter {
             model: keep(model(spec), &mut problems),
             gpu: keep(gpu(spec), &mut problems),
-            gpus: keep(spec.whole(Field::Gpus, 1), &mut problems),
+            gpus: keep(spec.whole(Field::Gpus), &mut problems),
             dtype: keep(spec.parse(Field::Dtype), &mut problems),
             release: keep(spec.parse(Field::Release), &mut problems),
             scaling: keep(spec.parse(Field::Scaling), &mut problems),

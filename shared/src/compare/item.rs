@@ -137,7 +137,7 @@ impl RunFigures {
         let ViewedRun { report, log, identity, scenario } = seen;
         let carried = run.carried.as_ref();
         let gpus = scenario.as_ref().map(|scenario| scenario.layout.gpus());
-        let gpus = gpus.or_else(|| report.scenario.whole(Field::Gpus, 1).ok().flatten());
+        let gpus = gpus.or_else(|| report.scenario.whole(Field::Gpus).ok().flatten());
         Self {
             label: label(run),
             id: run.id.to_string(),

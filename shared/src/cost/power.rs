@@ -5,7 +5,6 @@ use crate::assumption::Assumption;
 use crate::catalog::Gpu;
 use crate::data_file::{DataError, FromRow, Row, embedded};
 use crate::field::Field;
-use crate::message;
 use crate::problem::Problem;
 use crate::units::parse_count;
 use serde::Serialize;
@@ -14,6 +13,9 @@ use std::sync::LazyLock;
 
 /// Watts in a kW.
 const KILO: f64 = 1000.0;
+
+/// The largest PUE that is read: a site that needs twice as much for cooling as for its computers.
+const MOST_PUE: f64 = 3.0;
 
 /// The power that a user chose.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -33,17 +35,11 @@ impl FromStr for PowerChoice {
             Some("") => Some(PowerChoice::Chip(None)),
             Some(pue) => {
                 let pue = pue.strip_prefix(['*', '×', 'x']).and_then(parse_count);
-                pue.filter(|pue| *pue >= 1.0).map(|pue| PowerChoice::Chip(Some(pue)))
+                pue.filter(|pue| (1.0..=MOST_PUE).contains(pue)).map(|pue| PowerChoice::Chip(Some(pue)))
             }
-            None => parse_count(&lower).filter(|kw| *kw > 0.0 && *kw < 100.0).map(PowerChoice::AllIn),
+            None => Field::Power.bounds().number(&lower, parse_count).map(PowerChoice::AllIn),
         };
-        chosen.ok_or_else(|| {
-            let message = format!(
-                " must be kW per GPU with cooling and network, such as 1.7, or the GPU's TDP times a PUE, such as \
-                 tdp*1.3, not \"{text}\"."
-            );
-            Problem::new(Field::Power, text, message![Field::Power, message])
-        })
+        chosen.ok_or_else(|| Field::Power.refuse(text))
     }
 }
 
@@ -191,7 +187,7 @@ mod tests {
         assert_eq!("1.7".parse(), Ok(PowerChoice::AllIn(1.7)));
         assert_eq!("tdp".parse(), Ok(PowerChoice::Chip(None)));
         assert_eq!("TDP * 1.2".parse(), Ok(PowerChoice::Chip(Some(1.2))));
-        for text in ["", "0", "700", "tdp*0.5", "tdp+1", "much"] {
+        for text in ["", "0", "700", "tdp*0.5", "tdp*4", "tdp+1", "much"] {
             assert_eq!(text.parse::<PowerChoice>().unwrap_err().field, Field::Power, "{text}");
         }
     }

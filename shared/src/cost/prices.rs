@@ -300,21 +300,17 @@ impl FromStr for OwnPrices {
 
 /// Reads the price or the range of prices in a part of the user's text. No range begins at 0: prices span a factor.
 fn own_range(price: &str, text: &str) -> Result<ValueRange, Problem> {
-    let is_price = |range: &ValueRange| range.low > 0.0 || range.high == 0.0;
-    if let Some(range) = ValueRange::parse(price).filter(is_price) {
+    let bounds = Field::Price.bounds();
+    let free = || ValueRange::parse(price).filter(|range| range.high == 0.0);
+    if let Some(range) = bounds.range(price).or_else(free) {
         return Ok(range);
     }
     let swapped = price.split_once("..").map(|(low, high)| format!("{}..{}", high.trim(), low.trim()));
-    if let Some(swapped) =
-        swapped.filter(|swapped| ValueRange::parse(swapped).is_some_and(|range| range.low > 0.0))
-    {
+    if let Some(swapped) = swapped.filter(|swapped| bounds.range(swapped).is_some()) {
         let message = format!(" has its lower end last: \"{price}\".");
         return Err(Problem::new(Field::Price, text, message![Field::Price, message]).suggest([swapped]));
     }
-    let message = format!(
-        " must be the price of a GPU-hour, such as 2.95, 1.99..3.50 or h100=2.95,b200=4.50, not \"{price}\"."
-    );
-    Err(Problem::new(Field::Price, text, message![Field::Price, message]))
+    Err(Problem { given: text.to_string(), ..Field::Price.refuse(price) })
 }
 
 #[cfg(test)]
@@ -395,7 +391,8 @@ mod tests {
         let problem = |text: &str| text.parse::<OwnPrices>().unwrap_err();
         assert_eq!(
             problem("cheap").to_string(),
-            "--price must be the price of a GPU-hour, such as 2.95, 1.99..3.50 or h100=2.95,b200=4.50, not \"cheap\"."
+            "--price must be 0, or the price of a GPU-hour from 0.01 to 1M, such as 2.95, 1.99..3.50 or h100=2.95,b200=4.50, \
+             not \"cheap\"."
         );
         assert_eq!(problem("3.50..1.99").suggestions, ["1.99..3.50"]);
         assert_eq!(problem("h10=2.95").closest.as_deref(), Some("h100"));

@@ -2,7 +2,6 @@
 
 use crate::data_file::{DataError, FromRow, Row, embedded};
 use crate::field::Field;
-use crate::message;
 use crate::problem::Problem;
 use crate::range::ValueRange;
 use serde::Serialize;
@@ -89,12 +88,8 @@ impl FromStr for FailureRate {
     type Err = Problem;
 
     fn from_str(text: &str) -> Result<FailureRate, Problem> {
-        ValueRange::parse(text).map(FailureRate::Own).ok_or_else(|| {
-            let message = format!(
-                " must be failures per GPU-hour, such as 2e-5 or a range such as 2e-5..1e-4, not \"{text}\"."
-            );
-            Problem::new(Field::FailureRate, text, message![Field::FailureRate, message])
-        })
+        let range = Field::FailureRate.bounds().range(text);
+        range.map(FailureRate::Own).ok_or_else(|| Field::FailureRate.refuse(text))
     }
 }
 
@@ -122,7 +117,7 @@ mod tests {
         let own: FailureRate = "5e-5".parse().unwrap();
         assert_eq!((own.per_gpu_hour(), own.source()), (ValueRange::of(5e-5), "yours".to_string()));
         assert_eq!("0".parse::<FailureRate>().unwrap().per_gpu_hour(), ValueRange::of(0.0));
-        for text in ["often", "-1e-5", "2e-4..1e-4"] {
+        for text in ["often", "-1e-5", "2e-4..1e-4", "2"] {
             assert!(text.parse::<FailureRate>().is_err(), "{text}");
         }
     }

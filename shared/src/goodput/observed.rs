@@ -2,8 +2,10 @@
 
 use super::FailureRate;
 use crate::estimate::Interval;
+use crate::field::Field;
 use crate::range::ValueRange;
 use crate::statistics::poisson_interval;
+use crate::units::parse_count;
 
 /// The probability of the interval of an observed rate: the one of predictions.
 const LEVEL: f64 = 0.8;
@@ -26,11 +28,12 @@ impl ObservedFailures {
         (self.gpu_hours > 0.0 && self.gpu_hours.is_finite()).then(|| interval.times(1.0 / self.gpu_hours))
     }
 
-    /// Returns the failure rate to plan with, as [`FailureRate`] reads it: the ends of the interval. After no interruption,
-    /// it is the upper end alone, because no number of hours shows a rate of zero.
+    /// Returns the failure rate to plan with, as [`FailureRate`] reads it: the ends of the interval, as far as they are within its
+    /// bounds. After no interruption, it is the upper end alone, because no number of hours shows a rate of zero.
     #[must_use]
     pub fn setting(self) -> Option<String> {
         let Interval { low, high, .. } = self.per_gpu_hour()?;
+        let [low, high] = [low, high].map(|end| Field::FailureRate.bounds().nearest(end, parse_count));
         Some(if low > 0.0 { format!("{low:.1e}..{high:.1e}") } else { format!("{high:.1e}") })
     }
 
@@ -72,7 +75,7 @@ mod tests {
         for (seen, range) in [
             (observed(2, 1e4), ValueRange { low: 5.3e-5, high: 5.3e-4 }),
             (observed(0, 1e4), ValueRange::of(2.3e-4)),
-            (observed(1, 0.5), ValueRange { low: 0.21, high: 7.8 }),
+            (observed(1, 0.5), ValueRange { low: 0.21, high: 1.0 }),
         ] {
             let rate: FailureRate = seen.setting().unwrap().parse().unwrap();
             assert_eq!(rate.per_gpu_hour(), range);

@@ -110,7 +110,7 @@ impl FieldReader<'_> {
     }
 
     fn whole(&mut self, field: Field) -> Option<u32> {
-        let whole = self.spec.whole(field, 1);
+        let whole = self.spec.whole(field);
         self.keep(whole)
     }
 

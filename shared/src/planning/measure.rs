@@ -17,10 +17,8 @@ use serde::Serialize;
 use std::borrow::Cow;
 use std::str::FromStr;
 
-/// The fewest tokens of a run; fewer are a typing error.
-const FEWEST_TOKENS: f64 = 1e6;
-/// The most tokens of a run: some thirty times as many as the largest known one.
-const MOST_TOKENS: f64 = 1e15;
+/// The least MFU that can be assumed, in percent.
+const LEAST_MFU_PERCENT: f64 = 0.01;
 
 impl Spec {
     /// Returns the model FLOPs of the scenario in the fields. Without a recipe, only the model is required.
@@ -41,8 +39,8 @@ impl Spec {
         let id = self.get(Field::Model).ok_or_else(|| vec![missing(Field::Model)])?;
         let model = Catalog::embedded().model_or_own(id).map_err(|problem| vec![problem])?;
         let one = |problem| vec![problem];
-        let layers = self.whole(Field::Layers, 1).map_err(one)?.unwrap_or(model.architecture.layers);
-        let seq_len = self.whole(Field::SeqLen, 1).map_err(one)?.unwrap_or(model.seq_len);
+        let layers = self.whole(Field::Layers).map_err(one)?.unwrap_or(model.architecture.layers);
+        let seq_len = self.whole(Field::SeqLen).map_err(one)?.unwrap_or(model.seq_len);
         let causal = match self.parse(Field::Convention).map_err(one)? {
             Some(Convention::Recipe) => return Err(vec![Convention::needs_recipe()]),
             Some(Convention::Causal) => true,
@@ -106,7 +104,7 @@ impl Spec {
     /// Returns the tokens to train; 10¹² if none are given.
     ///
     /// # Errors
-    /// The text is not a number, fewer than a million or more than anyone has.
+    /// The text is not a number within the bounds of [`Field::Tokens`].
     pub fn tokens(&self) -> Result<f64, Problem> {
         Ok(self.typed_tokens()?.unwrap_or(DEFAULT_TOKENS))
     }
@@ -114,29 +112,24 @@ impl Spec {
     /// Returns the tokens to train, if they are given.
     ///
     /// # Errors
-    /// The text is not a number, fewer than a million or more than anyone has.
+    /// The text is not a number within the bounds of [`Field::Tokens`].
     pub fn typed_tokens(&self) -> Result<Option<f64>, Problem> {
-        let tokens = self.count(Field::Tokens)?;
-        let typed = tokens.unwrap_or(FEWEST_TOKENS);
-        let limit = match typed {
-            ..FEWEST_TOKENS => " must be at least 1M: a model learns nothing from fewer.",
-            FEWEST_TOKENS..=MOST_TOKENS => return Ok(tokens),
-            _ => " must be at most 1000T.",
-        };
-        let text = self.raw(Field::Tokens);
-        let problem = Problem::new(Field::Tokens, text, message![Field::Tokens, limit]);
-        // 10 was meant to be 10T, and 500 to be 500B.
-        Err(match typed {
-            ..100.0 => problem.suggest([format!("{text}T")]),
-            ..1000.0 => problem.suggest([format!("{text}B")]),
-            _ => problem,
+        self.count(Field::Tokens).map_err(|problem| {
+            // 10 was meant to be 10T, and 500 to be 500B.
+            let suffix = match parse_count(&problem.given) {
+                Some(0.01..100.0) => "T",
+                Some(100.0..1000.0) => "B",
+                _ => return problem,
+            };
+            let meant = [problem.given.as_str(), suffix].concat();
+            problem.suggest([meant])
         })
     }
 
     fn metrics_of_tokens(&self, given: Option<StepTime>) -> Result<StepMetrics, Vec<Problem>> {
         let one = |problem| vec![problem];
-        let seq_len = self.whole(Field::SeqLen, 1).map_err(one)?;
-        let gbs = self.whole(Field::Gbs, 1).map_err(one)?;
+        let seq_len = self.whole(Field::SeqLen).map_err(one)?;
+        let gbs = self.whole(Field::Gbs).map_err(one)?;
         let step_time_s = match given {
             Some(StepTime::Seconds(seconds)) => Some(seconds),
             Some(StepTime::Mfu(_)) => return Err(vec![missing(Field::Recipe)]),
@@ -228,20 +221,17 @@ impl FromStr for StepTime {
             None => (text, false),
         };
         // A suffix would be a slip: a step does not take 2M seconds.
-        let plain = number.trim().chars().all(|c| c.is_ascii_digit() || matches!(c, '.' | 'e' | 'E' | '-'));
-        match parse_count(number).filter(|value| plain && *value > 0.0) {
+        let is_plain = |c: char| c.is_ascii_digit() || matches!(c, '.' | ',' | 'e' | 'E' | '-');
+        match parse_count(number).filter(|_| number.trim().chars().all(is_plain)) {
             Some(mfu) if percent && mfu > 100.0 => {
                 let message = format!("An MFU of {text} is above the GPU's peak. Use less, such as 40%.");
                 Err(Problem::new(Field::StepTime, text, message))
             }
-            Some(mfu) if percent => Ok(StepTime::Mfu(mfu / 100.0)),
-            Some(seconds) => Ok(StepTime::Seconds(seconds)),
-            None => {
-                let message = format!(
-                    " must be seconds per step such as 12.37, or an MFU such as 40%, not \"{text}\"."
-                );
-                Err(Problem::new(Field::StepTime, text, message![Field::StepTime, message]))
+            Some(mfu) if percent && mfu >= LEAST_MFU_PERCENT => Ok(StepTime::Mfu(mfu / 100.0)),
+            Some(seconds) if !percent && Field::StepTime.bounds().number(number, parse_count).is_some() => {
+                Ok(StepTime::Seconds(seconds))
             }
+            _ => Err(Field::StepTime.refuse(text)),
         }
     }
 }

@@ -93,8 +93,8 @@ impl Spec {
         let restart_s = keep(&mut problems, self.seconds(Field::RestartTime));
         let save_s = keep(&mut problems, self.seconds(Field::SaveTime));
         let bandwidth = keep(&mut problems, self.count(Field::CheckpointBandwidth));
-        let overhead = keep(&mut problems, self.percent(Field::Overhead, 1000.0));
-        let spare_share = keep(&mut problems, self.percent(Field::SpareNodes, 100.0));
+        let overhead = keep(&mut problems, self.percent(Field::Overhead));
+        let spare_share = keep(&mut problems, self.percent(Field::SpareNodes));
         let save = match (save_s, bandwidth) {
             (Some(seconds), _) => SaveTime::Seconds(seconds),
             (None, Some(gigabytes_per_s)) => SaveTime::Bandwidth(gigabytes_per_s * GIGA),
@@ -138,21 +138,13 @@ impl Spec {
 
     /// Returns a field as a time in seconds, which may have a unit: `10m`.
     fn seconds(&self, field: Field) -> Result<Option<f64>, Problem> {
-        let Some(text) = self.get(field) else { return Ok(None) };
-        parse_seconds(text).map(Some).ok_or_else(|| {
-            let message = format!(" must be a time such as 90s, 10m or 1h, not \"{text}\".");
-            Problem::new(field, text, message![field, message])
-        })
+        self.number(field, parse_seconds)
     }
 
     /// Returns a field in percent, `5` or `5%`, as a fraction.
-    fn percent(&self, field: Field, most: f64) -> Result<Option<f64>, Problem> {
-        let Some(text) = self.get(field) else { return Ok(None) };
-        let percent = parse_count(text.trim_end_matches('%')).filter(|percent| *percent <= most);
-        percent.map(|percent| Some(percent / 100.0)).ok_or_else(|| {
-            let message = format!(" must be a percentage from 0 to {most}, such as 5, not \"{text}\".");
-            Problem::new(field, text, message![field, message])
-        })
+    fn percent(&self, field: Field) -> Result<Option<f64>, Problem> {
+        let percent = self.number(field, |text| parse_count(text.trim_end_matches('%')))?;
+        Ok(percent.map(|percent| percent / 100.0))
     }
 }
 
@@ -238,7 +230,7 @@ mod tests {
         assert_eq!(named, [rate, restart, overhead, spare, price, purchase]);
         assert_eq!(
             problems[1].to_string(),
-            "--restart-time must be a time such as 90s, 10m or 1h, not \"soon\"."
+            "--restart-time must be a time from 0s to 30d, such as 90s, 10m or 1h, not \"soon\"."
         );
         let problem = spec(&[(Field::Currency, "EUR")]).run_settings().unwrap_err().remove(0);
         assert_eq!(

@@ -78,7 +78,7 @@ impl Spec {
     /// Returns the problems that remain with any value of the missing fields: with stand-ins that fit the others.
     fn problems_beside(&self, missing: &[Problem]) -> Vec<Problem> {
         let lacks = |field| missing.iter().any(|problem| problem.field == field);
-        let whole = |field| self.whole(field, 1).ok().flatten().unwrap_or(1);
+        let whole = |field| self.whole(field).ok().flatten().unwrap_or(1);
         let product = |fields: &[Field]| {
             fields.iter().try_fold(1_u32, |product, field| product.checked_mul(whole(*field)))
         };
@@ -98,7 +98,7 @@ impl Spec {
         }
         if lacks(Field::Gbs) {
             let gbs = product(&[Field::Mbs, Field::Pp])
-                .and_then(|batch| batch.checked_mul(probe.whole(Field::Gpus, 1).ok()??));
+                .and_then(|batch| batch.checked_mul(probe.whole(Field::Gpus).ok()??));
             let Some(gbs) = gbs else { return Vec::new() };
             probe.set(Field::Gbs, gbs.to_string());
         }
@@ -249,7 +249,7 @@ impl ScenarioReader<'_> {
             None
         });
         let modules = self.value(Field::RecomputeModules, Some(default.modules)).unwrap_or_default();
-        let offload_layers = self.spec.whole(Field::OffloadLayers, 0);
+        let offload_layers = self.spec.whole(Field::OffloadLayers);
         let offload_layers = self.settle(Field::OffloadLayers, offload_layers, Some(default.offload_layers));
         TrainingOptions {
             recompute,
@@ -299,7 +299,7 @@ impl ScenarioReader<'_> {
     }
 
     fn whole(&mut self, field: Field, base: Option<u32>) -> Option<u32> {
-        let typed = self.spec.whole(field, 1);
+        let typed = self.spec.whole(field);
         self.settle(field, typed, base)
     }
 
@@ -421,7 +421,7 @@ mod tests {
         assert_eq!(named(&old), [Field::Gbs, Field::Dtype]);
         assert_eq!(named(&[(Field::Tp, "7")]), [Field::Model, Field::Gpu, Field::Gpus, Field::Gbs]);
         assert_eq!(named(&[model, gpu, (Field::Gpus, "many")]), [Field::Gpus, Field::Gbs]);
-        let largest = [model, gpu, (Field::Gpus, "4294967295"), (Field::Mbs, "4294967295")];
+        let largest = [model, gpu, (Field::Gpus, "1000000"), (Field::Mbs, "1000000")];
         assert_eq!(named(&largest), [Field::Gbs]);
     }
 

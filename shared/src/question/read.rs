@@ -60,7 +60,7 @@ impl Reading<'_> {
             None => None,
         };
         let headroom_gib =
-            self.keep(self.spec.amount(Field::Headroom)).unwrap_or(Assumption::Headroom.value());
+            self.keep(self.spec.count(Field::Headroom)).unwrap_or(Assumption::Headroom.value());
         let counts = self.keep(self.spec.parse(Field::GpuRange)).unwrap_or_default();
         let (goal, max_cost) = self.goal();
         let chance = self.keep(self.spec.parse(Field::Chance)).unwrap_or(Chance::USUAL);
@@ -71,7 +71,7 @@ impl Reading<'_> {
         }
         let model = self.model();
         let tokens = self.keep(self.spec.typed_tokens());
-        let seq_len = self.keep(self.spec.whole(Field::SeqLen, 1));
+        let seq_len = self.keep(self.spec.whole(Field::SeqLen));
         let model = model?;
         let seq_len = seq_len.unwrap_or(model.seq_len);
         let gbs = self.global_batches(&model, seq_len)?;
@@ -147,10 +147,7 @@ impl Reading<'_> {
 
     /// Returns the goal, and the most that the run may cost beside a deadline.
     fn goal(&mut self) -> (Goal, Option<f64>) {
-        let deadline = match self.spec.get(Field::Deadline) {
-            Some(text) => self.keep(days(text).map(Some)),
-            None => None,
-        };
+        let deadline = self.keep(self.spec.number(Field::Deadline, parse_days));
         let budget = self.keep(self.spec.budget());
         match (deadline, budget) {
             (Some(days), max_cost) => (Goal::Deadline(days), max_cost),
@@ -239,7 +236,7 @@ impl Reading<'_> {
 
     /// Returns the global batches to choose from.
     fn global_batches(&mut self, model: &Model, seq_len: u32) -> Option<GlobalBatches> {
-        if let Some(gbs) = self.keep(self.spec.whole(Field::Gbs, 1)) {
+        if let Some(gbs) = self.keep(self.spec.whole(Field::Gbs)) {
             return Some(GlobalBatches::fixed(gbs));
         }
         let Some(text) = self.spec.get(Field::BatchTokens) else {
@@ -396,13 +393,4 @@ fn usual_batch_tokens(parameters: f64) -> f64 {
     static SIZES: LazyLock<Vec<BatchSize>> = LazyLock::new(|| embedded!("batch_sizes.csv"));
     let size = SIZES.iter().find(|size| parameters <= size.up_to_parameters_b * 1e9).or(SIZES.last());
     size.map_or(f64::NAN, |size| size.tokens)
-}
-
-/// Returns the days of a time such as `60d`, `8w` or `60`.
-fn days(text: &str) -> Result<f64, Problem> {
-    parse_days(text).ok_or_else(|| {
-        let message =
-            format!(" must be a number of days, weeks or months, such as 60d or 8w, not \"{text}\".");
-        Problem::new(Field::Deadline, text, message![Field::Deadline, message])
-    })
 }

@@ -736,7 +736,7 @@ fn distinct(candidates: &[&Recipe], of: &dyn Fn(&Recipe) -> String) -> Vec<Strin
 }
 
 fn whole(spec: &Spec, field: Field) -> Option<u32> {
-    spec.whole(field, 1).ok().flatten()
+    spec.whole(field).ok().flatten()
 }
 
 /// The recipe's value of a number that [`LogFacts`] lists.

@@ -434,7 +434,7 @@ impl Report {
                     .into(),
             );
         }
-        let whole = |field| known.spec.whole(field, 1).ok().flatten();
+        let whole = |field| known.spec.whole(field).ok().flatten();
         let step_time_s = self.step_time_s.map(|stat| stat.mean);
         let metrics = known
             .scenario
@@ -574,7 +574,7 @@ impl KnownScenario {
     /// Returns the number of GPUs, if it is known.
     fn gpus(&self) -> Option<u32> {
         let of_scenario = self.scenario.as_ref().map(|scenario| scenario.layout.gpus());
-        of_scenario.or_else(|| self.spec.whole(Field::Gpus, 1).ok().flatten())
+        of_scenario.or_else(|| self.spec.whole(Field::Gpus).ok().flatten())
     }
 
     /// Returns the log, with step times computed from tokens per second where it has no others.

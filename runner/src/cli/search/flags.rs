@@ -50,14 +50,15 @@ impl clap::Args for SearchFlags {
         [
             (
                 Field::Tokens,
-                "Tokens to train, such as 15T [default: the compute-optimal number, 20 per active parameter]",
+                "Tokens to train, from 1M to 1,000T, such as 15T [default: the compute-optimal number, 20 per active \
+                 parameter]",
             ),
             (
                 Field::GpuTypes,
                 "GPU types to compare, separated by commas (`trainplan gpus` lists all) [default: h100,b200]",
             ),
-            (Field::Gbs, "Global batch size, in sequences [default: see --batch-tokens]"),
-            (Field::SeqLen, "Sequence length, in tokens [default: the model's]"),
+            (Field::Gbs, "Global batch size, in sequences, from 1 to 4,194,304 [default: see --batch-tokens]"),
+            (Field::SeqLen, "Sequence length, in tokens, from 128 to 16,777,216 [default: the model's]"),
             (
                 Field::Stack,
                 "Training software, such as nemo-2, megatron-bridge-26.06 or torchtitan [default: the newest \
@@ -71,5 +72,22 @@ impl clap::Args for SearchFlags {
 
     fn augment_args_for_update(command: Command) -> Command {
         SearchFlags::augment_args(command)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::{Arg, Args as _};
+
+    #[test]
+    fn the_help_of_a_search_names_the_bounds() {
+        let command = SearchFlags::augment_args(Command::new("search"));
+        for field in [Field::Tokens, Field::SeqLen, Field::Gbs, Field::GpuRange, Field::Deadline] {
+            let arg = command.get_arguments().find(|arg| arg.get_id().as_str() == field.search_flag());
+            let help = arg.and_then(Arg::get_help).unwrap().to_string();
+            let bounds = field.bounds();
+            assert!(help.contains(&format!("from {} to {}", bounds.least, bounds.most)), "{help}");
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! The result of a search as Markdown, for a pull request or a design document.
 
 use super::TOP_OF_TABLE;
+use super::deadline::date_of;
 use super::found::{SearchedGpu, command_of_flags};
 use super::headline::headline;
 use super::sentences::{
@@ -19,7 +20,9 @@ use trainplan_shared::units::group_digits;
 /// Prints the question, the best plans, the verdict, the layouts of each GPU type, the assumptions, and the command that
 /// gives the same answer.
 pub(super) fn print(question: &Question, found: &[SearchedGpu<'_>]) -> Result<(), Failure> {
-    let mut page = format!("**{}**\n\n{}\n\n", markdown(&headline(found)), markdown(&restated(question)));
+    let date = found.first().and_then(|first| date_of(first.typed));
+    let mut page =
+        format!("**{}**\n\n{}\n\n", markdown(&headline(found)), markdown(&restated(question, date)));
     let plans: Vec<PlanRow<'_>> = found.iter().filter_map(SearchedGpu::shown).collect();
     if !plans.is_empty() {
         let _ = writeln!(page, "{}", PlanColumn::terminal(&plans).without_empty_columns().to_markdown());

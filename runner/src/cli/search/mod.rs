@@ -1,6 +1,7 @@
 //! `trainplan search`: which GPUs, how many, which layout, when done, at what cost.
 
 mod campaign;
+mod deadline;
 mod flags;
 mod found;
 mod headline;
@@ -15,6 +16,7 @@ use super::stack_file::with_files;
 use super::{Failure, note};
 use campaign::{MeasuringRuns, RANKED_PER_RUN};
 use clap::ValueEnum;
+use deadline::{date_of, with_days};
 use flags::SearchFlags;
 use found::SearchedGpu;
 use headline::{broken_nodes, headline};
@@ -24,6 +26,7 @@ use sentences::{by_script, verdict};
 use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 use trainplan_shared::campaign::Name;
+use trainplan_shared::field::Field;
 use trainplan_shared::message::Front;
 use trainplan_shared::question::{GpuAnswer, PlanScript, PlannedRun, Survey};
 use trainplan_shared::tables::PlanColumn;
@@ -88,8 +91,12 @@ pub(super) struct Args {
 impl Args {
     pub(super) fn run(self) -> Result<(), Failure> {
         let typed = self.flags.0;
-        let spec =
-            with_files(typed.clone(), Path::new("")).map_err(|problem| Failure::in_search(vec![problem]))?;
+        let today = jiff::Zoned::now().date();
+        let spec = with_files(typed.clone(), Path::new("")).and_then(|spec| with_days(spec, today));
+        let spec = spec.map_err(|problem| Failure::in_search(vec![problem]))?;
+        if let (Some(date), Some(days)) = (date_of(&typed), spec.get(Field::Deadline)) {
+            note(&format!("the deadline {date} is {} days from today, {today}", days.trim_end_matches('d')));
+        }
         let mut question = spec.question().map_err(Failure::in_search)?;
         if question.seeks_tokens() {
             let sought = question.with_most_tokens();

@@ -1,5 +1,6 @@
 //! The JSON output of a search.
 
+use super::deadline::date_of;
 use super::found::SearchedGpu;
 use super::sentences::{
     beside_measured, beside_measured_software, beside_published, by_script, unmet_sentence,
@@ -47,6 +48,9 @@ struct QuestionOutput<'a> {
     /// Whether the global batch was assumed from the model's size.
     gbs_is_assumed: bool,
     goal: GoalOutput,
+    /// The date that was typed as the deadline.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deadline_date: Option<&'a str>,
     /// How likely a plan must meet the deadline and the budget.
     #[serde(skip_serializing_if = "Option::is_none")]
     chance: Option<Chance>,
@@ -304,7 +308,10 @@ impl<'a> SearchOutput<'a> {
         verdict: String,
     ) -> SearchOutput<'a> {
         SearchOutput {
-            question: QuestionOutput::from(question),
+            question: QuestionOutput {
+                deadline_date: found.first().and_then(|first| date_of(first.typed)),
+                ..QuestionOutput::from(question)
+            },
             headline,
             verdict,
             answers: found.iter().map(AnswerOutput::new).collect(),
@@ -328,6 +335,7 @@ impl<'a> From<&'a Question> for QuestionOutput<'a> {
                 Goal::Budget(budget) => GoalOutput::Budget(budget),
                 Goal::Open => GoalOutput::Open,
             },
+            deadline_date: None,
             chance: match question.goal {
                 Goal::Deadline(_) | Goal::Budget(_) => Some(question.chance),
                 Goal::Open => None,

@@ -22,8 +22,8 @@ use trainplan_shared::units::{
     difference, duration, group_digits, percent, readable_days, rounded_count, significant, time_unit,
 };
 
-/// Returns the question in a sentence.
-pub(super) fn restated(question: &Question) -> String {
+/// Returns the question in a sentence, with the date that was typed as the deadline.
+pub(super) fn restated(question: &Question, date: Option<&str>) -> String {
     let tokens = match (question.tokens_are_assumed, question.budget()) {
         (true, None) => " (assumed: compute-optimal)",
         (true, Some(_)) => {
@@ -33,10 +33,11 @@ pub(super) fn restated(question: &Question) -> String {
     };
     let gpus: Vec<&str> = question.offers.iter().map(|offer| &*offer.gpu.name).collect();
     let often = question.chance.title();
+    let by = date.map_or(String::new(), |date| format!(", by {date}"));
     let goal = match question.goal {
         Goal::Deadline(days) if question.goal_is_assumed => format!(" within {days} days (assumed; {often})"),
-        Goal::Deadline(1.0) => format!(" within 1 day ({often})"),
-        Goal::Deadline(days) => format!(" within {} days ({often})", significant(days, 4)),
+        Goal::Deadline(1.0) => format!(" within 1 day{by} ({often})"),
+        Goal::Deadline(days) => format!(" within {} days{by} ({often})", significant(days, 4)),
         Goal::Budget(_) | Goal::Open => question
             .longest_days()
             .map_or(String::new(), |longest| format!(" within {} days (assumed)", significant(longest, 4))),

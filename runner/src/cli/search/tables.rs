@@ -1,5 +1,6 @@
 //! The result of a search for people.
 
+use super::deadline::date_of;
 use super::found::SearchedGpu;
 use super::headline::headline;
 use super::sentences::{
@@ -20,7 +21,8 @@ pub(super) fn print(
     lists_layouts: bool,
 ) -> Result<(), Failure> {
     prose(&headline(found))?;
-    prose(&format!("\n{}", restated(question)))?;
+    let date = found.first().and_then(|first| date_of(first.typed));
+    prose(&format!("\n{}", restated(question, date)))?;
     prose(&assumptions(question))?;
     let plans: Vec<PlanRow<'_>> = found.iter().filter_map(SearchedGpu::shown).collect();
     if !plans.is_empty() {

@@ -34,7 +34,7 @@ pub(super) fn Assumptions() -> impl IntoView {
 fn assumptions(question: &Spec) -> Vec<String> {
     let Ok(settings) = question.run_settings() else { return Vec::new() };
     let Disruptions { failure_rate, recovery, save, overhead, spare_share } = settings.disruptions;
-    let headroom = question.amount(Field::Headroom).ok().flatten().unwrap_or(Assumption::Headroom.value());
+    let headroom = question.count(Field::Headroom).ok().flatten().unwrap_or(Assumption::Headroom.value());
     let number = |value: f64| significant(value, 3);
     let rates = failure_rate.per_gpu_hour().times(1e6).readable(readable_days);
     let studies = match failure_rate {
