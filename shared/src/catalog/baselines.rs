@@ -1,6 +1,6 @@
 //! Published measurements.
 
-use super::{RecipeId, Release};
+use super::{Collection, RecipeId, Release};
 use crate::data_file::{DataError, FromRow, Row};
 use crate::precision::Dtype;
 use crate::units::parse_decimal;
@@ -38,6 +38,8 @@ pub struct Baseline {
     pub family: String,
     /// The line of its document.
     pub line: u32,
+    /// The document that has the number; empty if it is the release's own.
+    published_in: String,
 }
 
 /// Where a number stands in its document.
@@ -86,6 +88,7 @@ impl FromRow for Baseline {
             gbs: row.value("gbs")?,
             family: row.string("family")?,
             line: row.value("line")?,
+            published_in: row.string("published_in")?,
         })
     }
 }
@@ -147,6 +150,18 @@ impl Baseline {
             && self.gpu == id.gpu
             && self.precision == Some(id.dtype)
             && self.gpus == Some(id.gpus)
+    }
+
+    /// Returns who published it, with the release: `Megatron-Bridge 26.04.01`. For some recipes of the collection, Megatron-Bridge
+    /// published the number, and its release has another name.
+    pub fn publication(&self) -> String {
+        match self.published_in.as_str() {
+            "" => {
+                let (collection, release) = self.release.software().measured;
+                Collection::with_release(collection, release)
+            }
+            document => document.to_string(),
+        }
     }
 
     /// MFU as printed, a fraction.

@@ -3,7 +3,7 @@
 use super::{Price, RunEnergy};
 use crate::assumption::Assumption;
 use crate::explain::Line;
-use crate::goodput::RunTime;
+use crate::goodput::{RunTime, low_end};
 use crate::range::ValueRange;
 use crate::units::{group_digits, significant};
 use serde::Serialize;
@@ -98,6 +98,9 @@ impl RunCost {
     /// Returns the derivation of the upper end. `currency` is the label of the prices.
     pub fn explain(&self, run: &RunTime, currency: &str) -> Vec<Line> {
         let text = |value: f64| significant(value, 4);
+        let other = |range: ValueRange, unit: &str| {
+            low_end(&group_digits(range.low), &group_digits(range.high), unit)
+        };
         let form = self.price.source.purchase().map_or(String::new(), |purchase| format!(" ({purchase})"));
         let range = self.price.per_gpu_hour.readable(|price| significant(price, 4));
         let mut lines = vec![
@@ -108,7 +111,7 @@ impl RunCost {
                 self.gpu_hours.high,
                 "h",
             )
-            .note(format!("low end: {} h", group_digits(self.gpu_hours.low))),
+            .note(other(self.gpu_hours, "h")),
             Line::new(
                 format!("cost of GPUs in {currency}{form}"),
                 "GPU-hours · price",
@@ -121,7 +124,7 @@ impl RunCost {
         if let Some(energy) = self.energy {
             lines.push(
                 Line::new(format!("cost of energy in {currency}"), "energy · price", "", energy.high, "")
-                    .note(format!("low end: {}", group_digits(energy.low))),
+                    .note(other(energy, "")),
             );
         }
         if self.storage.high > 0.0 {
@@ -138,7 +141,7 @@ impl RunCost {
         }
         lines.push(
             Line::new(format!("total cost in {currency}{form}"), "", "", self.total.high, "")
-                .note(format!("low end: {}", group_digits(self.total.low))),
+                .note(other(self.total, "")),
         );
         lines
     }

@@ -17,4 +17,5 @@ pub use compute_optimal::compute_optimal_tokens;
 pub use disruptions::{Disruptions, Recovery, SaveTime, checkpoint_bytes};
 pub use failures::{FailureRate, FailureStudy};
 pub use observed::ObservedFailures;
+pub(crate) use run_time::low_end;
 pub use run_time::{RunCase, RunLoad, RunTime};

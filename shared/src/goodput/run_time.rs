@@ -139,7 +139,11 @@ impl RunTime {
     pub fn explain(&self, disruptions: &Disruptions) -> Vec<Line> {
         let RunTime { gpus, save_s, recovery_s, low, high, .. } = *self;
         let text = |value: f64| significant(value, 4);
-        let other = |value: f64, unit: &str| format!("low end: {} {unit}", text(value));
+        let other = |low: f64, high: f64, unit: &str| low_end(&text(low), &text(high), unit);
+        let cited = |source: &str, other: String| match other.is_empty() {
+            true => source.to_string(),
+            false => format!("{source}; {other}"),
+        };
         let mut lines = vec![
             Line::new("failure rate", "", "", high.failures_per_gpu_hour, "failures per GPU-hour")
                 .note(disruptions.failure_rate.source()),
@@ -150,7 +154,7 @@ impl RunTime {
                 high.mtbf_s / HOUR_S,
                 "h",
             )
-            .note(other(low.mtbf_s / HOUR_S, "h")),
+            .note(other(low.mtbf_s / HOUR_S, high.mtbf_s / HOUR_S, "h")),
             self.save_line(disruptions.save),
             Line::new("recovery R", "detection + restart + loading + queue", "", recovery_s, "s").note(
                 match disruptions.recovery == Recovery::assumed() {
@@ -169,10 +173,9 @@ impl RunTime {
                 high.save_interval_s,
                 "s",
             )
-            .note(format!(
-                "Daly 2006; Young's √(2δM) is {} s; {}",
-                text(young_interval_s(save_s, high.mtbf_s)),
-                other(low.save_interval_s, "s")
+            .note(cited(
+                &format!("Daly 2006; Young's √(2δM) is {} s", text(young_interval_s(save_s, high.mtbf_s))),
+                other(low.save_interval_s, high.save_interval_s, "s"),
             )),
             Line::new(
                 "goodput with failures and saves",
@@ -181,7 +184,10 @@ impl RunTime {
                 high.checkpoint_goodput * 100.0,
                 "%",
             )
-            .note(format!("Daly 2006; {}", other(low.checkpoint_goodput * 100.0, "%"))),
+            .note(cited(
+                "Daly 2006",
+                other(low.checkpoint_goodput * 100.0, high.checkpoint_goodput * 100.0, "%"),
+            )),
         ];
         lines.push(
             Line::new(
@@ -196,11 +202,11 @@ impl RunTime {
                 high.days,
                 "days",
             )
-            .note(other(low.days, "days")),
+            .note(other(low.days, high.days, "days")),
         );
         lines.push(
             Line::new("failures in the run", "days with failures / M", "", high.failures, "failures")
-                .note(other(low.failures, "failures")),
+                .note(other(low.failures, high.failures, "failures")),
         );
         let share = disruptions.spare_share;
         lines.push(Line::new("spare nodes", "share · nodes", "", f64::from(self.spare_nodes), "nodes").note(
@@ -237,6 +243,14 @@ impl RunTime {
                 .note(bandwidth.source().note())
             }
         }
+    }
+}
+
+/// Returns the note that names the number of the low case; empty if it is the same as that of the high case.
+pub(crate) fn low_end(low: &str, high: &str, unit: &str) -> String {
+    match low == high {
+        true => String::new(),
+        false => format!("low end: {low} {unit}").trim_end().to_string(),
     }
 }
 

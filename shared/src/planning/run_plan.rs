@@ -76,6 +76,19 @@ impl RunPlan {
             explain,
         }
     }
+
+    /// Returns the derivation of the expected days, and of their cost at the price that a search would assume.
+    pub fn explain_expected(&self, scenario: &Scenario, settings: &RunSettings) -> Vec<Line> {
+        let mut lines = self.expected.explain(&settings.disruptions);
+        if let Some(rate) = lines.first_mut() {
+            rate.formula = "√(lowest · highest)".to_string();
+        }
+        if let Some(price) = settings.usual_price(&scenario.gpu.id) {
+            let cost = settings.cost(&self.expected, self.tokens, price.middle(), self.energy.power);
+            lines.extend(cost.explain(&self.expected, &self.currency));
+        }
+        lines
+    }
 }
 
 impl Spec {
@@ -147,6 +160,25 @@ mod tests {
         for name in ["failure rate", "days with failures", "total cost in USD (on demand)", "energy"] {
             assert!(derived.contains(&name), "{name}: {derived:?}");
         }
+    }
+
+    #[test]
+    fn the_expected_days_and_cost_have_a_derivation_without_a_low_end() {
+        let spec = spec(&[]);
+        let (predicted, plan) = spec.estimate_run().unwrap();
+        let (plan, settings) = (plan.unwrap(), spec.run_settings().unwrap());
+        let lines = plan.explain_expected(&predicted.scenario, &settings);
+        let value = |name: &str| lines.iter().find(|line| line.name == name).expect(name).value;
+        assert_eq!(value("days with failures"), plan.expected_days);
+        // Of the forms of purchase, only the usual one.
+        let totals: Vec<&str> = lines
+            .iter()
+            .map(|line| line.name.as_str())
+            .filter(|name| name.starts_with("total cost"))
+            .collect();
+        assert_eq!(totals.len(), 1, "{totals:?}");
+        assert!(lines.iter().all(|line| !line.note.contains("low end")), "{lines:?}");
+        assert!(plan.explain.iter().any(|line| line.note.contains("low end")));
     }
 
     #[test]

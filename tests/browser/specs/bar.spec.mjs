@@ -287,7 +287,12 @@ test("on a phone, targets are large enough and the layouts show every column", a
     const head = await page.locator(".layout-table").getByRole("columnheader", { name: column }).boundingBox();
     expect(head.x + head.width, column).toBeLessThanOrEqual(table.x + table.width + 1);
   }
+  // The first three, until all are asked for.
+  const rows = page.locator(".layout-table tbody tr:not(.variant)").filter({ visible: true });
+  await expect(rows).toHaveCount(3);
   await expectAccessible(page);
+  await page.getByText("All layouts").click();
+  expect(await rows.count()).toBeGreaterThan(3);
 });
 
 test("the purchase form changes the assumed price", async ({ page }) => {

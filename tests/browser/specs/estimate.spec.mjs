@@ -51,7 +51,7 @@ test("the estimate shows the prediction beside the published figures, with time 
   expect(Math.abs(Number(predicted) / 12.37 - 1)).toBeLessThan(0.4);
   expect(difference).toMatch(/^[+−]?\d+\.\d %$/);
   await expect(estimate(page).getByRole("row", { name: /^MFU/ })).toContainText("44.4");
-  await expect(page.getByText("Published measurement. Release 25.04.")).toBeVisible();
+  await expect(page.getByText("Published measurement. Source: DGX Cloud recipes 25.04.")).toBeVisible();
   await expect(fit(page)).toHaveText(/^✓ Fits, with \d+\.\d of 80\sGiB free on the fullest stage \(\d of 8\)\.$/);
   await expect(charts(page).last()).toBeVisible();
 

@@ -76,7 +76,7 @@ test("a card says what its launch script does, and the verdict doesn't say that 
   await expect(details(page)).toBeVisible();
   const noted = cards(page).filter({ has: page.locator(".card-note") });
   await expect(noted.first().locator(".card-note")).toHaveText(/^The launch script takes .+, which is counted\.$/);
-  await expect(noted.first().locator(".days > small")).toHaveText(/^In time (about|more than|less than) \d+ times? in 10(, if .+ performs as predicted)?$/);
+  await expect(noted.first().locator(".days > small")).toHaveText(/^Meets the deadline (about|more than|less than) \d+ times? in 10(, if .+ performs as predicted)?$/);
   const rest = await page.locator(".verdict-line > p").first().textContent();
   expect(rest).toMatch(/launch scripts? /);
   if (rest.includes("misses the deadline")) expect(rest).not.toContain("The plans meet the deadline");
@@ -281,7 +281,7 @@ test("the question asks how likely the deadline must be met, and the plan for th
   const best = await verdict(page).textContent();
   const count = (await safe.textContent()).replace(" GPUs", "");
   const rest = page.locator(".verdict-line > p").first();
-  await expect(rest).toContainText(`${count} × H100 would be in time 9 times in 10.`);
+  await expect(rest).toContainText(`${count} × H100 would meet the deadline 9 times in 10.`);
   await safe.click();
   await expect(details(page)).toContainText(`on ${count} × H100`);
   await expect(verdict(page)).toHaveText(new RegExp(`^${count} × H100 finish in about \\d+ days, for \\$`));
@@ -444,14 +444,15 @@ for (const width of [1600, 1024]) {
     await expect(details(page)).toBeVisible();
     const drawer = page.locator(".drawer");
     const heading = page.locator("#all-settings");
-    const closes = async () => {
+    const closes = async (focused = heading) => {
       await expect(drawer).toHaveAttribute("open", "");
       await page.keyboard.press("Escape");
       await expect(drawer).not.toHaveAttribute("open");
-      await expect(heading).toBeFocused();
+      await expect(focused).toBeFocused();
     };
-    await page.getByRole("button", { name: "Settings", exact: true }).click();
-    await closes();
+    const button = page.getByRole("button", { name: "Settings", exact: true });
+    await button.click();
+    await closes(button);
     await heading.press("Enter");
     await page.locator("#field-tp").focus();
     await closes();
@@ -484,6 +485,16 @@ test("the command palette finds and runs commands", async ({ page }) => {
   await page.locator("#ask-tokens").focus();
   await page.keyboard.type("?");
   await expect(palette).toBeHidden();
+});
+
+test("the maths go on from the step time to failures, checkpoints and cost", async ({ page }) => {
+  await page.goto("/?v=1&by=60d&gs=b200");
+  await page.getByText("Show the maths: failures").click();
+  const maths = page.locator("details.maths").filter({ hasText: "days with failures" });
+  const days = maths.getByRole("row", { name: /^days with failures/ }).getByRole("cell").first();
+  const shown = Number.parseInt(await page.locator('[data-figure="days"]').innerText());
+  expect(Math.round(Number.parseFloat(await days.innerText()))).toBe(shown);
+  await expect(maths.getByRole("row", { name: /^total cost in/ })).toHaveCount(1);
 });
 
 test("the printed report holds the question and the answer on a page", async ({ page }) => {
@@ -596,6 +607,7 @@ test("steppers change the layout, and the memory follows", async ({ page }) => {
   await page.goto("/?v=1&r=llama3.1-405b/h100/fp8/512@25.04&tab=memory");
   await expect(page.locator(".fit")).toContainText("free");
   const before = await page.locator(".fit").textContent();
+  await expect(page.locator(".estimate")).toContainText(/A checkpoint has 5,\d+ GB: 14 bytes per parameter/);
   await page.getByRole("button", { name: "Halve CP" }).click();
   await expect(page).toHaveURL(/cp=1/);
   await expect(page.locator(".fit")).not.toHaveText(before);

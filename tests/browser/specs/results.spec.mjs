@@ -346,7 +346,7 @@ test("what ran is set for the selected logs alone", async ({ page }) => {
   const selected = page.getByRole("region", { name: "Selected runs" });
 
   await row(page, "one.out").getByRole("checkbox").check();
-  await selected.getByRole("button", { name: "Set what ran" }).click();
+  await selected.getByRole("button", { name: "Identify the run" }).click();
   await expectAccessible(page);
   const recipe = selected.getByLabel("Recipe");
   await recipe.fill("llama3.1-405b/h100/fp8/512@25.05");
@@ -358,7 +358,7 @@ test("what ran is set for the selected logs alone", async ({ page }) => {
   await expect(cell(row(page, "one.out"), "Tokens/s")).toHaveText("169,535");
   // A row whose recipe is not known has a button for it.
   await expect(row(page, "one.out").getByRole("button")).toHaveCount(0);
-  await row(page, "two.out").getByRole("button", { name: /^Set what ran/ }).click();
+  await row(page, "two.out").getByRole("button", { name: /^Identify the run/ }).click();
   await expect(row(page, "two.out").getByRole("checkbox")).toBeChecked();
   await expect(row(page, "one.out").getByRole("checkbox")).not.toBeChecked();
   await expect(recipe).toBeFocused();
@@ -372,11 +372,11 @@ test("what ran is set for the selected logs alone", async ({ page }) => {
   await page.goBack();
 
   await selected.getByRole("button", { name: "Select the whole folder" }).click();
-  await selected.getByRole("button", { name: "Set what ran" }).click();
+  await selected.getByRole("button", { name: "Identify the run" }).click();
   await selected.getByLabel("Recipe").fill(id);
   await selected.getByRole("button", { name: "Set for 2 logs" }).click();
   await expect.poll(recipes).toEqual([id, id, "–"]);
-  await selected.getByRole("button", { name: "Set what ran" }).click();
+  await selected.getByRole("button", { name: "Identify the run" }).click();
   await selected.getByRole("button", { name: "Reset to what the logs say" }).click();
   await expect.poll(recipes).toEqual(["–", "–", "–"]);
 });

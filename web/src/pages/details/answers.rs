@@ -17,12 +17,14 @@ use crate::pages::plan::state::MeasuredStep;
 use leptos::prelude::*;
 use trainplan_shared::catalog::{Catalog, Reference, ReferenceClass};
 use trainplan_shared::convention::Convention;
+use trainplan_shared::estimate::Interval;
 use trainplan_shared::explain::Line;
 use trainplan_shared::field::Field;
 use trainplan_shared::flops::ModelFlops;
 use trainplan_shared::link;
 use trainplan_shared::message::Front;
 use trainplan_shared::metrics::Metrics;
+use trainplan_shared::planning::RunPlan;
 use trainplan_shared::question::Chance;
 use trainplan_shared::scenario::Scenario;
 use trainplan_shared::units::{
@@ -101,6 +103,7 @@ pub(super) fn TimeFields() -> impl IntoView {
         })
     });
     let steps = Signal::derive(move || plan.step.with(|step| step.as_ref().map_or(Vec::new(), derivation)));
+    let run = Signal::derive(move || run_derivation(plan).unwrap_or_default());
     view! {
         <div class="controls">
             <TextField
@@ -116,8 +119,26 @@ pub(super) fn TimeFields() -> impl IntoView {
             />
         </div>
         <Maths title="Show the maths: from step time to days and MFU" lines=steps />
+        <Show when=move || run.with(|lines| !lines.is_empty())>
+            <Maths title="Show the maths: failures, checkpoints and cost" lines=run />
+        </Show>
         <Maths title="Show the maths: model FLOPs per sequence" lines=flops />
     }
+}
+
+/// Returns the derivation of the expected days and cost of the whole run; none if [`whole_run`] returns none.
+fn run_derivation(plan: Plan) -> Option<Vec<Line>> {
+    whole_run(plan)?;
+    let prediction = plan.calculator.prediction.latest()?;
+    let step_time_s = Interval { low: prediction.low_s, mid: prediction.mid_s, high: prediction.high_s };
+    // As the calculator is asked: whether there are spare nodes depends on the range.
+    let counts = plan.question.with(|question| question.raw(Field::GpuRange).to_string());
+    let settings = plan.spec.with(|spec| spec.clone().with(Field::GpuRange, counts).run_settings()).ok()?;
+    let tokens = plan.step.with(|step| step.as_ref().map(|step| step.metrics.tokens))?;
+    plan.scenario.with(|scenario| {
+        let scenario = scenario.as_ref().ok()?;
+        Some(RunPlan::new(scenario, step_time_s, tokens, &settings).explain_expected(scenario, &settings))
+    })
 }
 
 /// Returns where the shown plan comes from.
@@ -194,8 +215,8 @@ fn step_basis(scenario: &Scenario, step: &PlannedStep, evidence: &str) -> (&'sta
     match step.source {
         _ if step.is_stale => ("Predicting …", String::new()),
         StepTimeSource::Published => {
-            let release = scenario.published_as().map(|recipe| format!("Release {}.", recipe.id.release));
-            ("Published measurement.", release.unwrap_or_default())
+            let source = scenario.baseline().map(|baseline| format!("Source: {}.", baseline.publication()));
+            ("Published measurement.", source.unwrap_or_default())
         }
         StepTimeSource::Typed => ("Your step time.", String::new()),
         StepTimeSource::TypedMfu => {
@@ -596,7 +617,16 @@ mod tests {
     #[test]
     fn each_source_of_a_step_time_is_named() {
         for (link, lead, text) in [
-            ("r=llama3.1-405b/h100/fp8/512@25.04", "Published measurement.", "Release 25.04."),
+            (
+                "r=llama3.1-405b/h100/fp8/512@25.04",
+                "Published measurement.",
+                "Source: DGX Cloud recipes 25.04.",
+            ),
+            (
+                "r=llama3.1-70b/h100/fp8/64@26.06.01",
+                "Published measurement.",
+                "Source: Megatron-Bridge 26.04.01.",
+            ),
             ("r=llama3.1-405b/h100/fp8/512@25.04&st=9", "Your step time.", ""),
             (
                 "r=llama3.1-405b/h100/fp8/512@25.04&st=40%25",

@@ -8,8 +8,10 @@ use crate::components::chart::{BarChart, BarKind, Chart};
 use crate::components::numbers::{Numbers, Table};
 use crate::message::{Bars, EvidenceRun, FieldChange, Prediction, Remedy, Warning};
 use leptos::prelude::*;
+use trainplan_shared::assumption::Assumption;
 use trainplan_shared::estimate::{Closeness, MeasuredRun, MemoryVerdict};
 use trainplan_shared::field::Field;
+use trainplan_shared::goodput::checkpoint_bytes;
 use trainplan_shared::launch::WarningTopic;
 use trainplan_shared::metrics::Metrics;
 use trainplan_shared::planning::StepTime;
@@ -77,10 +79,24 @@ pub(super) fn TimePanel() -> impl IntoView {
 #[component]
 pub(super) fn MemoryPanel() -> impl IntoView {
     let plan = Plan::of_page();
+    let checkpoint = move || {
+        let bytes = plan.scenario.with(|scenario| {
+            let scenario = scenario.as_ref().ok()?;
+            Some(checkpoint_bytes(scenario.architecture.parameters()))
+        });
+        bytes.map(|bytes| {
+            format!(
+                "A checkpoint has {} GB: {} bytes per parameter, for BF16 weights, FP32 weights and two FP32 moments.",
+                group_three_digits(bytes / 1e9),
+                significant(Assumption::CheckpointSize.value(), 3)
+            )
+        })
+    };
     view! {
         <Steppers />
         <EstimateFrame title="Memory">
             <BarsPanel title="Memory per GPU" chart=Signal::derive(move || memory(latest(plan))) />
+            <p class="basis"><small>{checkpoint}</small></p>
         </EstimateFrame>
     }
 }

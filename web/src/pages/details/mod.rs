@@ -27,6 +27,7 @@ use crate::pages::plan::handover;
 use crate::pages::plan::question;
 use crate::pages::plan::state::{MEASURED_KEY, MeasuredStep, PlanState, SETTINGS_ID, nearest_recipe};
 use calculator::Calculator;
+use leptos::ev::FocusEvent;
 use leptos::html::{Details, Summary};
 use leptos::prelude::*;
 use leptos::wasm_bindgen::JsCast;
@@ -235,8 +236,29 @@ fn follow_bar(question: Memo<Spec>) {
     on_cleanup(move || resized.remove());
 }
 
-/// Closes the settings on Escape if the focus is in them or nowhere, and moves it to their heading.
-fn close_on_escape(drawer: NodeRef<Details>, heading: NodeRef<Summary>) {
+/// The width from which on the settings lie over the plan, in CSS pixels, as in plan.css.
+const WIDE: f64 = 1440.0;
+
+/// Whether the window is so wide that the settings lie over the plan.
+fn is_wide() -> bool {
+    window().inner_width().ok().and_then(|width| width.as_f64()).is_some_and(|width| width >= WIDE)
+}
+
+/// What had the focus when the settings were opened from elsewhere; none if their own heading opened them.
+type Opener = StoredValue<Option<HtmlElement>, LocalStorage>;
+
+/// Moves the focus from the settings to where they were opened, or to their heading.
+fn give_focus_back(opener: Opener, heading: NodeRef<Summary>) {
+    let opener = opener.try_update_value(Option::take).flatten();
+    let target = opener.filter(|opener| opener.is_connected()).or_else(|| heading.get_untracked());
+    if let Some(target) = target {
+        // Not by its id: `components::focus` opens what is around an element. It fails only for elements that are gone.
+        let _ = target.focus();
+    }
+}
+
+/// Closes the settings on Escape if the focus is in them or nowhere, and gives it back.
+fn close_on_escape(drawer: NodeRef<Details>, heading: NodeRef<Summary>, opener: Opener) {
     let keys = window_event_listener(leptos::ev::keydown, move |event| {
         // An open list takes the first one.
         if event.key() != "Escape" || event.default_prevented() || event.is_composing() {
@@ -249,10 +271,7 @@ fn close_on_escape(drawer: NodeRef<Details>, heading: NodeRef<Summary>) {
         });
         if is_concerned {
             drawer.set_open(false);
-            if let Some(heading) = heading.get_untracked() {
-                // Not by its id: `components::focus` opens what is around an element. It fails only for elements that are gone.
-                let _ = heading.focus();
-            }
+            give_focus_back(opener, heading);
         }
     });
     on_cleanup(move || keys.remove());
@@ -280,15 +299,12 @@ pub(crate) fn PlanDetails() -> impl IntoView {
     Theme::follow();
     let plan = Plan::provide();
     follow_bar(plan.question);
-    /// The width from which on the settings lie over the plan, in CSS pixels, as in plan.css.
-    const WIDE: f64 = 1440.0;
-    let width = window().inner_width().ok().and_then(|width| width.as_f64()).unwrap_or_default();
     // An address with changes of its own opens them, unless they would cover the plan.
     let describes_plan = plan.address.with_spec_untracked(|spec| {
         spec.iter().any(|(field, _)| field.is_of_scenario() && field != Field::Recipe)
             && spec.get(Field::GpuTypes).is_none()
     });
-    let opened = width < WIDE && describes_plan;
+    let opened = !is_wide() && describes_plan;
     let has_problem = Memo::new(move |_| {
         let is_inside = |problem: &Problem| {
             matches!(problem.field.group(), FieldGroup::Search | FieldGroup::Goal)
@@ -303,7 +319,21 @@ pub(crate) fn PlanDetails() -> impl IntoView {
         }
     });
     let heading = NodeRef::<Summary>::new();
-    close_on_escape(drawer, heading);
+    let opener = StoredValue::new_local(None);
+    close_on_escape(drawer, heading, opener);
+    let remember = move |event: FocusEvent| {
+        let from = event.related_target().and_then(|target| target.dyn_into::<HtmlElement>().ok());
+        let from = from.filter(|from| !matches!(from.closest(".drawer"), Ok(Some(_))));
+        if let (Some(from), Some(drawer)) = (from, drawer.get_untracked()) {
+            opener.set_value(drawer.open().then_some(from));
+        }
+    };
+    // The summary closes them after this.
+    let leave = move |_| {
+        if is_wide() && drawer.get_untracked().is_some_and(|drawer| drawer.open()) {
+            give_focus_back(opener, heading);
+        }
+    };
     view! {
         <own::ImportNotice />
         <chosen::ChosenNotice />
@@ -311,8 +341,8 @@ pub(crate) fn PlanDetails() -> impl IntoView {
             <answers::Answers />
             <tabs::Tabs />
         </div>
-        <details class="drawer" open=opened node_ref=drawer>
-            <summary id=SETTINGS_ID node_ref=heading>"All settings"</summary>
+        <details class="drawer" open=opened node_ref=drawer on:focusin=remember>
+            <summary id=SETTINGS_ID node_ref=heading on:click=leave>"All settings"</summary>
             <div class="inputs">
                 <recipe::RecipePicker />
                 <changes::Changes />

@@ -142,7 +142,7 @@ pub(super) fn Answer() -> impl IntoView {
                 <h1 id="verdict" aria-live="polite">
                     {move || match (plan.search.is_broken(), is_empty()) {
                         (true, _) => "The search failed to start. Reload the page.".to_string(),
-                        (false, true) if has_problems.get() => "Correct what is marked to see plans.".to_string(),
+                        (false, true) if has_problems.get() => "Fix the marked field to see plans.".to_string(),
                         (false, true) => searching(),
                         (false, false) => shown.get().lead,
                     }}

@@ -92,13 +92,13 @@ pub(super) fn summary(question: &Spec) -> String {
         other => format!(", {}", other.title()),
     };
     let goal = match kind {
-        GoalKind::Deadline => format!("by {}{often}", days_text(days)),
+        GoalKind::Deadline => format!("within {}{often}", days_text(days)),
         GoalKind::Gpus => format!("on {gpus} GPUs"),
         GoalKind::Budget => format!("for ${budget}{often}"),
-        GoalKind::GpusByDeadline => format!("on {gpus} GPUs, by {}{often}", days_text(days)),
-        GoalKind::DeadlineAndBudget => format!("by {}, for ${budget}{often}", days_text(days)),
+        GoalKind::GpusByDeadline => format!("on {gpus} GPUs, within {}{often}", days_text(days)),
+        GoalKind::DeadlineAndBudget => format!("within {}, for ${budget}{often}", days_text(days)),
         GoalKind::GpusForBudget => format!("on {gpus} GPUs, for ${budget}{often}"),
-        GoalKind::All => format!("on {gpus} GPUs, by {}, for ${budget}{often}", days_text(days)),
+        GoalKind::All => format!("on {gpus} GPUs, within {}, for ${budget}{often}", days_text(days)),
     };
     format!("{model} · {} · {} · {goal}", question.raw(Field::Tokens), types.join(", "))
 }
@@ -511,9 +511,9 @@ mod tests {
         let line = |query: &str| summary(&link::read(query).spec);
         assert_eq!(
             line("m=llama3.1-70b&t=10T&gs=h100,b200&by=60d"),
-            "Llama 3.1 70B · 10T · H100, B200 · by 60 days"
+            "Llama 3.1 70B · 10T · H100, B200 · within 60 days"
         );
-        assert!(line("m=kimi-k2&by=8w&odds=even").ends_with("by 8 weeks, 5 times in 10"));
+        assert!(line("m=kimi-k2&by=8w&odds=even").ends_with("within 8 weeks, 5 times in 10"));
         for budget in ["5M", "$5M"] {
             let query = format!("m=kimi-k2&t=1T&gs=b200&bud={budget}");
             assert_eq!(line(&query), "Kimi K2 · 1T · B200 · for $5M");

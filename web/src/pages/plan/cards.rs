@@ -174,7 +174,7 @@ fn card(
             false => ", over the budget",
         };
         let reach =
-            if matches!(goal, AskedGoal::Budget(_)) { "stay within the budget" } else { "are in time" };
+            if matches!(goal, AskedGoal::Budget(_)) { "stay within the budget" } else { "meet the deadline" };
         let says = format!(" {reach} {}: {time}{cost}{over}", chance.other().title());
         view! { <p class="other-chance">{count_button(plan, &other)} {says}</p> }
     });
@@ -200,7 +200,7 @@ fn card(
         let time = duration(faster.days.mid);
         let cost =
             faster.cost.map_or(String::new(), |cost| format!(", for {}", cost_texts(cost, currency).0));
-        view! { <p class="faster">{count_button(plan, &faster)} {format!(" finish in {time}{cost}")}</p> }
+        view! { <p class="faster">{count_button(plan, &faster)} {format!(" would take {time}{cost}")}</p> }
     });
     // Its place is kept until it is known.
     let in_bf16 = known.in_bf16.then(|| {
@@ -422,16 +422,15 @@ fn needs_its_gpus(findings: &Findings, offer: &OfferFindings) -> bool {
     }
 }
 
-/// Returns by how much the batch of a plan differs from the one that is assumed; none if it hardly does.
+/// Returns the batch of a plan beside the one that is assumed; none if it hardly differs.
 fn other_batch(findings: &Findings, found: &FoundPlan) -> Option<String> {
     let asked = findings.asked.as_ref().filter(|asked| asked.batch_is_assumed)?;
-    let percent = ((found.batch_tokens / asked.batch_tokens.0 - 1.0) * 100.0).round();
-    let than = if percent > 0.0 { "more" } else { "fewer" };
-    (percent.abs() >= 5.0).then(|| {
+    let assumed = asked.batch_tokens.0;
+    ((found.batch_tokens / assumed - 1.0).abs() >= 0.045).then(|| {
         format!(
-            "{} tokens per step, {}\u{a0}% {than} than usual",
+            "{} tokens per step, near the assumed {}",
             count_text(found.batch_tokens),
-            percent.abs()
+            count_text(assumed)
         )
     })
 }
@@ -581,7 +580,7 @@ fn Days(
             <div class="range-key">
                 <span class="of-span">"80 % range"</span>
                 {limit.map(|_| view! { <span class="of-limit">"deadline"</span> })}
-                {as_measured.map(|_| view! { <span class="of-as-measured">"as fast as measured"</span> })}
+                {as_measured.map(|_| view! { <span class="of-as-measured">"at the measured speed"</span> })}
             </div>
             {by_script.map(|text| view! { <p class="card-note">{text}</p> })}
             {limit.map(|limit| view! { <small>{in_time(days, limit)}{bet}</small> })}
@@ -592,7 +591,7 @@ fn Days(
 /// Returns the chance that a plan meets a deadline, in words.
 fn in_time(Spread { low, mid, high }: Spread, limit: f64) -> String {
     let chance = chance_text(in_time_of_ten(Interval { low, mid, high }, limit));
-    format!("In time {chance}")
+    format!("Meets the deadline {chance}")
 }
 
 /// The memory of the fullest GPU.

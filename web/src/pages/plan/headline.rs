@@ -192,7 +192,7 @@ fn reaches_goal(figures: &PlanFigures, goal: AskedGoal, currency: &str) -> Strin
             let of_ten = in_time_of_ten(Interval { low, mid, high }, limit);
             match mid > limit {
                 true if of_ten == 0 => format!("The plan misses {deadline}."),
-                true => format!("The plan misses {deadline}: it is in time {}.", chance_text(of_ten)),
+                true => format!("The plan probably misses {deadline}: it meets it {}.", chance_text(of_ten)),
                 false => format!("The plan meets {deadline} {}.", chance_text(of_ten)),
             }
         }

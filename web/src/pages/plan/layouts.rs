@@ -338,6 +338,8 @@ pub(super) fn Layouts() -> impl IntoView {
                     </tbody>
                 </table>
             </div>
+            // On a phone, it opens what the styles hide.
+            <details class="rest"><summary>"All layouts"</summary></details>
             <p><small>{shared_trust} {counted}</small></p>
             <details>
                 <summary>"How these are ordered"</summary>

@@ -169,7 +169,7 @@ impl PlanFact {
             PlanFact::Layout => "Layout",
             PlanFact::Software => "Software",
             PlanFact::Days => "Days",
-            PlanFact::AsMeasured => "Days if as fast as measured",
+            PlanFact::AsMeasured => "Days at the measured speed",
             PlanFact::ByScript => "Days by the launch script",
             PlanFact::InTime => "In time",
             PlanFact::Price => "Price",

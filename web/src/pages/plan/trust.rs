@@ -27,11 +27,9 @@ pub(super) fn trust_text(trust: Trust) -> TrustText {
         Trust::Near => {
             ("near", "Medium", "The model was measured on this GPU with this software, in similar layouts.")
         }
-        Trust::Modelled => (
-            "modelled",
-            "Low",
-            "Only distant runs of this model were measured: on other GPUs, or in other layouts.",
-        ),
+        Trust::Modelled => {
+            ("modelled", "Low", "This model was measured only on other GPUs or with other layouts.")
+        }
         Trust::Unmeasured => (
             "modelled",
             "Lowest",

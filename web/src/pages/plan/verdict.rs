@@ -97,7 +97,7 @@ fn late(findings: &Findings) -> String {
     let AskedGoal::Deadline(limit) = findings.goal() else { return String::new() };
     let Some(chance) = findings.asked.as_ref().and_then(|asked| asked.chance) else { return String::new() };
     let all = reaching(findings, |_| true);
-    // Cards name the plans that are in time 5 times in 10.
+    // Cards name the plans that meet the deadline 5 times in 10.
     let named = if chance == Chance::Even { &*all } else { &[] };
     let others = named.iter().filter_map(|(name, answer)| {
         let other = answer.with_other_chance.as_ref()?;
@@ -108,7 +108,7 @@ fn late(findings: &Findings) -> String {
     let others: Vec<String> = others.collect();
     let others = match others.is_empty() {
         true => String::new(),
-        false => format!("{} would be in time {}.", one_of(&others), chance.other().title()),
+        false => format!("{} would meet the deadline {}.", one_of(&others), chance.other().title()),
     };
     let text = match (chance, &*all) {
         (Chance::Even, _) => {
@@ -583,7 +583,7 @@ mod tests {
         assert_eq!(first, "512 × B200 finish in about 59 days, for $3.00M.");
         findings.offers[1].answer.as_mut().unwrap().with_other_chance = Some(plan(576, 52.0, 3.1e6));
         let (_, rest) = lead(&findings);
-        let late = "At the slow end of its range, B200 misses the deadline. 576 × B200 would be in time 9 times in 10.";
+        let late = "At the slow end of its range, B200 misses the deadline. 576 × B200 would meet the deadline 9 times in 10.";
         assert_eq!(rest, format!("H100 can't finish in time. {late}"));
         findings.offers[1].answer.as_mut().unwrap().unmet = Some(Unmet::TooSlow { days: 90.0 });
         let expected = "No plan finishes within 60 days. The nearest takes about 82 days, on 16,384 × H100.";

@@ -96,7 +96,7 @@ pub(super) fn IdentifyPicked(picked: Memo<Vec<String>>) -> impl IntoView {
                 class="action"
                 aria-expanded=move || is_open.get().to_string()
                 on:click=move |_| is_open.update(|open| *open = !*open)
-            >"Set what ran"</button>
+            >"Identify the run"</button>
             <Show when=move || is_open.get()>
                 <form class="identify" on:submit=move |event| { event.prevent_default(); set(said.with_untracked(link::write)); }>
                     {FIELDS.map(field).collect_view()}
@@ -125,9 +125,9 @@ pub(super) fn identify_button(address: Address, row: &Row) -> AnyView {
         is_open.set(true);
     };
     // Other rows have such a button too.
-    let name = format!("Set what ran: {}", row.path);
+    let name = format!("Identify the run: {}", row.path);
     view! {
-        <small><button type="button" class="link" aria-label=name on:click=press>"Set what ran"</button></small>
+        <small><button type="button" class="link" aria-label=name on:click=press>"Identify the run"</button></small>
     }
     .into_any()
 }
