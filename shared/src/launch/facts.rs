@@ -104,8 +104,9 @@ impl Fault {
     /// Returns the known faults of a recipe.
     pub(super) fn of(id: &RecipeId) -> impl Iterator<Item = &'static Fault> {
         let is_of = move |fault: &&Fault| {
-            (fault.release, &fault.model, &fault.gpu, fault.precision)
-                == (id.release, &id.model, &id.gpu, id.dtype)
+            id.variant.is_none()
+                && (fault.release, &fault.model, &fault.gpu, fault.precision)
+                    == (id.release, &id.model, &id.gpu, id.dtype)
         };
         facts().faults.iter().filter(is_of)
     }

@@ -23,6 +23,8 @@ pub(crate) struct BridgeModel {
     pub(crate) form: Option<BridgeForm>,
     /// Whether an own recipe names the layers of every stage, so that it runs with no other number of stages.
     pub(crate) names_stages: bool,
+    /// Whether the launch of an own recipe names the sequence length, because the recipe's data has another one than its model.
+    pub(crate) names_seq_len: bool,
 }
 
 /// The order in which a script puts its arguments.
@@ -72,6 +74,7 @@ impl FromRow for BridgeModel {
                 "named" => true,
                 other => return Err(row.error(format!("\"{other}\" in the column stages is not \"named\""))),
             },
+            names_seq_len: row.yes("names_seq_len")?,
         })
     }
 }

@@ -63,6 +63,13 @@ fn what_a_script_forces_is_refused() {
 fn a_known_fault_is_a_warning() {
     assert!(warns(&launched("deepseek-v3/b200/fp8/256@26.06.01", &[]), "illegal memory access"));
     assert!(!warns(&launched("deepseek-v3/b300/fp8/256@26.06.01", &[]), "illegal memory access"));
+    assert!(warns(&launched("deepseek-v3/b200/nvfp4/256@bridge-0.6.0", &[]), "illegal memory access"));
+    assert!(!warns(&launched("deepseek-v3/b200/bf16/256@bridge-main", &[]), "illegal memory access"));
+    // The variant has EP 8.
+    assert!(!warns(
+        &launched("deepseek-v3/b200/mxfp8/256+large_scale@bridge-main", &[]),
+        "illegal memory access"
+    ));
 }
 
 #[test]
@@ -156,6 +163,19 @@ fn every_own_recipe_calls_its_function_on_its_nodes() {
     let release: Release = "bridge-main".parse().unwrap();
     let all = Catalog::embedded().recipes().iter().filter(|recipe| recipe.id.release == release);
     assert_eq!((recipes, all.count()), (291, 291));
+}
+
+#[test]
+fn a_recipe_whose_data_has_another_length_is_launched_with_its_own() {
+    for release in ["bridge-main", "bridge-0.6.0"] {
+        let id = format!("gpt-oss-20b/gb200/nvfp4/8@{release}");
+        // Without the option, run_recipe.py would train with the 4,096 tokens of the recipe's data.
+        assert_eq!(after(&train_sh(&id, &[]), "-sl"), Some("8192"));
+        let other = train_sh(&id, &[(Field::SeqLen, "4096")]);
+        assert_eq!(after(&other, "-sl"), Some("4096"));
+        assert_eq!(other.iter().filter(|argument| *argument == "-sl").count(), 1);
+    }
+    assert_eq!(after(&train_sh("gpt-oss-120b/gb200/bf16/64@bridge-main", &[]), "-sl"), None);
 }
 
 #[test]

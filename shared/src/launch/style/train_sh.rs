@@ -9,6 +9,7 @@ use crate::launch::plan::LaunchPlan;
 use crate::launch::word::ShellWord;
 use crate::launch::{configuration, environment, slurm};
 use crate::problem::Problem;
+use crate::releases::BridgeModel;
 
 /// Where the container has Megatron-Bridge. The checkout is mounted there, so that its recipes run.
 const IN_CONTAINER: &str = "/opt/Megatron-Bridge";
@@ -81,6 +82,10 @@ pub(in crate::launch) fn finish(plan: &mut LaunchPlan, invocation: &mut Invocati
     command.extend(["--experiment-name", &plan.bridge_experiment()].map(ShellWord::of));
     command.extend(["--recipe", &recipe, "--mode", "pretrain"].map(ShellWord::of));
     command.extend(["--max_steps", &plan.steps.to_string()].map(ShellWord::of));
+    let names = BridgeModel::of(plan.release(), &plan.scenario.model.id);
+    if names.is_some_and(|model| model.names_seq_len) && of_recipe.iter().all(|(flag, _)| flag != "-sl") {
+        command.extend(["-sl", &plan.scenario.batch.seq_len().to_string()].map(ShellWord::of));
+    }
     // The batch of another layout would follow its data parallelism.
     let batch = (!of_recipe.is_empty() && of_recipe.iter().all(|(flag, _)| flag != "-gb"))
         .then(|| ("-gb".to_owned(), ShellWord::of(plan.scenario.batch.gbs())));

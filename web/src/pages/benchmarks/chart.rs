@@ -14,6 +14,9 @@ use trainplan_shared::units::group_digits;
 /// The least width, in pixels, at which an axis of sizes has room for 1, 2 and 5.
 const SIZE_WIDTH: f64 = 560.0;
 
+/// With more runs than this, markers are smaller and lighter, so that they don't hide each other.
+const CROWDED: usize = 200;
+
 /// What the chart is drawn over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Over {
@@ -234,6 +237,11 @@ fn group_mark(group: usize, colour: Colour) -> (&'static str, &'static str) {
     }
 }
 
+/// Returns where a run is drawn beside others of the same value, from -0.5 to 0.5: a number that looks random and never changes.
+fn spread(place: usize) -> f64 {
+    f64::from((place as u32).wrapping_mul(2_654_435_761) >> 16) / 65_536.0 - 0.5
+}
+
 /// Returns a trace for each group, and the layout.
 fn scatter(
     points: &[Point],
@@ -247,17 +255,18 @@ fn scatter(
     types.sort_unstable();
     types.dedup();
     let x = |point: &Point| match over {
-        Over::Size => point.size_b.unwrap_or(f64::NAN),
+        // Most sizes are those of one model, whose runs would make a single line.
+        Over::Size => point.size_b.unwrap_or(f64::NAN) * (1.0 + spread(point.place) * 0.1),
         Over::Gpus => point.gpus,
         Over::GpuType => {
             let column = types.iter().position(|gpu| *gpu == point.gpu).unwrap_or_default() as f64;
-            // Spread within the column by a number that looks random and never changes.
-            column + f64::from((point.place as u32).wrapping_mul(2_654_435_761) >> 16) / 65_536.0 * 0.7 - 0.35
+            column + spread(point.place) * 0.7
         }
     };
     let mut groups: Vec<usize> = points.iter().map(|point| point.group).collect();
     groups.sort_unstable();
     groups.dedup();
+    let (size, opacity) = if points.len() > CROWDED { (6, 0.55) } else { (8, 0.75) };
     let mut traces: Vec<Value> = groups
         .into_iter()
         .map(|group| {
@@ -270,7 +279,7 @@ fn scatter(
                 "customdata": of().map(|point| point.place.to_string()).collect::<Vec<String>>(),
                 "hovertemplate": "%{text}<extra></extra>",
                 "marker": {
-                    "color": mark, "size": 8, "opacity": 0.75, "symbol": symbol,
+                    "color": mark, "size": size, "opacity": opacity, "symbol": symbol,
                 },
             })
         })
@@ -359,6 +368,25 @@ mod tests {
         let one: Vec<Point> =
             points.into_iter().filter(|point| point.text.starts_with("Llama 3.1 70B on")).collect();
         assert_eq!(Over::usual(&one), Over::Gpus);
+    }
+
+    #[test]
+    fn many_runs_have_small_markers_side_by_side() {
+        let all = points(BenchmarkQuantity::TokensPerGpu, Colour::GpuType);
+        let marker_size = |points: &[Point]| {
+            let (traces, _) = scatter(
+                points,
+                BenchmarkQuantity::TokensPerGpu,
+                Over::Size,
+                Colour::GpuType,
+                None,
+                ("#000", 800.0),
+            );
+            traces[0]["marker"]["size"].as_u64()
+        };
+        assert_eq!((marker_size(&all), marker_size(&all[..CROWDED])), (Some(6), Some(8)));
+        assert!((0..1000).all(|place| spread(place).abs() <= 0.5));
+        assert!((spread(1) - spread(2)).abs() > 0.1);
     }
 
     #[test]

@@ -101,6 +101,12 @@ pub(super) fn BenchmarkTable() -> impl IntoView {
     let all = move || state.shown.with(Vec::len);
     let rows = move || state.shown.with(|shown| shown.iter().take(count.get()).copied().collect::<Vec<_>>());
     let more = move || all().saturating_sub(count.get());
+    let exceeds = move || {
+        let is_above = |place: &usize| {
+            state.with_row(*place, Benchmark::mfu_of_bf16).flatten().is_some_and(|mfu| mfu > 1.0)
+        };
+        state.shown.with(|shown| shown.iter().any(is_above))
+    };
     view! {
         <section aria-label="Table of runs" class="runs">
             <details class="basis">
@@ -108,13 +114,16 @@ pub(super) fn BenchmarkTable() -> impl IntoView {
                 "TFLOPS/GPU counts the model FLOPs of a GPU per second, with full attention. It compares runs of all models and precisions, so the "
                 "table starts with the highest. Tokens/s/GPU compares runs of the same model only, because smaller models process more tokens. "
                 "MFU divides the same FLOPs by the GPU’s BF16 peak whatever the precision, so that "
-                "precisions compare: runs in FP8 and NVFP4 can exceed 100 %. “Printed” is the MFU of the recipe’s document. "
+                "precisions compare. “Printed” is the MFU of the recipe’s document. "
                 "Dollars are at the price of a reserved GPU, or of the cheapest form with a known price. "
                 "Prediction error is predicted over measured step time, with every run of the same mapping held out; "
                 "a dash means that no prediction was judged on the run. Proxies, which have fewer layers than their model, come after other runs, and recipes that nobody measured come last."
             </details>
             <SortChoice />
             {move || state.sort.get().unwrap_or_default().in_words().map(|text| view! { <p class="basis">{text}</p> })}
+            <Show when=exceeds>
+                <p class="basis">"An MFU above 100 % exceeds the GPU’s BF16 peak, as runs in FP8 and NVFP4 can."</p>
+            </Show>
             <div class="scroll" tabindex="0" role="region" aria-label="Runs">
                 <table class="matrix cards">
                     <thead>
@@ -206,7 +215,9 @@ fn SortChoice() -> impl IntoView {
 /// A run or a recipe.
 fn benchmark_row(row: &Benchmark, place: usize, state: Benchmarks) -> AnyView {
     let cell = |column: BenchmarkColumn| {
-        let PageHeading { key, title, is_number, .. } = column.page_heading()?;
+        let PageHeading { key, title, is_number, is_main, .. } = column.page_heading()?;
+        // On a phone, the other cells are folded.
+        let is_main = move || is_main || state.sort.get().unwrap_or_default().column == column;
         let PageCell { text, detail, .. } = column.page_cell(row)?;
         let text = if text.is_empty() { "–".to_string() } else { text };
         let detail = (!detail.is_empty()).then(|| view! { <small class="detail">{detail}</small> });
@@ -220,25 +231,36 @@ fn benchmark_row(row: &Benchmark, place: usize, state: Benchmarks) -> AnyView {
                 let name = format!("Source: {text}");
                 let whole = text.clone();
                 view! {
-                    <td data-label=title class="origin-cell" title=whole><a href=url rel="external noreferrer" aria-label=name>{text}</a></td>
+                    <td data-label=title class="origin-cell" class:main=is_main title=whole><a href=url rel="external noreferrer" aria-label=name>{text}</a></td>
                 }
                 .into_any()
             }
             BenchmarkColumn::Error => {
                 let hint = not_judged(row);
-                view! { <td data-label=title class="number" title=hint>{text}</td> }.into_any()
+                view! { <td data-label=title class="number" class:main=is_main title=hint>{text}</td> }.into_any()
             }
             _ => view! {
-                <td data-label=title class:number=is_number class:layout={key == "layout"}>{text}{detail}</td>
+                <td data-label=title class:number=is_number class:layout={key == "layout"} class:main=is_main>{text}{detail}</td>
             }
             .into_any(),
         })
     };
     let is_picked = move || state.picked.get() == Some(place);
+    let is_unfolded = RwSignal::new(false);
     view! {
-        <tr class:picked-row=is_picked>
+        <tr class:picked-row=is_picked class:unfolded=move || is_unfolded.get()>
             {BenchmarkColumn::ALL.iter().filter_map(|column| cell(*column)).collect_view()}
-            <td class="open">{plan_link(row)}</td>
+            <td class="open">
+                <button
+                    type="button"
+                    class="action unfold"
+                    aria-expanded=move || is_unfolded.get().to_string()
+                    on:click=move |_| is_unfolded.update(|unfolded| *unfolded = !*unfolded)
+                >
+                    {move || if is_unfolded.get() { "Less" } else { "More" }}
+                </button>
+                {plan_link(row)}
+            </td>
         </tr>
     }
     .into_any()
