@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use std::collections::HashMap;
 use trainplan_shared::catalog::{Baseline, BaselineKind, Catalog, Release};
 use trainplan_shared::convention::Convention;
 use trainplan_shared::field::Field;
@@ -293,16 +294,25 @@ fn the_peak_is_the_documents_then_the_recipes_then_the_datasheets() {
 #[test]
 fn megatron_bridges_numbers_of_release_26_06_01() {
     let mut cells = 0;
-    let file = include_str!("../data/baselines.csv");
+    let mut reader = csv::ReaderBuilder::new().comment(Some(b'#')).from_path("data/baselines.csv").unwrap();
+    let rows: Vec<HashMap<String, String>> = reader.deserialize().map(Result::unwrap).collect();
     for recipe in catalog().recipes().iter().filter(|recipe| recipe.id.release == Release::R26_06_01) {
         let Some(baseline) = catalog().baseline(&recipe.id) else { continue };
         let scenario = scenario(&recipe.id.to_string());
         assert_eq!(scenario.convention, Convention::Causal);
         let metrics = Metrics::new(&scenario, baseline.step_time_s, 1e12);
         let id = &recipe.id;
-        let start = format!("{},{},{},{},{},", id.release, id.model, id.dtype, id.gpu, id.gpus);
-        let note = file.lines().find(|line| line.starts_with(&start)).unwrap().rsplit(',').next().unwrap();
-        let numbers: Vec<f64> = note.split(' ').filter_map(|word| word.parse().ok()).collect();
+        let key = [
+            ("release", id.release.to_string()),
+            ("model", id.model.clone()),
+            ("precision", id.dtype.to_string()),
+            ("gpu", id.gpu.clone()),
+            ("gpus", id.gpus.to_string()),
+        ];
+        let is_its =
+            |row: &&HashMap<String, String>| key.iter().all(|(column, value)| row[*column] == *value);
+        let row = rows.iter().find(is_its).unwrap();
+        let numbers: Vec<f64> = row["note"].split(' ').filter_map(|word| word.parse().ok()).collect();
         let (tokens, tflops) = (numbers[0], numbers[1]);
         let per_gpu = metrics.tokens_per_s_per_gpu.unwrap();
         assert!((per_gpu - tokens).abs() < 0.5, "{}: {per_gpu}", recipe.id);

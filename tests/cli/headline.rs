@@ -27,7 +27,7 @@ fn a_search_begins_with_its_answer_and_ends_with_a_launch_command_that_works() {
     });
     let first = first.unwrap_or_else(|| panic!("{headline}"));
     assert!(
-        headline.contains(" finish in about ") && headline.contains("(GPUs reserved for 3 years)"),
+        headline.contains(" take about ") && headline.contains("(GPUs reserved for 3 years)"),
         "{headline}"
     );
     let command = first["launch_command"].as_str().unwrap();

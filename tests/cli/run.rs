@@ -434,11 +434,16 @@ fn an_unreachable_cluster_gives_exit_code_5_and_the_campaign_can_continue() {
         .replace("alpha-login", "no-such-host.invalid")
         .replace("[\"touch\", \"pwned\"]", "[\"echo\", \"key\"]");
     let place = place(CAMPAIGN, &clusters);
-    let more =
+    let checked =
         ["--clusters", "clusters.toml", "--data-dir", "data", "--patience", "0.01", "--format", "json"];
-    let run = run_in(&place, &more);
+    let run = run_in(&place, &checked);
     assert_eq!(run.code, Some(5), "{}", run.stderr);
     assert!(run.stderr.contains("no-such-host.invalid"), "{}", run.stderr);
+    // A cluster is checked before the round begins.
+    let more = [&checked[..], &["--skip-checks"]].concat();
+    let first = run_in(&place, &more);
+    assert_eq!(first.code, Some(5), "{}", first.stderr);
+    assert!(!first.stderr.contains("Continuing the round of"), "{}", first.stderr);
     // The round was begun, and nothing was submitted: the next process continues it.
     let again = run_in(&place, &more);
     assert_eq!(again.code, Some(5));

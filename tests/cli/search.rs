@@ -330,7 +330,7 @@ fn locks_headroom_and_precisions_are_kept() {
     }
     // Without the flag, 4 GiB stay free; `--headroom 0` takes all memory.
     let least_spare = |headroom: &[&str]| {
-        let search = ["search", "--model", "llama3.1-70b", "--gpu", "h100", "--gpus", "256", "--top", "10"];
+        let search = ["search", "--model", "llama3.1-70b", "--gpu", "h100", "--gpus", "256", "--top", "100"];
         let (header, rows) = csv(&[&search, headroom].concat());
         let column = |name: &str| header.iter().position(|title| title == name).unwrap();
         let ranked = rows.iter().filter(|row| !row[column("rank")].is_empty());

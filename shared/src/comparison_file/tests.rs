@@ -63,7 +63,7 @@ fn both_formats_have_the_verdict_the_figures_and_the_settings() {
         markdown.contains(&format!("- **pretrain\\_llama3.1\\_8b\\_fp8\\_8 (job 2)**: {verdict}")),
         "{markdown}"
     );
-    for text in ["+5.00 %", "SHA-256 of the log", "12.002 to 12.004", "corrected for autocorrelation"] {
+    for text in ["+5.00 %", "SHA-256 of the log", "12.002–12.004", "corrected for autocorrelation"] {
         assert!(html.contains(text) && markdown.contains(text), "{text}: {markdown}");
     }
     assert!(html.contains("<th scope=\"row\">Log: Window</th><td>49</td><td>49</td>"), "{html}");

@@ -52,12 +52,12 @@ pub struct LimitsInWords<'a> {
 }
 
 impl PlanInWords<'_> {
-    /// Returns what a plan takes: `512 × B200 finish in about 59 days, for $3.60M (GPUs reserved for 3 years).` `cost` is its expected
+    /// Returns what a plan takes: `512 × B200 take about 59 days and cost $3.60M (GPUs reserved for 3 years).` `cost` is its expected
     /// cost, and `purchase` how its GPUs are paid for if that is assumed.
     pub fn finishes(&self, has_deadline: bool, cost: Option<String>, purchase: Option<&str>) -> String {
         let about = if has_deadline { "about " } else { "" };
-        let (time, cost) = (duration(self.days.mid), for_cost(cost, purchase));
-        format!("{} finish in {about}{time}{cost}.", self.gpus_text())
+        let (time, cost) = (duration(self.days.mid), cost_text(" and cost ", cost, purchase));
+        format!("{} take {about}{time}{cost}.", self.gpus_text())
     }
 
     /// Returns the most tokens that the limits of a question train, and what the plan that trains them takes: `$5M trains about 19T
@@ -69,7 +69,8 @@ impl PlanInWords<'_> {
         cost: Option<String>,
         purchase: Option<&str>,
     ) -> String {
-        let (on, time, cost) = (self.gpus_text(), duration(self.days.mid), for_cost(cost, purchase));
+        let (on, time, cost) =
+            (self.gpus_text(), duration(self.days.mid), cost_text(", for ", cost, purchase));
         match budget {
             Some(budget) => format!("{budget} trains about {tokens} tokens on {on} in {time}{cost}."),
             None => format!("{on} train about {tokens} tokens in {time}{cost}."),
@@ -137,10 +138,10 @@ impl PlanInWords<'_> {
     }
 }
 
-/// Returns the cost of a plan behind its time: `, for $3.60M (GPUs reserved for 3 years)`.
-fn for_cost(cost: Option<String>, purchase: Option<&str>) -> String {
+/// Returns the cost of a plan after some words: `, for $3.60M (GPUs reserved for 3 years)`. Empty if it is not known.
+fn cost_text(words: &str, cost: Option<String>, purchase: Option<&str>) -> String {
     let purchase = purchase.map_or(String::new(), |purchase| format!(" (GPUs {purchase})"));
-    cost.map_or(String::new(), |cost| format!(", for {cost}{purchase}"))
+    cost.map_or(String::new(), |cost| format!("{words}{cost}{purchase}"))
 }
 
 #[cfg(test)]
@@ -154,9 +155,9 @@ mod tests {
         let plan = PlanInWords { gpus: 1024, gpu: "H100", days, most_cost, measured_software };
         assert_eq!(
             plan.finishes(true, Some("4.10M USD".to_string()), Some("reserved for 3 years")),
-            "1,024 × H100 finish in about 61 days, for 4.10M USD (GPUs reserved for 3 years)."
+            "1,024 × H100 take about 61 days and cost 4.10M USD (GPUs reserved for 3 years)."
         );
-        assert_eq!(plan.finishes(false, None, None), "1,024 × H100 finish in 61 days.");
+        assert_eq!(plan.finishes(false, None, None), "1,024 × H100 take 61 days.");
         assert_eq!(
             plan.trains("19T", Some("$5M"), Some("$4.10M".to_string()), Some("reserved for 3 years")),
             "$5M trains about 19T tokens on 1,024 × H100 in 61 days, for $4.10M (GPUs reserved for 3 years)."

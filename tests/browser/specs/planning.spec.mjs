@@ -16,7 +16,7 @@ for (const [model, title] of [
 ]) {
   test(`how many H100 or B200 train ${title} on 10T tokens, by keyboard only`, async ({ page }) => {
     await page.goto("/");
-    await expect(verdict(page)).toHaveText(/^[\d,]+ × B200 finish in about [\d.]+ days, for \$[\d.]+M \(GPUs reserved for 3 years\)\.$/);
+    await expect(verdict(page)).toHaveText(/^[\d,]+ × B200 take about [\d.]+ days and cost \$[\d.]+M \(GPUs reserved for 3 years\)\.$/);
     await page.locator("#ask-model").focus();
     await page.keyboard.press("ControlOrMeta+A");
     await page.keyboard.type(model);
@@ -99,7 +99,7 @@ test("headline, card, table and details have the figures of the launch script, a
   const days = `${Math.round(best.days)} days`;
   await page.goto("/?v=1&m=mixtral-8x7b&t=10T&gs=b200&by=60d");
   await expect(page.locator(".verdict-line > p").first()).toContainText(/The launch scripts are counted: on B200, \d+\s% longer than planned/);
-  expect(await verdict(page).textContent()).toContain(`${best.gpus} × B200 finish in about ${days}, for `);
+  expect(await verdict(page).textContent()).toContain(`${best.gpus} × B200 take about ${days} and cost `);
   const card = cards(page).first();
   await expect(card.locator(".hero")).toContainText(String(best.gpus));
   expect(await card.locator(".mini.main > div").first().textContent()).toContain(days);
@@ -225,13 +225,13 @@ test("a deadline that can't be met offers changes that meet it, and Ctrl-Z takes
   const change = cards(page).getByRole("button", { name: /^Allow [\d.]+ days$/ });
   await expect(cards(page).getByRole("button", { name: /^(Use [\d,]+ GPUs|Train on [\d.]+[BT] tokens)$/ })).toHaveCount(2);
   await change.click();
-  await expect(verdict(page)).toHaveText(/^64 × H100 finish in about \d+ days, for \$[\d.]+[kM] \(GPUs reserved for 3 years\)\.$/);
+  await expect(verdict(page)).toHaveText(/^64 × H100 take about \d+ days and cost \$[\d.]+[kM] \(GPUs reserved for 3 years\)\.$/);
   await page.keyboard.press("ControlOrMeta+z");
   await expect(verdict(page)).toContainText("No plan finishes within 5 days");
   // Nothing is left to undo: the page stays.
   await page.keyboard.press("ControlOrMeta+z");
   await page.keyboard.press("ControlOrMeta+Shift+z");
-  await expect(verdict(page)).toHaveText(/^64 × H100 finish in about/);
+  await expect(verdict(page)).toHaveText(/^64 × H100 take about/);
 });
 
 for (const types of ["h100", "h100,b200,gb300"]) {
@@ -284,7 +284,7 @@ test("the question asks how likely the deadline must be met, and the plan for th
   await expect(rest).toContainText(`${count} × H100 would meet the deadline 9 times in 10.`);
   await safe.click();
   await expect(details(page)).toContainText(`on ${count} × H100`);
-  await expect(verdict(page)).toHaveText(new RegExp(`^${count} × H100 finish in about \\d+ days, for \\$`));
+  await expect(verdict(page)).toHaveText(new RegExp(`^${count} × H100 take about \\d+ days and cost \\$`));
   await expect(rest).toContainText(/The plan meets the deadline of 20 days (about|more than) 9 times in 10\./);
   await expect(rest).toContainText(best);
   await page.getByRole("button", { name: "Show the best plan" }).click();
@@ -331,7 +331,7 @@ test("a number of GPUs may have a comma", async ({ page }) => {
   await expect(details(page)).toBeVisible();
   await page.locator("#ask-gpu-range").fill("1,024");
   await page.keyboard.press("Enter");
-  await expect(verdict(page)).toHaveText(/^1,024 × H100 finish in/);
+  await expect(verdict(page)).toHaveText(/^1,024 × H100 take/);
 });
 
 test("a lock asks for the best plan with it", async ({ page }) => {
@@ -358,7 +358,7 @@ test("a plan that doesn't fit says so in the headline", async ({ page }) => {
 
 test("the headline describes a plan that no search found", async ({ page }) => {
   await page.goto("/?v=1&m=llama3.1-70b&gpu=b200&n=256&d=mxfp8&tp=2&pp=4&vp=5&gbs=1024&t=10T&gs=b200&by=60d");
-  await expect(verdict(page)).toHaveText(/^256 × B200 finish in about \d+ days, for \$/);
+  await expect(verdict(page)).toHaveText(/^256 × B200 take about \d+ days and cost \$/);
   await expect(page.locator(".verdict-line > p").first()).toContainText("The plan misses the deadline of 60 days.");
   const days = (await page.locator('[data-figure="days"]').textContent()).match(/^\d+/)[0];
   await expect(verdict(page)).toContainText(`about ${days} days`);

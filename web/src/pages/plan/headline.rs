@@ -239,11 +239,11 @@ mod tests {
     #[test]
     fn another_plan_than_the_best_one_is_described_with_the_best_one_beside_it() {
         let headline = of(Some(50.0), Some(3e6));
-        assert_eq!(headline.lead, "576 × B200 finish in about 50 days, for $3.00M.");
+        assert_eq!(headline.lead, "576 × B200 take about 50 days and cost $3.00M.");
         assert_eq!(
             headline.rest,
             "The plan meets the deadline of 60 days more than 9 times in 10. You chose this plan; the search prefers \
-             another one: 1,024 × H100 finish in about 58 days, for $4.00M."
+             another one: 1,024 × H100 take about 58 days and cost $4.00M."
         );
         assert!(headline.is_other);
         let rest = |days: f64| of(Some(days), None).rest;

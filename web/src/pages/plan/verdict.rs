@@ -477,7 +477,7 @@ mod tests {
         let findings =
             answered(&[("H100", Some(plan(1000, 58.0, 4e6))), ("B200", Some(plan(500, 59.0, 3.6e6)))]);
         let (lead, rest) = lead(&findings);
-        assert_eq!(lead, "500 × B200 finish in about 59 days, for $3.60M.");
+        assert_eq!(lead, "500 × B200 take about 59 days and cost $3.60M.");
         assert_eq!(
             rest,
             "At the slow end of their ranges, B200 and H100 miss the deadline. B200 needs 50\u{a0}% fewer GPUs than H100 and \
@@ -488,7 +488,7 @@ mod tests {
     #[test]
     fn a_short_run_takes_hours() {
         let findings = answered(&[("B200", Some(plan(64, 0.5, 1e4)))]);
-        assert_eq!(lead(&findings).0, "64 × B200 finish in about 12 hours, for $10.0k.");
+        assert_eq!(lead(&findings).0, "64 × B200 take about 12 hours and cost $10.0k.");
     }
 
     /// Returns the findings of a question with a budget of 4 million for a single plan with reserved GPUs.
@@ -509,7 +509,7 @@ mod tests {
     fn a_reservation_that_exceeds_the_budget_is_named_beside_the_lead() {
         let paid = |paid_gpus: u32| FoundPlan { paid_gpus, ..plan(512, 60.0, 2e6) };
         let Verdict { lead, rest, more } = verdict(&for_budget(paid(544))).expect("a verdict");
-        assert_eq!(lead, "512 × B200 finish in 60 days, for $2.00M (GPUs reserved for 3 years).");
+        assert_eq!(lead, "512 × B200 take 60 days and cost $2.00M (GPUs reserved for 3 years).");
         let expected = "GPUs reserved for 3 years cost $41.5M in all, more than the budget of $4M, which covers only the run's share.";
         assert!(rest.contains(expected), "{rest}");
         assert!(more.contains("the GPUs are reserved for 3 years and cost $41.5M in all."), "{more}");
@@ -540,7 +540,7 @@ mod tests {
         let mut findings = for_budget(plan(64, 60.0, 1.2e6));
         findings.offers[0].answer.as_mut().expect("an answer").most_tokens =
             Some((1.9e13, plan(384, 150.0, 3.6e6)));
-        let alone = "64 × B200 finish in 60 days, for $1.20M (GPUs reserved for 3 years).";
+        let alone = "64 × B200 take 60 days and cost $1.20M (GPUs reserved for 3 years).";
         assert_eq!(lead(&findings).0, alone);
         let asked = findings.asked.as_mut().expect("a question");
         (asked.objective, asked.tokens) = (Some(Objective::MostTokens), 1e13);
@@ -580,7 +580,7 @@ mod tests {
             answered(&[("H100", Some(plan(16_384, 82.0, 4e6))), ("B200", Some(plan(512, 59.0, 3e6)))]);
         findings.offers[0].answer.as_mut().unwrap().unmet = Some(Unmet::TooSlow { days: 82.0 });
         let (first, _) = lead(&findings);
-        assert_eq!(first, "512 × B200 finish in about 59 days, for $3.00M.");
+        assert_eq!(first, "512 × B200 take about 59 days and cost $3.00M.");
         findings.offers[1].answer.as_mut().unwrap().with_other_chance = Some(plan(576, 52.0, 3.1e6));
         let (_, rest) = lead(&findings);
         let late = "At the slow end of its range, B200 misses the deadline. 576 × B200 would meet the deadline 9 times in 10.";
