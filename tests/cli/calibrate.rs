@@ -58,6 +58,19 @@ fn a_slower_cluster_gets_factors_for_its_estimates() {
 }
 
 #[test]
+fn the_runs_of_a_cluster_are_listed_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("reversed.csv");
+    let rows: String =
+        RUNS.iter().zip(predicted()).rev().map(|(run, seconds)| format!("{run},{seconds}\n")).collect();
+    fs::write(&path, format!("{HEADER}\n{rows}")).unwrap();
+    let fit = json(&["calibrate", "--cluster", path.to_str().unwrap()]);
+    let names: Vec<&str> =
+        fit["runs"].as_array().unwrap().iter().map(|run| run["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["a", "b", "c", "d"]);
+}
+
+#[test]
 fn a_factor_on_the_step_time_scales_the_estimate() {
     let recipe = ["estimate", "--recipe", "llama3.1-8b/h100/bf16/8@25.04"];
     let with = json(&[&recipe[..], &["--cluster-factor", "1.08"]].concat());

@@ -1,7 +1,8 @@
 use crate::terminal::on_terminal;
 use serde_json::Value;
 use std::fs;
-use std::process::Command;
+use std::io::{BufRead as _, BufReader};
+use std::process::{Command, Stdio};
 use tempfile::TempDir;
 use trainplan_tests::{Run, binary, run_of};
 
@@ -428,32 +429,103 @@ fn a_missing_secret_stops_a_campaign_before_it_starts() {
     assert!(run.stderr.contains("NO_SUCH_TOKEN"), "{}", run.stderr);
 }
 
+/// Returns the profile of a cluster whose host doesn't exist, with a secret that can be read.
+fn unreachable() -> String {
+    CLUSTERS
+        .replace("alpha-login", "no-such-host.invalid")
+        .replace("[\"touch\", \"pwned\"]", "[\"echo\", \"key\"]")
+}
+
+fn listed(place: &TempDir) -> Value {
+    let data = place.path().join("data");
+    let list = ["jobs", "list", "--all", "--format", "json", "--data-dir", data.to_str().unwrap()];
+    serde_json::from_str(&trainplan_tests::trainplan(list).stdout).unwrap()
+}
+
+#[test]
+fn no_round_begins_before_the_cluster_answers() {
+    let place = place(CAMPAIGN, &unreachable());
+    let run = run_in(&place, &["--clusters", "clusters.toml", "--data-dir", "data", "--patience", "0.1"]);
+    assert_eq!((run.code, run.stdout.as_str()), (Some(5), ""), "{}", run.stderr);
+    let said = "Nothing is submitted before it answers. Trying again at least every 60 s until ";
+    assert!(run.stderr.contains("no-such-host.invalid") && run.stderr.contains(said), "{}", run.stderr);
+    assert_eq!(listed(&place).as_array().unwrap().len(), 0);
+}
+
+#[test]
+fn a_process_that_detaches_counts_what_was_submitted() {
+    let place = place(CAMPAIGN, &unreachable());
+    let mut child = Command::new(binary())
+        .args([
+            "run",
+            "a.campaign.toml",
+            "--clusters",
+            "clusters.toml",
+            "--data-dir",
+            "data",
+            "--skip-checks",
+        ])
+        .current_dir(&place)
+        .env("THE_TOKEN", "hunter2")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let told = lines.find(|line| line.contains("can't be reached: ")).unwrap();
+    assert!(told.contains(". Trying again at least every 60 s until "), "{told}");
+    let process = child.id().to_string();
+    assert!(Command::new("kill").args(["-s", "TERM", &process]).status().unwrap().success());
+    let rest: Vec<String> = lines.collect();
+    assert_eq!(child.wait().unwrap().code(), Some(1), "{rest:?}");
+    let said = "error: Detached with 4 of 4 runs unfinished, none of them submitted. To continue, ";
+    assert!(rest.iter().any(|line| line.starts_with(said)), "{rest:?}");
+}
+
+#[test]
+fn a_time_limit_that_is_too_short_stops_a_campaign_before_it_starts() {
+    let campaign = CAMPAIGN.replacen("repeats = 1\n", "repeats = 1\ntime-limit = \"00:05:00\"\n", 1);
+    let place = place(&campaign, &unreachable());
+    let dry = run_in(&place, &["--dry-run", "--clusters", "clusters.toml"]);
+    assert_eq!(dry.code, Some(0), "{}", dry.stderr);
+    let noted = "so the time limit of 00:05:00 is too short. Set time-limit = \"00:";
+    assert!(dry.stderr.contains(noted), "{}", dry.stderr);
+    let more = ["--clusters", "clusters.toml", "--data-dir", "data", "--patience", "0"];
+    let run = run_in(&place, &more);
+    assert_eq!((run.code, run.stdout.as_str()), (Some(2), ""), "{}", run.stderr);
+    let said = "before their last step:\n       small: Set time-limit = \"00:";
+    assert!(run.stderr.contains(said) && run.stderr.contains("add --anyway"), "{}", run.stderr);
+    assert!(!place.path().join("data").exists());
+    let anyway = run_in(&place, &[&more[..], &["--anyway"]].concat());
+    assert_eq!(anyway.code, Some(5), "{}", anyway.stderr);
+}
+
 #[test]
 fn an_unreachable_cluster_gives_exit_code_5_and_the_campaign_can_continue() {
-    let clusters = CLUSTERS
-        .replace("alpha-login", "no-such-host.invalid")
-        .replace("[\"touch\", \"pwned\"]", "[\"echo\", \"key\"]");
-    let place = place(CAMPAIGN, &clusters);
-    let checked =
-        ["--clusters", "clusters.toml", "--data-dir", "data", "--patience", "0.01", "--format", "json"];
-    let run = run_in(&place, &checked);
+    let place = place(CAMPAIGN, &unreachable());
+    let more = [
+        "--clusters",
+        "clusters.toml",
+        "--data-dir",
+        "data",
+        "--patience",
+        "0.01",
+        "--skip-checks",
+        "--format",
+        "json",
+    ];
+    let run = run_in(&place, &more);
     assert_eq!(run.code, Some(5), "{}", run.stderr);
     assert!(run.stderr.contains("no-such-host.invalid"), "{}", run.stderr);
-    // A cluster is checked before the round begins.
-    let more = [&checked[..], &["--skip-checks"]].concat();
-    let first = run_in(&place, &more);
-    assert_eq!(first.code, Some(5), "{}", first.stderr);
-    assert!(!first.stderr.contains("Continuing the round of"), "{}", first.stderr);
-    // The round was begun, and nothing was submitted: the next process continues it.
+    // Without the check, the round was begun, and nothing was submitted: the next process continues it.
     let again = run_in(&place, &more);
     assert_eq!(again.code, Some(5));
     assert!(again.stderr.contains("Continuing the round of"), "{}", again.stderr);
     // It has no jobs, so that a new round can take its place.
     let new = run_in(&place, &[&more[..], &["--new"]].concat());
     assert_eq!(new.code, Some(5), "{}", new.stderr);
-    let data = place.path().join("data");
-    let list = ["jobs", "list", "--all", "--format", "json", "--data-dir", data.to_str().unwrap()];
-    let runs: Value = serde_json::from_str(&trainplan_tests::trainplan(list).stdout).unwrap();
+    let runs = listed(&place);
     let of_round = |round: &str| -> Vec<(&str, bool)> {
         let runs = runs.as_array().unwrap().iter().filter(|run| run["round"] == round);
         runs.map(|run| (run["phase"].as_str().unwrap(), run["why"].is_string())).collect()

@@ -493,7 +493,8 @@ fn every_end_of_a_job_is_reported() {
             ("limit", &run("time-limit = \"00:01:00\"\nenv = { WORKLOAD_PACE = \"2\" }")),
         ],
     );
-    let runner = laptop.start("ends", &["--hang-after", "5"]);
+    // One run is meant to reach its time limit.
+    let runner = laptop.start("ends", &["--hang-after", "5", "--anyway"]);
     let job = |run: &str| -> Option<String> {
         let runs = laptop.runs();
         let row = runs.iter().find(|row| row["run"] == run)?;

@@ -194,9 +194,11 @@ impl Args {
             inputs: scenario.inputs(),
             step_time_s: *step_time_s,
         }));
-        let fit = ClusterFit::of(&runs, Constants::embedded(), Anchors::embedded()).ok_or(
+        let mut fit = ClusterFit::of(&runs, Constants::embedded(), Anchors::embedded()).ok_or(
             Failure::NothingJudged("No run could be compared with its prediction. The notes say why."),
         )?;
+        // Saved results are read in the order of their file names, which are ids.
+        fit.runs.sort_by(|one, other| one.name.cmp(&other.name));
         if fit.is_doubtful() {
             note(&format!(
                 "{} of {} runs are far from their predictions. Before you use any factors, check the model, GPUs, layout, \

@@ -89,6 +89,13 @@ pub(super) enum Failure {
     /// These runs of a campaign; the notes say by how much.
     #[error("Not enough GPU memory for {}.", .0.join(", "))]
     RunsDoNotFit(Vec<String>),
+    /// The time limits of these runs end before their last step; each text names a run and a limit that works.
+    #[error(
+        "Nothing was submitted, because these jobs are expected to reach their time limit before their last step:\n       {}\n       \
+         To submit them regardless, add --anyway.",
+        lines(.0)
+    )]
+    ShortTimeLimits(Vec<String>),
     /// No GPU type has a plan; the result says why, and what would help.
     #[error("No plan fits, or none reaches the goal.")]
     NoPlan,
@@ -127,10 +134,17 @@ pub(super) enum Failure {
     WouldAbandon { campaign: String, runs: Vec<String> },
     /// Detached from a campaign before all of its runs were over.
     #[error(
-        "Detached with {open} of {all} runs unfinished. Submitted jobs go on. To continue, use `trainplan \
-         run` or `trainplan jobs follow {campaign}`."
+        "Detached with {open} of {all} runs unfinished, {}. To continue, use `trainplan run` or `trainplan jobs follow \
+         {campaign}`.",
+        submitted_of(*submitted)
     )]
-    Left { open: usize, all: usize, campaign: String },
+    Left {
+        open: usize,
+        all: usize,
+        /// How many of the unfinished runs were submitted.
+        submitted: usize,
+        campaign: String,
+    },
     /// The process that carried a campaign out, and that this one watched, has ended.
     #[error(
         "The process that carried out {campaign} has ended. To continue, use `trainplan jobs follow \
@@ -198,6 +212,7 @@ impl Failure {
             | Failure::Refused(_)
             | Failure::NoRun(_)
             | Failure::Threshold(_)
+            | Failure::ShortTimeLimits(_)
             | Failure::Changed { .. }
             | Failure::WouldAbandon { .. }
             | Failure::DataDir(DataDirError::Missing(_))
@@ -281,6 +296,13 @@ impl From<ConductError> for Failure {
 
 fn problems(count: usize) -> String {
     if count == 1 { "1 problem".into() } else { format!("{count} problems") }
+}
+
+fn submitted_of(count: usize) -> String {
+    match count {
+        0 => "none of them submitted".into(),
+        count => format!("{count} of them submitted. Submitted jobs go on"),
+    }
 }
 
 fn printed(is_printed: bool) -> &'static str {

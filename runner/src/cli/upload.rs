@@ -12,7 +12,7 @@ use crate::journal::{Journal, PendingUpload};
 use crate::store::Store;
 use crate::upload::{RawLog, Remote, Sent, UploadError, remote, send_due, send_stored, settle, unencrypted};
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -183,7 +183,7 @@ enum UploadItem {
 
 impl Args {
     pub(super) fn run(self) -> Result<(), Failure> {
-        let rows = block_on(async {
+        let (rows, untried) = block_on(async {
             match self.to.clone().filter(|_| !self.pending) {
                 Some(to) => self.send(to).await,
                 None => self.send_pending().await,
@@ -212,6 +212,13 @@ impl Args {
             all if self.forget => note(&format!("Dropped {all} results from the queue.")),
             all => note(&format!("{there} of {all} results are on the server, {new} of them new.")),
         }
+        match untried {
+            0 => {}
+            1 => note("The server was not tried again: 1 more file or result was not sent."),
+            more => {
+                note(&format!("The server was not tried again: {more} more files or results were not sent."))
+            }
+        }
         if let Some(row) = rows.iter().find(|row| row.outcome == SendOutcome::Unreachable) {
             return Err(Failure::OutOfReach(row.reason.clone().unwrap_or_default()));
         }
@@ -221,8 +228,9 @@ impl Args {
         }
     }
 
-    /// Sends the results in the arguments.
-    async fn send(&self, to: Server) -> Result<Vec<SentRow>, Failure> {
+    /// Sends the results in the arguments, until the server can't be reached, fails or denies access. Returns a row for each that was
+    /// tried, and the number of the others.
+    async fn send(&self, to: Server) -> Result<(Vec<SentRow>, usize), Failure> {
         let view = View::of(self.scenario.spec()?, None)?;
         let items = self.items().await?;
         if self.log.is_some() && !matches!(items[..], [UploadItem::File { .. }]) {
@@ -235,26 +243,24 @@ impl Args {
         let remote = remote(&upload).await.map_err(failed)?.with_attempts(ATTEMPTS);
         let mut rows: Vec<SentRow> = Vec::new();
         for item in &items {
-            let (name, id) = match item {
-                UploadItem::File { log, .. } => (log.path().display().to_string(), None),
-                UploadItem::Stored { name, id, .. } => (name.clone(), Some(*id)),
+            let name = match item {
+                UploadItem::File { log, .. } => log.path().display().to_string(),
+                UploadItem::Stored { name, .. } => name.clone(),
             };
-            // An unreachable or failing server, or one that denies access, is not tried again for every result.
-            let closed = rows.last().filter(|row| row.outcome.is_of_server());
-            let row = match (closed, item) {
-                (Some(row), _) => (id.map(|id| id.to_string()), row.outcome, None, row.reason.clone()),
-                (None, UploadItem::Stored { id, store, .. }) => {
+            let (id, outcome, log, reason) = match item {
+                UploadItem::Stored { id, store, .. } => {
                     let sent = send_stored(&remote, store, *id, !self.no_log).await;
                     outcome(Some(*id), sent)
                 }
-                (None, UploadItem::File { log, is_named }) => {
-                    self.send_file(&remote, log, *is_named, &view).await
-                }
+                UploadItem::File { log, is_named } => self.send_file(&remote, log, *is_named, &view).await,
             };
-            let (id, outcome, log, reason) = row;
             rows.push(SentRow { result: name, id, to: upload.to.to_string(), outcome, log, reason });
+            if outcome.is_of_server() {
+                break;
+            }
         }
-        Ok(rows)
+        let untried = items.len() - rows.len();
+        Ok((rows, untried))
     }
 
     /// Returns what to send: existing paths, otherwise stored runs.
@@ -352,8 +358,9 @@ impl Args {
         None
     }
 
-    /// Sends the results that campaigns could not send yet.
-    async fn send_pending(&self) -> Result<Vec<SentRow>, Failure> {
+    /// Sends the results that campaigns could not send yet, to each server until it can't be reached or fails. Returns a row for each that
+    /// was tried, and the number of the others.
+    async fn send_pending(&self) -> Result<(Vec<SentRow>, usize), Failure> {
         let data = self.store.dir()?;
         let (journal, store) = (Journal::open(&data).await?, Store::open(&data).await?);
         let begun = std::time::Instant::now();
@@ -368,34 +375,30 @@ impl Args {
                 }
             }
         };
-        // An unreachable or failing server is not tried again for every result.
-        let mut silent: BTreeMap<Server, (SendOutcome, String)> = BTreeMap::new();
-        let mut rows = Vec::new();
+        let mut silent: BTreeSet<Server> = BTreeSet::new();
+        let (mut rows, mut untried) = (Vec::new(), 0);
         for due in journal.due().await? {
             let to = &due.upload.to;
-            let (id, outcome, log, reason) = match silent.get(to) {
-                _ if self.forget => {
-                    let sent = Err(UploadError::Refused("Dropped from the queue.".into()));
-                    settle(&journal, &due, &sent).await?;
-                    (Some(due.run.clone()), SendOutcome::Forgotten, None, None)
-                }
-                Some((outcome, why)) => (Some(due.run.clone()), *outcome, None, Some(why.clone())),
-                None => {
-                    let sent = send_one(&store, &due).await;
-                    settle(&journal, &due, &sent).await?;
-                    let report = outcome(Uuid::parse_str(&due.run).ok(), sent);
-                    if let (_, outcome @ (SendOutcome::Unreachable | SendOutcome::Failed), _, Some(why)) =
-                        &report
-                    {
-                        silent.insert(to.clone(), (*outcome, why.clone()));
-                    }
-                    report
-                }
+            let (id, outcome, log, reason) = if self.forget {
+                let sent = Err(UploadError::Refused("Dropped from the queue.".into()));
+                settle(&journal, &due, &sent).await?;
+                (Some(due.run.clone()), SendOutcome::Forgotten, None, None)
+            } else if silent.contains(to) {
+                untried += 1;
+                continue;
+            } else {
+                let sent = send_one(&store, &due).await;
+                settle(&journal, &due, &sent).await?;
+                outcome(Uuid::parse_str(&due.run).ok(), sent)
             };
+            // A campaign may have a token of its own, so that one that is denied says nothing about the others.
+            if matches!(outcome, SendOutcome::Unreachable | SendOutcome::Failed) {
+                silent.insert(to.clone());
+            }
             let result = format!("{}/{}", due.campaign, due.title);
             rows.push(SentRow { result, id, to: to.to_string(), outcome, log, reason });
         }
-        Ok(rows)
+        Ok((rows, untried))
     }
 }
 

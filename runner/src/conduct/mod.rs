@@ -19,3 +19,4 @@ pub(crate) use conductor::{ConductOptions, Conductor, Ending, Observer, Order, R
 pub(crate) use error::ConductError;
 pub(crate) use live::LiveRun;
 pub(crate) use outcome::RunOutcome;
+pub(crate) use reachability::trying_again;

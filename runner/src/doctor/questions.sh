@@ -1,5 +1,5 @@
 # Describes a login node and its Slurm. Every line of the answer is KEY, a tab and a text; "KEY!" has the exit code of a command.
-# Needs: partitions, accounts and qos (words), places, whole. If whole is not empty, it also asks for what no job depends on, and submits a
+# Needs: partitions, accounts, qos and programs (words), places, whole. If whole is not empty, it also asks for what no job depends on, and submits a
 # held job, which it cancels.
 
 tell() { printf '%s\t%s\n' "$1" "$2"; }
@@ -32,6 +32,9 @@ for tool in stat tail head cksum setsid nohup mktemp timeout sha256sum; do
 done
 [ "$(printf abc | tail -c +2 2>/dev/null | head -c 1 2>/dev/null)" = b ] || tell lacks "tail -c and head -c"
 stat -c %s / >/dev/null 2>&1 || tell lacks "stat -c"
+for program in $programs; do
+  command -v "$program" >/dev/null 2>&1 || tell lacks-program "$program"
+done
 
 # free KEY PATH: free kilobytes on the path's file system.
 free() { tell "$1" "$(df -Pk "$2" 2>/dev/null | awk 'NR == 2 { print $4 }')"; }

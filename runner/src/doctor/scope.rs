@@ -115,6 +115,10 @@ impl Scope {
                 add(used_kind(*kind), ".", path);
             }
         }
+        let mut programs = Vec::new();
+        for program in self.installations.iter().filter_map(Installation::needed_program) {
+            add_new(&mut programs, program);
+        }
         let mut qos: Vec<&str> = self.qos.iter().map(|used| used.name.as_str()).collect();
         qos.sort_unstable();
         qos.dedup();
@@ -122,6 +126,7 @@ impl Scope {
             .set("partitions", self.partitions.join(" "))
             .set("accounts", self.accounts.join(" "))
             .set("qos", qos.join(" "))
+            .set("programs", programs.join(" "))
             .set("places", places)
             .set("whole", if self.is_whole { "yes" } else { "" })
     }

@@ -18,7 +18,7 @@ const SESSIONS: usize = 4;
 
 /// The pause after the first failure; each further failure doubles it, up to the longest.
 const PAUSE: Duration = Duration::from_secs(1);
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+pub(crate) const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
 /// How a link connects.
 #[derive(Debug, Clone)]

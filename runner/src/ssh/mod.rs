@@ -19,5 +19,5 @@ mod tests;
 
 pub(crate) use error::LinkError;
 pub(crate) use kept::{KeptConnection, KeptError};
-pub(crate) use link::{Link, LinkOptions, ScriptOutput};
+pub(crate) use link::{LONGEST_PAUSE, Link, LinkOptions, ScriptOutput};
 pub(crate) use script::Script;

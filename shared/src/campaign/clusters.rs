@@ -117,6 +117,14 @@ impl Installation {
         }
     }
 
+    /// Returns the program that the launcher runs on the login node, beside a shell and Slurm.
+    pub fn needed_program(&self) -> Option<&'static str> {
+        match self.release? {
+            Release::BridgeMain | Release::Bridge060 => Some("uv"),
+            _ => None,
+        }
+    }
+
     /// Adds the paths of another run if it uses the same installation. Returns whether it does.
     pub fn absorbs(&mut self, other: &Installation) -> bool {
         let is_same = self.release == other.release && self.install_path == other.install_path;
@@ -241,7 +249,8 @@ fn read_cluster(reader: &mut TomlReader, entry: Entry) -> Option<Cluster> {
     let mut lines = KeyLines::new();
     let entries = reader.table(entry, true)?;
     if !entries.iter().any(|entry| entry.key == "ssh") {
-        let message = "Missing: the host for ssh, a name from your ~/.ssh/config or user@host.";
+        let message =
+            "Missing: the host for ssh, a name from your ~/.ssh/config, user@host or user@host:port.";
         reader.problems.push(CampaignProblem::new(line, format!("{place}.ssh"), message));
     }
     for entry in entries {
@@ -277,18 +286,29 @@ fn read_cluster(reader: &mut TomlReader, entry: Entry) -> Option<Cluster> {
     Some(Cluster { name: name?, ssh: ssh?, spec, env, releases, megatron_lm })
 }
 
-/// Returns a host name that ssh can't take for an option.
+/// Begins a destination of ssh that may have a port.
+const SSH_SCHEME: &str = "ssh://";
+
+/// Returns a host for ssh that it can't take for an option. One with a port becomes a URI, the only form in which ssh takes a port.
 fn host(reader: &mut TomlReader, entry: &Entry) -> Option<String> {
-    let host = reader.text(entry)?;
+    let text = reader.text(entry)?;
+    let host = text.strip_prefix(SSH_SCHEME).unwrap_or(&text);
     let plain = |c: char| c.is_ascii_alphanumeric() || "._-@:[]%".contains(c);
-    if host.starts_with('-') || !host.chars().all(plain) {
+    if host.is_empty() || host.starts_with('-') || !host.chars().all(plain) {
         reader.refuse(
             entry,
-            format!("\"{host}\" is not a host. Use a name from your ~/.ssh/config or user@host."),
+            format!(
+                "\"{text}\" is not a host. Use a name from your ~/.ssh/config, user@host or user@host:port."
+            ),
         );
         return None;
     }
-    Some(host)
+    // An IPv6 address has several colons, and needs brackets before a port.
+    let has_port = host.rsplit_once(':').is_some_and(|(name, port)| {
+        let is_port = !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
+        is_port && (name.ends_with(']') || !name.contains(':'))
+    });
+    Some(if has_port { format!("{SSH_SCHEME}{host}") } else { text })
 }
 
 fn read_releases(reader: &mut TomlReader, entry: Entry) -> BTreeMap<Release, Installed> {

@@ -396,6 +396,21 @@ fn the_cluster_can_define_the_gpu() {
 }
 
 #[test]
+fn the_host_of_a_profile_may_have_a_port() {
+    for (typed, host) in [
+        ("alpha", "alpha"),
+        ("alpha:2222", "ssh://alpha:2222"),
+        ("me@alpha:2222", "ssh://me@alpha:2222"),
+        ("ssh://me@alpha:2222", "ssh://me@alpha:2222"),
+        ("me@[fe80::1%eth0]:22", "ssh://me@[fe80::1%eth0]:22"),
+        ("fe80::1", "fe80::1"),
+    ] {
+        let clusters = Clusters::parse(&CLUSTERS.replacen("me@alpha", typed, 1)).unwrap();
+        assert_eq!(clusters.get(&"alpha".parse().unwrap()).unwrap().ssh, host);
+    }
+}
+
+#[test]
 fn a_profile_can_name_the_file_of_a_probe() {
     let named = CLUSTERS.replacen("gpu = \"h100\"", "cluster-factor = \"probes/alpha.json\"", 1);
     let clusters = Clusters::parse(&named).unwrap();
@@ -415,6 +430,7 @@ fn mistakes_in_profiles_have_their_lines() {
         ("ssh = \"me@alpha\"\n", "", "cluster.alpha.ssh: Missing: the host for ssh"),
         ("me@alpha", "-oProxyCommand=id", "line 4: cluster.alpha.ssh: \"-oProxyCommand=id\" is not a host."),
         ("me@alpha", "a; id", "\"a; id\" is not a host."),
+        ("me@alpha", "ssh://-oProxyCommand=id", "\"ssh://-oProxyCommand=id\" is not a host."),
         (
             "gpu = \"h100\"",
             "gpu = \"h10\"",

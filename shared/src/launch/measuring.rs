@@ -2,7 +2,7 @@
 
 use super::choice::Style;
 use super::offers;
-use super::plan::{LaunchPlan, given_fields};
+use super::plan::{LaunchPlan, LaunchWarning, WarningTopic, given_fields};
 use super::values::TimeLimit;
 use super::word::ShellWord;
 use crate::assumption::Assumption;
@@ -38,9 +38,7 @@ pub(super) fn check_time(plan: &mut LaunchPlan, slowdown: Option<f64>) {
     }
     let step_time_s = Estimate::of(plan.scenario).step_time_s.times(slowdown.unwrap_or(1.0));
     let published_s = plan.scenario.baseline().map(|baseline| baseline.step_time_s);
-    if let Some((text, fix)) = short_limit(limit, plan.steps, step_time_s, published_s) {
-        plan.warn(text, fix);
-    }
+    plan.warnings.extend(short_limit(limit, plan.steps, step_time_s, published_s));
 }
 
 /// Returns the warning of a time limit within which the job may not finish: its steps, at the slow end of the prediction or at the step
@@ -50,7 +48,7 @@ pub(super) fn short_limit(
     steps: u32,
     step_time_s: Interval,
     published_s: Option<f64>,
-) -> Option<(String, Message)> {
+) -> Option<LaunchWarning> {
     let training_s = step_time_s.times(f64::from(steps));
     let published_s = published_s.map_or(0.0, |step_s| step_s * f64::from(steps));
     let start_s = Assumption::RecoveryTime.value();
@@ -66,13 +64,16 @@ pub(super) fn short_limit(
         let (mid, high) = (minutes(training_s.mid), minutes(training_s.high));
         format!("{steps} steps are predicted to take {mid} minutes (up to {high})")
     };
-    let is = if published_s.max(training_s.mid) > limit_s { "is" } else { "may be" };
+    let (topic, is) = match published_s.max(training_s.mid) > limit_s {
+        true => (WarningTopic::TimeLimit, "is"),
+        false => (WarningTopic::Script, "may be"),
+    };
     let start = significant(start_s / 60.0, 2);
     let text = format!(
         "{training}, and the job is assumed to need {start} minutes to start, so the time limit of {limit} {is} too short."
     );
     let enough = Setting::new(Field::TimeLimit, TimeLimit::covering(needed_s));
-    Some((text, message!["Set ", enough, " or more."]))
+    Some(LaunchWarning { topic, text: text.into(), fix: message!["Set ", enough, " or more."] })
 }
 
 fn steps(plan: &mut LaunchPlan) {

@@ -26,6 +26,8 @@ pub enum WarningTopic {
     Memory,
     /// The script runs other software than the estimate assumes.
     Software,
+    /// The job's steps alone are expected to take longer than its time limit.
+    TimeLimit,
     /// Anything else.
     Script,
 }

@@ -176,14 +176,15 @@ fn bridge_checkout(plan: &LaunchPlan, version: &str) -> Instruction {
     Instruction::new(
         "Check out Megatron-Bridge, and import its container",
         [
-            "git clone https://github.com/NVIDIA-NeMo/Megatron-Bridge".to_string(),
+            "uv --version".to_string(),
+            "git clone https://github.com/NVIDIA-NeMo/Megatron-Bridge".into(),
             format!("git -C Megatron-Bridge checkout {version}"),
             "git -C Megatron-Bridge submodule update --init --recursive".into(),
             format!("enroot import --output {image} docker://nvcr.io#nvidia/nemo:{tag}"),
         ],
         message![
-            "Every node must see both: the checkout is mounted over the container's own copy. train.sh needs uv on the login \
-             node. Set ",
+            "train.sh runs uv on the login node: if it isn't there, install it first (https://docs.astral.sh/uv). Every node must \
+             see the checkout, which is mounted over the container's own copy, and the image. Set ",
             Field::RecipeDir,
             " to the checkout, and ",
             Field::ContainerImage,

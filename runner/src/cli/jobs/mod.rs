@@ -29,6 +29,8 @@ use uuid::Uuid;
 /// its campaign (nightly/llama-8b). The first 8 digits of an id also work. A name refers to the
 /// run in the campaign's newest round (a round is one pass through the campaign). Rounds are counted:
 /// nightly@2/llama-8b is the run in the second round of nightly.
+///
+/// These commands don't read clusters.toml and have no --clusters: each round keeps its cluster's ssh host.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -7,7 +7,9 @@ use super::super::summary::{self, Summary};
 use super::super::watch::{self, JsonLines, LiveScreen, Pause};
 use super::super::{Failure, note};
 use super::names_of;
-use crate::conduct::{ConductOptions, Conductor, Ending, Observer, Order, RoundFigures, RunOutcome};
+use crate::conduct::{
+    ConductOptions, Conductor, Ending, Observer, Order, RoundFigures, RunOutcome, trying_again,
+};
 use crate::data::DataDir;
 use crate::doctor::{self, Finding, Verdict};
 use crate::journal::{Event, Journal, Phase, Plan, Round, Run, now_ms};
@@ -215,8 +217,9 @@ async fn await_findings(
                 }
                 if !waits {
                     note(&format!(
-                        "Cluster {} can't be reached: {error} It is checked, and runs are submitted, once it answers.",
-                        cluster.name
+                        "Cluster {} can't be reached: {error} Nothing is submitted before it answers. {}",
+                        cluster.name,
+                        trying_again(patience.map(|patience| patience.saturating_sub(begun.elapsed())))
                     ));
                     waits = true;
                 }
@@ -398,8 +401,9 @@ async fn carry_over(
         Ending::Over if are_scored(&runs) => Ok(()),
         Ending::Over => Err(Failure::RunFailed),
         Ending::Left => {
-            let open = runs.iter().filter(|run| !run.status.is_over()).count();
-            Err(Failure::Left { open, all: runs.len(), campaign: round.campaign })
+            let open = || runs.iter().filter(|run| !run.status.is_over());
+            let submitted = open().filter(|run| run.status.phase >= Phase::Intended).count();
+            Err(Failure::Left { open: open().count(), all: runs.len(), submitted, campaign: round.campaign })
         }
     }
 }

@@ -20,7 +20,7 @@ use trainplan_shared::campaign::{
 };
 use trainplan_shared::estimate::{Interval, MemoryVerdict};
 use trainplan_shared::field::Field;
-use trainplan_shared::launch::{Launch, TimeLimit};
+use trainplan_shared::launch::{Launch, TimeLimit, WarningTopic};
 use trainplan_shared::message::{Front, Message};
 use trainplan_shared::units::{readable, readable_range};
 
@@ -55,7 +55,7 @@ pub(super) struct Args {
     dry_run: bool,
     #[command(flatten)]
     new: NewRound,
-    /// Submit runs even if they are predicted not to fit in GPU memory
+    /// Submit runs even if they are predicted not to fit in GPU memory or in their time limit
     #[arg(long)]
     anyway: bool,
     /// File with your cluster profiles [default: ~/.config/trainplan/clusters.toml]
@@ -128,6 +128,10 @@ impl Args {
                 note("Use --dry-run to see the whole plan, or --anyway to run it regardless.");
                 return Err(Failure::RunsDoNotFit(unfit));
             }
+            let short: Vec<String> = planned.iter().filter_map(needed_limit).collect();
+            if !short.is_empty() && !self.anyway {
+                return Err(Failure::ShortTimeLimits(short));
+            }
             return carry::campaign(
                 &campaign,
                 cluster,
@@ -154,6 +158,13 @@ impl Args {
 fn may_run(planned: &Planned) -> bool {
     planned.predicted.estimate.memory.verdict() != MemoryVerdict::DoesNotFit
         || planned.predicted.published.is_some()
+}
+
+/// Returns which run can't finish within its time limit, and a limit that is long enough. `None` if it can.
+fn needed_limit(planned: &Planned) -> Option<String> {
+    let mut warnings = planned.launch.warnings.iter();
+    let short = warnings.find(|warning| warning.topic == WarningTopic::TimeLimit)?;
+    Some(format!("{}: {}", planned.run.name, short.fix.text(Front::File)))
 }
 
 fn of<'a>(campaign: &'a Campaign, cluster: &'a Cluster, planned: &'a Planned) -> PlannedRun<'a> {

@@ -27,6 +27,16 @@ fn installation(
         Some(release) => format!("release {}", release.id()),
         None => "Megatron-LM".to_string(),
     };
+    let lacks_program = |name: &&str| answers.all("lacks-program").iter().any(|lacks| lacks == name);
+    if let Some(program) = place.needed_program().filter(lacks_program) {
+        found.push(Finding::problem(
+            check.clone(),
+            format!("{program} not found, but {} runs it", place.launcher()),
+            format!(
+                "Install {program} on the login node, or add it to PATH for shells other than login shells."
+            ),
+        ));
+    }
     let lacks = |kind: &str| answers.all(&format!("{name} {kind} lacks"));
     // Only nodes may have what is mounted, such as their own disks.
     if let [first, others @ ..] = lacks(used_kind(UsedPath::Mount)) {
@@ -130,6 +140,27 @@ pub(super) fn llmb_run(is_in_profile: bool, answers: &Answers) -> Option<Finding
 mod tests {
     use super::super::super::Verdict;
     use super::*;
+    use trainplan_shared::catalog::Release;
+
+    #[test]
+    fn a_program_that_the_launcher_runs_is_missed() {
+        let judge = |release: Release, text: &str| -> Vec<(Verdict, String)> {
+            let place = Installation {
+                release: Some(release),
+                install_path: None,
+                recipe_dirs: vec![(String::new(), "/lustre/Megatron-Bridge".into())],
+                used: Vec::new(),
+            };
+            let mut found = Vec::new();
+            let scope = Scope { installations: vec![place], ..Scope::default() };
+            installations(&scope, &Answers::read(text), &mut found);
+            found.into_iter().map(|finding| (finding.verdict, finding.seen)).collect()
+        };
+        let missed = (Verdict::Problem, "uv not found, but scripts/training/train.sh runs it".to_string());
+        assert_eq!(judge(Release::BridgeMain, "lacks-program\tuv\n"), [missed]);
+        assert!(judge(Release::BridgeMain, "").is_empty());
+        assert!(judge(Release::R25_04, "lacks-program\tuv\n").is_empty());
+    }
 
     #[test]
     fn an_installation_of_llmb_run_is_named() {

@@ -54,9 +54,7 @@ pub(super) fn check(job: &mut MegatronJob, slowdown: Option<f64>) {
         Some(limit) => {
             let step_time_s = Estimate::of(job.scenario).step_time_s.times(slowdown.unwrap_or(1.0));
             // Published numbers are of other software.
-            if let Some((text, fix)) = short_limit(limit, job.steps, step_time_s, None) {
-                job.warn(text, fix);
-            }
+            job.warnings.extend(short_limit(limit, job.steps, step_time_s, None));
         }
         // The time limit is the only option that sets sbatch's --time.
         None => job.warn(
