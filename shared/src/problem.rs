@@ -96,6 +96,9 @@ impl Problem {
             text += &format!(" Allowed: {}.", listed.join(", "));
         } else if let (Some([command, base]), true) = (self.listing_command(), front != Front::Page) {
             text += &[" `trainplan ", command, base, "` lists all."].concat();
+            if self.field == Field::Stack && self.closest.is_none() && base.is_empty() {
+                text += " A file can describe other software: see docs/stacks.md.";
+            }
         }
         text
     }

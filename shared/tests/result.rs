@@ -383,8 +383,10 @@ fn what_is_in_doubt_has_no_default() {
     let log = nemo2(256, "3", " | TFLOPS_per_GPU: 850");
     let told = Report::of(&run_said(path, &log, &Spec::default().with(Field::Gpu, "h100")), &View::default());
     assert!(
-        matches!(&*told.notes, [note] if note.starts_with("The prediction assumes NeMo 2 (2025), because"))
+        matches!(&*told.notes, [_, note] if note.starts_with("The prediction assumes NeMo 2 (2025), because"))
     );
+    let fast = "times as fast as predicted: check that the recipe, the GPU type and the GPU count are right.";
+    assert!(told.notes[0].ends_with(fast), "{:?}", told.notes);
     assert!(told.convention.is_some());
     assert!(told.mfu.is_some());
 }
@@ -397,6 +399,107 @@ fn the_folder_tells_what_a_bare_name_does_not() {
     assert_eq!(release("train.log"), "25.04");
     let spelt = "25.05/log-a.pretrain_nemotron4_340b_fp8_gpus256_tp8_pp8_cp1_vp12_mbs1_gbs64_1_0.out";
     assert_eq!(release(spelt), "25.12");
+}
+
+/// Fifty steps as MaxText prints them, each 2.5 s long.
+fn maxtext() -> String {
+    let line = |step: u64| {
+        format!(
+            "completed step: {step}, seconds: 2.500, TFLOP/s/device: 455.8, Tokens/s/device: 6553.6, loss: 9.5\n"
+        )
+    };
+    (0..50).map(line).collect()
+}
+
+#[test]
+fn software_of_unknown_speed_is_neither_predicted_nor_diagnosed() {
+    let said = [
+        (Field::Model, "llama3.1-8b"),
+        (Field::Gpu, "h100"),
+        (Field::Gpus, "8"),
+        (Field::Dtype, "bf16"),
+        (Field::Fsdp, "on"),
+        (Field::Gbs, "16"),
+        (Field::Mbs, "2"),
+    ];
+    let spec = said.iter().fold(Spec::default(), |spec, (field, text)| spec.with(*field, *text));
+    let with = |stack: &str| {
+        let spec = spec.clone().with(Field::Stack, stack);
+        let view = View { window: "20-29".parse().ok(), spec, ..View::default() };
+        Report::of(&run("maxtext.log", &maxtext()), &view)
+    };
+    let alone = with("");
+    assert!(alone.mfu.is_some() && alone.prediction.is_none() && alone.slowdown.is_none());
+    assert_eq!((alone.assumed_software, alone.scenario.get(Field::Stack)), (None, None));
+    let notes = [
+        "Scored by window 20–29 instead of the default, 35–44.",
+        "There is no prediction, because the speed of MaxText isn't known. Set the software to see a prediction for it.",
+    ];
+    assert_eq!(alone.notes, notes);
+    let other = with("megatron-bridge-26.06");
+    assert!(other.prediction.is_some() && other.slowdown.is_none(), "{:?}", other.notes);
+    let note = "The prediction is for Megatron-Bridge 26.06 and later, but MaxText wrote the log, and its speed isn't known.";
+    assert!(other.notes.iter().any(|one| one == note), "{:?}", other.notes);
+    // A user who describes the software knows what it does.
+    let own = with("megatron-bridge-26.06:cuda_graphs=none");
+    assert!(own.prediction.is_some() && !own.notes.join(" ").contains("isn't known"), "{:?}", own.notes);
+}
+
+/// Fifty steps as torchtitan prints them, and the batch that it states before.
+fn torchtitan() -> String {
+    let step = |step: u64| {
+        format!(
+            "step: {step:2}  loss:  8.12345  grad_norm:  1.2345  memory: 50.00GiB(62.00%)  tps: 6,144  tflops: 347.99  mfu: \
+             35.19%\n"
+        )
+    };
+    let steps: String = (1..51).map(step).collect();
+    "Trainer is initialized with local batch size 1, global batch size 8, gradient accumulation steps 1, sequence length 8192, \
+     total steps 50 (warmup 20)\n"
+        .to_owned()
+        + &steps
+}
+
+#[test]
+fn the_logs_own_figures_are_told_where_none_can_be_computed() {
+    let with = |said: &[(Field, &str)]| {
+        let spec = said.iter().fold(Spec::default(), |spec, (field, text)| spec.with(*field, *text));
+        Report::of(&run("titan.log", &torchtitan()), &View { spec, ..View::default() })
+    };
+    let alone = with(&[]);
+    assert_eq!(alone.logged_tokens_per_s_per_gpu.map(|stat| stat.mean), Some(6144.0));
+    assert_eq!((alone.step_time_s, alone.mfu), (None, None));
+    let told = "As logged: 6,144 tokens/s per GPU, MFU 35.2 %. The log has no step time. To compute it, set the GPU count.";
+    assert_eq!(alone.notes[0], told);
+    let counted = with(&[(Field::Gpus, "8")]);
+    assert_eq!(counted.step_time_s.map(|time| time.mean), Some(8192.0 / 6144.0));
+    assert_eq!(counted.notes[0], "As logged: MFU 35.2 %.");
+    let known = [
+        (Field::Model, "llama3.1-8b"),
+        (Field::Gpu, "h100"),
+        (Field::Gpus, "8"),
+        (Field::Dtype, "bf16"),
+        (Field::Fsdp, "on"),
+    ];
+    let known = with(&known);
+    assert!(known.mfu.is_some() && !known.notes.join(" ").contains("As logged"), "{:?}", known.notes);
+}
+
+#[test]
+fn tflops_above_the_peak_are_implausible() {
+    let recipe = Catalog::embedded().recipe("nemotron4-340b/h100/fp8/256@25.12").unwrap();
+    let (path, log) = log_of(recipe);
+    let said = Spec::default().with(Field::Gpu, "h100");
+    let with = |tflops: &str| {
+        let log = log.replace("TFLOPS_per_GPU: 800", &format!("TFLOPS_per_GPU: {tflops}"));
+        Report::of(&run_said(&path, &log, &said), &View::default())
+    };
+    assert_eq!(with("1900").status, Status::Scored);
+    let above = with("2584");
+    assert_eq!((above.status, above.mfu, above.comparable.yes), (Status::Implausible, None, false));
+    let reason = above.reason.unwrap();
+    let why = "The log reports 2,584 TFLOP/s per GPU, above the H100's FP8 peak of 1,979.";
+    assert!(reason.starts_with(why) && reason.contains("Correct the recipe"), "{reason}");
 }
 
 #[test]

@@ -414,6 +414,17 @@ fn every_format_in_one_tree() {
 }
 
 #[test]
+fn a_short_log_names_a_window_that_scores_it() {
+    let (_, _, maxtext) = formats()[4];
+    let tree = tree([("m.log", (0..30).map(maxtext).collect::<String>())]);
+    let short = parse(&tree, &["m.log", "--format", "json"]);
+    assert_eq!(short.code, Some(4), "{}", short.stderr);
+    let reason = rows_of(&short)[0]["reason"].to_string();
+    assert!(reason.contains("Wait for it, run it again, or score the window 20-29."), "{reason}");
+    assert_eq!(rows(&tree, &["m.log", "--window", "20-29"])[0]["step_time_s"]["n"], 10);
+}
+
+#[test]
 fn what_a_log_lacks_can_be_said() {
     let (_, _, torchtitan) = formats()[3];
     let log: String = (0..50).map(torchtitan).collect();
@@ -440,6 +451,7 @@ fn what_a_log_lacks_can_be_said() {
     assert_eq!(row["step_time_s"]["mean"].as_f64(), Some(4.0));
     assert_eq!((&row["convention"], row["mfu"].is_f64()), (&"full".into(), true));
     assert!(refusal(&["parse", "t.log", "--gpu", "h1000"]).contains("Did you mean h100?"));
+    assert!(refusal(&["parse", "t.log", "--stack", "maxtext"]).contains("see docs/stacks.md"));
     let uneven = refusal(&["parse", "t.log", "--recipe", "llama3.1-70b/h100/fp8/256@25.04", "--tp", "3"]);
     assert!(uneven.contains("attention heads (64) can't be divided by TP 3. Use 2 or 4."), "{uneven}");
 }

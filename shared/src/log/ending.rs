@@ -5,8 +5,8 @@ use crate::choices::choices;
 
 /// The least time without a step, in step times and in seconds, by which a run must have hung: checkpoints and evaluations take
 /// less.
-const LEAST_STEPS: f64 = 20.0;
-const LEAST_S: f64 = 600.0;
+pub(super) const LEAST_STEPS: f64 = 20.0;
+pub(super) const LEAST_S: f64 = 600.0;
 
 /// Time zones differ by multiples of this, at most by [`MOST_ZONE_S`].
 const ZONE_STEP_S: f64 = 900.0;
@@ -83,7 +83,7 @@ impl Log {
     }
 
     /// Returns the median step time of the second half, in seconds.
-    fn usual_step_s(&self) -> Option<f64> {
+    pub(super) fn usual_step_s(&self) -> Option<f64> {
         let rows = self.steps.len() / 2..self.steps.len();
         let mut times: Vec<f64> = self.steps.step_time_s.values(rows).collect();
         times.sort_by(f64::total_cmp);

@@ -8,7 +8,7 @@ use super::megatron_bridge::{self, Memory, Utilisation};
 use super::nccl::NcclLines;
 use super::series::Series;
 use super::steps::Step;
-use super::{Checkpoint, Content, Format, Log, clock, maxtext, nemo1, nemo2, paxml, torchtitan};
+use super::{Checkpoint, Content, Format, Log, StatedBatch, clock, maxtext, nemo1, nemo2, paxml, torchtitan};
 
 /// The records found in a log.
 #[derive(Clone, Default)]
@@ -21,6 +21,7 @@ pub(super) struct Found {
     pub(super) checkpoints: Vec<Checkpoint>,
     pub(super) arguments: ArgumentDump,
     pub(super) scenario: Option<String>,
+    pub(super) batch: Option<StatedBatch>,
     pub(super) failures: Failures,
     pub(super) nccl: NcclLines,
     pub(super) ended: bool,
@@ -51,8 +52,10 @@ impl Found {
         };
         if let Some(step) = step {
             let series = self.of(format);
+            let at = clock::time(hit.before());
+            series.note_pause(&step, at);
             series.push(&step, offset);
-            series.last_at = clock::time(hit.before());
+            series.last_at = at;
         }
     }
 
@@ -101,12 +104,14 @@ impl Found {
                 || counted && format == Some(Format::MegatronBridge),
             planned_last: series.planned_last,
             last_step_at: series.last_at,
+            pause: series.pause,
             ended: self.ended,
             duplicates,
             restarts: series.restarts,
             not_finite: series.not_finite,
             arguments: self.arguments.settle(),
             scenario: self.scenario,
+            batch: self.batch.filter(|_| format == Some(Format::Torchtitan)),
             checkpoints: self.checkpoints,
             failures,
             harmless: self.failures.harmless,

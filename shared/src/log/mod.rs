@@ -33,6 +33,7 @@ mod nccl_calls;
 mod nemo1;
 mod nemo2;
 mod parser;
+mod pause;
 mod paxml;
 mod score;
 mod search;
@@ -56,17 +57,19 @@ pub(crate) use nccl::{
 pub(crate) use nccl_calls::MOST_CALL_KINDS;
 pub use nccl_calls::{NcclCallKind, NcclCalls, NcclOperation};
 pub use parser::{Parser, parse};
+pub use pause::Pause;
 pub use score::{Score, Stat, Status, StdKind, score};
 pub use series::{Figure, NotFinite};
 pub use stated::STATED_SCENARIO;
 pub(crate) use steps::FIGURES;
 pub use steps::STEP_TIMES;
 pub use steps::{Column, Steps};
+pub use torchtitan::StatedBatch;
 pub use window::{Window, WindowError};
 
 /// The version of the parser and the score. It increases with every change of their results, so that stored scores can
 /// be recognised as outdated and made again.
-pub const PARSER_VERSION: u32 = 9;
+pub const PARSER_VERSION: u32 = 10;
 
 /// The contents of a log.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -89,6 +92,9 @@ pub struct Log {
     /// time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_step_at: Option<i64>,
+    /// The longest time between two steps that no step time includes; none if it is short, or if the lines have no times.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pause: Option<Pause>,
     /// Whether the log says that training ended normally.
     pub ended: bool,
     /// The number of steps that were logged again; the last entry counts.
@@ -103,6 +109,9 @@ pub struct Log {
     /// The scenario that the job stated in a line, as the query of a link; as printed, so it may be invalid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scenario: Option<String>,
+    /// The batch that torchtitan states before its steps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub batch: Option<StatedBatch>,
     /// Checkpoints saved and loaded, in order.
     pub checkpoints: Vec<Checkpoint>,
     /// The failures, one entry for each kind, in the order of their first lines.
@@ -179,6 +188,13 @@ impl Format {
             Self::Nemo2 | Self::Maxtext => 0,
             Self::Nemo1 | Self::MegatronBridge | Self::Torchtitan | Self::Paxml | Self::MegatronLm => 1,
         }
+    }
+
+    /// Returns whether the speed of the software that writes it is unknown: nobody measured it, so a prediction would be one of
+    /// other software.
+    #[must_use]
+    pub fn is_unmeasured(self) -> bool {
+        matches!(self, Self::Maxtext | Self::Paxml)
     }
 
     /// Returns the standard deviation that the releases' scripts compute for this format.

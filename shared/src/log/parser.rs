@@ -10,7 +10,7 @@ use super::found::Found;
 use super::hit::{Hit, REACH};
 use super::marker::{self, Marker};
 use super::search::Search;
-use super::{Log, checkpoint, stated};
+use super::{Log, checkpoint, stated, torchtitan};
 
 /// The number of bytes to search at a time. It fits a fast cache; larger pieces are not faster.
 const PIECE: usize = 64 * 1024;
@@ -121,6 +121,9 @@ impl Parser {
                 // The last one counts: a trace of the script's commands shows the line before.
                 Marker::Scenario => {
                     self.found.scenario = stated::scenario(&hit).or_else(|| self.found.scenario.take());
+                }
+                Marker::TorchtitanBatch => {
+                    self.found.batch = torchtitan::batch(&hit).or(self.found.batch);
                 }
                 Marker::Traced => {
                     self.found.traced = true;

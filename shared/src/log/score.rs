@@ -25,6 +25,8 @@ pub struct Score {
     pub tflops_per_gpu: Option<Stat>,
     /// Tokens per second and GPU.
     pub tokens_per_s_per_gpu: Option<Stat>,
+    /// Model FLOPs utilization as the framework computes it, as a fraction.
+    pub mfu: Option<Stat>,
     /// The number of steps of the window that the log lacks.
     pub missing: u64,
     /// The range of all steps in the log.
@@ -119,6 +121,7 @@ pub fn score(log: &Log, window: Window, std_kind: StdKind) -> Score {
         step_time_s: None,
         tflops_per_gpu: None,
         tokens_per_s_per_gpu: None,
+        mfu: None,
         missing: 0,
         labels: steps.span(),
         loss_first: steps.loss.values(0..steps.len()).next(),
@@ -161,7 +164,8 @@ pub fn score(log: &Log, window: Window, std_kind: StdKind) -> Score {
     score.window = Some(wanted);
     score.step_time_s = stat(&steps.step_time_s, rows.clone());
     score.tflops_per_gpu = stat(&steps.tflops_per_gpu, rows.clone());
-    score.tokens_per_s_per_gpu = stat(&steps.tokens_per_s_per_gpu, rows);
+    score.tokens_per_s_per_gpu = stat(&steps.tokens_per_s_per_gpu, rows.clone());
+    score.mfu = stat(&steps.mfu, rows);
     score
 }
 
@@ -213,7 +217,11 @@ fn cut_short(log: &Log, window: Window, labels: Span) -> Option<String> {
             labels.count()
         ));
     } else {
-        "it is still running, was killed, or its log was cut off. Wait for it, or run it again.".to_owned()
+        let fix = match log.steps.last_window().filter(|_| window != Window::Last) {
+            Some(own) => format!("Wait for it, run it again, or score the window {own}."),
+            None => "Wait for it, or run it again.".to_owned(),
+        };
+        format!("it is still running, was killed, or its log was cut off. {fix}")
     };
     Some(format!("The log ends at {reached}, {missed}: {why}"))
 }
@@ -248,7 +256,7 @@ fn event(failure: &Failure, log: &Log) -> String {
 }
 
 /// Returns a time in hours and minutes: `1 h 55 min`.
-fn hours_and_minutes(seconds: f64) -> String {
+pub(super) fn hours_and_minutes(seconds: f64) -> String {
     let minutes = (seconds / 60.0).round() as u64;
     match (minutes / 60, minutes % 60) {
         (0, minutes) => format!("{minutes} min"),
@@ -419,6 +427,14 @@ mod tests {
         let oom = "[rank13]: torch.OutOfMemoryError: CUDA out of memory.\n";
         let explained = scored(&(hang + oom + limit), "35-44");
         assert!(reason(&explained).contains("a GPU ran out of memory"), "{}", reason(&explained));
+    }
+
+    #[test]
+    fn a_cut_log_can_be_scored_by_its_own_steps() {
+        let cut = scored(&lines(0..=29), "35-44");
+        assert!(reason(&cut).ends_with("or score the window 20-29."), "{}", reason(&cut));
+        assert_eq!(scored(&lines(0..=29), "20-29").status, Status::Scored);
+        assert!(reason(&scored(&lines(0..=1), "35-44")).ends_with("Wait for it, or run it again."));
     }
 
     #[test]

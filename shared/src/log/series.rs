@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Format;
 use super::steps::{Step, Steps};
+use super::{Format, Pause};
 
 /// A figure that must be a number and was not.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,6 +40,8 @@ pub(super) struct Series {
     pub(super) last_offset: u64,
     /// The time in that line, in seconds since 1970.
     pub(super) last_at: Option<i64>,
+    /// The longest pause so far.
+    pub(super) pause: Option<Pause>,
 }
 
 impl Series {
@@ -59,6 +61,15 @@ impl Series {
         if step.grad_norm.is_some_and(f64::is_nan) {
             self.note(Figure::GradNorm, step.label);
         }
+    }
+
+    /// Keeps the pause before the next step, whose line has the time `at`, if it is the longest one.
+    pub(super) fn note_pause(&mut self, next: &Step, at: Option<i64>) {
+        let (Some(last), Some(last_at), Some(at)) = (self.steps.label.last(), self.last_at, at) else {
+            return;
+        };
+        let pause = Pause::between((*last, last_at), next, at);
+        self.pause = self.pause.into_iter().chain(pause).max_by_key(|pause| pause.seconds);
     }
 
     /// How many labels were printed again, later ones having taken the place of earlier ones. The bar of NeMo 1 is

@@ -77,6 +77,9 @@ pub struct Steps {
     /// Tokens per second and GPU.
     #[serde(skip_serializing_if = "Column::is_empty")]
     pub tokens_per_s_per_gpu: Column,
+    /// Model FLOPs utilization as the framework computes it, as a fraction.
+    #[serde(skip_serializing_if = "Column::is_empty")]
+    pub mfu: Column,
     /// The most memory that the allocator handed out (torchtitan: reserved), on the rank that prints it.
     #[serde(skip_serializing_if = "Column::is_empty")]
     pub memory_peak_bytes: Column,
@@ -116,6 +119,17 @@ impl Steps {
         let from = self.label.partition_point(|label| *label < span.first);
         let to = self.label.partition_point(|label| *label <= span.last);
         from..to.max(from)
+    }
+
+    /// Returns a window of the last steps, at most ten and at most half of all: those before are warm-up. None if there are fewer
+    /// than four steps, or if half of the window's numbers are missing.
+    #[must_use]
+    pub fn last_window(&self) -> Option<Span> {
+        // As many steps as the releases score since 25.08.
+        const MOST: usize = 10;
+        let count = MOST.min(self.len() / 2);
+        let window = Span { first: *self.label.get(self.len() - count)?, last: *self.label.last()? };
+        (count > 1 && window.count() <= 2 * count as u64).then_some(window)
     }
 
     /// The labels that are missing between the first and the last.
@@ -199,13 +213,14 @@ impl Steps {
     }
 
     /// The columns, in the order of [`Step::figures`].
-    fn columns(&mut self) -> [&mut Column; 9] {
+    fn columns(&mut self) -> [&mut Column; 10] {
         [
             &mut self.step_time_s,
             &mut self.loss,
             &mut self.grad_norm,
             &mut self.tflops_per_gpu,
             &mut self.tokens_per_s_per_gpu,
+            &mut self.mfu,
             &mut self.memory_peak_bytes,
             &mut self.memory_allocated_bytes,
             &mut self.consumed_samples,
@@ -225,6 +240,7 @@ pub(super) struct Step {
     pub(super) grad_norm: Option<f64>,
     pub(super) tflops_per_gpu: Option<f64>,
     pub(super) tokens_per_s_per_gpu: Option<f64>,
+    pub(super) mfu: Option<f64>,
     pub(super) memory_peak_bytes: Option<f64>,
     pub(super) memory_allocated_bytes: Option<f64>,
     pub(super) consumed_samples: Option<f64>,
@@ -232,13 +248,14 @@ pub(super) struct Step {
 }
 
 impl Step {
-    fn figures(&self) -> [Option<f64>; 9] {
+    fn figures(&self) -> [Option<f64>; 10] {
         [
             self.step_time_s.and_then(usable_time),
             self.loss,
             self.grad_norm,
             self.tflops_per_gpu.and_then(usable_figure),
             self.tokens_per_s_per_gpu.and_then(usable_figure),
+            self.mfu.and_then(usable_figure),
             self.memory_peak_bytes.and_then(usable_figure),
             self.memory_allocated_bytes.and_then(usable_figure),
             self.consumed_samples.and_then(usable_figure),
@@ -283,6 +300,20 @@ mod tests {
         assert_eq!(steps.gaps(), [Span { first: 2, last: 2 }, Span { first: 4, last: 5 }]);
         assert_eq!(steps.rows(Span { first: 2, last: 6 }), 1..3);
         assert_eq!(steps.rows(Span { first: 7, last: 5 }), 3..3);
+    }
+
+    #[test]
+    fn the_last_window_leaves_out_the_warm_up() {
+        let of = |labels: &[u64]| {
+            let rows: Vec<(u64, f64)> = labels.iter().map(|label| (*label, 1.0)).collect();
+            steps(&rows).last_window().map(|window| window.to_string())
+        };
+        let all: Vec<u64> = (0..30).collect();
+        assert_eq!(of(&all).as_deref(), Some("20-29"));
+        assert_eq!(of(&all[..7]).as_deref(), Some("4-6"));
+        assert_eq!(of(&[0, 1, 9, 99]), None);
+        assert_eq!(of(&all[..3]), None);
+        assert_eq!(of(&[]), None);
     }
 
     #[test]

@@ -1,17 +1,41 @@
 //! torchtitan: one coloured line per step, counted from 1, without a step time.
 //!
 //! `step:  1  loss:  8.12345  grad_norm:  1.2345  memory: 50.00GiB(62.00%)  tps: 1,299  tflops: 12.34  mfu: 1.23%`.
-//! Tokens per second are per GPU. The memory is the allocator's peak reservation since the previous line.
+//! Tokens per second are per GPU. The memory is the allocator's peak reservation since the previous line. Before the steps, the
+//! trainer states its batch: `Trainer is initialized with local batch size 1, global batch size 8, gradient accumulation steps 1,
+//! sequence length 8192, total steps 50 (warmup 20)`.
 
 use memchr::memmem;
+use serde::{Deserialize, Serialize};
 
 use super::hit::Hit;
 use super::steps::Step;
 use super::text::{field, label, plain, ungrouped};
 
 pub(super) const MARKER: &[u8] = b"memory: ";
+pub(super) const BATCH: &[u8] = b"Trainer is initialized with local batch size";
 
 const GIB: f64 = 1_073_741_824.0;
+
+/// The batch that a log states before its steps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StatedBatch {
+    /// Sequences in a step.
+    pub global_batch_size: u32,
+    /// Tokens in a sequence.
+    pub seq_len: u32,
+}
+
+/// Returns the batch in the trainer's line.
+pub(super) fn batch(hit: &Hit) -> Option<StatedBatch> {
+    let record = plain(hit.after());
+    let whole = |key: &[u8]| {
+        let at = memmem::find(&record, key)?;
+        let (number, _) = label(&record[at + key.len()..])?;
+        u32::try_from(number).ok().filter(|number| *number > 0)
+    };
+    Some(StatedBatch { global_batch_size: whole(b"global batch size")?, seq_len: whole(b"sequence length")? })
+}
 
 /// Returns the training step of a line. A validation line has no MFU and is left out.
 pub(super) fn step(hit: &Hit) -> Option<Step> {
@@ -30,6 +54,7 @@ pub(super) fn step(hit: &Hit) -> Option<Step> {
         grad_norm: field(record, b"grad_norm"),
         tflops_per_gpu: field(record, b"tflops"),
         tokens_per_s_per_gpu: Some(field(record, b"tps")?),
+        mfu: field(record, b"mfu").map(|percent| percent / 100.0),
         memory_peak_bytes: field(record, b"memory").map(|gib| gib * GIB),
         ..Step::default()
     })
@@ -37,6 +62,7 @@ pub(super) fn step(hit: &Hit) -> Option<Step> {
 
 #[cfg(test)]
 mod tests {
+    use super::StatedBatch;
     use crate::log::{Format, parse};
 
     #[test]
@@ -53,7 +79,25 @@ mod tests {
         assert_eq!(log.steps.grad_norm.get(0), Some(1.2345));
         assert_eq!(log.steps.tokens_per_s_per_gpu.get(0), Some(1299.0));
         assert_eq!(log.steps.tflops_per_gpu.get(0), Some(1012.34));
+        assert_eq!(log.steps.mfu.get(0), Some(1.23 / 100.0));
         assert_eq!(log.steps.memory_peak_bytes.get(0), Some(50.0 * super::GIB));
+    }
+
+    #[test]
+    fn the_trainer_states_its_batch() {
+        let batch = |line: &str| {
+            let step =
+                "step: 1  loss:  8.1  memory: 50.00GiB(62.00%)  tps: 1,299  tflops: 12.34  mfu: 1.23%\n";
+            parse(format!("{line}\n{step}").as_bytes()).batch
+        };
+        let stated = "[titan] INFO - Trainer is initialized with local batch size 1, global batch size 8, gradient \
+                      accumulation steps 1, sequence length 8192, total steps 50 (warmup 20)";
+        assert_eq!(batch(stated), Some(StatedBatch { global_batch_size: 8, seq_len: 8192 }));
+        for torn in
+            [&stated[..stated.len() - 40], &stated.replace("size 8", "size 0"), "Trainer is initialized"]
+        {
+            assert_eq!(batch(torn), None, "{torn}");
+        }
     }
 
     #[test]

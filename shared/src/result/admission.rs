@@ -192,6 +192,7 @@ pub fn admit(run: &RunResult) -> Result<(), InvalidResult> {
     for (field, column) in [
         ("log.steps.tflops_per_gpu", &steps.tflops_per_gpu),
         ("log.steps.tokens_per_s_per_gpu", &steps.tokens_per_s_per_gpu),
+        ("log.steps.mfu", &steps.mfu),
     ] {
         if column.values(all.clone()).any(|figure| !FIGURES.contains(&figure)) {
             return refuse(field, "must be at least 0 and less than 1e24");
@@ -220,6 +221,7 @@ pub fn admit(run: &RunResult) -> Result<(), InvalidResult> {
         ("log.lines", run.log.lines),
         ("log.duplicates", run.log.duplicates),
         ("log.restarts", run.log.restarts),
+        ("log.pause.seconds", run.log.pause.map_or(0, |pause| pause.seconds)),
         ("log.harmless", run.log.harmless),
         ("log.failures[] (counts and offsets)", largest_count(&run.log.failures)),
         ("job.failures[] (counts and offsets)", largest_count(&run.job.failures)),

@@ -337,7 +337,8 @@ const LAYOUT: usize = 2;
 
 impl LogFacts {
     fn of(path: &str, name: &LogName, log: &Log) -> Self {
-        let printed_gbs = log.steps.global_batch_size().and_then(|gbs| u32::try_from(gbs).ok());
+        let of_steps = log.steps.global_batch_size().and_then(|gbs| u32::try_from(gbs).ok());
+        let printed_gbs = of_steps.or(log.batch.map(|batch| batch.global_batch_size));
         let named = named_recipe(path).filter(|_| log.arguments.is_empty());
         let (named, differences) =
             named.map_or((None, Vec::new()), |(recipe, differences)| (Some(recipe), differences));
@@ -366,7 +367,7 @@ impl LogFacts {
                 (Field::Ep, name.ep),
                 (Field::Mbs, name.mbs),
                 (Field::ExpertTp, None),
-                (Field::SeqLen, None),
+                (Field::SeqLen, log.batch.map(|batch| batch.seq_len)),
                 (Field::Layers, None),
             ],
             shape: None,

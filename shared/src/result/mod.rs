@@ -154,11 +154,11 @@ impl RunResult {
     }
 
     /// Returns the software that a prediction for a scenario of this run assumes: the newest known one of the framework that wrote
-    /// the log. None if the scenario has software, or a recipe, which has its own, and for a run of a campaign, which was planned
-    /// with certain software.
+    /// the log. None if the scenario has software, or a recipe, which has its own, for a run of a campaign, which was planned
+    /// with certain software, and for a framework that nobody measured.
     fn assumed_software(&self, scenario: &Spec) -> Option<Stack> {
-        let is_stated = [Field::Recipe, Field::Stack].into_iter().any(|field| scenario.get(field).is_some());
-        (!is_stated && self.carried.is_none()).then(|| match self.framework() {
+        let is_known = !states_software(scenario) && !self.framework().is_some_and(Format::is_unmeasured);
+        (is_known && self.carried.is_none()).then(|| match self.framework() {
             Some(Format::MegatronLm) => Stack::newest_megatron_lm(),
             Some(Format::Nemo1) => Stack::Nemo1,
             Some(Format::Nemo2) => Stack::Nemo2,
@@ -185,6 +185,11 @@ impl RunResult {
     pub fn file_name(&self) -> String {
         format!("{}{FILE_ENDING}", self.id)
     }
+}
+
+/// Returns whether a scenario has software, or a recipe, which has its own.
+fn states_software(scenario: &Spec) -> bool {
+    [Field::Recipe, Field::Stack].into_iter().any(|field| scenario.get(field).is_some())
 }
 
 /// The ending of a result file's name.

@@ -3,7 +3,7 @@
 use super::slow_period::{SlowPeriod, median};
 use super::slowdown::Slowdown;
 use super::switched_software::as_switched;
-use super::{Comparability, Identity, RunResult, Scoring, fields};
+use super::{Comparability, Identity, RunResult, Scoring, fields, states_software};
 use crate::catalog::{Baseline, Catalog, Recipe, Reference, ReferenceClass};
 use crate::convention::Convention;
 use crate::estimate::{Estimate, Interval};
@@ -14,12 +14,13 @@ use crate::log::{
 };
 use crate::message::Front;
 use crate::metrics::DEFAULT_TOKENS;
-use crate::metrics::Metrics;
-use crate::problem::Problem;
+use crate::metrics::{Metrics, PeakTflops};
+use crate::problem::{Problem, all_of};
 use crate::releases::{LoggedTflops, Release};
 use crate::scenario::{RecipeChange, Scenario};
 use crate::spec::Spec;
 use crate::stack::{Software, Stack};
+use crate::units::{group_digits, percent};
 use serde::{Deserialize, Serialize, Serializer};
 use std::borrow::Cow;
 use std::ops::Range;
@@ -71,6 +72,12 @@ pub struct Report {
     pub step_time_s: Option<Stat>,
     /// TFLOPS per GPU in the log, as the framework counts them.
     pub tflops_per_gpu: Option<Stat>,
+    /// Tokens per second and GPU in the log; null if it has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub logged_tokens_per_s_per_gpu: Option<Stat>,
+    /// MFU in the log, as a fraction and as the framework counts FLOPs; null if it has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub logged_mfu: Option<Stat>,
     /// TFLOPS per GPU as the convention counts them.
     pub model_tflops_per_gpu: Option<f64>,
     /// Tokens per second, over all GPUs.
@@ -334,6 +341,8 @@ impl<'a> ViewedRun<'a> {
             window: score.window,
             step_time_s: score.step_time_s,
             tflops_per_gpu: score.tflops_per_gpu,
+            logged_tokens_per_s_per_gpu: score.tokens_per_s_per_gpu,
+            logged_mfu: score.mfu,
             recipe: known.recipe.map(|recipe| recipe.id.to_string()),
             comparable: Comparability::unless(reasons),
             failures: log.failures.clone(),
@@ -358,13 +367,18 @@ impl<'a> ViewedRun<'a> {
         report.measure(&score, &known, &identity.conflicts);
         let of_release = Scoring::of(None, identity.release).window;
         if window != of_release {
-            let (window, of_release) = (window.words(), of_release.words());
-            report.notes.push(format!("Scored by window {window}; its release scores {of_release}."));
+            let (window, usual) = (window.words(), of_release.words());
+            report.notes.push(match identity.release {
+                Some(_) => format!("Scored by window {window}; its release scores {usual}."),
+                None => format!("Scored by window {window} instead of the default, {usual}."),
+            });
         }
         if let Some(carried) = &run.carried {
             report.notes.extend(carried.retry_note());
         }
         report.notes.extend(run.job.note(&log));
+        // The time between the logs of a restarted job has its own note.
+        report.notes.extend(log.pause_note().filter(|_| run.job.parts.is_empty()));
         if let Some(gpus) = known.gpus() {
             let version = run.provenance.parser_version;
             report.notes.extend(log.failures.iter().filter_map(|failure| failure.silence(gpus, version)));
@@ -392,6 +406,8 @@ impl Report {
             window: None,
             step_time_s: None,
             tflops_per_gpu: None,
+            logged_tokens_per_s_per_gpu: None,
+            logged_mfu: None,
             model_tflops_per_gpu: None,
             tokens_per_s: None,
             mfu: None,
@@ -441,10 +457,15 @@ impl Report {
             .as_ref()
             .zip(step_time_s)
             .map(|(scenario, step_time_s)| Metrics::new(scenario, step_time_s, DEFAULT_TOKENS));
-        let impossible = metrics.as_ref().and_then(Metrics::warning);
+        let impossible = metrics
+            .as_ref()
+            .and_then(Metrics::warning)
+            .or_else(|| self.impossible_tflops(known.scenario.as_ref()?));
         if !conflicts.is_empty() || impossible.is_some() {
             self.call_implausible(conflicts, impossible);
-        } else if let Some(metrics) = metrics {
+            return;
+        }
+        if let Some(metrics) = metrics {
             self.tokens_per_s = Some(metrics.tokens_per_s);
             self.mfu = metrics.mfu;
             self.convention = metrics.convention;
@@ -458,6 +479,48 @@ impl Report {
         } else if let (Some(per_gpu), Some(gpus)) = (per_gpu, whole(Field::Gpus)) {
             self.tokens_per_s = Some(per_gpu * f64::from(gpus));
         }
+        self.note_logged(&known.spec);
+    }
+
+    /// Notes the log's own figures where too little is known to compute them, and what a step time needs.
+    fn note_logged(&mut self, spec: &Spec) {
+        let tokens = self.logged_tokens_per_s_per_gpu.filter(|_| self.tokens_per_s.is_none());
+        let mfu = self.logged_mfu.filter(|_| self.mfu.is_none());
+        let tokens = tokens.map(|stat| format!("{} tokens/s per GPU", group_digits(stat.mean)));
+        let mfu = mfu.map(|stat| format!("MFU {}", percent(stat.mean)));
+        let figures: Vec<String> = tokens.into_iter().chain(mfu).collect();
+        if figures.is_empty() {
+            return;
+        }
+        let needed = [(Field::Gpus, "GPU count"), (Field::Gbs, "GBS"), (Field::SeqLen, "sequence length")];
+        let is_missing = |field: Field| spec.whole(field).ok().flatten().is_none();
+        let missing: Vec<&str> =
+            needed.into_iter().filter(|(field, _)| is_missing(*field)).map(|(_, what)| what).collect();
+        let fix = match self.step_time_s {
+            None if !missing.is_empty() => {
+                format!(" The log has no step time. To compute it, set the {}.", all_of(&missing))
+            }
+            _ => String::new(),
+        };
+        self.notes.insert(0, format!("As logged: {}.{fix}", figures.join(", ")));
+    }
+
+    /// Returns a sentence that says that the log's TFLOPS exceed the peak of the scenario's GPU; none if they don't.
+    fn impossible_tflops(&self, scenario: &Scenario) -> Option<String> {
+        let logged = self.tflops_per_gpu?.mean;
+        let Scenario { gpu, dtype, .. } = scenario;
+        // Documents may divide by another peak than the datasheet's.
+        let datasheet = gpu.datasheet_tflops(*dtype).unwrap_or_default();
+        let peak = PeakTflops::of(scenario).tflops.max(datasheet);
+        (logged > peak).then(|| {
+            format!(
+                "The log reports {} TFLOP/s per GPU, above the {}'s {} peak of {}.",
+                group_digits(logged),
+                gpu.name,
+                dtype.title(),
+                group_digits(peak)
+            )
+        })
     }
 
     /// Marks a measurement as that of another run: what it is said to be contradicts the log, or no GPU is that fast. Its
@@ -498,6 +561,17 @@ impl Report {
         if self.status != Status::Scored {
             return;
         }
+        // Nobody measured the framework, so that any prediction is one of other software, unless the user described it.
+        let unmeasured = self.format.filter(|format| format.is_unmeasured());
+        let software = scenario.options.software;
+        let other = unmeasured.filter(|_| software.known().is_some());
+        if let (Some(format), None, false) = (unmeasured, self.plan, states_software(&self.scenario)) {
+            self.notes.push(format!(
+                "There is no prediction, because the speed of {} isn't known. Set the software to see a prediction for it.",
+                format.title()
+            ));
+            return;
+        }
         if self.plan.is_none() {
             let predicted = Estimate::of(scenario).step_time_s;
             let is_usable = predicted.low > 0.0 && predicted.mid.is_finite() && predicted.high.is_finite();
@@ -510,8 +584,16 @@ impl Report {
                     software.title()
                 )
             }));
+            self.notes.extend(other.filter(|_| is_usable).map(|format| {
+                let (title, format) = (software.title(), format.title());
+                format!(
+                    "The prediction is for {title}, but {format} wrote the log, and its speed isn't known."
+                )
+            }));
+            self.warn_of_speed();
         }
-        let Some(reference) = self.plan.or(self.prediction).filter(|_| self.comparable.yes) else { return };
+        let reference = self.plan.or(self.prediction).filter(|_| self.comparable.yes && other.is_none());
+        let Some(reference) = reference else { return };
         // A few slow steps raise the mean, or are all that is scored. The notes name them, and the parts of a step don't explain
         // them.
         let steps = &log.steps;
@@ -577,14 +659,24 @@ impl KnownScenario {
         of_scenario.or_else(|| self.spec.whole(Field::Gpus).ok().flatten())
     }
 
+    /// Returns the tokens of a step divided by the number of GPUs, if the batch and the GPUs are known.
+    fn tokens_per_gpu(&self) -> Option<f64> {
+        let whole = |field| self.spec.whole(field).ok().flatten().map(f64::from);
+        let tokens = match &self.scenario {
+            Some(scenario) => scenario.batch.tokens(),
+            None => whole(Field::SeqLen)? * whole(Field::Gbs)?,
+        };
+        Some(tokens / f64::from(self.gpus()?))
+    }
+
     /// Returns the log, with step times computed from tokens per second where it has no others.
     fn with_step_times<'a>(&self, log: &'a Log) -> Cow<'a, Log> {
-        match &self.scenario {
-            Some(scenario)
+        match self.tokens_per_gpu() {
+            Some(tokens_per_gpu)
                 if log.steps.step_time_s.is_empty() && !log.steps.tokens_per_s_per_gpu.is_empty() =>
             {
                 let mut log = log.clone();
-                log.steps.fill_step_times(scenario.batch.tokens() / f64::from(scenario.layout.gpus()));
+                log.steps.fill_step_times(tokens_per_gpu);
                 Cow::Owned(log)
             }
             _ => Cow::Borrowed(log),

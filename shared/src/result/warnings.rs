@@ -1,13 +1,13 @@
-//! Warnings about a measurement: few or slow steps, and TFLOPS in the log that contradict its step time.
+//! Warnings about a measurement: few or slow steps, more speed than predicted, and TFLOPS in the log that contradict its step time.
 
-use super::Report;
 use super::slow_period::SlowPeriod;
+use super::{PlanComparison, Report};
 use crate::convention::Convention;
 use crate::flops::ModelFlops;
 use crate::log::{CheckpointAction, Format, Log};
 use crate::problem::all_of;
 use crate::scenario::Scenario;
-use crate::units::{TERA, significant};
+use crate::units::{TERA, readable, significant};
 
 impl Report {
     /// Adds the warnings to the notes. Returns the slow periods.
@@ -28,14 +28,10 @@ impl Report {
     fn warn_of_few_steps(&mut self, log: &Log) {
         /// Below this, one slow step moves the mean by more than most comparisons are about.
         const FEW: u64 = 5;
-        // As many steps as the releases score since 25.08.
-        const STEPS: u64 = 10;
         let Some(scored) = self.step_time_s.map(|stat| stat.n).filter(|n| *n < FEW) else { return };
-        let fix = match log.steps.span() {
-            Some(span) if span.count() > STEPS && log.steps.len() as u64 > STEPS => {
-                format!("Score the window {}-{}.", span.last - STEPS + 1, span.last)
-            }
-            _ => "Run more steps.".to_owned(),
+        let fix = match log.steps.last_window().filter(|window| window.count() >= FEW) {
+            Some(window) => format!("Score the window {window}."),
+            None => "Run more steps.".to_owned(),
         };
         let steps = if scored == 1 { "one step".to_owned() } else { format!("{scored} steps") };
         self.notes.push(format!("The step time rests on {steps}, and single steps are noisy. {fix}"));
@@ -57,20 +53,49 @@ impl Report {
             |row: &usize| log.steps.step_time_s.get(*row).is_some_and(|time| time > FACTOR * median);
         let is_named =
             |label: &u64| slow.iter().any(|slow| (slow.steps.first..=slow.steps.last).contains(label));
-        let labels = rows.filter(is_outlier).map(|row| log.steps.label[row]);
-        let outliers: Vec<String> =
-            labels.filter(|label| !is_named(label)).map(|label| label.to_string()).collect();
-        let steps = match &*outliers {
+        let outliers: Vec<usize> =
+            rows.clone().filter(is_outlier).filter(|row| !is_named(&log.steps.label[*row])).collect();
+        let others = rows.filter(|row| outliers.binary_search(row).is_err());
+        let others: Vec<f64> = others.filter_map(|row| log.steps.step_time_s.get(row)).collect();
+        let labels: Vec<String> = outliers.iter().map(|row| log.steps.label[*row].to_string()).collect();
+        let steps = match &*labels {
             [] => return,
             [one] => format!("step {one}"),
             several if several.len() <= NAMED => format!("steps {}", all_of(several)),
             several => format!("{} steps ({}, …)", several.len(), several[..NAMED].join(", ")),
         };
+        // The time of a single outlier says whether it was a pause.
+        let without = match &*outliers {
+            [one] => {
+                let time = log.steps.step_time_s.get(*one).unwrap_or_default();
+                format!("step {} of {} s", labels[0], readable(time))
+            }
+            _ => "them".to_owned(),
+        };
         self.notes.push(format!(
-            "Of {} scored steps, {steps} took more than {FACTOR} times the median of {} s. The mean includes such steps.",
+            "Of {} scored steps, {steps} took more than {FACTOR} times the median of {} s. The mean includes such steps; \
+             without {without}, it is {} s.",
             times.len(),
-            significant(*median, 3)
+            significant(*median, 3),
+            significant(others.iter().sum::<f64>() / others.len() as f64, 3)
         ));
+    }
+
+    /// Warns, before all other notes, if the run is much faster than predicted: its scenario is probably that of another run.
+    pub(super) fn warn_of_speed(&mut self) {
+        /// Better software and settings rarely gain more, in percent of the predicted speed.
+        const MOST_PERCENT: f64 = 140.0;
+        let Some(PlanComparison { speed_percent: Some(speed), within: Some(false), .. }) = self.prediction
+        else {
+            return;
+        };
+        if speed > MOST_PERCENT {
+            let times = significant(speed / 100.0, 3);
+            let warning = format!(
+                "The run is {times} times as fast as predicted: check that the recipe, the GPU type and the GPU count are right."
+            );
+            self.notes.insert(0, warning);
+        }
     }
 
     /// Names slow steps that come at regular intervals, and what is done then.
@@ -184,6 +209,7 @@ mod tests {
         // One slow step changes the two means differently, but not the work of a step.
         let notes = notes(|step| if step == 40 { (200.0, 39.6) } else { (20.0, 396.0) });
         assert!(notes.contains("step 40 took more than") && !notes.contains("TFLOP/s"), "{notes}");
+        assert!(notes.contains("without step 40 of 200 s, it is 20 s."), "{notes}");
     }
 
     #[test]

@@ -170,7 +170,13 @@ mod tests {
         {
             let problem = text.parse::<Stack>().unwrap_err();
             assert_eq!(problem.allowed.len(), Stack::ALL.len(), "{text}");
-            assert!(problem.to_string().ends_with("`trainplan stacks` lists all."), "{problem}");
+            assert!(problem.to_string().contains("`trainplan stacks` lists all."), "{problem}");
         }
+        let other = "maxtext".parse::<Stack>().unwrap_err().to_string();
+        assert_eq!(
+            other,
+            "Unknown software \"maxtext\". `trainplan stacks` lists all. A file can describe other software: see \
+             docs/stacks.md."
+        );
     }
 }

@@ -1,9 +1,9 @@
 //! Logs and what they measured: the Results page's dropped files, `trainplan parse` and its CSV file.
 
-use super::{cells, joined, number};
-use crate::log::Span;
+use super::{PageCell, cells, joined, number};
+use crate::log::{Span, Status};
 use crate::result::{PlanComparison, Report};
-use crate::units::{group_digits, significant};
+use crate::units::{group_digits, readable, significant};
 
 columns! {
     /// The columns of a table of logs.
@@ -52,12 +52,12 @@ columns! {
         csv 9 "n" => |report| report.step_time_s.map(|stat| stat.n.to_string());
     }
     Tokens "tokens" {
-        page "Tokens/s" [number] => |report| report.tokens_per_s.map(group_digits).into();
+        page "Tokens/s" [number] => tokens;
         terminal "tokens/s" [number, extra(2)] => |report| report.tokens_per_s.map(group_digits);
         csv 10 "tokens_per_s" => |report| number(report.tokens_per_s);
     }
     Mfu "mfu" {
-        page "MFU, %" [number, main] => |report| cells::mfu(report.mfu, report.convention, None);
+        page "MFU, %" [number, main] => mfu;
         terminal "MFU %" [number, extra(1)] => |report| report.mfu.map(cells::percent);
         csv 11 "mfu" => |report| number(report.mfu);
     }
@@ -166,6 +166,29 @@ columns! {
     }
 }
 
+/// What is below a figure of the log itself, where too little is known to compute it.
+const AS_LOGGED: &str = "as logged";
+
+/// Returns the tokens per second, or else those per GPU in the log.
+fn tokens(report: &Report) -> PageCell {
+    match (report.tokens_per_s, report.logged_tokens_per_s_per_gpu) {
+        (None, Some(logged)) if report.status != Status::Implausible => {
+            PageCell::new(Some(format!("{} per GPU", group_digits(logged.mean))), Some(AS_LOGGED.to_owned()))
+        }
+        (computed, _) => computed.map(group_digits).into(),
+    }
+}
+
+/// Returns the MFU, or else that in the log.
+fn mfu(report: &Report) -> PageCell {
+    match (report.mfu, report.logged_mfu) {
+        (None, Some(logged)) if report.status != Status::Implausible => {
+            PageCell::new(Some(readable(100.0 * logged.mean)), Some(AS_LOGGED.to_owned()))
+        }
+        (computed, _) => cells::mfu(computed, report.convention, None),
+    }
+}
+
 /// Returns the comparison with the plan, or else with the prediction for the scenario.
 fn predicted(report: &Report) -> Option<PlanComparison> {
     report.plan.or(report.prediction)
@@ -173,10 +196,25 @@ fn predicted(report: &Report) -> Option<PlanComparison> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::PageCell;
     use super::*;
     use crate::result::{Intake, View};
     use crate::spec::Spec;
+
+    #[test]
+    fn figures_of_the_log_itself_are_labelled() {
+        let mut intake = Intake::new("titan.log", &Spec::default());
+        intake
+            .feed(b"step: 44  loss:  8.1  memory: 50.00GiB(62.00%)  tps: 6,144  tflops: 348  mfu: 35.19%\n");
+        let view = View { window: "last".parse().ok(), ..View::default() };
+        let cells = LogColumn::page_cells(&Report::of(&intake.finish(), &view));
+        let cell =
+            |column: LogColumn| cells.iter().find(|cell: &&PageCell| cell.key == column.key()).unwrap();
+        assert_eq!(cell(LogColumn::Tokens).text, "6,144 per GPU");
+        assert_eq!(cell(LogColumn::Mfu).text, "35.2");
+        for column in [LogColumn::Tokens, LogColumn::Mfu] {
+            assert_eq!(cell(column).detail, "as logged");
+        }
+    }
 
     #[test]
     fn page_cells_are_found_by_the_keys_of_the_headings() {

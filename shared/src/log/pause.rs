@@ -1,0 +1,91 @@
+//! Pauses: long times between the lines of two steps that no step time contains.
+
+use super::Log;
+use super::ending::{LEAST_S, LEAST_STEPS};
+use super::score::hours_and_minutes;
+use super::steps::Step;
+use crate::units::significant;
+use serde::{Deserialize, Serialize};
+
+/// A time between the lines of two steps that is much longer than the step times that the lines state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pause {
+    /// The number of the step before it.
+    pub after: u64,
+    /// The number of the step after it.
+    pub before: u64,
+    /// Its seconds, by the log's own clock.
+    pub seconds: u64,
+}
+
+impl Pause {
+    /// Returns the pause between the last step, with its number and time, and the next one. None if it is short, if the steps took
+    /// that long, or if the run was restarted from an earlier step.
+    pub(super) fn between((last, last_at): (u64, i64), next: &Step, at: i64) -> Option<Self> {
+        // Software may log every tenth step only.
+        let steps = next.label.checked_sub(last).filter(|steps| *steps > 0)?;
+        let busy_s = steps as f64 * next.step_time_s.unwrap_or_default();
+        let idle_s = (at - last_at) as f64 - busy_s;
+        (idle_s > LEAST_S).then_some(Self { after: last, before: next.label, seconds: idle_s as u64 })
+    }
+}
+
+impl Log {
+    /// Returns a sentence about the longest pause; none if it isn't far longer than a step.
+    #[must_use]
+    pub fn pause_note(&self) -> Option<String> {
+        let Pause { after, before, seconds } = self.pause?;
+        let (idle_s, step_s) = (seconds as f64, self.usual_step_s()?);
+        (idle_s > LEAST_STEPS * step_s).then(|| {
+            format!(
+                "Between steps {after} and {before}, {} passed that no step time includes; a step takes {} s. The job may have been \
+                 suspended, or it evaluated or saved a checkpoint.",
+                hours_and_minutes(idle_s),
+                significant(step_s, 3)
+            )
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::log::{Pause, parse};
+
+    /// Thirty steps of `seconds` each; before step 20, `idle` seconds pass.
+    fn log(seconds: u64, idle: u64) -> crate::log::Log {
+        let line = |step: u64| {
+            let passed = step * seconds + if step < 20 { 0 } else { idle };
+            format!(
+                " [2026-11-20 {:02}:{:02}:{:02}.000001] iteration {step}/30 | elapsed time per iteration (ms): {}.0 |\n",
+                10 + passed / 3600,
+                passed / 60 % 60,
+                passed % 60,
+                1000 * seconds
+            )
+        };
+        parse((1..=30).map(line).collect::<String>().as_bytes())
+    }
+
+    #[test]
+    fn a_time_that_no_step_includes_is_noted() {
+        let paused = log(48, 3600);
+        assert_eq!(paused.pause, Some(Pause { after: 19, before: 20, seconds: 3600 }));
+        let note = "Between steps 19 and 20, 1 h passed that no step time includes; a step takes 48 s.";
+        assert!(paused.pause_note().is_some_and(|told| told.starts_with(note)), "{:?}", paused.pause_note());
+        // Shorter than ten minutes, or not much for such steps.
+        assert_eq!(log(5, 500).pause, None);
+        assert_eq!(log(60, 1000).pause_note(), None);
+    }
+
+    #[test]
+    fn a_slow_step_and_a_restart_are_no_pause() {
+        let line = |hour: u64, step: u64, seconds: u64| {
+            format!(
+                "[2026-11-20 {hour}:00:00] iteration {step}/9 | elapsed time per iteration (ms): {seconds}000.0 |\n"
+            )
+        };
+        assert_eq!(parse((line(10, 1, 5) + &line(11, 2, 3600)).as_bytes()).pause, None);
+        assert_eq!(parse((line(10, 3, 5) + &line(11, 2, 5)).as_bytes()).pause, None);
+        assert_eq!(parse((line(11, 1, 5) + &line(10, 2, 5)).as_bytes()).pause, None);
+    }
+}
