@@ -42,6 +42,7 @@ pub(super) fn summary(run: &RunResult, received_at: String, has_log: bool) -> Ru
         status: report.status,
         ending: report.ending,
         step_time_s: report.step_time_s,
+        steady_mean_s: report.steady.map(|steady| steady.mean_s),
         tokens_per_s: report.tokens_per_s,
         mfu: report.mfu,
         convention: report.convention,
@@ -80,7 +81,7 @@ mod tests {
     use trainplan_shared::spec::Spec;
 
     /// The SHA-256 of the predictions for all recipes, and the version of the summaries that hold such predictions.
-    const PREDICTIONS: (&str, i64) = ("b89cb643432c07fb27e3af0abce96f070d70f5d1b24b1603a69b8c8d9bac7589", 7);
+    const PREDICTIONS: (&str, i64) = ("b89cb643432c07fb27e3af0abce96f070d70f5d1b24b1603a69b8c8d9bac7589", 8);
 
     /// Lists would otherwise show other predictions than the page of a run, and `verify-store` would call the rows wrong.
     #[test]

@@ -2,6 +2,7 @@
 
 use super::slow_period::{SlowPeriod, median};
 use super::slowdown::Slowdown;
+use super::steady::SteadyMean;
 use super::switched_software::as_switched;
 use super::{Comparability, Identity, RunResult, Scoring, fields};
 use crate::catalog::{Baseline, Catalog, Recipe, Reference, ReferenceClass};
@@ -69,6 +70,9 @@ pub struct Report {
     pub window: Option<Span>,
     /// Seconds per step.
     pub step_time_s: Option<Stat>,
+    /// The step time over all steps after the warm-up, whatever was scored; null if the run was not scored, if the log has fewer
+    /// than 10 such steps, or if their batch size changes.
+    pub steady: Option<SteadyMean>,
     /// TFLOPS per GPU in the log, as the framework counts them.
     pub tflops_per_gpu: Option<Stat>,
     /// TFLOPS per GPU as the convention counts them.
@@ -333,6 +337,7 @@ impl<'a> ViewedRun<'a> {
             steps: log.steps.len() as u64,
             window: score.window,
             step_time_s: score.step_time_s,
+            steady: score.step_time_s.and_then(|_| SteadyMean::of(&log.steps)),
             tflops_per_gpu: score.tflops_per_gpu,
             recipe: known.recipe.map(|recipe| recipe.id.to_string()),
             comparable: Comparability::unless(reasons),
@@ -372,7 +377,7 @@ impl<'a> ViewedRun<'a> {
         let is_over = log.is_complete() || log.hang().is_some();
         report.notes.extend(log.nccl.iter().flat_map(|nccl| nccl.notes(is_over)));
         report.compare(known.baseline);
-        let slow = report.warn(&log, known.scenario.as_ref());
+        let slow = report.warn(&log, known.scenario.as_ref(), scoring);
         report.predict(&log, known.scenario.as_ref(), assumed, &slow);
         Self { report, scenario: known.scenario, log, identity }
     }
@@ -391,6 +396,7 @@ impl Report {
             steps: 0,
             window: None,
             step_time_s: None,
+            steady: None,
             tflops_per_gpu: None,
             model_tflops_per_gpu: None,
             tokens_per_s: None,
