@@ -23,6 +23,7 @@ pub(crate) fn point(run: &RunSummary) -> (TimeLineKey, TimeLinePoint) {
         step_time_s: scored.map(|stat| stat.mean),
         std_s: scored.and_then(|stat| stat.std),
         n: scored.map_or(0, |stat| stat.n),
+        steady_mean_s: run.steady_mean_s.filter(|_| scored.is_some()),
         comparable: run.comparable,
         baseline_step_time_s: run.baseline.map(|baseline| baseline.step_time_s),
     };

@@ -138,6 +138,22 @@ pub fn significant(value: f64, digits: usize) -> String {
     }
 }
 
+/// Returns the numbers with the decimals that the first one has with `digits` significant digits, so that a value and its interval
+/// have the same precision: 48, 47.9994 and 48.001 as `48.000`, `47.999` and `48.001`. Zeros at the end of all of them are left out.
+pub fn alike<const N: usize>(values: [f64; N], digits: usize) -> [String; N] {
+    let magnitude = values.first().filter(|first| **first != 0.0 && first.is_finite());
+    let magnitude = magnitude.map(|first| libm::log10(first.abs()).floor() as i32);
+    let Some(magnitude) = magnitude.filter(|magnitude| (-5..9).contains(magnitude)) else {
+        return values.map(|value| significant(value, digits));
+    };
+    let decimals = (digits as i32 - 1 - magnitude).max(0) as usize;
+    let texts = values.map(|value| format!("{value:.decimals$}"));
+    let zeros = |text: &String| text.len() - text.trim_end_matches('0').len();
+    // A dot ends the zeros, because all have the same decimals.
+    let shared = texts.iter().map(zeros).min().unwrap_or(0).min(decimals);
+    texts.map(|text| text[..text.len() - shared].trim_end_matches('.').to_owned())
+}
+
 /// Returns a positive number rounded up to `digits` significant digits: 3.95 as 4 with two of them.
 pub fn significant_up(value: f64, digits: i32) -> f64 {
     let exponent = digits - 1 - libm::log10(value).floor() as i32;
@@ -411,6 +427,22 @@ mod tests {
         assert_eq!(significant(12.37, 4), "12.37");
         assert_eq!(significant(1e20, 4), "1e20");
         assert_eq!(significant(100.0, 2), "100");
+    }
+
+    #[test]
+    fn a_value_and_its_interval_have_the_same_decimals() {
+        for (values, expected) in [
+            ([48.0, 47.9994, 48.001], ["48.000", "47.999", "48.001"]),
+            ([9.4566, 9.443, 9.4703], ["9.4566", "9.4430", "9.4703"]),
+            ([12.39, 12.39, 12.39], ["12.39", "12.39", "12.39"]),
+            ([12.0, 12.0, 12.0], ["12", "12", "12"]),
+            ([136.667, 0.0, 316.29], ["136.67", "0.00", "316.29"]),
+            ([123_456.7, 100.2, 200_000.0], ["123457", "100", "200000"]),
+            ([0.0, 1.5, 2.25], ["0", "1.5", "2.25"]),
+            ([f64::NAN, 1.5, 2.25], ["NaN", "1.5", "2.25"]),
+        ] {
+            assert_eq!(alike(values, 5), expected);
+        }
     }
 
     #[test]

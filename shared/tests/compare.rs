@@ -247,6 +247,10 @@ fn two_runs_alike_are_compared_and_three_show_their_spread() {
     let three = compare(&[&runs[0], &runs[1], &runs[2]]);
     assert_eq!(three.pooled.len(), 1);
     assert!(three.pooled[0].against.is_none() && !three.difference.includes_run_to_run);
+    assert_eq!(
+        three.pooled[0].label, "3 runs with the same settings",
+        "each of them is compared with the first"
+    );
     assert_eq!(three.difference.each[0].verdict, Verdict::Slower);
     assert!(three.difference.method.contains("vary by 2.04 %"), "{}", three.difference.method);
 }

@@ -285,7 +285,7 @@ fn runs_of_campaigns_go_by_their_names() {
     assert_eq!(comparison["items"][0]["plan"]["within"], true);
     // One of them is named twice, and counts once.
     assert_eq!(comparison["difference"]["run_to_run"]["runs"], 2);
-    assert_eq!(comparison["pooled"][0]["label"], "nightly/llama-8b#2 with 1 repeat");
+    assert_eq!(comparison["pooled"][0]["label"], "2 runs with the same settings");
     let configuration = comparison["configuration"].as_array().unwrap();
     assert!(configuration.iter().any(|setting| setting["key"] == "jobs.1.nodes"));
     let table = trainplan(["compare", "llama-8b", "--data-dir", &data, "--format", "table"]).stdout;

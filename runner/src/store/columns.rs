@@ -99,6 +99,7 @@ columns! {
     step_time_std_s: Option<f64>,
     step_time_std_kind: Option<String>,
     step_time_n: Option<i64>,
+    steady_mean_s: Option<f64>,
     tokens_per_s: Option<f64>,
     mfu: Option<f64>,
     convention: Option<String>,
@@ -184,6 +185,7 @@ impl RunRow {
         for (column, figure, possible) in [
             ("step_time_s", &mut self.step_time_s, STEP_TIMES),
             ("step_time_std_s", &mut self.step_time_std_s, 0.0..STEP_TIMES.end),
+            ("steady_mean_s", &mut self.steady_mean_s, STEP_TIMES),
             ("baseline_step_time_s", &mut self.baseline_step_time_s, STEP_TIMES),
             ("plan_low_s", &mut self.plan_low_s, STEP_TIMES),
             ("plan_mid_s", &mut self.plan_mid_s, STEP_TIMES),
@@ -284,6 +286,7 @@ impl RunRow {
             step_time_std_s: step_time.and_then(|stat| stat.std),
             step_time_std_kind: step_time.map(|stat| stat.std_kind.id().to_owned()),
             step_time_n: step_time.map(|stat| stat.n as i64),
+            steady_mean_s: run.steady_mean_s,
             tokens_per_s: run.tokens_per_s,
             mfu: run.mfu,
             convention: run.convention.map(|convention| convention.id().to_owned()),
@@ -403,6 +406,7 @@ impl ListedRow for PointRow {
         "step_time_s",
         "step_time_std_s",
         "step_time_n",
+        "steady_mean_s",
         "baseline_step_time_s",
         "is_comparable",
     ];
@@ -461,6 +465,7 @@ impl From<RunRow> for RunSummary {
             status: status.unwrap_or(Status::Unreadable),
             ending: Ending::ALL.into_iter().find(|known| Some(known.id()) == row.ending.as_deref()),
             step_time_s,
+            steady_mean_s: row.steady_mean_s,
             tokens_per_s: row.tokens_per_s,
             mfu: row.mfu,
             convention: Convention::ALL

@@ -42,6 +42,7 @@ pub(super) fn summary(run: &RunResult, received_at: String, has_log: bool) -> Ru
         status: report.status,
         ending: report.ending,
         step_time_s: report.step_time_s,
+        steady_mean_s: report.steady.map(|steady| steady.mean_s),
         tokens_per_s: report.tokens_per_s,
         mfu: report.mfu,
         convention: report.convention,

@@ -54,6 +54,10 @@ pub struct RunSummary {
     pub ending: Option<Ending>,
     /// Seconds per step.
     pub step_time_s: Option<Stat>,
+    /// The mean seconds per step over all steps after the warm-up, whatever was scored; null if the run was not scored, if the log
+    /// has fewer than 10 such steps, or if their batch size changes.
+    #[serde(default)]
+    pub steady_mean_s: Option<f64>,
     /// Tokens per second, over all GPUs.
     pub tokens_per_s: Option<f64>,
     /// Model FLOPs utilization, as a fraction.

@@ -133,9 +133,9 @@ fn method(options: &ComparisonOptions, run_to_run: Option<RunToRun>, is_included
             )
         }
         Some(RunToRun { percent, .. }) => format!(
-            "Welch's {level:.0} % confidence interval over {steps}, corrected for autocorrelation. The means of these runs \
-             vary by {percent:.2} %. That is not included, because all of them have the same settings: differences between \
-             them would count as variation."
+            "Welch's {level:.0} % confidence interval over {steps}, corrected for autocorrelation. These runs have the same \
+             settings, and their means vary by {percent:.2} %. The interval doesn't include that variation, because it is \
+             the difference that you compare. It covers the variation between steps only."
         ),
         None => format!(
             "Welch's {level:.0} % confidence interval over {steps}, corrected for autocorrelation. Run-to-run variation is \

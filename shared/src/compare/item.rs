@@ -120,11 +120,7 @@ impl SteadySteps {
     fn of(log: &Log, scored: Option<Span>, options: &ComparisonOptions) -> Option<Self> {
         let span = match options.view.window {
             Some(_) => scored?,
-            None => {
-                let whole = log.steps.span()?;
-                let warm_up = options.warm_up_steps.min(whole.count() / 2);
-                Span { first: whole.first.saturating_add(warm_up), ..whole }
-            }
+            None => log.steps.after_warm_up(options.warm_up_steps)?,
         };
         let rows = log.steps.rows(span);
         let times: Vec<f64> = log.steps.step_time_s.values(rows).collect();
@@ -197,8 +193,18 @@ impl RunFigures {
     /// Returns the scored window for people: `35–44`, `49`.
     #[must_use]
     pub fn window_words(&self) -> Option<String> {
+        self.scored_span().map(Span::words)
+    }
+
+    /// Returns the scored steps with their noun: `steps 35–44`, `step 49`.
+    #[must_use]
+    pub fn scored_steps(&self) -> Option<String> {
+        self.scored_span().map(Span::with_noun)
+    }
+
+    fn scored_span(&self) -> Option<Span> {
         let (first, last) = self.window.as_ref()?.split_once('-')?;
-        Some(if first == last { first.to_owned() } else { format!("{first}–{last}") })
+        Some(Span { first: first.parse().ok()?, last: last.parse().ok()? })
     }
 
     /// Returns the tokens per step and GPU.

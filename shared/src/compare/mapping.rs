@@ -13,7 +13,8 @@ use std::collections::BTreeSet;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct PooledRuns {
-    /// The first run's label, with the number of its repeats.
+    /// The first run's label, with the number of its repeats. If there is no other mapping to compare with, each run is compared
+    /// with the first one, and this says what the runs have in common.
     pub label: String,
     /// The indices of the runs among the items. A run that is listed twice counts once.
     pub items: Vec<usize>,
@@ -123,6 +124,14 @@ impl Mapping {
         }
     }
 
+    /// Returns the label of the only mapping. None of its runs counts as a repeat of another.
+    fn common_label(&self, items: &[RunFigures]) -> String {
+        match self.key {
+            MappingKey::Settings(..) => format!("{} runs with the same settings", self.runs.len()),
+            MappingKey::Side(_) => self.label(items),
+        }
+    }
+
     fn label(&self, items: &[RunFigures]) -> String {
         let first = self.items.first().and_then(|first| items.get(*first));
         let first = first.map_or("", |item| item.label.as_str());
@@ -146,7 +155,7 @@ impl PooledRuns {
             let own = RepeatSpread::of([mapping.means.as_slice()]);
             let reference = reference.filter(|_| place > 0);
             Some(Self {
-                label: mapping.label(items),
+                label: if mappings.len() > 1 { mapping.label(items) } else { mapping.common_label(items) },
                 items: mapping.items.clone(),
                 mean_s,
                 low_s,

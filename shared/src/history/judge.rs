@@ -2,6 +2,7 @@
 
 use super::{ChangePoint, Thresholds, TimeLinePoint};
 use crate::choices::choices;
+use crate::result::steady_difference;
 use crate::statistics::quantile;
 use crate::units::{minute, signed, significant};
 use serde::{Deserialize, Serialize};
@@ -89,7 +90,7 @@ pub(super) fn checks(
         (ThresholdKind::Change, thresholds.change),
     ];
     let kinds = wanted.into_iter().filter_map(|(kind, wanted)| wanted.then_some(kind));
-    let Some(measured_s) = newest.measured_s() else {
+    let Some((measured_s, scored_s)) = newest.measured_s().zip(newest.scored_s()) else {
         let text = match newest.step_time_s {
             None => "the newest run was not scored",
             Some(_) => "the newest run is not comparable with others",
@@ -101,7 +102,7 @@ pub(super) fn checks(
     let mut previous: Vec<f64> =
         before.iter().rev().filter_map(TimeLinePoint::measured_s).take(thresholds.previous).collect();
     previous.sort_unstable_by(f64::total_cmp);
-    let newest = Newest { measured_s, point: newest, previous, changes, points, thresholds };
+    let newest = Newest { measured_s, scored_s, point: newest, previous, changes, points, thresholds };
     kinds.map(|kind| newest.by(kind)).collect()
 }
 
@@ -123,7 +124,10 @@ pub(super) fn alerts(newest: &TimeLinePoint, checks: &[ThresholdCheck]) -> Vec<R
 }
 
 struct Newest<'a> {
+    /// What is compared with the previous runs.
     measured_s: f64,
+    /// What is compared with the published number.
+    scored_s: f64,
     point: &'a TimeLinePoint,
     /// The step times of the previous runs, in ascending order.
     previous: Vec<f64>,
@@ -141,10 +145,10 @@ impl Newest<'_> {
             ThresholdKind::Change => self.by_change(),
         };
         match judged {
-            Ok(Judgement { expected_s, limit_s, regression, text }) => ThresholdCheck {
+            Ok(Judgement { measured_s, expected_s, limit_s, regression, text }) => ThresholdCheck {
                 kind,
                 outcome: if regression { CheckOutcome::Regression } else { CheckOutcome::Fine },
-                measured_s: Some(self.measured_s),
+                measured_s: Some(measured_s),
                 expected_s: Some(expected_s),
                 limit_s: Some(limit_s),
                 text,
@@ -158,12 +162,18 @@ impl Newest<'_> {
         let (Some(baseline_s), Some(least)) = (baseline_s, self.thresholds.baseline_percent) else {
             return Err("no published number".to_owned());
         };
-        let judged = self.judged(baseline_s, baseline_s * 100.0 / least);
-        let percent = 100.0 * baseline_s / self.measured_s;
+        let judged = Judgement::of(self.scored_s, baseline_s, baseline_s * 100.0 / least);
+        let percent = 100.0 * baseline_s / self.scored_s;
         let side = if judged.regression { "below" } else { "at or above" };
+        let steady_s = self.point.steady_mean_s;
+        let steady = steady_s.and_then(|steady_s| {
+            let difference = steady_difference(self.scored_s, steady_s)?;
+            Some(format!("; the steady mean is {} s, {difference}", significant(steady_s, 4)))
+        });
         Ok(judged.described(format!(
-            "{} s is {percent:.1} % of the published speed, {side} {least} %",
-            significant(self.measured_s, 4)
+            "{} s is {percent:.1} % of the published speed, {side} {least} %{}",
+            significant(self.scored_s, 4),
+            steady.unwrap_or_default()
         )))
     }
 
@@ -232,6 +242,7 @@ impl Newest<'_> {
             None => {
                 let median_s = self.median()?;
                 let fine = Judgement {
+                    measured_s: self.measured_s,
                     expected_s: median_s,
                     limit_s: median_s,
                     regression: false,
@@ -257,11 +268,12 @@ impl Newest<'_> {
     }
 
     fn judged(&self, expected_s: f64, limit_s: f64) -> Judgement {
-        Judgement { expected_s, limit_s, regression: self.measured_s > limit_s, text: String::new() }
+        Judgement::of(self.measured_s, expected_s, limit_s)
     }
 }
 
 struct Judgement {
+    measured_s: f64,
     expected_s: f64,
     limit_s: f64,
     regression: bool,
@@ -269,6 +281,10 @@ struct Judgement {
 }
 
 impl Judgement {
+    fn of(measured_s: f64, expected_s: f64, limit_s: f64) -> Self {
+        Self { measured_s, expected_s, limit_s, regression: measured_s > limit_s, text: String::new() }
+    }
+
     fn described(self, text: String) -> Self {
         Self { text, ..self }
     }

@@ -1,7 +1,8 @@
 //! Step times over time: when they changed, and whether the newest run is a regression.
 //!
 //! A [`TimeLine`] has the runs that should take the same time: one recipe, or one custom scenario, on one cluster. Its
-//! change points are found as Hunter does, and its newest point is judged by the [`Thresholds`].
+//! change points are found as Hunter does, and its newest point is judged by the [`Thresholds`]. If few steps are scored, runs are
+//! compared with each other by their steady means.
 //!
 //! ```
 //! use trainplan_shared::history::{Thresholds, TimeLineKey, TimeLinePoint, time_lines};
@@ -33,6 +34,7 @@ pub use change::ChangePoint;
 pub use judge::{CheckOutcome, Regression, ThresholdCheck, ThresholdKind};
 pub use thresholds::{ThresholdError, Thresholds};
 
+use crate::log::Stat;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -84,12 +86,15 @@ pub struct TimeLinePoint {
     pub id: String,
     /// When the run ran, as RFC 3339 in UTC in one format, so that the texts sort by time.
     pub at: String,
-    /// The mean seconds per step; null if the run was not scored.
+    /// The mean seconds per scored step; null if the run was not scored.
     pub step_time_s: Option<f64>,
     /// The standard deviation.
     pub std_s: Option<f64>,
     /// The number of scored steps.
     pub n: u64,
+    /// The mean seconds per step over all steps after the warm-up; null if the run has too few of them.
+    #[serde(default)]
+    pub steady_mean_s: Option<f64>,
     /// Whether its step time can be compared with other runs.
     pub comparable: bool,
     /// The published seconds per step.
@@ -97,11 +102,24 @@ pub struct TimeLinePoint {
 }
 
 impl TimeLinePoint {
-    /// Returns the step time if it can be compared with other runs.
+    /// Returns the scored step time if it can be compared with the published one.
+    #[must_use]
+    pub fn scored_s(&self) -> Option<f64> {
+        self.step_time_s.filter(|time| self.comparable && is_time(*time))
+    }
+
+    /// Returns the step time that is compared with other runs, if it can be: the scored one, or the steady mean if fewer than
+    /// [`Stat::FEW`] steps are scored, because it doesn't show how the other steps are.
     #[must_use]
     pub fn measured_s(&self) -> Option<f64> {
-        self.step_time_s.filter(|time| self.comparable && time.is_finite() && *time > 0.0)
+        let scored_s = self.scored_s()?;
+        let steady_s = self.steady_mean_s.filter(|time| self.n < Stat::FEW && is_time(*time));
+        Some(steady_s.unwrap_or(scored_s))
     }
+}
+
+fn is_time(seconds: f64) -> bool {
+    seconds.is_finite() && seconds > 0.0
 }
 
 /// The runs of one scenario on one cluster over time, judged.

@@ -216,3 +216,32 @@ proptest! {
 
 /// Two changes have a segment between them.
 const LEAST_APART: usize = 3;
+
+#[test]
+fn a_run_that_stalls_beside_its_scored_step_is_a_regression() {
+    // Release 25.04 scores one step, which took as long as ever.
+    let one_step = |place, steady_mean_s| TimeLinePoint {
+        n: 1,
+        steady_mean_s: Some(steady_mean_s),
+        baseline_step_time_s: Some(13.33),
+        ..point(place, 13.39)
+    };
+    let mut points: Vec<TimeLinePoint> = (0..8).map(|place| one_step(place, 13.4)).collect();
+    points.push(one_step(8, 14.4));
+    let stalls = TimeLine::of(key(), points.clone(), &Thresholds::default());
+    assert_eq!(outcome(&stalls, ThresholdKind::Previous), CheckOutcome::Regression);
+    assert_eq!(outcome(&stalls, ThresholdKind::Sigma), CheckOutcome::Regression);
+    let [baseline, previous, ..] = &stalls.checks[..] else { panic!("{:?}", stalls.checks) };
+    let text =
+        "13.39 s is 99.6 % of the published speed, at or above 95 %; the steady mean is 14.4 s, 7.5 % slower";
+    assert_eq!((baseline.outcome, baseline.text.as_str()), (CheckOutcome::Fine, text));
+    assert_eq!((baseline.measured_s, previous.measured_s), (Some(13.39), Some(14.4)));
+    assert!(previous.text.starts_with("14.4 s is +7.5 % from the median"), "{}", previous.text);
+
+    // The score of enough steps is the mean of steps like the others.
+    for point in &mut points {
+        point.n = 10;
+    }
+    let scored = TimeLine::of(key(), points, &Thresholds::default());
+    assert_eq!(outcome(&scored, ThresholdKind::Previous), CheckOutcome::Fine);
+}

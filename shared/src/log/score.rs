@@ -92,6 +92,9 @@ pub struct Stat {
 }
 
 impl Stat {
+    /// Below this number of steps, one slow step moves the mean by more than most comparisons are about.
+    pub const FEW: u64 = 5;
+
     /// Returns the mean of `values`, or none without values or if their sum overflows.
     #[must_use]
     pub fn of(values: &[f64], std_kind: StdKind) -> Option<Self> {

@@ -113,6 +113,14 @@ impl Steps {
         Some(Span { first: *self.label.first()?, last: *self.label.last()? })
     }
 
+    /// Returns the range of the steps after the first `warm_up`, but at least the second half of the steps; none without steps.
+    #[must_use]
+    pub fn after_warm_up(&self, warm_up: u64) -> Option<Span> {
+        let whole = self.span()?;
+        let warm_up = warm_up.min(whole.count() / 2);
+        Some(Span { first: whole.first.saturating_add(warm_up), ..whole })
+    }
+
     /// The rows whose labels lie in `span`.
     #[must_use]
     pub fn rows(&self, span: Span) -> Range<usize> {

@@ -35,6 +35,7 @@ mod sentence;
 mod shape;
 mod slow_period;
 mod slowdown;
+mod steady;
 mod switched_software;
 mod warnings;
 
@@ -58,6 +59,7 @@ pub use report::{
 pub use scoring::Scoring;
 pub use sentence::sentence;
 pub use slowdown::{SlowCause, SlowCauseKind, Slowdown};
+pub use steady::{SteadyMean, steady_difference};
 
 use crate::field::Field;
 use crate::log::{CheckpointAction, Format, Log, LogName, PARSER_VERSION};

@@ -2,6 +2,7 @@
 
 use super::slow_period::{SlowPeriod, median};
 use super::slowdown::Slowdown;
+use super::steady::SteadyMean;
 use super::switched_software::as_switched;
 use super::{Comparability, Identity, RunResult, Scoring, fields, states_software};
 use crate::catalog::{Baseline, Catalog, Recipe, Reference, ReferenceClass};
@@ -70,6 +71,9 @@ pub struct Report {
     pub window: Option<Span>,
     /// Seconds per step.
     pub step_time_s: Option<Stat>,
+    /// The step time over all steps after the warm-up, whatever was scored; null if the run was not scored, if the log has fewer
+    /// than 10 such steps, or if their batch size changes.
+    pub steady: Option<SteadyMean>,
     /// TFLOPS per GPU in the log, as the framework counts them.
     pub tflops_per_gpu: Option<Stat>,
     /// Tokens per second and GPU in the log; null if it has none.
@@ -340,6 +344,7 @@ impl<'a> ViewedRun<'a> {
             steps: log.steps.len() as u64,
             window: score.window,
             step_time_s: score.step_time_s,
+            steady: score.step_time_s.and_then(|_| SteadyMean::of(&log.steps)),
             tflops_per_gpu: score.tflops_per_gpu,
             logged_tokens_per_s_per_gpu: score.tokens_per_s_per_gpu,
             logged_mfu: score.mfu,
@@ -386,7 +391,7 @@ impl<'a> ViewedRun<'a> {
         let is_over = log.is_complete() || log.hang().is_some();
         report.notes.extend(log.nccl.iter().flat_map(|nccl| nccl.notes(is_over)));
         report.compare(known.baseline);
-        let slow = report.warn(&log, known.scenario.as_ref());
+        let slow = report.warn(&log, known.scenario.as_ref(), scoring);
         report.predict(&log, known.scenario.as_ref(), assumed, &slow);
         Self { report, scenario: known.scenario, log, identity }
     }
@@ -405,6 +410,7 @@ impl Report {
             steps: 0,
             window: None,
             step_time_s: None,
+            steady: None,
             tflops_per_gpu: None,
             logged_tokens_per_s_per_gpu: None,
             logged_mfu: None,

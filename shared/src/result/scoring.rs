@@ -58,6 +58,15 @@ impl Scoring {
         }
     }
 
+    /// Returns whose rule this window is, as the start of a sentence: `Release 25.04`.
+    pub(super) fn rule(&self) -> String {
+        match self.source {
+            WindowSource::Chosen => "The chosen window".to_owned(),
+            WindowSource::Release(release) => format!("Release {release}"),
+            WindowSource::Default => "The default window".to_owned(),
+        }
+    }
+
     /// Returns which step the `recipe` or the release scores, which an unfinished log lacks, and how to score the log's own steps
     /// (`labels`); none if they don't score the last step.
     pub(super) fn missed(&self, recipe: Option<&str>, planned: Option<u64>, labels: Span) -> Option<String> {

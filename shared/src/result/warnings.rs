@@ -1,18 +1,24 @@
 //! Warnings about a measurement: few or slow steps, more speed than predicted, and TFLOPS in the log that contradict its step time.
 
 use super::slow_period::SlowPeriod;
-use super::{PlanComparison, Report};
+use super::{PlanComparison, Report, Scoring, steady_difference};
 use crate::convention::Convention;
 use crate::flops::ModelFlops;
-use crate::log::{CheckpointAction, Format, Log};
+use crate::log::{CheckpointAction, Format, Log, Stat};
 use crate::problem::all_of;
 use crate::scenario::Scenario;
 use crate::units::{TERA, readable, significant};
 
 impl Report {
     /// Adds the warnings to the notes. Returns the slow periods.
-    pub(super) fn warn(&mut self, log: &Log, scenario: Option<&Scenario>) -> Vec<SlowPeriod> {
+    pub(super) fn warn(
+        &mut self,
+        log: &Log,
+        scenario: Option<&Scenario>,
+        scoring: Scoring,
+    ) -> Vec<SlowPeriod> {
         self.warn_of_few_steps(log);
+        self.notes.extend(self.unlike_steady_mean(scoring));
         let timed = self.window.filter(|_| self.step_time_s.is_some());
         let slow = timed.map_or_else(Vec::new, |window| SlowPeriod::all(&log.steps, window));
         self.warn_of_outliers(log, &slow);
@@ -26,15 +32,27 @@ impl Report {
 
     /// Warns if the step time is the mean of few steps.
     fn warn_of_few_steps(&mut self, log: &Log) {
-        /// Below this, one slow step moves the mean by more than most comparisons are about.
-        const FEW: u64 = 5;
-        let Some(scored) = self.step_time_s.map(|stat| stat.n).filter(|n| *n < FEW) else { return };
-        let fix = match log.steps.last_window().filter(|window| window.count() >= FEW) {
+        let Some(scored) = self.step_time_s.map(|stat| stat.n).filter(|n| *n < Stat::FEW) else { return };
+        let fix = match log.steps.last_window().filter(|window| window.count() >= Stat::FEW) {
             Some(window) => format!("Score the window {window}."),
             None => "Run more steps.".to_owned(),
         };
         let steps = if scored == 1 { "one step".to_owned() } else { format!("{scored} steps") };
         self.notes.push(format!("The step time rests on {steps}, and single steps are noisy. {fix}"));
+    }
+
+    /// Returns a sentence that says by how much the steady mean differs from the scored step time; none if they are alike.
+    fn unlike_steady_mean(&self, scoring: Scoring) -> Option<String> {
+        let (stat, steady, window) = (self.step_time_s?, self.steady?, self.window?);
+        let difference = steady_difference(stat.mean, steady.mean_s)?;
+        Some(format!(
+            "{} scores {} ({} s). The steady mean, over {}, is {} s, {difference}.",
+            scoring.rule(),
+            window.with_noun(),
+            significant(stat.mean, 4),
+            steady.steps(),
+            significant(steady.mean_s, 4)
+        ))
     }
 
     /// Warns of scored steps that took much longer than the others: they are part of the mean. Those of a slow period are

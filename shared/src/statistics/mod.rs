@@ -55,7 +55,8 @@ impl Sample {
     ///
     /// The standard error of the mean is s·√(τ/n), with the autocorrelation time τ by Geyer's initial
     /// monotone sequence (Statistical Science 7, 1992), and at least that of independent values. The interval
-    /// is Student's with n/τ − 1 degrees of freedom. Long series are averaged in blocks first.
+    /// is Student's with n/τ − 1 degrees of freedom. If no value is below 0, it is cut at 0: it would otherwise
+    /// reach below 0 where a few values are far above the others. Long series are averaged in blocks first.
     #[must_use]
     pub fn of(values: &[f64]) -> Option<Self> {
         let mut sorted = values.to_vec();
@@ -73,7 +74,7 @@ impl Sample {
             std: spread.map(|spread| spread.std),
             n_effective: spread.map(|spread| spread.n_effective),
             standard_error: spread.map(|spread| spread.standard_error),
-            low: reach.map(|reach| mean - reach),
+            low: reach.map(|reach| if min >= 0.0 { (mean - reach).max(0.0) } else { mean - reach }),
             high: reach.map(|reach| mean + reach),
             min,
             p5: quantile(&sorted, 0.05),

@@ -50,6 +50,16 @@ fn a_sample_matches_values_computed_by_hand() {
 }
 
 #[test]
+fn the_interval_of_times_is_cut_at_0() {
+    // 100.67 ± 4.3027 · 172.63 / √3, to below −328.
+    let stalled = Sample::of(&[1.0, 1.0, 300.0]).unwrap();
+    assert_eq!(stalled.low, Some(0.0));
+    assert!((stalled.high.unwrap() - 529.5).abs() < 0.1, "{stalled:?}");
+    let signed = Sample::of(&[-1.0, 1.0, 300.0]).unwrap();
+    assert!(signed.low < Some(0.0), "{signed:?}");
+}
+
+#[test]
 fn autocorrelation_reduces_the_effective_number_of_values() {
     let mut noise = Noise(1);
     let alone = Sample::of(&noise.series(2000, 0.0)).unwrap();

@@ -8,20 +8,26 @@ use crate::field::Field;
 use crate::launch::container_image;
 use crate::log::{Ending, Stat, Status};
 use crate::range::ValueRange;
-use crate::result::{BaselineComparison, PlanComparison, Report};
+use crate::result::{BaselineComparison, PlanComparison, Report, steady_difference};
 use crate::stack::Stack;
 use crate::units::{
-    group_digits, one_decimal, readable, readable_days, readable_range, significant, time_unit,
+    alike, group_digits, one_decimal, readable, readable_days, readable_range, significant, time_unit,
 };
 
 /// What the heading says of [`step_time`].
-pub(super) const STEP_TIME: &str = "The mean of the scored steps. Below it, their standard deviation: of the sample, or for NeMo's logs of the population";
+pub(super) const STEP_TIME: &str = "The mean of the scored steps. Below it, their standard deviation: of the sample, or for NeMo's logs of the population; and the mean of all steps after the warm-up (steady), if it differs by more than 1 %";
 
-/// Returns the mean step time in seconds, and below it the standard deviation.
+/// Returns the mean step time in seconds. Below it are the standard deviation, and the steady mean if it is not like the score.
 #[must_use]
-pub fn step_time(stat: Option<Stat>) -> PageCell {
+pub fn step_time(stat: Option<Stat>, steady_mean_s: Option<f64>) -> PageCell {
     let std = stat.filter(|stat| stat.n > 1).and_then(|stat| stat.std);
-    PageCell::new(stat.map(|stat| seconds(stat.mean)), std.map(|std| format!("SD {}", significant(std, 2))))
+    let std = std.map(|std| format!("SD {}", significant(std, 2)));
+    let steady = stat.zip(steady_mean_s).and_then(|(stat, steady_mean_s)| {
+        steady_difference(stat.mean, steady_mean_s)?;
+        Some(format!("steady {}", seconds(steady_mean_s)))
+    });
+    let details: Vec<String> = std.into_iter().chain(steady).collect();
+    PageCell::new(stat.map(|stat| seconds(stat.mean)), Some(details.join(", ")))
 }
 
 /// Returns the MFU in percent, and below it the convention and the peak by which it is counted.
@@ -173,9 +179,12 @@ pub fn gib(bytes: f64) -> String {
     one_decimal(bytes / f64::from(1 << 30))
 }
 
+/// The significant digits of measured seconds.
+const MEASURED_DIGITS: usize = 5;
+
 /// Returns measured seconds.
 pub(super) fn seconds(seconds: f64) -> String {
-    significant(seconds, 5)
+    significant(seconds, MEASURED_DIGITS)
 }
 
 /// Returns a fraction in percent.
@@ -189,9 +198,16 @@ pub(super) fn interval(Interval { low, mid, high }: Interval) -> String {
     format!("{} ({})", write(mid), readable_range((low, high), write))
 }
 
-/// Returns a range of measured seconds: `12.359–12.388`.
+/// Returns a range of measured seconds: `12.359–12.380`.
 pub(super) fn seconds_range(low: f64, high: f64) -> String {
-    readable_range((low, high), seconds)
+    let [high, low] = alike([high, low], MEASURED_DIGITS);
+    format!("{low}–{high}")
+}
+
+/// Returns a mean of measured seconds, and its interval: `12.370` and `12.359–12.381`.
+pub(super) fn mean_and_interval(mean: f64, low: f64, high: f64) -> (String, String) {
+    let [mean, low, high] = alike([mean, low, high], MEASURED_DIGITS);
+    (mean, format!("{low}–{high}"))
 }
 
 /// Returns how an MFU is counted, on a terminal.

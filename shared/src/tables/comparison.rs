@@ -89,10 +89,10 @@ columns! {
         csv 11 "steps" => |run| Some(run.item.steps.to_string());
     }
     StepTime "step_time" {
-        page "Step time, s" [number, main, hint("The mean of the scored steps. Below it, the confidence interval of the mean after the warm-up")] =>
+        page "Scored, s" [number, hint("The mean step time of the scored steps, from which the tokens per second, the MFU and the comparison with the published number follow")] =>
             |run| PageCell::new(
                 run.item.step_time_s.map(|stat| cells::seconds(stat.mean)),
-                steady(run),
+                run.item.scored_steps(),
             );
         terminal "step s (mean ± std)" => |run| run.item.step_time_s.map(step_time);
         csv 12 "step_time_s_mean" => |run| number(run.item.step_time_s.map(|stat| stat.mean));
@@ -118,7 +118,15 @@ columns! {
         csv 17 "steady_last" => |run| whole(run.item.steady.map(|steady| steady.last));
     }
     SteadyMean "steady_mean" {
-        terminal "  mean s (95 % interval)" => |run| run.sample().map(mean);
+        page "Step time, s" [number, main, hint("The mean of the steps that are compared: those after the warm-up, or the chosen window. Below it, its 95 % confidence interval")] =>
+            |run| {
+                let (mean, interval) = run.sample().map(mean).unzip();
+                PageCell::new(mean, interval.flatten())
+            };
+        terminal "  mean s (95 % interval)" => |run| Some(match mean(run.sample()?) {
+            (mean, Some(interval)) => format!("{mean} ({interval})"),
+            (mean, None) => mean,
+        });
         csv 18 "steady_mean_s" => |run| number(run.sample().map(|sample| sample.mean));
     }
     SteadyLow "steady_low" {
@@ -331,13 +339,6 @@ fn window(run: &ComparedRun<'_>, scored: Option<String>) -> PageCell {
     scored.map(|scored| format!("{scored} ({})", scoring.source())).into()
 }
 
-/// Returns the interval of the mean of the steps after the warm-up, or that mean if it has none.
-fn steady(run: &ComparedRun<'_>) -> Option<String> {
-    let sample = run.sample()?;
-    let ends = sample.low.zip(sample.high);
-    Some(ends.map_or_else(|| cells::seconds(sample.mean), |(low, high)| cells::seconds_range(low, high)))
-}
-
 /// Returns by how much a step takes longer than one of the reference, and below it the interval and the verdict. A run that is not
 /// comparable has the figures below, in small print.
 fn change(run: &ComparedRun<'_>) -> PageCell {
@@ -372,12 +373,15 @@ fn step_time(stat: Stat) -> String {
     }
 }
 
-fn mean(sample: Sample) -> String {
-    let mean = cells::seconds(sample.mean);
-    sample
-        .low
-        .zip(sample.high)
-        .map_or(mean.clone(), |(low, high)| format!("{mean} ({})", cells::seconds_range(low, high)))
+/// Returns the mean, and its interval if it has one.
+fn mean(sample: Sample) -> (String, Option<String>) {
+    match sample.low.zip(sample.high) {
+        Some((low, high)) => {
+            let (mean, interval) = cells::mean_and_interval(sample.mean, low, high);
+            (mean, Some(interval))
+        }
+        None => (cells::seconds(sample.mean), None),
+    }
 }
 
 /// The width in characters that a path has on a terminal.
@@ -458,6 +462,12 @@ mod tests {
         let alone = ComparedRun::all(&comparison, None)[0];
         assert_eq!(ComparisonColumn::Change.page_cell(&alone).unwrap().text, "");
         assert_eq!(ComparisonColumn::Window.page_cell(&alone).unwrap().detail, "of 50 steps");
+        // Step 49 took 12 s, and the mean of the steps from 10 on is longer.
+        let scored = ComparisonColumn::StepTime.page_cell(&alone).unwrap();
+        assert_eq!((scored.text.as_str(), scored.detail.as_str()), ("12", "step 49"));
+        let steady = ComparisonColumn::SteadyMean.page_cell(&alone).unwrap();
+        let (low, high) = steady.detail.split_once('–').unwrap();
+        assert!(steady.text == "12.003" && low < "12.003" && high > "12.003", "{steady:?}");
         let other = {
             let mut intake = Intake::new("log-acct.pretrain_llama3.1_8b_fp8_16_2_0.out", &Spec::default());
             intake.feed(b"Training epoch 0, iteration 0/0 | train_step_timing in s: 12 |\n");

@@ -34,9 +34,14 @@ columns! {
         csv 5 "window" => |report| report.window.map(|window| window.to_string());
     }
     StepTime "step_time" {
-        page "Step time, s" [number, main, hint(cells::STEP_TIME)] => |report| cells::step_time(report.step_time_s);
+        page "Step time, s" [number, main, hint(cells::STEP_TIME)] => |report| {
+            cells::step_time(report.step_time_s, report.steady.map(|steady| steady.mean_s))
+        };
         terminal "step s" [number] => |report| report.step_time_s.map(|stat| cells::seconds(stat.mean));
         csv 6 "step_time_s_mean" => |report| number(report.step_time_s.map(|stat| stat.mean));
+    }
+    Steady "steady" {
+        csv 38 "steady_mean_s" => |report| number(report.steady.map(|steady| steady.mean_s));
     }
     Deviation "deviation" {
         terminal "std" [number, extra(5)] => |report| {

@@ -12,11 +12,11 @@ columns! {
         terminal "repeats pooled" [wraps] => |pooled| Some(pooled.label.clone());
     }
     Mean "mean" {
-        terminal "mean s" [number] => |pooled| Some(cells::seconds(pooled.mean_s));
+        terminal "mean s" [number] => |pooled| Some(mean_and_interval(pooled).0);
     }
     Interval "interval" {
         terminal "95 % interval s" [extra(1)] => |pooled| {
-            Some(cells::seconds_range(pooled.low_s, pooled.high_s))
+            Some(mean_and_interval(pooled).1)
         };
     }
     RunToRun "run_to_run" {
@@ -32,4 +32,8 @@ columns! {
     Verdict "verdict" {
         terminal "verdict" [wraps] => |pooled| Some(pooled.against.as_ref()?.verdict.title().to_owned());
     }
+}
+
+fn mean_and_interval(pooled: &PooledRuns) -> (String, String) {
+    cells::mean_and_interval(pooled.mean_s, pooled.low_s, pooled.high_s)
 }

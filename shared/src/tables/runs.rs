@@ -61,9 +61,14 @@ columns! {
         csv 8 "status" => |run| Some(run.status.id().to_owned());
     }
     StepTime "step_time" {
-        page "Step time, s" [number, main, order("step_time_s"), hint(cells::STEP_TIME)] => |run| cells::step_time(run.step_time_s);
+        page "Step time, s" [number, main, order("step_time_s"), hint(cells::STEP_TIME)] => |run| {
+            cells::step_time(run.step_time_s, run.steady_mean_s)
+        };
         terminal "step s" [number] => |run| run.step_time_s.map(|stat| cells::seconds(stat.mean));
         csv 9 "step_time_s_mean" => |run| number(run.step_time_s.map(|stat| stat.mean));
+    }
+    Steady "steady" {
+        csv 27 "steady_mean_s" => |run| number(run.steady_mean_s);
     }
     Tokens "tokens" {
         page "Tokens/s" [number, order("-tokens_per_s")] => |run| run.tokens_per_s.map(group_digits).into();

@@ -15,7 +15,9 @@ test("a run shows its score, where it comes from, and its log", async ({ page, s
   await expect(page).toHaveTitle("nightly/llama-405b#1 (job 71) · Trainplan");
   await expect(page.getByRole("heading", { level: 1 })).toHaveText("nightly/llama-405b#1 (job 71)");
   const figure = (label) => page.locator(".figure").filter({ hasText: label });
-  await expect(figure("Step time, s")).toContainText("12.4");
+  await expect(figure("Scored, s")).toContainText("12.4step 49");
+  // The mean of the other steps, with its interval.
+  await expect(figure("Step time, s")).toContainText(/12\.39\d*12\.3\d+–12\.4\d+/);
   await expect(figure("MFU, %")).toContainText("recipe, peak 1,979 TFLOPS");
   await expect(figure("Planned, s")).toContainText("96.8 % of this speed");
   const known = page.getByRole("region", { name: "Settings of the run" });

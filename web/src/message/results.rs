@@ -572,6 +572,8 @@ pub(crate) struct TimePoint {
     pub(crate) at: String,
     /// None if the run was not scored or is not comparable.
     pub(crate) step_time_s: Option<f64>,
+    /// The scored step time, in words, if few steps are scored and the steady mean, which is compared, is not like it.
+    pub(crate) scored: Option<String>,
     /// The usual step time around it, if the time line has a change.
     pub(crate) usual_s: Option<f64>,
     /// The change of the step time at this run, in words.

@@ -12,6 +12,7 @@ use trainplan_shared::history::{
     self, ChangePoint, CheckOutcome, ThresholdCheck, ThresholdKind, TimeLineKey,
 };
 use trainplan_shared::link;
+use trainplan_shared::result::steady_difference;
 use trainplan_shared::units::{minute, signed, significant};
 use web_sys::js_sys::Date;
 
@@ -66,6 +67,10 @@ fn time_line(series: &history::TimeLine) -> TimeLine {
         at_ms: Date::parse(&point.at),
         at: minute(&point.at),
         step_time_s: point.measured_s(),
+        scored: point.scored_s().zip(point.measured_s()).and_then(|(scored_s, measured_s)| {
+            steady_difference(scored_s, measured_s)?;
+            Some(format!("Scored {} s", significant(scored_s, 5)))
+        }),
         // A point that is not drawn needs no level.
         usual_s: point.measured_s().and_then(|_| usual(&series.change_points, place)),
         change: series.change_points.iter().find(|change| change.index == place).map(|change| {

@@ -22,6 +22,10 @@ const KEYS: [&str; 2] = ["recipe", "cluster"];
 /// The mean time between runs, in milliseconds, from which the chart is over time.
 const LEAST_GAP: f64 = 60_000.0;
 
+/// What the heading of the step times says.
+const STEP_TIME: &str =
+    "The mean of the scored steps. If fewer than 5 are scored, the mean of all steps after the warm-up";
+
 /// The History page.
 #[component]
 pub(crate) fn HistoryPage() -> impl IntoView {
@@ -124,7 +128,7 @@ fn TimeLineSection(line: Memo<TimeLine>) -> impl IntoView {
                 <summary>{move || format!("Show data: {}", runs(count.get()))}</summary>
                 <div class="scroll tall" tabindex="0" role="region" aria-label=format!("Runs of {title}")>
                     <table class="numbers times">
-                        <thead><tr><th scope="col">"Ran"</th><th scope="col">"Run"</th><th scope="col" class="number">"Step time, s"</th><th scope="col">"Change"</th></tr></thead>
+                        <thead><tr><th scope="col">"Ran"</th><th scope="col">"Run"</th><th scope="col" class="number" title=STEP_TIME>"Step time, s"</th><th scope="col">"Change"</th></tr></thead>
                         <tbody>{rows}</tbody>
                     </table>
                 </div>
@@ -187,7 +191,8 @@ fn runs(count: usize) -> String {
 }
 
 fn row(address: Address, point: TimePoint) -> impl IntoView {
-    let what = point.is_alert.then(|| "Regression".to_string()).into_iter().chain(point.change);
+    let what = point.is_alert.then(|| "Regression".to_string());
+    let what = what.into_iter().chain(point.change).chain(point.scored);
     let step_time = point.step_time_s.map_or("not comparable".to_string(), |seconds| significant(seconds, 5));
     view! {
         <tr>

@@ -1,0 +1,107 @@
+//! The steady mean: the step time over all steps after the warm-up. Some releases score a single step, which says little about a
+//! run whose other steps vary.
+
+use crate::compare::ComparisonOptions;
+use crate::log::{Span, Stat, StdKind, Steps};
+use crate::units::significant;
+use serde::Serialize;
+
+/// The fewest steps of a steady mean.
+const LEAST_STEPS: usize = 10;
+
+/// The smallest difference from the scored step time that is named, as a fraction.
+const NAMED: f64 = 0.01;
+
+/// The step time over all steps after the warm-up.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct SteadyMean {
+    /// The number of the first step in the log.
+    pub first: u64,
+    /// The number of the last step.
+    pub last: u64,
+    /// The mean seconds per step.
+    pub mean_s: f64,
+}
+
+impl SteadyMean {
+    /// Returns the steady mean of a log. None if it has fewer than 10 step times after the warm-up, or if the batch size changes
+    /// there, which changes the work of a step.
+    pub(super) fn of(steps: &Steps) -> Option<Self> {
+        let span = steps.after_warm_up(ComparisonOptions::WARM_UP_STEPS)?;
+        let rows = steps.rows(span);
+        let mut sizes = steps.global_batch_size.values(rows.clone());
+        let first_size = sizes.next();
+        if sizes.any(|size| Some(size) != first_size) {
+            return None;
+        }
+        let times: Vec<f64> = steps.step_time_s.values(rows).collect();
+        let stat = Stat::of(&times, StdKind::Sample).filter(|_| times.len() >= LEAST_STEPS)?;
+        Some(Self { first: span.first, last: span.last, mean_s: stat.mean })
+    }
+
+    /// Returns the steps of the mean: `steps 10–49`.
+    pub(super) fn steps(self) -> String {
+        Span { first: self.first, last: self.last }.with_noun()
+    }
+}
+
+/// Returns by how much the steady mean is slower or faster than the scored step time, in words: `7.5 % slower`. None if they differ
+/// by 1 % or less.
+#[must_use]
+pub fn steady_difference(scored_s: f64, steady_s: f64) -> Option<String> {
+    let difference = steady_s / scored_s - 1.0;
+    let side = if difference > 0.0 { "slower" } else { "faster" };
+    (difference.is_finite() && difference.abs() > NAMED)
+        .then(|| format!("{} % {side}", significant(100.0 * difference.abs(), 2)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Intake, Report, View};
+    use super::*;
+    use crate::spec::Spec;
+
+    /// The report on a run of release 25.04, which scores the last step. Of a step, `time` returns the seconds.
+    fn report(steps: u32, time: impl Fn(u32) -> f64) -> Report {
+        let mut intake = Intake::new("log-acct.pretrain_llama3.1_405b_fp8_512_2011_0.out", &Spec::default());
+        for step in 0..steps {
+            let (last, seconds) = (steps - 1, time(step));
+            let line = format!(
+                "Training epoch 0, iteration {step}/{last} | global_batch_size: 256 | train_step_timing in s: {seconds}\n"
+            );
+            intake.feed(line.as_bytes());
+        }
+        Report::of(&intake.finish(), &View::default())
+    }
+
+    #[test]
+    fn a_scored_step_that_is_not_typical_is_noted() {
+        // Every eighth step stalls, and the last one does not.
+        let stalls = report(50, |step| if step % 8 == 0 { 20.0 } else { 12.0 });
+        let steady = stalls.steady.unwrap();
+        // 5 of the 40 steps from 10 on: 16, 24, 32, 40 and 48.
+        assert_eq!((steady.first, steady.last, steady.mean_s), (10, 49, 13.0));
+        let note =
+            "Release 25.04 scores step 49 (12 s). The steady mean, over steps 10–49, is 13 s, 8.3 % slower.";
+        assert!(stalls.notes.iter().any(|known| known == note), "{:?}", stalls.notes);
+        assert_eq!(stalls.step_time_s.map(|stat| stat.mean), Some(12.0));
+
+        let even = report(50, |_| 12.0);
+        assert_eq!(even.steady.map(|steady| steady.mean_s), Some(12.0));
+        assert!(!even.notes.iter().any(|note| note.contains("steady")), "{:?}", even.notes);
+    }
+
+    #[test]
+    fn few_steps_have_no_steady_mean() {
+        // Half of them are warm-up.
+        assert_eq!(report(19, |_| 12.0).steady.map(|steady| steady.first), Some(9));
+        assert_eq!(report(18, |_| 12.0).steady, None);
+    }
+
+    #[test]
+    fn differences_of_at_most_one_percent_have_no_words() {
+        let words = [(10.0, 10.2), (10.0, 9.0), (10.0, 10.09), (0.0, 1.0)]
+            .map(|(one, other)| steady_difference(one, other));
+        assert_eq!(words, [Some("2 % slower".to_owned()), Some("10 % faster".to_owned()), None, None]);
+    }
+}
