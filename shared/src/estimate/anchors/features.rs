@@ -313,7 +313,7 @@ fn of_options(options: &TrainingOptions, inputs: &Inputs<'_>) -> u32 {
         options.overlap,
         options.shares_sequence(),
         options.uses_cuda_graphs(architecture),
-        options.hides_experts(layout),
+        architecture.moe.is_some() && options.hides_experts(layout),
         options.sends_once_per_domain() || layout.ep() * layout.expert_tp() <= gpu.nvlink_domain,
         options.overlaps_tp() || layout.tp() == 1,
         options.token_drop,

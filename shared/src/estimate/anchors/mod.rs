@@ -455,6 +455,14 @@ mod tests {
     }
 
     #[test]
+    fn a_switch_of_experts_is_no_setting_of_a_dense_model() {
+        // Lists of measured recipes say that the exchange between experts is exposed, even of dense models.
+        for recipe in ["llama3.1-405b/gb300/fp8/256@26.06.01", "llama3.1-405b/gb300/nvfp4/256@26.06.01"] {
+            assert_eq!(evidence(&spec(&[(Field::Recipe, recipe)])).kind, EvidenceKind::Published, "{recipe}");
+        }
+    }
+
+    #[test]
     fn the_setting_that_differs_from_the_measured_run_is_named() {
         let summary = |field, text| evidence(&measured().with(field, text)).summary();
         for (field, other, named) in [
