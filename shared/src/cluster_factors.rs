@@ -64,6 +64,11 @@ impl ClusterFactors {
     pub fn is_default(&self) -> bool {
         *self == ClusterFactors::default()
     }
+
+    /// Whether they change nothing but the whole step time.
+    pub fn is_only_step(&self) -> bool {
+        self.0[1..].iter().all(|factor| *factor == 1.0)
+    }
 }
 
 impl fmt::Display for ClusterFactors {

@@ -71,6 +71,29 @@ fn the_runs_of_a_cluster_are_listed_by_name() {
 }
 
 #[test]
+fn the_table_says_how_the_factor_follows_from_the_runs() {
+    let slower: Vec<f64> = predicted().iter().map(|seconds| seconds * 1.2).collect();
+    let (_folder, path) = runs(&slower);
+    let table = trainplan(["calibrate", "--cluster", path.to_str().unwrap(), "--format", "table"]).stdout;
+    assert!(
+        table.contains(" (median of 4 runs). The factor is drawn from there towards 1, because"),
+        "{table}"
+    );
+    let factors = table.trim_end().rsplit(' ').next().unwrap();
+    let estimate = trainplan([
+        "estimate",
+        "--recipe",
+        "llama3.1-8b/h100/bf16/8@25.04",
+        "--cluster-factor",
+        factors,
+        "--format",
+        "table",
+    ]);
+    let named = format!("Calibrated with your cluster factor of {factors}. Nearest: ");
+    assert!(estimate.stdout.contains(&named), "{}", estimate.stdout);
+}
+
+#[test]
 fn a_factor_on_the_step_time_scales_the_estimate() {
     let recipe = ["estimate", "--recipe", "llama3.1-8b/h100/bf16/8@25.04"];
     let with = json(&[&recipe[..], &["--cluster-factor", "1.08"]].concat());

@@ -259,7 +259,7 @@ fn own_models_and_own_gpus_are_predicted() {
         unknown["warnings"][0]
             .as_str()
             .unwrap()
-            .contains("This model was never measured. The 80 % interval is"),
+            .contains("No measurement of this model is published. The 80 % interval is"),
         "{unknown}"
     );
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use trainplan_shared::benchmarks;
-use trainplan_shared::calibration::cluster::{ClusterFit, ClusterRun, FittedFactor, JudgedRun};
+use trainplan_shared::calibration::cluster::{ClusterFit, ClusterRun, FittedFactor, JudgedRun, MACHINES};
 use trainplan_shared::calibration::{
     CalibrationFiles, Calibrator, ErrorSummary, Grouping, HeldOutErrors, HeldOutRow,
 };
@@ -302,6 +302,17 @@ fn cluster_table(fit: &ClusterFit) -> Result<(), Failure> {
     }
     if let Some(error) = fit.error_left_out {
         output::text_line(&format!("With factors from the other runs, it is off by {}.", percent(error)))?;
+    }
+    if fit.is_only_step() {
+        output::prose(&format!(
+            "\nMeasured / predicted is {:.3} ({}{runs}). The factor is drawn from there towards 1, because machines of one type \
+             usually differ by less than {}, and one run may be off by {} for other reasons. It describes layouts like those \
+             of these runs, so the interval of an estimate stays as wide as without it.",
+            fit.median,
+            if fit.n == 1 { "" } else { "median of " },
+            percent(MACHINES),
+            percent(fit.scatter)
+        ))?;
     }
     if fit.is_doubtful() {
         return Ok(());

@@ -28,6 +28,10 @@ pub struct ClusterFit {
     pub factors: [FittedFactor; FITTED],
     /// The runs with their predictions.
     pub runs: Vec<JudgedRun>,
+    /// Median of measured over predicted step times, without factors.
+    pub median: f64,
+    /// How far one run is taken to be from its prediction with the best factors, as a fraction.
+    pub scatter: f64,
     /// Number of runs.
     pub n: usize,
     /// Number of runs that stay far from their predictions and have little influence.
@@ -66,7 +70,7 @@ pub struct FittedFactor {
 
 /// Prior standard deviation of the logarithm of the factor on the step time. Machines of one type were measured to differ by
 /// up to 30 %, most by much less.
-const MACHINES: f64 = 0.1;
+pub const MACHINES: f64 = 0.1;
 
 /// Returns the prior standard deviation of the logarithm of another factor. Libraries, drivers and fabrics differ more in what
 /// they add to a kernel, a transfer or a step than chips of one type differ in their clock.
@@ -81,8 +85,11 @@ fn spread(factor: ClusterFactor) -> f64 {
     }
 }
 
-/// Standard deviation of the logarithm of a run's step time over that of its prediction, by the best factors.
+/// Standard deviation of the logarithm of a run's step time over that of its prediction, by the best factors, unless the runs agree
+/// better: see [`scatter`].
 const RUNS: f64 = 0.1;
+/// Standard deviation of normally distributed numbers over the median of their distances from the median.
+const OF_MEDIAN_DISTANCE: f64 = 1.4826;
 /// Logarithm of measured over predicted, in units of [`RUNS`], beyond which a run is an outlier.
 const FAR: f64 = 4.0;
 /// 80 % of a normal distribution lie within that many standard deviations.
@@ -110,6 +117,7 @@ impl ClusterFit {
         let tried = possible.iter().map(|choice| (*choice, left_out(&runs, constants, *choice)));
         let (choice, error_left_out) = tried.min_by(|(_, one), (_, other)| one.total_cmp(other))?;
         let problem = problem(&runs, constants, choice);
+        let scatter = problem.noise;
         let values = fit(&problem);
         let spreads = problem.spreads(&values);
         let factors = std::array::from_fn(|place| {
@@ -135,6 +143,8 @@ impl ClusterFit {
         Some(ClusterFit {
             cluster_factor: fitted.to_string(),
             factors,
+            median: libm::exp(-median(&log_ratios(&runs, constants))),
+            scatter,
             n: runs.len(),
             outliers: judged.iter().filter(|run| run.is_outlier).count(),
             runs: judged,
@@ -149,6 +159,11 @@ impl ClusterFit {
     /// Returns the factors.
     pub fn factors(&self) -> ClusterFactors {
         factors_of(&self.factors)
+    }
+
+    /// Whether the factor on the step time is the only one that was fitted.
+    pub fn is_only_step(&self) -> bool {
+        self.factors.iter().all(|fitted| fitted.interval.is_some() == (fitted.factor == ClusterFactor::Step))
     }
 
     /// Whether the runs are probably described wrongly: half of them are outliers, or the step time is far from the estimate.
@@ -237,9 +252,8 @@ fn problem<'a>(
     choice: FactorChoice,
 ) -> LeastSquares<ClusterRuns<'a>> {
     // If the runs differ from 1 by more than machines usually do, the prior of the step time is widened.
-    let logs: Vec<f64> =
-        runs.iter().map(|run| run.log_ratio(&ClusterFactors::default(), constants)).collect();
-    let widened = if logs.is_empty() { 0.0 } else { median(logs).abs() / 2.0 };
+    let logs = log_ratios(runs, constants);
+    let widened = if logs.is_empty() { 0.0 } else { median(&logs).abs() / 2.0 };
     let prior = |factor: ClusterFactor| match choice.includes(factor) {
         true if factor == ClusterFactor::Step => spread(factor).max(widened),
         true => spread(factor),
@@ -248,9 +262,31 @@ fn problem<'a>(
     LeastSquares {
         priors: ClusterFactor::ALL.map(|factor| LogPrior::new(1.0, prior(factor))).into(),
         weights: vec![1.0; runs.len()],
-        noise: RUNS,
+        noise: scatter(&logs),
         model: ClusterRuns { runs, constants },
     }
+}
+
+/// Returns the logarithms of predicted over measured, without factors.
+fn log_ratios(runs: &[Corrected<'_>], constants: &Constants) -> Vec<f64> {
+    runs.iter().map(|run| run.log_ratio(&ClusterFactors::default(), constants)).collect()
+}
+
+/// Returns the standard deviation of runs around their best factors, from the logarithms of predicted over measured: [`RUNS`], or
+/// less if the runs agree better.
+///
+/// [`RUNS`] counts as one run beside the scatter of the others: the scale of the posterior in Gelman et al., Bayesian Data Analysis,
+/// 3rd edition, section 3.3. The scatter is measured by the median distance from the median, so that an outlier
+/// hardly changes it.
+fn scatter(logs: &[f64]) -> f64 {
+    if logs.len() < 2 {
+        return RUNS;
+    }
+    let middle = median(logs);
+    let distances: Vec<f64> = logs.iter().map(|log| (log - middle).abs()).collect();
+    let own = OF_MEDIAN_DISTANCE * median(&distances);
+    let others = (logs.len() - 1) as f64;
+    ((RUNS * RUNS + others * own * own) / (1.0 + others)).sqrt().min(RUNS)
 }
 
 /// The step times of a cluster's runs.
@@ -280,7 +316,8 @@ fn three_digits(value: f64) -> f64 {
 }
 
 /// Returns the median.
-fn median(mut values: Vec<f64>) -> f64 {
+fn median(values: &[f64]) -> f64 {
+    let mut values = values.to_vec();
     values.sort_by(f64::total_cmp);
     super::quantile(&values, 0.5)
 }
@@ -337,6 +374,24 @@ mod tests {
         let left_out = |fit: &ClusterFit| fit.error_left_out.unwrap();
         assert!(left_out(&three) < one.error_before / 2.0 && left_out(&twenty) < left_out(&three) / 2.0);
         assert_eq!(one.error_left_out, None);
+    }
+
+    #[test]
+    fn runs_that_agree_draw_the_factor_from_1_to_what_they_measured() {
+        // As far apart as repeated runs are.
+        let alike = [0.158, 0.162, 0.163, 0.164, 0.166, 0.172].map(|log: f64| -log);
+        let apart = [0.0, 0.1, 0.15, 0.2, 0.3, 0.4].map(|log: f64| -log);
+        assert!((0.03..0.05).contains(&scatter(&alike)), "{}", scatter(&alike));
+        assert_eq!([scatter(&apart), scatter(&alike[..1]), scatter(&[])], [RUNS; 3]);
+        // One outlier hardly makes them less alike.
+        assert!(scatter(&[&alike[..], &[0.5][..]].concat()) < 0.05);
+
+        let [two, six] = [fitted("1.18", 2), fitted("1.18", 6)];
+        let step = |fit: &ClusterFit| fit.factors[0];
+        assert!(step(&two).value < step(&six).value && step(&six).value > 1.17, "{six:?}");
+        let ValueRange { low, high } = step(&six).interval.unwrap();
+        assert!(low < 1.18 && 1.18 < high && high / low < 1.06, "{six:?}");
+        assert!(six.is_only_step() && (six.median - 1.18).abs() < 1e-9 && six.scatter < 0.05, "{six:?}");
     }
 
     #[test]

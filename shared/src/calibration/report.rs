@@ -301,7 +301,7 @@ const INTERVALS: &str = "
 
 Predictions fall into classes (table below). *Routed* means a mixture of experts (MoE), *plain software* fuses no kernels but
 attention. A prediction is *interpolated* if a similar layout of the LLM was measured on the same GPU type, with the same
-software and precision; otherwise it is *extrapolated*. Rows are held out by mapping to measure the interpolated classes, and
+software and as many bits; otherwise it is *extrapolated*. Rows are held out by mapping to measure the interpolated classes, and
 by model to measure the extrapolated ones.
 
 Measurements of other layouts correct a prediction, and part of a large correction may not apply to its layout. That *doubt* is

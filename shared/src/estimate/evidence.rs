@@ -1,8 +1,10 @@
 //! The measurements behind a predicted step time, and how far they can be trusted.
 
 use crate::choices::choices;
+use crate::cluster_factors::ClusterFactors;
 use crate::data_file::{DataError, FromRow, Row, embedded};
 use crate::decimal::parse_decimal;
+use crate::precision::Dtype;
 use crate::range::ValueRange;
 use crate::stack::Stack;
 use crate::units::{signed_percent, significant};
@@ -39,6 +41,16 @@ pub struct Evidence {
     /// measured there.
     #[serde(skip)]
     pub measured_with: Option<Stack>,
+    /// The names of the settings in which a run of the scenario's layout and software differs; none if there is no such run, or if
+    /// what differs is not known.
+    #[serde(skip)]
+    pub other_settings: Vec<&'static str>,
+    /// The precision of the nearest run in a similar layout, and the scenario's, if no such run has the scenario's.
+    #[serde(skip)]
+    pub other_precision: Option<[Dtype; 2]>,
+    /// The factors of the user's cluster, which the prediction includes.
+    #[serde(skip)]
+    pub cluster: ClusterFactors,
     /// All of those on the scenario's GPU type, then the nearest of the others; each part nearest first.
     pub anchors: Vec<Anchor>,
 }
@@ -202,11 +214,11 @@ choices! {
         /// The same layout and software, with other settings: the pipeline split, overlap, recomputed modules, or the speed
         /// of the user's cluster.
         OtherSettings "other_settings" "same layout, other settings",
-        /// The same GPU, precision and software in a similar layout.
+        /// The same GPU and software in a similar layout, in the same precision or another one of as many bits.
         Similar "similar" "similar layout",
         /// The same layout with other software.
         OtherSoftware "other_software" "same layout, other software",
-        /// Another GPU or precision, or a layout that is far away.
+        /// Another GPU, software or number of bits, or a layout that is far away.
         Distant "distant" "distant",
     }
 }
@@ -301,30 +313,50 @@ impl Evidence {
             _ if percent < 0.0 => format!("lower the model's estimate by {size}"),
             _ => format!("raise the model's estimate by {size}"),
         };
-        match self.confidence() {
-            Confidence::High => {
+        let basis = match (self.confidence(), self.other_precision) {
+            (Confidence::High, _) => {
                 format!(
                     "High confidence: this exact layout was measured with this software. Measurements {estimate}."
                 )
             }
-            Confidence::Medium if self.is_near(Closeness::OtherSettings) => format!(
-                "Medium confidence: this layout was measured with this software, but with other settings, such as the \
-                 pipeline split, overlap, recomputed modules or the cluster's speed. Measurements {estimate}."
+            (Confidence::Medium, _) if self.is_near(Closeness::OtherSettings) => {
+                let settings = match &*self.other_settings {
+                    [] => ", such as the pipeline split, overlap or recomputed modules".to_string(),
+                    names => format!(": {}", names.join(", ")),
+                };
+                format!(
+                    "Medium confidence: this layout was measured with this software, but with other settings{settings}. \
+                     Measurements {estimate}."
+                )
+            }
+            (Confidence::Medium, Some([measured, own])) => format!(
+                "Medium confidence: the same model was measured on this GPU, with this software, in a similar layout, but in \
+                 {} instead of {}. Measurements {estimate}.",
+                measured.title(),
+                own.title()
             ),
-            Confidence::Medium => format!(
+            (Confidence::Medium, None) => format!(
                 "Medium confidence: the same model was measured on this GPU, with this software and precision, in \
                  similar layouts. They {estimate}."
             ),
-            Confidence::Low => {
+            (Confidence::Low, _) => {
                 format!(
                     "Low confidence: no measured run of this model has a similar layout with this GPU, software and \
                      precision. Its other measurements {estimate}."
                 )
             }
-            Confidence::Lowest => {
-                "Lowest confidence: no measurements of this model. Physics-based estimate only.".to_string()
+            (Confidence::Lowest, _) => {
+                let only = if self.cluster.is_default() { " only" } else { "" };
+                format!(
+                    "Lowest confidence: no published measurements of this model. Physics-based estimate{only}."
+                )
             }
+        };
+        if self.cluster.is_default() {
+            return basis;
         }
+        let noun = if self.cluster.is_only_step() { "factor of" } else { "factors" };
+        format!("{basis} Calibrated with your cluster {noun} {}.", self.cluster)
     }
 }
 
@@ -344,6 +376,9 @@ mod tests {
             unlike: 0.0,
             is_rare: false,
             measured_with: None,
+            other_settings: Vec::new(),
+            other_precision: None,
+            cluster: ClusterFactors::default(),
             anchors: vec![anchor; anchors],
         }
     }
@@ -362,7 +397,22 @@ mod tests {
             of(EvidenceKind::Modelled, 0.9999, 1)
                 .ends_with("measurements do not change the model's estimate.")
         );
-        assert!(of(EvidenceKind::Modelled, 1.0, 0).starts_with("Lowest confidence: no measurements"));
+        assert_eq!(
+            of(EvidenceKind::Modelled, 1.0, 0),
+            "Lowest confidence: no published measurements of this model. Physics-based estimate only."
+        );
+    }
+
+    #[test]
+    fn the_summary_names_the_factors_of_the_users_cluster() {
+        let of = |factors: &str| {
+            let cluster = factors.parse().unwrap();
+            Evidence { cluster, ..evidence(EvidenceKind::Modelled, 1.0, 0) }.summary()
+        };
+        assert!(
+            of("1.154").ends_with("Physics-based estimate. Calibrated with your cluster factor of 1.154.")
+        );
+        assert!(of("1.08,host=1.4").ends_with("Calibrated with your cluster factors 1.08,host=1.4."));
     }
 
     #[test]

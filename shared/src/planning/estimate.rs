@@ -204,7 +204,7 @@ fn is_unmeasured(scenario: &Scenario, estimate: &Estimate) -> Option<Message> {
             "No measured run of this model has a similar layout with this software and precision on the {}",
             gpu.name
         )),
-        Confidence::Lowest => why.insert(0, "This model was never measured".to_string()),
+        Confidence::Lowest => why.insert(0, "No measurement of this model is published".to_string()),
         _ => {}
     }
     if estimate.evidence.is_rare {
@@ -326,7 +326,8 @@ mod tests {
         let own = "own:layers=7,hidden=4096,ffn=14337,heads=32,kv_heads=8,head_dim=128,vocab=128256,gated=1,\
                    tied_embeddings=0,seq_len=8192";
         assert!(
-            warnings(fields(own, "h100")).contains("This model was never measured. The 80 % interval is ")
+            warnings(fields(own, "h100"))
+                .contains("No measurement of this model is published. The 80 % interval is ")
         );
         let changed = warnings(fields("llama3.1-8b", "h100:hbm_gb=96"));
         assert!(

@@ -2,8 +2,10 @@
 
 use super::Covariance;
 use crate::architecture::Architecture;
+use crate::cluster_factors::ClusterFactors;
 use crate::estimate::Inputs;
 use crate::estimate::evidence::{Closeness, SIMILAR};
+use crate::layout::{Degrees, Layout, PipelineSplit};
 use crate::options::{Modules, Recompute, TrainingOptions};
 use crate::precision::Dtype;
 use crate::stack::Stack;
@@ -192,10 +194,7 @@ impl Features {
     /// Returns how close a measured run with these features is to a plan with those of `plan`. `fp8` of a recipe matches
     /// every kind of FP8, because its release chooses the kind.
     pub(super) fn closeness(&self, plan: &Features, likeness: f64) -> Closeness {
-        let same_dtype = match (self.dtype, plan.dtype) {
-            (Dtype::Fp8, any) | (any, Dtype::Fp8) => any.width() == Dtype::Fp8.width(),
-            (one, another) => one == another,
-        };
+        let same_dtype = self.dtype.may_be(plan.dtype);
         let rest = |features: &Features| (features.shape, features.gpu);
         let same_layout = same_dtype && rest(self) == rest(plan) && self.place == plan.place;
         match (same_layout, self.software == plan.software, self.settings == plan.settings) {
@@ -299,37 +298,115 @@ fn as_run_by(stack: Stack, architecture: &Architecture) -> Stack {
 /// Returns a hash of what changes a run beside its place: the division of layers, and options that differ from those of the
 /// software's recipes; 0 if there is nothing.
 fn settings(inputs: &Inputs<'_>) -> u16 {
-    let Inputs { architecture, gpu, layout, options, .. } = inputs;
-    // By what they do, so that a switch which is set to the software's default counts as no difference.
-    let of = |options: &TrainingOptions| {
-        let Modules { mlp, mla_up_proj, layernorm, moe_act, shared_experts, moe } = options.modules;
-        let switches = [
-            options.overlap,
-            options.shares_sequence(),
-            options.uses_cuda_graphs(architecture),
-            options.hides_experts(layout),
-            options.sends_once_per_domain() || layout.ep() * layout.expert_tp() <= gpu.nvlink_domain,
-            options.overlaps_tp() || layout.tp() == 1,
-            options.token_drop,
-            options.reshard,
-            options.cluster.is_default(),
-            mlp,
-            mla_up_proj,
-            layernorm,
-            moe_act,
-            shared_experts,
-            moe,
-        ];
-        let switches = switches.iter().fold(0, |bits, on| bits << 1 | u32::from(*on));
-        let gemm_tflops = options.gemm_tflops.unwrap_or_default() as f32;
-        // Not `offload_layers`: tables of measurements omit it, and list runs whose recipe is known to keep activations in CPU memory.
-        hash([switches, options.zero_group.unwrap_or_default(), gemm_tflops.to_bits()].into_iter())
-    };
-    let TrainingOptions { recompute, fsdp, software, .. } = **options;
+    let TrainingOptions { recompute, fsdp, software, .. } = *inputs.options;
     let usual = TrainingOptions { recompute, fsdp, software, ..TrainingOptions::default() };
-    let division = if layout.is_even() { 0 } else { hash(layout.stages().iter().copied()) };
     // Shorter than the other hashes, to keep anchors.csv small: few runs are equal in everything but this.
-    ((of(options) ^ of(&usual) ^ division) >> 16) as u16
+    ((of_options(inputs.options, inputs) ^ of_options(&usual, inputs) ^ of_division(inputs.layout)) >> 16)
+        as u16
+}
+
+/// Returns a hash of options, by what they do, so that a switch which is set to the software's default counts as no difference.
+fn of_options(options: &TrainingOptions, inputs: &Inputs<'_>) -> u32 {
+    let Inputs { architecture, gpu, layout, .. } = inputs;
+    let Modules { mlp, mla_up_proj, layernorm, moe_act, shared_experts, moe } = options.modules;
+    let switches = [
+        options.overlap,
+        options.shares_sequence(),
+        options.uses_cuda_graphs(architecture),
+        architecture.moe.is_some() && options.hides_experts(layout),
+        options.sends_once_per_domain() || layout.ep() * layout.expert_tp() <= gpu.nvlink_domain,
+        options.overlaps_tp() || layout.tp() == 1,
+        options.token_drop,
+        options.reshard,
+        options.cluster.is_default(),
+        mlp,
+        mla_up_proj,
+        layernorm,
+        moe_act,
+        shared_experts,
+        moe,
+    ];
+    let switches = switches.iter().fold(0, |bits, on| bits << 1 | u32::from(*on));
+    let gemm_tflops = options.gemm_tflops.unwrap_or_default() as f32;
+    // Not `offload_layers`: tables of measurements omit it, and list runs whose recipe is known to keep activations in CPU memory.
+    hash([switches, options.zero_group.unwrap_or_default(), gemm_tflops.to_bits()].into_iter())
+}
+
+/// Returns a hash of how layers are divided among stages; 0 if evenly.
+fn of_division(layout: &Layout) -> u32 {
+    if layout.is_even() { 0 } else { hash(layout.stages().iter().copied()) }
+}
+
+/// A change of one setting that [`settings`] counts.
+type Change = fn(&mut TrainingOptions, &Inputs<'_>);
+
+/// The settings that [`differing_settings`] can name, each with a change to its other value.
+static CHANGES: [(&str, Change); 16] = [
+    ("overlap", |options, _| options.overlap = !options.overlap),
+    ("CUDA graphs", |options, inputs| {
+        options.switches.graphs = Some(!options.uses_cuda_graphs(inputs.architecture));
+    }),
+    ("overlap of tensor parallelism", |options, _| {
+        options.switches.hidden_tp = Some(!options.overlaps_tp());
+    }),
+    ("overlap of the exchange between experts", |options, inputs| {
+        options.switches.hidden_experts = Some(!options.hides_experts(inputs.layout));
+    }),
+    ("how tokens are sent to experts", |options, _| {
+        options.switches.sent_once = Some(!options.sends_once_per_domain());
+    }),
+    ("sequence parallelism", |options, _| options.sequence_parallel = Some(!options.shares_sequence())),
+    ("dropped tokens", |options, _| options.token_drop = !options.token_drop),
+    ("FSDP's second gathering of weights", |options, _| options.reshard = !options.reshard),
+    ("measured GEMM TFLOPS", |options, _| options.gemm_tflops = None),
+    ("cluster factors", |options, _| options.cluster = ClusterFactors::default()),
+    (RECOMPUTED, |options, _| options.modules.mlp = !options.modules.mlp),
+    (RECOMPUTED, |options, _| options.modules.mla_up_proj = !options.modules.mla_up_proj),
+    (RECOMPUTED, |options, _| options.modules.layernorm = !options.modules.layernorm),
+    (RECOMPUTED, |options, _| options.modules.moe_act = !options.modules.moe_act),
+    (RECOMPUTED, |options, _| options.modules.shared_experts = !options.modules.shared_experts),
+    (RECOMPUTED, |options, _| options.modules.moe = !options.modules.moe),
+];
+
+const RECOMPUTED: &str = "recomputed modules";
+const SPLIT: &str = "pipeline split";
+
+/// Returns the names of the settings in which a measured run of the same layout and software differs from a scenario; none if more
+/// than two settings and the pipeline split differ, or another one than those of [`CHANGES`].
+///
+/// Only the hash of the run's settings is known, so this tries which changes of the scenario lead to it, fewest first.
+pub(super) fn differing_settings(inputs: &Inputs<'_>, run: &Features) -> Vec<&'static str> {
+    let layout = inputs.layout;
+    let (own, own_division) = (of_options(inputs.options, inputs), of_division(layout));
+    let difference = u32::from(run.settings ^ settings(inputs));
+    // Hashes are joined by exclusive or, so that a change of a part changes the whole by as much.
+    let splits = [PipelineSplit::Even, PipelineSplit::Counted, PipelineSplit::Weighed].map(|split| {
+        let [gpus, tp, pp, cp] = [layout.gpus(), layout.tp(), layout.pp(), layout.cp()];
+        let [ep, expert_tp, vp] = [layout.ep(), layout.expert_tp(), layout.vp()];
+        let degrees = Degrees { gpus, tp, pp, cp, ep, expert_tp, vp, split };
+        Layout::new(&degrees, inputs.architecture)
+            .map_or(0, |other| (of_division(&other) ^ own_division) >> 16)
+    });
+    let is_reached = |changes: &[usize]| {
+        let mut options = *inputs.options;
+        changes.iter().for_each(|place| CHANGES[*place].1(&mut options, inputs));
+        let rest = difference ^ ((of_options(&options, inputs) ^ own) >> 16);
+        let is_by_split = rest != 0 && splits.contains(&rest);
+        if rest != 0 && !is_by_split {
+            return None;
+        }
+        let mut names: Vec<&'static str> = Vec::new();
+        for name in changes.iter().map(|place| CHANGES[*place].0).chain(is_by_split.then_some(SPLIT)) {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        Some(names)
+    };
+    let all = || 0..CHANGES.len();
+    let one = || all().find_map(|place| is_reached(&[place]));
+    let two = || all().find_map(|first| (0..first).find_map(|second| is_reached(&[second, first])));
+    is_reached(&[]).or_else(one).or_else(two).unwrap_or_default()
 }
 
 /// The upper half of FNV-1a, which is the same on every machine.

@@ -11,10 +11,11 @@ mod features;
 pub(crate) use bound::{Nearness, SimilarRuns};
 pub(crate) use features::Coordinate;
 pub use features::Features;
-use features::Place;
+use features::{Place, differing_settings};
 
 use super::{Anchor, Closeness, Confidence, Evidence, EvidenceKind, Inputs, Record};
 use crate::data_file::{DataError, FromRow, Row, embedded};
+use crate::precision::Dtype;
 use crate::stack::Stack;
 use std::cmp::Ordering;
 use std::sync::LazyLock;
@@ -216,9 +217,19 @@ impl Anchors {
         // An engineer looks for runs on the same GPU type first, even where the error of another GPU's run says more, because it
         // was measured with the same software.
         found.sort_by(|a, b| b.is_same_gpu.cmp(&a.is_same_gpu).then_with(|| nearer(a, b)));
-        let measured_with = software_there(&found, inputs);
-        let anchors = nearest(&found);
-        Evidence { kind, modelled_s, correction, doubt, unlike, is_rare, measured_with, anchors }
+        Evidence {
+            kind,
+            modelled_s,
+            correction,
+            doubt,
+            unlike,
+            is_rare,
+            measured_with: software_there(&found, inputs),
+            other_settings: other_settings(&found, inputs),
+            other_precision: other_precision(&found, inputs),
+            cluster: inputs.options.cluster,
+            anchors: nearest(&found),
+        }
     }
 
     /// Returns the software of the nearest run of the model on the GPU type in `inputs`; none if a run there used the same software
@@ -312,6 +323,25 @@ fn software_there(found: &[FoundRun<'_>], inputs: &Inputs<'_>) -> Option<Stack> 
     let there = || found.iter().filter(|one| one.is_same_gpu);
     let nearest = there().min_by(|a, b| nearer(a, b))?;
     there().all(|one| one.run.features.software != software).then_some(nearest.run.features.software)?
+}
+
+/// Returns the names of the settings in which a run of the scenario's layout and software differs, of the run that differs in the
+/// fewest: see [`Evidence::other_settings`].
+fn other_settings(found: &[FoundRun<'_>], inputs: &Inputs<'_>) -> Vec<&'static str> {
+    let runs = found.iter().filter(|one| one.closeness == Closeness::OtherSettings);
+    let differing = runs.map(|one| differing_settings(inputs, &one.run.features));
+    differing.filter(|names| !names.is_empty()).min_by_key(Vec::len).unwrap_or_default()
+}
+
+/// Returns the precision of the nearest run in a similar layout, unless the scenario's was measured in one: see
+/// [`Evidence::other_precision`].
+fn other_precision(found: &[FoundRun<'_>], inputs: &Inputs<'_>) -> Option<[Dtype; 2]> {
+    let similar = || found.iter().filter(|one| one.closeness <= Closeness::Similar);
+    if similar().any(|one| one.run.features.dtype.may_be(inputs.dtype)) {
+        return None;
+    }
+    let nearest = similar().min_by(|a, b| nearer(a, b))?;
+    Some([nearest.run.features.dtype, inputs.dtype])
 }
 
 /// Compares two runs by how much each says about a scenario.
@@ -422,6 +452,55 @@ mod tests {
         assert_eq!(kind(Field::Stack, "megatron-bridge-26.06"), EvidenceKind::Modelled);
         // Few mixtures of experts were measured with it, and no similar one of this model.
         assert_eq!(kind(Field::Recompute, "full"), EvidenceKind::Modelled);
+    }
+
+    #[test]
+    fn a_switch_of_experts_is_no_setting_of_a_dense_model() {
+        // Lists of measured recipes say that the exchange between experts is exposed, even of dense models.
+        for recipe in ["llama3.1-405b/gb300/fp8/256@26.06.01", "llama3.1-405b/gb300/nvfp4/256@26.06.01"] {
+            assert_eq!(evidence(&spec(&[(Field::Recipe, recipe)])).kind, EvidenceKind::Published, "{recipe}");
+        }
+    }
+
+    #[test]
+    fn the_setting_that_differs_from_the_measured_run_is_named() {
+        let summary = |field, text| evidence(&measured().with(field, text)).summary();
+        for (field, other, named) in [
+            (Field::Overlap, "off", "overlap"),
+            (Field::PipelineSplit, "even", "pipeline split"),
+            (Field::RecomputeModules, "layernorm", "recomputed modules"),
+            (Field::GemmTflops, "900", "measured GEMM TFLOPS"),
+            (Field::ClusterFactor, "1.1", "cluster factors"),
+        ] {
+            let text = summary(field, other);
+            assert!(
+                text.contains(&format!("with this software, but with other settings: {named}.")),
+                "{text}"
+            );
+        }
+        let both = measured().with(Field::ClusterFactor, "1.1").with(Field::PipelineSplit, "even");
+        let text = evidence(&both).summary();
+        assert!(text.contains("other settings: cluster factors, pipeline split."), "{text}");
+        assert!(text.ends_with(" Calibrated with your cluster factor of 1.1."), "{text}");
+    }
+
+    #[test]
+    fn a_similar_layout_in_another_precision_is_said_to_be_that() {
+        let similar = spec(&[
+            (Field::Model, "llama3.1-405b"),
+            (Field::Gpu, "gb300"),
+            (Field::Gpus, "512"),
+            (Field::Dtype, "mxfp8"),
+            (Field::Tp, "4"),
+            (Field::Pp, "8"),
+            (Field::Vp, "4"),
+            (Field::PipelineSplit, "counted"),
+            (Field::Gbs, "2048"),
+        ]);
+        let summary = |dtype| evidence(&similar.clone().with(Field::Dtype, dtype)).summary();
+        let (measured, other) = (summary("fp8-current"), summary("mxfp8"));
+        assert!(measured.contains("with this software and precision, in similar layouts."), "{measured}");
+        assert!(other.contains("in a similar layout, but in FP8 current instead of MXFP8."), "{other}");
     }
 
     #[test]
