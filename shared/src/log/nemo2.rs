@@ -27,6 +27,7 @@ pub(super) fn step(hit: &Hit) -> Option<Step> {
         grad_norm: field(record, b"grad_norm"),
         tflops_per_gpu: field(record, b"TFLOPS_per_GPU"),
         tokens_per_s_per_gpu: field(record, b"tokens_per_sec_per_gpu"),
+        mfu: None,
         memory_peak_bytes: field(record, b"peak_memory_usage")
             .or_else(|| field(record, b"max_memory_allocated")),
         memory_allocated_bytes: field(record, b"memory_allocated"),
