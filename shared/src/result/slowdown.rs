@@ -571,6 +571,13 @@ mod tests {
         assert_eq!((uneven.prediction.map(|one| one.within), uneven.slowdown), (Some(Some(false)), None));
         let last = report(known, |step| if step == 49 { 13.0 } else { 9.4 }, "last");
         assert_eq!((last.prediction.map(|one| one.within), last.slowdown), (Some(Some(false)), None));
+        // Stalls are named beside what every step takes longer, if they are scored.
+        let stalled = |step: u32| if step.is_multiple_of(6) { 43.0 } else { 13.0 };
+        let stalls = report(known, stalled, "35-44").slowdown.unwrap();
+        assert_eq!((stalls.step_time_s, stalls.slow_steps_period), (19.0, Some(6)));
+        assert!((stalls.slow_steps_s - 6.0).abs() < 1e-9, "{stalls:?}");
+        let usual = report(known, stalled, "last").slowdown.unwrap();
+        assert_eq!((usual.slow_steps_s, usual.slow_steps_period), (0.0, None));
         let unknown = report("train.log", |_| 13.0, "last");
         assert_eq!((unknown.prediction, unknown.slowdown), (None, None));
     }

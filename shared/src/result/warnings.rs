@@ -14,7 +14,7 @@ use crate::units::{TERA, significant};
 pub(super) struct SlowSteps {
     /// Consecutive ones.
     pub(super) periods: Vec<SlowPeriod>,
-    /// Every how many steps a slow one comes; none if they are not at regular intervals.
+    /// Every how many steps a slow one comes; none if they are not at regular intervals, or if none of them is scored.
     pub(super) every: Option<u64>,
 }
 
@@ -82,7 +82,7 @@ impl Report {
         ));
     }
 
-    /// Names slow steps that come at regular intervals, and what is done then. Returns the interval.
+    /// Names slow steps that come at regular intervals, and what is done then. Returns the interval if some of them are scored.
     fn warn_of_period(&mut self, log: &Log) -> Option<u64> {
         /// How often the median is the time of a slow step.
         const FACTOR: f64 = 1.2;
@@ -112,7 +112,9 @@ impl Report {
         self.notes.push(format!(
             "Every {period} steps ({first}, {second}, {third}, …) one takes more than {FACTOR} times the median. {cause}."
         ));
-        Some(period)
+        let is_scored =
+            |label: &u64| self.window.is_some_and(|window| (window.first..=window.last).contains(label));
+        slow.iter().any(is_scored).then_some(period)
     }
 
     /// Returns a sentence that says that the log's TFLOPS contradict its step time, because no convention of counting FLOPs
