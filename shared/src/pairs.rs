@@ -15,7 +15,7 @@ pub(crate) fn pairs<'a>(
     let noun = match field {
         Field::Stack => "property",
         Field::ClusterFactor => "factor",
-        _ => "column",
+        _ => "field",
     };
     let mut values = vec![None; columns.len()];
     for pair in text.split(',').map(str::trim).filter(|pair| !pair.is_empty()) {

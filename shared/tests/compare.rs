@@ -159,6 +159,31 @@ fn different_workloads_are_reported_as_not_comparable() {
 }
 
 #[test]
+fn logs_that_name_no_model_are_compared_if_they_print_the_same_batch() {
+    let unnamed = |name: &str, gbs: u32, mean: f64| {
+        let mut intake = Intake::new(name, &Spec::default());
+        for (step, time) in times(mean).iter().enumerate() {
+            let line = format!(
+                "Training epoch 0, iteration {step}/49 | global_batch_size: {gbs} | train_step_timing in s: {time}\n"
+            );
+            intake.feed(line.as_bytes());
+        }
+        intake.finish()
+    };
+    let before = unnamed("before.log", 256, 10.0);
+    let comparison = compare(&[&before, &unnamed("after.log", 256, 10.6)]);
+    assert_eq!((comparison.verdict, comparison.comparable), (Some(Verdict::Slower), true));
+    let assumed =
+        "Unknown for both runs and assumed to be the same: Model, Sequence length, GPU, GPUs, Precision.";
+    assert_eq!(comparison.difference.each[0].notes, [assumed]);
+
+    let other_batch = compare(&[&before, &unnamed("after.log", 128, 10.6)]);
+    assert_eq!(other_batch.verdict, Some(Verdict::NotComparable));
+    let reason = other_batch.reason.unwrap();
+    assert!(reason.contains("GBS 128 (reference 256). Unknown for both runs: Model,"), "{reason}");
+}
+
+#[test]
 fn another_layout_or_cluster_is_what_comparisons_are_for() {
     let said = |tp: &str| {
         let spec = ["recipe=llama3.1-8b/h100/fp8/8@25.04", tp].map(|text| text.split_once('=').unwrap());

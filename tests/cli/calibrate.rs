@@ -157,7 +157,7 @@ fn the_gpu_type_of_logs_is_named_as_missing_and_can_be_given() {
     assert_eq!(lacking.code, Some(4), "{}", lacking.stderr);
     let why = "The run was left out, because its log doesn't name the GPU type. Set it with --gpu.";
     assert!(lacking.stderr.contains(why), "{}", lacking.stderr);
-    assert!(lacking.stderr.contains("1 of 1 logs was left out: 1 without GPU type."), "{}", lacking.stderr);
+    assert!(lacking.stderr.contains("The log was left out: without GPU type."), "{}", lacking.stderr);
     assert_eq!(json(&["calibrate", "--cluster", path, "--gpu", "h100"])["n"], 1);
     assert!(refusal(&["calibrate", "--cluster", path, "--gpu", "h10"]).contains("h100"));
 }

@@ -19,7 +19,7 @@ use trainplan_shared::measurements::{self, Measurement};
 use trainplan_shared::message::Front;
 use trainplan_shared::problem::{Problem, all_of};
 use trainplan_shared::range::ValueRange;
-use trainplan_shared::result::{Report, View};
+use trainplan_shared::result::{Report, View, sentence};
 use trainplan_shared::scenario::Scenario;
 use trainplan_shared::spec::Spec;
 use trainplan_shared::units::significant;
@@ -184,10 +184,17 @@ impl Args {
             }
         }
         if !left_out.is_empty() {
-            let kinds: Vec<String> = left_out.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
-            let (count, all) = (reports.len() - scored.len(), reports.len());
-            let verb = if count == 1 { "was" } else { "were" };
-            note(&format!("{count} of {all} logs {verb} left out: {}.", kinds.join(", ")));
+            let kinds = left_out.iter().map(|(kind, count)| match reports.len() {
+                1 => (*kind).to_owned(),
+                _ => format!("{count} {kind}"),
+            });
+            let kinds: Vec<String> = kinds.collect();
+            let logs = match (reports.len() - scored.len(), reports.len()) {
+                (_, 1) => "The log was".to_owned(),
+                (1, all) => format!("1 of {all} logs was"),
+                (count, all) => format!("{count} of {all} logs were"),
+            };
+            note(&format!("{logs} left out: {}.", kinds.join(", ")));
         }
         runs.extend(scored.iter().map(|(name, scenario, step_time_s)| ClusterRun {
             name,
@@ -229,7 +236,7 @@ impl Args {
 fn usable(report: &Report) -> Result<(Scenario, f64), (&'static str, String)> {
     if report.status != Status::Scored {
         let status = report.status.title();
-        let reason = report.reason.as_deref().map_or_else(String::new, |reason| format!(" {reason}"));
+        let reason = report.reason.as_deref().map_or_else(String::new, |why| format!(" {}", sentence(why)));
         return Err((status, format!("The run was left out, because its status is {status}.{reason}")));
     }
     match (report.scenario.scenario(), &report.step_time_s) {

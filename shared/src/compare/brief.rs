@@ -2,9 +2,6 @@
 
 use std::mem;
 
-/// Labels up to this length, in characters, are always written in full.
-const LONG: usize = 40;
-
 /// The characters after which a label is divided.
 const SEPARATORS: [char; 4] = ['/', '_', '-', '.'];
 
@@ -13,6 +10,10 @@ const SEPARATORS: [char; 4] = ['/', '_', '-', '.'];
 pub struct BriefLabels(Vec<(String, String)>);
 
 impl BriefLabels {
+    /// Labels up to this length, in characters, are always written in full, as in the table of the runs. That of a release's recipe
+    /// with its job is that long.
+    pub const LONG: usize = 60;
+
     /// Returns the brief labels of runs that are shown together.
     #[must_use]
     pub fn of<'a>(labels: impl IntoIterator<Item = &'a str>) -> Self {
@@ -24,8 +25,9 @@ impl BriefLabels {
             let own = parts.get(start..parts.len() - end).unwrap_or_default().concat();
             (label.to_owned(), own.trim_end_matches(SEPARATORS).to_owned())
         };
-        let is_long =
-            |(label, brief): &(String, String)| label.chars().count() > LONG && brief.len() < label.len();
+        let is_long = |(label, brief): &(String, String)| {
+            label.chars().count() > Self::LONG && brief.len() < label.len()
+        };
         let mut pairs: Vec<(String, String)> =
             labels.into_iter().zip(&parts).map(brief).filter(is_long).collect();
         // A label may start with another one.
@@ -116,15 +118,17 @@ mod tests {
 
     #[test]
     fn short_labels_and_a_run_alone_stay_as_they_are() {
-        for labels in
-            [&["pretrain_llama3.1_8b_fp8_8 (job 1)", "pretrain_llama3.1_8b_fp8_8 (job 2)"][..], &[A], &[]]
-        {
+        for labels in [
+            &["pretrain_llama3.1_405b_fp8_512 (job 2010)", "pretrain_llama3.1_405b_fp8_512 (job 2011)"][..],
+            &[A],
+            &[],
+        ] {
             let text = format!("{}: slower.", labels.concat());
             let brief = BriefLabels::of(labels.iter().copied());
             assert_eq!((brief.shorten(&text), brief.shorten_repeated(&text)), (text.clone(), text));
         }
         // Labels without parts.
-        let same = BriefLabels::of(["a".repeat(50).as_str(), &"b".repeat(50)]);
+        let same = BriefLabels::of(["a".repeat(70).as_str(), &"b".repeat(70)]);
         assert_eq!(same, BriefLabels::default());
     }
 }

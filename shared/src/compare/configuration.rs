@@ -93,10 +93,13 @@ pub(super) fn all(seen: &[(&RunResult, ViewedRun<'_>)]) -> Vec<ConfigurationRow>
             values.push(Some(value));
         }
     }
+    let is_assumed = seen.iter().all(|(_, seen)| seen.report.assumed_software.is_some());
     let mut settings: Vec<ConfigurationRow> = rows
         .into_iter()
         .map(|((group, _, key), (label, mut values))| {
             values.resize(seen.len(), None);
+            let is_of_software = group == ConfigurationGroup::Scenario && key == Field::Stack.flag();
+            let label = if is_assumed && is_of_software { format!("{label} assumed") } else { label };
             let differs = values.iter().any(|value| Some(value) != values.first());
             ConfigurationRow { group, key, label, values, differs }
         })
@@ -204,6 +207,8 @@ fn yes_or_no(yes: bool) -> String {
 /// Returns the label of a key. An unknown key of a later version is split into its words.
 fn words(key: &str) -> String {
     let label = match key {
+        // Software of the same family writes the same log, so the format isn't what ran.
+        "framework" => "Log format",
         "nccl_traced" => "NCCL traced",
         "nccl_network" => "NCCL network",
         "gpudirect_rdma" => "GPUDirect RDMA",
@@ -262,6 +267,7 @@ mod tests {
         assert_eq!(words("launch.comparable.yes"), "Comparable with the published number");
         assert_eq!(words("jobs.2.exit_code"), "Job 2 exit code");
         assert_eq!(words("parser_version"), "Parser version");
+        assert_eq!(words("framework"), "Log format");
         assert_eq!(words("gpudirect_rdma"), "GPUDirect RDMA");
         // A key of a later version.
         assert_eq!(words("weather.wind_speed"), "Weather wind speed");

@@ -99,7 +99,8 @@ impl Difference {
         if let (Some(reference), Some(workload)) = (items.first(), workloads.first()) {
             for (place, (item, other)) in items.iter().zip(workloads).enumerate().skip(1) {
                 let unlike = workload.unlike(other);
-                let pair = RunPair { reference, item, spread: included, options };
+                let assumed = workload.assumed(other);
+                let pair = RunPair { reference, item, assumed: &assumed, spread: included, options };
                 each.push(pair.against(place, unlike));
             }
         }
@@ -155,6 +156,8 @@ impl RunToRun {
 struct RunPair<'a> {
     reference: &'a RunFigures,
     item: &'a RunFigures,
+    /// The fields of the workload that are unknown for both and assumed to be the same.
+    assumed: &'a [Field],
     spread: Option<RepeatSpread>,
     options: &'a ComparisonOptions,
 }
@@ -237,6 +240,9 @@ impl RunPair<'_> {
         let mut notes = Vec::new();
         if reference.id == item.id {
             notes.push("This is the same run as the reference.".to_owned());
+        } else if !self.assumed.is_empty() {
+            let labels: Vec<&str> = self.assumed.iter().map(|field| field.label()).collect();
+            notes.push(format!("Unknown for both runs and assumed to be the same: {}.", labels.join(", ")));
         }
         let scored = [reference, item].iter().all(|item| item.status == Status::Scored);
         if let (Some(one), Some(other)) = (&reference.window, &item.window)

@@ -83,7 +83,9 @@ impl Mapping {
         };
         for (place, ((item, run), workload)) in items.iter().zip(runs).zip(workloads).enumerate() {
             let mean = item.steady.and_then(|steady| RunMean::of(&steady.step_time_s));
-            let is_comparable = item.comparable.yes && reference.unlike(workload).is_empty();
+            // What is only assumed to be the same is compared run by run, with a note that says so.
+            let is_same = reference.unlike(workload).is_empty() && reference.assumed(workload).is_empty();
+            let is_comparable = item.comparable.yes && is_same;
             let Some(mean) = mean.filter(|_| is_comparable) else { continue };
             let key = match options.second_side {
                 Some(second) => MappingKey::Side(place >= second),

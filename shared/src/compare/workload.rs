@@ -1,6 +1,7 @@
 //! Workloads: the step times of two runs are comparable if their workloads are the same.
 
 use crate::field::Field;
+use crate::log::Format;
 use crate::precision::Dtype;
 use crate::result::ViewedRun;
 use serde::{Deserialize, Serialize};
@@ -59,6 +60,8 @@ pub(super) struct Workload {
     values: [Option<String>; FIELDS.len()],
     /// Whether the log lists its program's arguments, which are everything but the GPU type.
     lists_arguments: bool,
+    /// The framework that wrote the log.
+    format: Option<Format>,
 }
 
 impl Workload {
@@ -66,15 +69,24 @@ impl Workload {
         Self {
             values: FIELDS.map(|field| value(seen, field)),
             lists_arguments: !seen.log.arguments.is_empty(),
+            format: seen.report.format,
         }
     }
 
+    fn value(&self, field: Field) -> Option<&str> {
+        let place = FIELDS.iter().position(|one| *one == field)?;
+        self.values.get(place)?.as_deref()
+    }
+
     /// Returns the differences from another workload. Layers may be unknown for both: they follow from the model. So may
-    /// the GPU type of logs that list all the rest: their reports say that it is assumed to be the same.
+    /// the GPU type of logs that list all the rest: their reports say that it is assumed to be the same. And so may what
+    /// [`Self::assumed`] returns.
     pub(super) fn unlike(&self, other: &Self) -> Vec<WorkloadDifference> {
         let both_list = self.lists_arguments && other.lists_arguments;
+        let assumed = self.assumed(other);
         let pairs = FIELDS.iter().zip(self.values.iter().zip(&other.values));
         let unlike = pairs.filter(|(field, (one, other))| match (one, other) {
+            (None, None) if assumed.contains(*field) => false,
             (None, None) if **field == Field::Gpu => !both_list,
             (None, None) => **field != Field::Layers,
             (Some(one), Some(other)) if **field == Field::Dtype => !may_be(one, other),
@@ -88,6 +100,25 @@ impl Workload {
                 other: other.clone(),
             })
             .collect()
+    }
+
+    /// Returns the fields that are unknown for both workloads and assumed to be the same, because the format of the logs and the
+    /// global batch size are. Logs that don't name their model are mostly of one script, before and after a change.
+    pub(super) fn assumed(&self, other: &Self) -> Vec<Field> {
+        let lists_arguments = self.lists_arguments || other.lists_arguments;
+        let gbs = self.value(Field::Gbs);
+        let states_the_same = self.format.is_some()
+            && self.format == other.format
+            && gbs.is_some()
+            && gbs == other.value(Field::Gbs);
+        if lists_arguments || !states_the_same {
+            return Vec::new();
+        }
+        // Layers follow from the model.
+        let is_unknown = |field: &Field| {
+            *field != Field::Layers && self.value(*field).is_none() && other.value(*field).is_none()
+        };
+        FIELDS.into_iter().filter(is_unknown).collect()
     }
 }
 

@@ -1,9 +1,10 @@
 //! Reports: a result seen with one view, beside the published number.
 
-use super::slow_period::{SlowPeriod, median};
-use super::slowdown::Slowdown;
+use super::slow_period::median;
+use super::slowdown::{MeasuredStep, Slowdown};
 use super::steady::SteadyMean;
 use super::switched_software::as_switched;
+use super::warnings::SlowSteps;
 use super::{Comparability, Identity, RunResult, Scoring, fields, states_software};
 use crate::catalog::{Baseline, Catalog, Recipe, Reference, ReferenceClass};
 use crate::convention::Convention;
@@ -554,13 +555,7 @@ impl Report {
 
     /// Compares the run with the prediction for its scenario, unless it has a plan. If it is clearly slower than predicted or
     /// planned, looks for what could explain that.
-    fn predict(
-        &mut self,
-        log: &Log,
-        scenario: Option<&Scenario>,
-        assumed: Option<Stack>,
-        slow: &[SlowPeriod],
-    ) {
+    fn predict(&mut self, log: &Log, scenario: Option<&Scenario>, assumed: Option<Stack>, slow: &SlowSteps) {
         let (Some(scenario), Some(measured), Some(window)) = (scenario, self.step_time_s, self.window) else {
             return;
         };
@@ -605,10 +600,11 @@ impl Report {
         let steps = &log.steps;
         let median_of = |rows: Range<usize>| median(steps.step_time_s.values(rows).collect());
         let medians = [median_of(steps.rows(window)), median_of(steps.len() / 2..steps.len())];
-        let beside_slow = slow.iter().map(|slow| slow.others_s);
-        let typical_s = medians.into_iter().flatten().chain(beside_slow).fold(measured.mean, f64::min);
+        let beside_slow = slow.periods.iter().map(|slow| slow.others_s);
+        let usual_s = medians.into_iter().flatten().chain(beside_slow).fold(measured.mean, f64::min);
+        let step = MeasuredStep { mean_s: measured.mean, usual_s, slow_steps_period: slow.every };
         let uses_sockets = log.nccl.as_ref().is_some_and(Nccl::uses_sockets);
-        self.slowdown = Slowdown::of(scenario, reference.step_time_s, typical_s, uses_sockets);
+        self.slowdown = Slowdown::of(scenario, reference.step_time_s, step, uses_sockets);
     }
 }
 

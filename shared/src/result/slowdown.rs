@@ -19,6 +19,9 @@ const MARGIN: f64 = 0.05;
 /// The most causes that are listed.
 const MOST_CAUSES: usize = 4;
 
+/// The smallest share of the predicted step by which slow steps raise the mean for them to be named: less is noise.
+const LEAST_FROM_SLOW_STEPS: f64 = 0.01;
+
 /// The largest plausible factor on communication through TCP sockets: those of a management network of 1 Gbit/s instead of 400 or
 /// 800.
 const MOST_WITH_SOCKETS: f64 = 1000.0;
@@ -30,19 +33,35 @@ const HALVINGS: u32 = 32;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Slowdown {
-    /// The seconds that a step took: the mean of the scored steps, their median, that of the log's second half, or the mean
-    /// beside a slow period, whichever is smallest.
+    /// The seconds that a step took: the mean of the scored steps.
     pub step_time_s: f64,
     /// By how many seconds that is longer than predicted.
     pub excess_s: f64,
+    /// How many of these seconds are due to steps that are slower than usual; 0 if the scored steps are usual ones.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub slow_steps_s: f64,
+    /// Every how many steps these come; null if they are not at regular intervals.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slow_steps_period: Option<u64>,
     /// The upper end of the prediction's 80 % interval, in seconds.
     pub high_s: f64,
-    /// What could explain it, each cause by itself, the smallest change first; empty if no single cause could. With TCP sockets,
+    /// What could explain the seconds of every step, each cause by itself, the smallest change first; empty if no single cause could. With TCP sockets,
     /// the network and what crosses it come first, and communication that doesn't cross it is left out.
     pub causes: Vec<SlowCause>,
     /// Whether NCCL connected nodes through TCP sockets, which is a frequent cause.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub uses_sockets: bool,
+}
+
+/// The measured step time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct MeasuredStep {
+    /// The mean of the scored steps, in seconds.
+    pub(super) mean_s: f64,
+    /// What a usual step takes, in seconds, at most `mean_s`.
+    pub(super) usual_s: f64,
+    /// Every how many steps a slow one comes, if they are at regular intervals.
+    pub(super) slow_steps_period: Option<u64>,
 }
 
 /// A change of the predicted step that would make it as long as the measured one.
@@ -122,24 +141,28 @@ impl SlowCauseKind {
         match self {
             // A GPU with the lowest clocks of its power limit still runs at about half its speed.
             Self::Compute => 2.5,
-            Self::Bubble => 3.0,
-            Self::Host => 4.0,
-            _ => 10.0,
+            // One of eight network adapters is in use.
+            Self::Network => 8.0,
+            // Beyond that, the recipe is wrong or something else is.
+            _ => 3.0,
         }
     }
 }
 
 impl Slowdown {
-    /// Returns what could explain that a step of a scenario took `step_time_s`; none if that is not clearly longer than predicted.
+    /// Returns what could explain that the usual step of a scenario was so long; none if that is not clearly longer than predicted.
     /// `uses_sockets` says that TCP sockets connect the NVLink domains.
     pub(super) fn of(
         scenario: &Scenario,
         predicted: Interval,
-        step_time_s: f64,
+        measured: MeasuredStep,
         uses_sockets: bool,
     ) -> Option<Self> {
+        let MeasuredStep { mean_s, usual_s, slow_steps_period } = measured;
         let limit = predicted.high.max(predicted.mid * (1.0 + MARGIN));
-        (predicted.mid > 0.0 && step_time_s.is_finite() && step_time_s > limit).then_some(())?;
+        (predicted.mid > 0.0 && mean_s.is_finite() && usual_s > limit).then_some(())?;
+        let has_slow_steps = mean_s - usual_s >= LEAST_FROM_SLOW_STEPS * predicted.mid;
+        let step_time_s = if has_slow_steps { usual_s } else { mean_s };
         let step = StepModel::new(scenario, predicted);
         // Whether communication is through sockets; none where that doesn't matter.
         let by_socket = |kind: SlowCauseKind| {
@@ -160,8 +183,15 @@ impl Slowdown {
             place(one).cmp(&place(other)).then_with(|| change(one).total_cmp(&change(other)))
         });
         causes.truncate(MOST_CAUSES);
-        let excess_s = step_time_s - predicted.mid;
-        Some(Self { step_time_s, excess_s, high_s: predicted.high, causes, uses_sockets })
+        Some(Self {
+            step_time_s: mean_s,
+            excess_s: mean_s - predicted.mid,
+            slow_steps_s: mean_s - step_time_s,
+            slow_steps_period: slow_steps_period.filter(|_| has_slow_steps),
+            high_s: predicted.high,
+            causes,
+            uses_sockets,
+        })
     }
 
     /// Returns the slowdown and its possible causes in a few sentences.
@@ -172,16 +202,33 @@ impl Slowdown {
             true => " NCCL connected nodes through TCP sockets, a likely cause: fix the network first.",
             false => "",
         };
+        let every_step_s = seconds(self.excess_s - self.slow_steps_s);
+        let (split, explained) = match self.slow_steps_s > 0.0 {
+            true => {
+                let slow_steps = match self.slow_steps_period {
+                    Some(period) => format!("stalls every {period} steps"),
+                    None => "slower steps".to_owned(),
+                };
+                let split = format!(
+                    ": {every_step_s} on every step, and {} from {slow_steps}",
+                    seconds(self.slow_steps_s)
+                );
+                (split, format!("the {every_step_s}"))
+            }
+            false => (String::new(), "it".to_owned()),
+        };
         let causes: Vec<String> = self.causes.iter().map(SlowCause::text).collect();
         let causes = match causes.as_slice() {
-            [] => "No single part of the predicted step explains this. Check that the recipe is right, and look for \
-                   time that the model doesn't count: data loading, logging, other jobs on the nodes."
-                .to_owned(),
-            [one] => format!("This would explain it: {one}."),
-            several => format!("Each of these alone would explain it: {}.", several.join("; ")),
+            [] => format!(
+                "No single part of the predicted step explains {explained}, because each would have to be implausibly slow. \
+                 Check that the recipe is right, and look for time that the model doesn't count: data loading, logging, other \
+                 jobs on the nodes."
+            ),
+            [one] => format!("This would explain {explained}: {one}."),
+            several => format!("Each of these alone would explain {explained}: {}.", several.join("; ")),
         };
         format!(
-            "A step took {}, {} longer than predicted ({}, 80 % range up to {}).{sockets} {causes}",
+            "A step took {}, {} longer than predicted ({}, 80 % range up to {}){split}.{sockets} {causes}",
             seconds(self.step_time_s),
             seconds(self.excess_s),
             seconds(self.step_time_s - self.excess_s),
@@ -220,6 +267,10 @@ impl SlowCause {
             SlowCauseKind::Optimizer => format!("an optimizer step {longer}"),
         }
     }
+}
+
+fn is_zero(seconds: &f64) -> bool {
+    *seconds == 0.0
 }
 
 /// The model of a scenario's step, scaled to its prediction.
@@ -320,6 +371,11 @@ mod tests {
     use crate::field::Field;
     use crate::spec::Spec;
 
+    /// A step time with no slower steps.
+    fn steady(step_time_s: f64) -> MeasuredStep {
+        MeasuredStep { mean_s: step_time_s, usual_s: step_time_s, slow_steps_period: None }
+    }
+
     fn scenarios() -> impl Iterator<Item = Scenario> {
         let recipes = Catalog::embedded().recipes().iter();
         recipes
@@ -332,7 +388,7 @@ mod tests {
         for scenario in scenarios() {
             let predicted = Estimate::of(&scenario).step_time_s;
             let step_time_s = 1.3 * predicted.high;
-            let slowdown = Slowdown::of(&scenario, predicted, step_time_s, false).unwrap();
+            let slowdown = Slowdown::of(&scenario, predicted, steady(step_time_s), false).unwrap();
             assert!(slowdown.causes.len() <= MOST_CAUSES);
             let factors: Vec<f64> = slowdown.causes.iter().map(|cause| cause.factor.unwrap_or(1.0)).collect();
             assert!(factors.is_sorted(), "{slowdown:?}");
@@ -372,7 +428,9 @@ mod tests {
             let predicted = Estimate::of(&scenario).step_time_s;
             let without = TrainingOptions { overlap: false, ..scenario.options };
             let step_time_s = StepModel::new(&scenario, predicted).step_s(&without);
-            let Some(slowdown) = Slowdown::of(&scenario, predicted, step_time_s, false) else { continue };
+            let Some(slowdown) = Slowdown::of(&scenario, predicted, steady(step_time_s), false) else {
+                continue;
+            };
             assert_eq!(slowdown.causes[0].kind, SlowCauseKind::NoOverlap, "{slowdown:?}");
             assert!((slowdown.causes[0].added_s - slowdown.excess_s).abs() < 1e-9 * step_time_s);
             named += 1;
@@ -389,7 +447,7 @@ mod tests {
             let cluster = slower(scenario.options.cluster, ClusterFactor::Network, 40.0);
             let options = TrainingOptions { cluster, ..scenario.options };
             let step_time_s = StepModel::new(&scenario, predicted).step_s(&options);
-            let of = |uses_sockets| Slowdown::of(&scenario, predicted, step_time_s, uses_sockets);
+            let of = |uses_sockets| Slowdown::of(&scenario, predicted, steady(step_time_s), uses_sockets);
             let (Some(sockets), Some(other)) = (of(true), of(false)) else { continue };
             assert!(other.causes.iter().all(|cause| cause.kind != SlowCauseKind::Network), "{other:?}");
             let first = sockets.causes[0];
@@ -408,7 +466,7 @@ mod tests {
         let scenario =
             Spec::default().with(Field::Recipe, "llama3.1-8b/h100/fp8/8@25.04").scenario().unwrap();
         let of = |low, high, step_time_s| {
-            Slowdown::of(&scenario, Interval { low, mid: 10.0, high }, step_time_s, false)
+            Slowdown::of(&scenario, Interval { low, mid: 10.0, high }, steady(step_time_s), false)
         };
         assert_eq!(of(9.7, 10.3, 10.4), None, "within the margin");
         assert_eq!(of(8.0, 12.0, 11.9), None, "within the interval");
@@ -416,7 +474,25 @@ mod tests {
         assert_eq!(of(9.7, 10.3, f64::NAN), None);
         let slow = of(9.7, 10.3, 12.0).unwrap();
         assert_eq!((slow.step_time_s, slow.excess_s, slow.high_s), (12.0, 2.0, 10.3));
+        assert_eq!((slow.slow_steps_s, slow.slow_steps_period), (0.0, None));
         assert!(of(9.7, 10.3, 1e6).unwrap().causes.is_empty(), "nothing is that slow");
+    }
+
+    #[test]
+    fn stalls_are_told_from_what_makes_every_step_longer() {
+        let scenario =
+            Spec::default().with(Field::Recipe, "llama3.1-8b/h100/fp8/8@25.04").scenario().unwrap();
+        let of = |mean_s, usual_s| {
+            let measured = MeasuredStep { mean_s, usual_s, slow_steps_period: Some(6) };
+            Slowdown::of(&scenario, Interval { low: 9.7, mid: 10.0, high: 10.3 }, measured, false)
+        };
+        let stalls = of(13.0, 12.0).unwrap();
+        assert_eq!((stalls.step_time_s, stalls.excess_s, stalls.slow_steps_s), (13.0, 3.0, 1.0));
+        assert_eq!(stalls.causes, of(12.0, 12.0).unwrap().causes, "they explain what every step takes");
+        // Less is noise, and then the causes explain the mean.
+        let noise = of(12.05, 12.0).unwrap();
+        assert_eq!((noise.excess_s, noise.slow_steps_s, noise.slow_steps_period), (12.05 - 10.0, 0.0, None));
+        assert_eq!(of(13.0, 10.0), None, "the usual step is as predicted");
     }
 
     #[test]
@@ -425,11 +501,13 @@ mod tests {
         let mut slow = Slowdown {
             step_time_s: 9.1,
             excess_s: 1.9,
+            slow_steps_s: 0.0,
+            slow_steps_period: None,
             high_s: 7.6,
             causes: vec![
                 cause(SlowCauseKind::NoOverlap, None, 1.8),
                 cause(SlowCauseKind::Compute, Some(1.41), 1.9),
-                cause(SlowCauseKind::ExpertParallel, Some(3.12), 1.9),
+                cause(SlowCauseKind::ExpertParallel, Some(2.41), 1.9),
             ],
             uses_sockets: false,
         };
@@ -437,8 +515,24 @@ mod tests {
             slow.sentence(),
             "A step took 9.10 s, 1.90 s longer than predicted (7.20 s, 80 % range up to 7.60 s). Each of these alone would \
              explain it: communication that doesn't overlap with computation (+1.80 s); computation at 71 % of the predicted \
-             speed, on all GPUs or the slowest (clocks, power limit); exposed expert all-to-all 3.1 times as long as predicted \
+             speed, on all GPUs or the slowest (clocks, power limit); exposed expert all-to-all 2.4 times as long as predicted \
              (uneven routing, network)."
+        );
+        let stalls = Slowdown {
+            step_time_s: 15.1,
+            excess_s: 7.9,
+            slow_steps_s: 6.0,
+            slow_steps_period: Some(6),
+            ..slow.clone()
+        };
+        let start = "A step took 15.1 s, 7.90 s longer than predicted (7.20 s, 80 % range up to 7.60 s): 1.90 s on every step, and \
+                     6.00 s from stalls every 6 steps. Each of these alone would explain the 1.90 s: communication";
+        assert!(stalls.sentence().starts_with(start), "{}", stalls.sentence());
+        let irregular = Slowdown { slow_steps_period: None, ..stalls };
+        assert!(
+            irregular.sentence().contains("and 6.00 s from slower steps. Each"),
+            "{}",
+            irregular.sentence()
         );
         slow.uses_sockets = true;
         assert!(
@@ -477,6 +571,13 @@ mod tests {
         assert_eq!((uneven.prediction.map(|one| one.within), uneven.slowdown), (Some(Some(false)), None));
         let last = report(known, |step| if step == 49 { 13.0 } else { 9.4 }, "last");
         assert_eq!((last.prediction.map(|one| one.within), last.slowdown), (Some(Some(false)), None));
+        // Stalls are named beside what every step takes longer, if they are scored.
+        let stalled = |step: u32| if step.is_multiple_of(6) { 43.0 } else { 13.0 };
+        let stalls = report(known, stalled, "35-44").slowdown.unwrap();
+        assert_eq!((stalls.step_time_s, stalls.slow_steps_period), (19.0, Some(6)));
+        assert!((stalls.slow_steps_s - 6.0).abs() < 1e-9, "{stalls:?}");
+        let usual = report(known, stalled, "last").slowdown.unwrap();
+        assert_eq!((usual.slow_steps_s, usual.slow_steps_period), (0.0, None));
         let unknown = report("train.log", |_| 13.0, "last");
         assert_eq!((unknown.prediction, unknown.slowdown), (None, None));
     }

@@ -9,14 +9,18 @@ use crate::problem::all_of;
 use crate::scenario::Scenario;
 use crate::units::{TERA, readable, significant};
 
+/// The slow steps that a report warns of.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct SlowSteps {
+    /// Consecutive ones.
+    pub(super) periods: Vec<SlowPeriod>,
+    /// Every how many steps a slow one comes; none if they are not at regular intervals, or if none of them is scored.
+    pub(super) every: Option<u64>,
+}
+
 impl Report {
-    /// Adds the warnings to the notes. Returns the slow periods.
-    pub(super) fn warn(
-        &mut self,
-        log: &Log,
-        scenario: Option<&Scenario>,
-        scoring: Scoring,
-    ) -> Vec<SlowPeriod> {
+    /// Adds the warnings to the notes. Returns the slow steps.
+    pub(super) fn warn(&mut self, log: &Log, scenario: Option<&Scenario>, scoring: Scoring) -> SlowSteps {
         self.warn_of_few_steps(log);
         self.notes.extend(self.unlike_steady_mean(scoring));
         let timed = self.window.filter(|_| self.step_time_s.is_some());
@@ -24,10 +28,10 @@ impl Report {
         self.warn_of_outliers(log, &slow);
         self.notes.extend(slow.iter().map(SlowPeriod::note));
         self.slow_steps = slow.first().map(SlowPeriod::sentence);
-        self.warn_of_period(log);
+        let every = self.warn_of_period(log);
         let contradiction = scenario.and_then(|scenario| self.contradicting_tflops(log, scenario));
         self.notes.extend(contradiction);
-        slow
+        SlowSteps { periods: slow, every }
     }
 
     /// Warns if the step time is the mean of few steps.
@@ -116,21 +120,21 @@ impl Report {
         }
     }
 
-    /// Names slow steps that come at regular intervals, and what is done then.
-    fn warn_of_period(&mut self, log: &Log) {
+    /// Names slow steps that come at regular intervals, and what is done then. Returns the interval if some of them are scored.
+    fn warn_of_period(&mut self, log: &Log) -> Option<u64> {
         /// How often the median is the time of a slow step.
         const FACTOR: f64 = 1.2;
         let steps = &log.steps;
         let mut times: Vec<f64> = steps.step_time_s.values(0..steps.len()).collect();
         times.sort_by(f64::total_cmp);
-        let Some(median) = times.get(times.len() / 2).filter(|_| self.step_time_s.is_some()) else { return };
+        let median = times.get(times.len() / 2).filter(|_| self.step_time_s.is_some())?;
         // The first step is slow for reasons of its own.
         let is_slow = |row: &usize| steps.step_time_s.get(*row).is_some_and(|time| time > FACTOR * median);
         let slow: Vec<u64> = (1..steps.len()).filter(is_slow).map(|row| steps.label[row]).collect();
-        let [first, second, third, ..] = *slow else { return };
+        let [first, second, third, ..] = *slow else { return None };
         let period = second - first;
         if period < 2 || slow.windows(2).any(|two| two[1] - two[0] != period) {
-            return;
+            return None;
         }
         // A log that counts from 0 names a step by one less than its checkpoint.
         let saves = |step: &&u64| {
@@ -146,6 +150,9 @@ impl Report {
         self.notes.push(format!(
             "Every {period} steps ({first}, {second}, {third}, …) one takes more than {FACTOR} times the median. {cause}."
         ));
+        let is_scored =
+            |label: &u64| self.window.is_some_and(|window| (window.first..=window.last).contains(label));
+        slow.iter().any(is_scored).then_some(period)
     }
 
     /// Returns a sentence that says that the log's TFLOPS contradict its step time, because no convention of counting FLOPs

@@ -95,13 +95,18 @@ pub(super) fn assuming(software: Option<Stack>) -> Option<String> {
     software.map(|software| format!("assuming {}", software.title()))
 }
 
-/// Returns the recipe of a run, or else its model: the id, or the title of a user's own model.
+/// Returns the recipe of a run, or else its model.
 pub(super) fn recipe_or_model(recipe: Option<&str>, model: Option<&str>) -> Option<String> {
-    let title = |text: &str| match Catalog::embedded().model_or_own(text) {
+    recipe.map(str::to_owned).or_else(|| model.map(self::model))
+}
+
+/// Returns a model for people: the id, or the title of a user's own model.
+#[must_use]
+pub fn model(text: &str) -> String {
+    match Catalog::embedded().model_or_own(text) {
         Ok(own) if own.id.starts_with("own:") => own.title.clone(),
         _ => text.to_owned(),
-    };
-    recipe.map(str::to_owned).or_else(|| model.map(title))
+    }
 }
 
 /// Returns what a run of a campaign is called: `nightly/llama-8b on alpha #2`.

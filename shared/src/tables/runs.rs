@@ -13,7 +13,7 @@ columns! {
         csv 0 "id" => |run| Some(run.id.clone());
     }
     Recipe "recipe" {
-        page "Recipe" => |run| run.recipe.clone().into();
+        page "Recipe" => |run| cells::recipe_or_model(run.recipe.as_deref(), run.model.as_deref()).into();
         terminal "recipe or model" => |run| {
             cells::recipe_or_model(run.recipe.as_deref(), run.model.as_deref())
         };

@@ -148,10 +148,10 @@ fn RunRow(
 ) -> impl IntoView {
     let (folder, file) = split(&row.path);
     let name = match row.id.is_empty() {
-        true => breakable(&file),
+        true => breakable(&file, &PATH_SEPARATORS),
         false => {
             let id = row.id.clone();
-            view! { <a href=move || view.with(|view| run_href_of(view, &id))>{breakable(&file)}</a> }
+            view! { <a href=move || view.with(|view| run_href_of(view, &id))>{breakable(&file, &PATH_SEPARATORS)}</a> }
                 .into_any()
         }
     };
@@ -161,7 +161,12 @@ fn RunRow(
             let PageHeading { key, title, is_number, is_main, .. } = column;
             let cell = row.cell(key).cloned().unwrap_or_default();
             let is_none = cell.text.is_empty();
-            let text = if is_none { "–".into() } else { cell.text };
+            let text = match cell.text.contains('/') {
+                _ if is_none => "–".into_any(),
+                // A recipe, of which a narrow column would cut the numbers.
+                true => breakable(&cell.text, &['/']),
+                false => cell.text.into_any(),
+            };
             view! {
                 <td data-label=title class:number=is_number class:none=is_none class:main=is_main>
                     {text}{small(cell.detail)}
@@ -180,7 +185,7 @@ fn RunRow(
             {(!below).then(|| view! { <td class="pick">{(more.0)(&row)}</td> })}
             <th scope="row" data-label=first>
                 {name}
-                {(!folder.is_empty()).then(|| view! { <small>{breakable(&folder)}</small> })}
+                {(!folder.is_empty()).then(|| view! { <small>{breakable(&folder, &PATH_SEPARATORS)}</small> })}
                 {(!below).then_some(remarks)}
                 {remedy.map(|remedy| (remedy.0)(&row))}
                 {below.then(|| (more.0)(&row))}
@@ -215,10 +220,13 @@ pub(crate) fn view_of(address: Address) -> Spec {
     view
 }
 
-/// Returns a path that lines break only after its separators.
-fn breakable(path: &str) -> AnyView {
+/// The characters after which lines break a path.
+const PATH_SEPARATORS: [char; 4] = ['_', '/', '-', '.'];
+
+/// Returns a text that lines break only after its separators.
+fn breakable(text: &str, separators: &[char]) -> AnyView {
     let part = |part: &str| view! { {part.to_string()} <wbr /> };
-    let parts = path.split_inclusive(['_', '/', '-', '.']).map(part).collect_view();
+    let parts = text.split_inclusive(separators).map(part).collect_view();
     view! { <span>{parts}</span> }.into_any()
 }
 

@@ -602,6 +602,8 @@ pub(crate) struct Row {
     pub(crate) status: RowStatus,
     /// Why it is not scored or not comparable, and its notes.
     pub(crate) remarks: Vec<String>,
+    /// The recipe of a stored run.
+    pub(crate) recipe: Option<String>,
     /// The campaign that lists it, and its cluster, where it was launched from here.
     pub(crate) campaign: Option<String>,
     pub(crate) cluster: Option<String>,

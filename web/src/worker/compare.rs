@@ -204,6 +204,7 @@ fn row(run: &ComparedRun<'_>) -> Row {
         remarks: remarks.map(|remark| unbroken(&remark)).collect(),
         campaign: item.campaign.clone(),
         cluster: item.cluster.clone(),
+        recipe: None,
         cells: page_cells(ComparisonColumn::page_cells(run)),
     }
 }

@@ -384,6 +384,7 @@ impl Taken {
             remarks: remarks.iter().map(|remark| unbroken(remark)).collect(),
             campaign: carried.map(|carried| carried.campaign.clone()),
             cluster: carried.map(|carried| carried.cluster.clone()),
+            recipe: None,
             cells,
             path: title.unwrap_or(report.path),
         }

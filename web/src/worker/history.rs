@@ -13,6 +13,8 @@ use trainplan_shared::history::{
 };
 use trainplan_shared::link;
 use trainplan_shared::result::steady_difference;
+use trainplan_shared::stack::Software;
+use trainplan_shared::tables::cells;
 use trainplan_shared::units::{minute, signed, significant};
 use web_sys::js_sys::Date;
 
@@ -102,7 +104,9 @@ fn title(key: &TimeLineKey) -> String {
     let scenario = key.scenario.as_deref().filter(|_| key.recipe.is_none());
     let scenario = scenario.map(|scenario| link::read(scenario).spec).unwrap_or_default();
     let value = |(field, text): (Field, &str)| match field {
-        Field::Recipe | Field::Model => text.to_string(),
+        Field::Recipe => text.to_string(),
+        Field::Model => cells::model(text),
+        Field::Stack => text.parse().map_or_else(|_| text.to_string(), |software: Software| software.title()),
         _ => format!("{} {text}", field.label()),
     };
     let values: Vec<String> = scenario.iter().map(value).collect();
@@ -189,6 +193,13 @@ mod tests {
         };
         let own = key(None, Some("v=1&r=llama3.1-405b/h100/fp8/512@25.04&n=256&gbs=128"));
         assert_eq!(title(&own), "llama3.1-405b/h100/fp8/512@25.04, GPUs 256, GBS 128 on eos");
+        let model = "own:layers=32,hidden=4096,ffn=14336,heads=32,kv_heads=8,head_dim=128,vocab=128256,gated=1,\
+                     tied_embeddings=0,seq_len=8192";
+        let own = format!("v=1&m={model}&n=256&stack=megatron-lm-0.14:overlaps_tp=yes");
+        assert_eq!(
+            title(&key(None, Some(&own))),
+            "own model, 8.03B, GPUs 256, Megatron-LM 0.14 with overlaps_tp=yes on eos"
+        );
         assert_eq!(
             title(&key(Some("llama3.1-8b/h100/fp8/8@25.04"), None)),
             "llama3.1-8b/h100/fp8/8@25.04 on eos"

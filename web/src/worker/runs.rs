@@ -71,6 +71,7 @@ fn row(summary: RunSummary) -> Row {
         remarks: is_unlike.into_iter().chain(faults).chain(software).collect(),
         status: RowStatus::of(summary.status, summary.ending),
         cells: page_cells(StoredRunColumn::page_cells(&summary)),
+        recipe: summary.recipe,
         campaign: summary.campaign,
         cluster: summary.cluster,
     }

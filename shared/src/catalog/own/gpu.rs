@@ -128,7 +128,7 @@ impl Gpu {
 fn unchanged(text: &str) -> String {
     let columns = names().join(", ");
     format!(
-        "\"{text}\" changes no column. An own GPU is written as h100:hbm_gb=96, with the columns {columns}."
+        "\"{text}\" changes no field. An own GPU is written as h100:hbm_gb=96, with the fields {columns}."
     )
 }
 
@@ -143,7 +143,7 @@ impl OwnColumn {
             _ => {
                 let (kind, unit) = unit.map_or(("whole number", "GPUs"), |unit| ("number", unit));
                 let message = format!(
-                    "The column {name} of an own GPU must be a {kind} from {least} to {most} {unit}, not \"{text}\"."
+                    "The field {name} of an own GPU must be a {kind} from {least} to {most} {unit}, not \"{text}\"."
                 );
                 Err(Problem::new(Field::Gpu, format!("{name}={text}"), message))
             }
@@ -186,7 +186,7 @@ mod tests {
     #[test]
     fn another_unit_is_refused() {
         let said = |text: &str| own(text).unwrap_err().to_string();
-        let text = "The column hbm_tbps of an own GPU must be a number from 0.1 to 100 TB/s, not \"3350\".";
+        let text = "The field hbm_tbps of an own GPU must be a number from 0.1 to 100 TB/s, not \"3350\".";
         assert_eq!(said("h100:hbm_tbps=3350"), text);
         assert!(said("h100:nvlink_domain=0.5").contains("must be a whole number from 1 to 10000 GPUs"));
     }
@@ -214,8 +214,8 @@ mod tests {
     fn every_mistake_is_named() {
         let said = |text: &str| own(text).unwrap_err().to_string();
         assert!(said("h10:hbm_gb=96").contains("Unknown GPU \"h10\". Did you mean h100?"));
-        assert!(said("h100:hbm=96").contains("Unknown column \"hbm\" in \"hbm=96\". Did you mean hbm_gb?"));
-        assert!(said("h100:").contains("\"h100:\" changes no column"));
+        assert!(said("h100:hbm=96").contains("Unknown field \"hbm\" in \"hbm=96\". Did you mean hbm_gb?"));
+        assert!(said("h100:").contains("\"h100:\" changes no field"));
         assert!(said("h100").contains("is written as h100:hbm_gb=96"));
         for value in ["0", "-1", "nan", "inf", "1e999", "many"] {
             assert!(

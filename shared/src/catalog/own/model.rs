@@ -83,8 +83,8 @@ impl Model {
         let text = text.trim();
         let refuse = |message: String| Problem::new(Field::Model, text, message);
         let Some(list) = text.strip_prefix(PREFIX) else {
-            let message = "An own model is written as own: and column=value pairs with commas between them.";
-            return Err(refuse(format!("{message} The columns are {}.", COLUMNS.join(", "))));
+            let message = "An own model is written as own: and field=value pairs with commas between them.";
+            return Err(refuse(format!("{message} The fields are {}.", COLUMNS.join(", "))));
         };
         let given = pairs(Field::Model, list, &COLUMNS)?;
         for (column, value) in COLUMNS.into_iter().zip(&given) {
@@ -132,7 +132,7 @@ impl Model {
             if let (Some(value), false) = (says.filter(|_| column != "title"), known) {
                 let given = format!("{column}={value}");
                 let message =
-                    format!("\"{given}\" has no effect, because another column that it needs is missing.");
+                    format!("\"{given}\" has no effect, because another field that it needs is missing.");
                 return Err(Problem::new(Field::Model, given, message));
             }
         }
@@ -336,7 +336,7 @@ impl GivenColumns<'_> {
 /// Checks that a value is a number in the range of its column.
 fn check_value(column: &str, value: &str) -> Result<(), Problem> {
     let refuse = |wanted: &str| {
-        let message = format!("The column {column} of an own model must be {wanted}, not \"{value}\".");
+        let message = format!("The field {column} of an own model must be {wanted}, not \"{value}\".");
         Err(Problem::new(Field::Model, format!("{column}={value}"), message))
     };
     match column {
@@ -456,7 +456,7 @@ mod tests {
         let said = |from: &str, to: &str| Model::own(&LLAMA.replace(from, to)).unwrap_err().to_string();
         assert!(
             said("hidden=", "hiden=")
-                .contains("Unknown column \"hiden\" in \"hiden=4096\". Did you mean hidden?")
+                .contains("Unknown field \"hiden\" in \"hiden=4096\". Did you mean hidden?")
         );
         assert_eq!(
             said("hidden=4096,ffn=14336,", ""),
@@ -473,7 +473,7 @@ mod tests {
         assert!(said("gated=1", "gated=yes").contains("1 (yes) or 0 (no)"));
         assert!(said("gated=1", "gated=1,gated=1").contains("twice"));
         assert!(said("gated=1", "gated=").contains("has no value"));
-        assert!(said("gated=1", "gated").contains("\"gated\" must be column=value. Did you mean gated=…?"));
+        assert!(said("gated=1", "gated").contains("\"gated\" must be field=value. Did you mean gated=…?"));
         assert!(said("kv_heads=8", "kv_heads=5").contains("can't be divided among 5 KV heads"));
         assert!(said("gated=1", "gated=1,moe_ffn=8").contains("\"moe_ffn=8\" has no effect"));
         assert!(said("gated=1", "gated=1,window=8").contains("\"window=8\" has no effect"));

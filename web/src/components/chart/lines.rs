@@ -5,7 +5,7 @@ use super::labels::{by_height, escaped, label_shifts, legend_height, legend_text
 use super::{BAD, COLOURS, Drawing, GRID, SI_PREFIXES, axis, text_colour};
 use crate::message::{Plot, PlotLevel, PlotLine};
 use serde_json::{Value, json};
-use trainplan_shared::compare::sustained_peak;
+use trainplan_shared::compare::{BriefLabels, sustained_peak};
 use trainplan_shared::units::{group_digits, readable_days};
 
 /// Lines over GPU counts or over steps.
@@ -442,12 +442,13 @@ fn interval(level: &PlotLevel) -> Option<Value> {
 }
 
 /// Returns names without the beginning and the end that all of them share, except the last part of the beginning. A name that lost its
-/// beginning starts with an ellipsis. A name alone stays whole.
+/// beginning starts with an ellipsis. A name alone stays whole, and so do names that sentences write in full, too.
 fn short_names(names: &[&str]) -> Vec<String> {
     let parts: Vec<Vec<&str>> = names.iter().map(|name| name.split_inclusive(SEPARATORS).collect()).collect();
     let whole = || names.iter().copied().map(String::from).collect();
     let Some((first, others)) = parts.split_first() else { return whole() };
-    if others.iter().all(|other| other == first) {
+    let is_long = |name: &&str| name.chars().count() > BriefLabels::LONG;
+    if others.iter().all(|other| other == first) || !names.iter().any(is_long) {
         return whole();
     }
     let least = parts.iter().map(Vec::len).min().unwrap_or(0);
@@ -576,16 +577,25 @@ mod tests {
 
     #[test]
     fn names_in_a_legend_are_what_tells_them_apart() {
-        let name = |run: &str| format!("log-acct.pretrain_{run}_0.out");
+        let name = |run: &str| format!("log-acct_of_the_platform_team.pretrain_{run}_0.out");
         let [first, second] = [name("llama3.1_405b_fp8_512_71"), name("llama3.1_405b_bf16_512_72")];
         assert_eq!(short_names(&[&first, &second]), ["…405b_fp8_512_71", "…405b_bf16_512_72"]);
         assert_eq!(short_names(&[&first]), [&*first]);
         assert_eq!(short_names(&[&first, &first]), [&*first, &*first]);
-        assert_eq!(short_names(&["x_a_b", "x_a_b_c", "x_a_c"]), ["…a_b", "…a_b_c", "…a_c"]);
-        assert_eq!(short_names(&["x_a_8 (job 1)", "x_a_8 (job 2)"]), ["…a_8 (job 1)", "…a_8 (job 2)"]);
-        assert_eq!(short_names(&["run", "run-2"]), ["run", "run-2"]);
-        let nights = ["nightly-2026-05-01.log", "nightly-2026-05-02.log"];
-        assert_eq!(short_names(&nights), ["nightly-2026-05-01", "nightly-2026-05-02"]);
+        let short_of = |ends: &[&str]| {
+            let names: Vec<String> = ends.iter().map(|end| format!("{}_{end}", "long".repeat(20))).collect();
+            short_names(&names.iter().map(String::as_str).collect::<Vec<_>>())
+        };
+        assert_eq!(short_of(&["x_a_b", "x_a_b_c", "x_a_c"]), ["…a_b", "…a_b_c", "…a_c"]);
+        assert_eq!(short_of(&["x_a_8 (job 1)", "x_a_8 (job 2)"]), ["…a_8 (job 1)", "…a_8 (job 2)"]);
+        let nights = ["a_nightly-2026-05-01.log", "a_nightly-2026-05-02.log"];
+        assert_eq!(short_of(&nights), ["…a_nightly-2026-05-01", "…a_nightly-2026-05-02"]);
+        for whole in [
+            ["run", "run-2"],
+            ["pretrain_llama3.1_405b_fp8_512 (job 2010)", "pretrain_llama3.1_405b_fp8_512 (job 2011)"],
+        ] {
+            assert_eq!(short_names(&whole), whole);
+        }
         assert!(short_names(&[]).is_empty());
     }
 

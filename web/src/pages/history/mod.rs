@@ -121,6 +121,7 @@ fn TimeLineSection(line: Memo<TimeLine>) -> impl IntoView {
             <h2>{title.clone()}</h2>
             {move || line.with(|line| slower(address, line))}
             <Show when=move || { count.get() > 1 }><Chart chart summary /></Show>
+            {move || line.with(not_drawn).map(|text| view! { <p class="basis">{text}</p> })}
             {move || line.with(judged)}
             <acknowledge::AlertNote alert=Memo::new(move |_| line.with(|line| line.alert.clone())) />
             <p class="buttons">{move || line.with(|line| comparisons(address, line))}</p>
@@ -151,7 +152,9 @@ fn judged(line: &TimeLine) -> impl IntoView + use<> {
         line.checks.iter().partition(|check| check.is_regression);
     let count = line.checks.len();
     let summary = match exceeded.len() {
+        0 if count == 1 => "Within the limit".to_string(),
         0 => format!("Within all {count} limits"),
+        _ if count == 1 => "Limit exceeded".to_string(),
         several => format!("{several} of {count} limits exceeded"),
     };
     let text = |check: &CheckLine| match check.is_regression {
@@ -184,6 +187,16 @@ fn comparisons(address: Address, line: &TimeLine) -> impl IntoView + use<> {
         Some(compare(&pair, "Compare before and after the change"))
     });
     (newest, around)
+}
+
+/// Returns how many runs the chart lacks, because they have no step time to compare; none if it has all, or there is no chart.
+fn not_drawn(line: &TimeLine) -> Option<String> {
+    let missing = line.points.iter().filter(|point| point.step_time_s.is_none()).count();
+    let why = "without a comparable step time";
+    (missing > 0 && line.points.len() > 1).then(|| match missing {
+        1 => format!("1 run {why} isn't drawn."),
+        _ => format!("{missing} runs {why} aren't drawn."),
+    })
 }
 
 fn runs(count: usize) -> String {

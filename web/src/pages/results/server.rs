@@ -141,7 +141,7 @@ fn heading(column: PageHeading) -> AnyView {
 /// Returns the recipes, campaigns or clusters of the listed runs, each once.
 fn known(rows: &[Arc<Row>], key: &str) -> Vec<String> {
     let value = |row: &Arc<Row>| match key {
-        "recipe" => row.text(StoredRunColumn::Recipe.key()).map(str::to_string),
+        "recipe" => row.recipe.clone(),
         "campaign" => row.campaign.clone(),
         "cluster" => row.cluster.clone(),
         _ => None,
