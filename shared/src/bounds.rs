@@ -1,4 +1,4 @@
-//! The numbers that each field takes: one table, which every front reads by.
+//! The bounds of each field's numbers: one table, by which every front end reads them.
 
 use crate::field::Field;
 use crate::message;
@@ -15,7 +15,7 @@ pub struct FieldBounds {
     pub most: &'static str,
     /// What an error says that a value must be, before the bounds.
     what: &'static str,
-    /// What an error names behind the bounds: values that work.
+    /// What an error names after the bounds: values that work.
     such_as: &'static str,
 }
 

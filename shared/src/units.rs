@@ -16,7 +16,13 @@ const SUFFIXES: [(&str, &str, f64); 4] =
 ///
 /// Returns `None` for any other text, a negative number or one that is not finite.
 pub fn parse_count(text: &str) -> Option<f64> {
-    let text: String = text.chars().filter(|c| !matches!(c, '_' | ',' | ' ')).collect();
+    let text: String = text.chars().filter(|c| !matches!(c, '_' | ' ')).collect();
+    // Who writes 12,37 means 12.37, not 1237.
+    let is_thousand = |group: &str| group.bytes().take_while(u8::is_ascii_digit).count() == 3;
+    if !text.split(',').skip(1).all(is_thousand) {
+        return None;
+    }
+    let text = text.replace(',', "");
     let split = SUFFIXES.iter().zip(1..).find_map(|((suffix, word, _), thousands)| {
         let digits = without_end(&text, word).or_else(|| without_end(&text, suffix))?;
         Some((digits, thousands))
@@ -367,6 +373,8 @@ mod tests {
             ("1e12", 1e12),
             ("1_000", 1e3),
             ("1,000", 1e3),
+            ("1,234,567.5", 1_234_567.5),
+            ("1,000T", 1e15),
             ("2.5b", 2.5e9),
             ("14.8 trillion", 14.8e12),
             ("500Billion", 5e11),
@@ -390,6 +398,9 @@ mod tests {
             "1 zillion",
             "1 trillionT",
             "é",
+            "12,37",
+            "1,5T",
+            "1,0000",
         ] {
             assert_eq!(parse_count(text), None, "{text}");
         }

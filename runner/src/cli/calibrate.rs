@@ -8,7 +8,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use trainplan_shared::benchmarks;
-use trainplan_shared::calibration::cluster::{ClusterFit, ClusterRun, FittedFactor, JudgedRun, MACHINES};
+use trainplan_shared::calibration::cluster::{
+    ClusterFit, ClusterRun, FittedFactor, JudgedRun, MACHINE_SPREAD,
+};
 use trainplan_shared::calibration::{
     CalibrationFiles, Calibrator, ErrorSummary, Grouping, HeldOutErrors, HeldOutRow,
 };
@@ -317,7 +319,7 @@ fn cluster_table(fit: &ClusterFit) -> Result<(), Failure> {
              of these runs, so the interval of an estimate stays as wide as without it.",
             fit.median,
             if fit.n == 1 { "" } else { "median of " },
-            percent(MACHINES),
+            percent(MACHINE_SPREAD),
             percent(fit.scatter)
         ))?;
     }

@@ -1,6 +1,6 @@
 # Describes a login node and its Slurm. Every line of the answer is KEY, a tab and a text; "KEY!" has the exit code of a command.
-# Needs: partitions, accounts, qos and programs (words), places, whole. If whole is not empty, it also asks for what no job depends on, and submits a
-# held job, which it cancels.
+# Needs: partitions, accounts, qos and programs (words), places, whole. If whole is not empty, it also asks for what no job depends
+# on, and submits a held job, which it cancels.
 
 tell() { printf '%s\t%s\n' "$1" "$2"; }
 

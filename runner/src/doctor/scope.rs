@@ -33,7 +33,7 @@ pub(super) struct QosUse {
 pub(super) struct RunsRequest {
     /// The names of the runs.
     pub(super) runs: Vec<String>,
-    /// The partitions, of which a job runs in one.
+    /// The partitions. A job runs in one of them.
     pub(super) partitions: Vec<String>,
     pub(super) job: JobRequest,
 }

@@ -70,13 +70,13 @@ pub struct FittedFactor {
 
 /// Prior standard deviation of the logarithm of the factor on the step time. Machines of one type were measured to differ by
 /// up to 30 %, most by much less.
-pub const MACHINES: f64 = 0.1;
+pub const MACHINE_SPREAD: f64 = 0.1;
 
 /// Returns the prior standard deviation of the logarithm of another factor. Libraries, drivers and fabrics differ more in what
 /// they add to a kernel, a transfer or a step than chips of one type differ in their clock.
 fn spread(factor: ClusterFactor) -> f64 {
     match factor {
-        ClusterFactor::Step => MACHINES,
+        ClusterFactor::Step => MACHINE_SPREAD,
         ClusterFactor::Host | ClusterFactor::Latency => 1.0,
         ClusterFactor::Network => 0.5,
         ClusterFactor::Matmul => 0.15,

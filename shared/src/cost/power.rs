@@ -187,6 +187,7 @@ mod tests {
         assert_eq!("1.7".parse(), Ok(PowerChoice::AllIn(1.7)));
         assert_eq!("tdp".parse(), Ok(PowerChoice::Chip(None)));
         assert_eq!("TDP * 1.2".parse(), Ok(PowerChoice::Chip(Some(1.2))));
+        assert_eq!("tdp*3".parse(), Ok(PowerChoice::Chip(Some(MOST_PUE))));
         for text in ["", "0", "700", "tdp*0.5", "tdp*4", "tdp+1", "much"] {
             assert_eq!(text.parse::<PowerChoice>().unwrap_err().field, Field::Power, "{text}");
         }

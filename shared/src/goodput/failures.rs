@@ -104,6 +104,7 @@ mod tests {
         assert!((rsc.per_gpu_hour / (1.0 / (7.9 * 1024.0)) - 1.0).abs() < 0.05);
         let range = FailureRate::Studies.per_gpu_hour();
         assert_eq!(range, ValueRange { low: 1.97e-5, high: 1.2e-4 });
+        assert!(Field::FailureRate.help().contains("1.97e-5..1.2e-4"), "{}", Field::FailureRate.help());
         let source = "per GPU-hour: 1.97e-5 (Llama 3 405B), 1.2e-4 (Meta RSC)";
         assert_eq!(FailureRate::Studies.source(), source);
         // A job on 512 GPUs fails once in 99 h or in 16 h.

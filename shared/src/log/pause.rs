@@ -20,11 +20,12 @@ pub struct Pause {
 
 impl Pause {
     /// Returns the pause between the last step, with its number and time, and the next one. None if it is short, if the steps took
-    /// that long, or if the run was restarted from an earlier step.
+    /// that long or have no step time, or if the run was restarted from an earlier step.
     pub(super) fn between((last, last_at): (u64, i64), next: &Step, at: i64) -> Option<Self> {
         // Software may log every tenth step only.
         let steps = next.label.checked_sub(last).filter(|steps| *steps > 0)?;
-        let busy_s = steps as f64 * next.step_time_s.unwrap_or_default();
+        // Lines without a step time, as of torchtitan, have a speed that includes any pause.
+        let busy_s = steps as f64 * next.step_time_s?;
         let idle_s = (at - last_at) as f64 - busy_s;
         (idle_s > LEAST_S).then_some(Self { after: last, before: next.label, seconds: idle_s as u64 })
     }
@@ -78,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_step_and_a_restart_are_no_pause() {
+    fn slow_steps_and_restarts_are_not_pauses() {
         let line = |hour: u64, step: u64, seconds: u64| {
             format!(
                 "[2026-11-20 {hour}:00:00] iteration {step}/9 | elapsed time per iteration (ms): {seconds}000.0 |\n"
@@ -87,5 +88,18 @@ mod tests {
         assert_eq!(parse((line(10, 1, 5) + &line(11, 2, 3600)).as_bytes()).pause, None);
         assert_eq!(parse((line(10, 3, 5) + &line(11, 2, 5)).as_bytes()).pause, None);
         assert_eq!(parse((line(11, 1, 5) + &line(10, 2, 5)).as_bytes()).pause, None);
+    }
+
+    #[test]
+    fn steps_without_step_times_have_no_pauses() {
+        let line = |hour: u64, step: u64| {
+            format!(
+                "[titan] 2026-11-20 {hour}:00:00,123 - root - INFO - step: {step}  loss:  8.1  memory: 50.00GiB(62.00%)  tps: 1,299  \
+                 tflops: 12.34  mfu: 1.23%\n"
+            )
+        };
+        let log = parse((line(10, 100) + &line(11, 200)).as_bytes());
+        assert!(log.steps.len() == 2 && log.last_step_at.is_some(), "{log:?}");
+        assert_eq!(log.pause, None);
     }
 }

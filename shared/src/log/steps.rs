@@ -130,7 +130,7 @@ impl Steps {
     }
 
     /// Returns a window of the last steps, at most ten and at most half of all: those before are warm-up. None if there are fewer
-    /// than four steps, or if half of the window's numbers are missing.
+    /// than four steps, or if more than half of the window's numbers are missing.
     #[must_use]
     pub fn last_window(&self) -> Option<Span> {
         // As many steps as the releases score since 25.08.

@@ -248,7 +248,8 @@ mod tests {
     fn a_step_time_is_seconds_or_an_mfu() {
         assert_eq!("12.37".parse(), Ok(StepTime::Seconds(12.37)));
         assert_eq!("44.5 %".parse(), Ok(StepTime::Mfu(0.445)));
-        for text in ["0", "-1", "2M", "140%", "fast", "%", ""] {
+        assert_eq!("0.01%".parse(), Ok(StepTime::Mfu(LEAST_MFU_PERCENT / 100.0)));
+        for text in ["0", "-1", "2M", "12,37", "0.009%", "140%", "fast", "%", ""] {
             assert!(text.parse::<StepTime>().is_err(), "{text}");
         }
     }

@@ -61,7 +61,7 @@ impl PlanInWords<'_> {
     }
 
     /// Returns the most tokens that the limits of a question train, and what the plan that trains them takes: `$5M trains about 19T
-    /// tokens on 384 × B200 in 150 days, for $4.18M (GPUs reserved for 3 years).` `budget` is none if only time limits them.
+    /// tokens on 384 × B200 in 150 days, for $4.18M (GPUs reserved for 3 years).` Without a `budget`, only time limits them.
     pub fn trains(
         &self,
         tokens: &str,

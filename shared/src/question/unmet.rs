@@ -54,9 +54,9 @@ impl Unmet {
         }
     }
 
-    /// Returns how many times beyond the limits of the question the plan is that comes nearest: the GPU type with the least comes first.
-    /// `cost` is the cost within which that plan stays with the chance that was asked for. The types without a price come after all
-    /// others with a layout.
+    /// Returns by what factor the nearest plan exceeds the limits of the question: the GPU type with the smallest factor comes first.
+    /// `cost` is the cost that this plan doesn't exceed, at the chance that was asked for. Types without a price come after those that
+    /// exceed a limit, and types without a layout come last.
     pub fn excess(self, most_days: Option<f64>, budget: Option<f64>, cost: Option<f64>) -> f64 {
         let of_budget = |cost: f64| budget.map_or(1.0, |budget| cost / budget);
         match self {

@@ -1,31 +1,26 @@
 //! Reports: a result seen with one view, beside the published number.
 
-use super::slow_period::median;
-use super::slowdown::{MeasuredStep, Slowdown};
+use super::slowdown::Slowdown;
 use super::steady::SteadyMean;
 use super::switched_software::as_switched;
-use super::warnings::SlowSteps;
-use super::{Comparability, Identity, RunResult, Scoring, fields, states_software};
+use super::{Comparability, Identity, RunResult, Scoring, fields};
 use crate::catalog::{Baseline, Catalog, Recipe, Reference, ReferenceClass};
 use crate::convention::Convention;
-use crate::estimate::{Estimate, Interval};
+use crate::estimate::Interval;
 use crate::field::Field;
 use crate::log::{
     CheckpointAction, Ending, Failure, Format, Log, Nccl, PARSER_VERSION, Score, Span, Stat, Status, StdKind,
     Window, score,
 };
 use crate::message::Front;
-use crate::metrics::DEFAULT_TOKENS;
-use crate::metrics::{Metrics, PeakTflops};
-use crate::problem::{Problem, all_of};
+use crate::metrics::{DEFAULT_TOKENS, Metrics};
+use crate::problem::Problem;
 use crate::releases::{LoggedTflops, Release};
 use crate::scenario::{RecipeChange, Scenario};
 use crate::spec::Spec;
 use crate::stack::{Software, Stack};
-use crate::units::{group_digits, percent};
 use serde::{Deserialize, Serialize, Serializer};
 use std::borrow::Cow;
-use std::ops::Range;
 
 /// How a result is scored and what is known about it beyond its log.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -238,7 +233,8 @@ impl PlanComparison {
         Self { step_time_s, speed_percent, error, within }
     }
 
-    fn of(step_time_s: Interval, measured_s: Option<f64>) -> Self {
+    /// Returns the comparison of a mean step time with a prediction. A run that was not scored has no `measured_s`.
+    pub(super) fn of(step_time_s: Interval, measured_s: Option<f64>) -> Self {
         let Interval { low, mid, high } = step_time_s;
         Self::new(
             step_time_s,
@@ -489,47 +485,6 @@ impl Report {
         self.note_logged(&known.spec);
     }
 
-    /// Notes the log's own figures where too little is known to compute them, and what a step time needs.
-    fn note_logged(&mut self, spec: &Spec) {
-        let tokens = self.logged_tokens_per_s_per_gpu.filter(|_| self.tokens_per_s.is_none());
-        let mfu = self.logged_mfu.filter(|_| self.mfu.is_none());
-        let tokens = tokens.map(|stat| format!("{} tokens/s per GPU", group_digits(stat.mean)));
-        let mfu = mfu.map(|stat| format!("MFU {}", percent(stat.mean)));
-        let figures: Vec<String> = tokens.into_iter().chain(mfu).collect();
-        if figures.is_empty() {
-            return;
-        }
-        let needed = [(Field::Gpus, "GPU count"), (Field::Gbs, "GBS"), (Field::SeqLen, "sequence length")];
-        let is_missing = |field: Field| spec.whole(field).ok().flatten().is_none();
-        let missing: Vec<&str> =
-            needed.into_iter().filter(|(field, _)| is_missing(*field)).map(|(_, what)| what).collect();
-        let fix = match self.step_time_s {
-            None if !missing.is_empty() => {
-                format!(" The log has no step time. To compute it, set the {}.", all_of(&missing))
-            }
-            _ => String::new(),
-        };
-        self.notes.insert(0, format!("As logged: {}.{fix}", figures.join(", ")));
-    }
-
-    /// Returns a sentence that says that the log's TFLOPS exceed the peak of the scenario's GPU; none if they don't.
-    fn impossible_tflops(&self, scenario: &Scenario) -> Option<String> {
-        let logged = self.tflops_per_gpu?.mean;
-        let Scenario { gpu, dtype, .. } = scenario;
-        // Documents may divide by another peak than the datasheet's.
-        let datasheet = gpu.datasheet_tflops(*dtype).unwrap_or_default();
-        let peak = PeakTflops::of(scenario).tflops.max(datasheet);
-        (logged > peak).then(|| {
-            format!(
-                "The log reports {} TFLOP/s per GPU, above the {}'s {} peak of {}.",
-                group_digits(logged),
-                gpu.name,
-                dtype.title(),
-                group_digits(peak)
-            )
-        })
-    }
-
     /// Marks a measurement as that of another run: what it is said to be contradicts the log, or no GPU is that fast. Its
     /// tokens per second and FLOPs would be wrong, so it has none.
     fn call_implausible(&mut self, conflicts: &[String], impossible: Option<String>) {
@@ -551,60 +506,6 @@ impl Report {
         let may = self.status == Status::Scored && self.comparable.yes;
         let speed_percent = may.then_some(100.0 * baseline.step_time_s / measured.mean);
         self.baseline = Some(BaselineComparison { step_time_s: baseline.step_time_s, speed_percent });
-    }
-
-    /// Compares the run with the prediction for its scenario, unless it has a plan. If it is clearly slower than predicted or
-    /// planned, looks for what could explain that.
-    fn predict(&mut self, log: &Log, scenario: Option<&Scenario>, assumed: Option<Stack>, slow: &SlowSteps) {
-        let (Some(scenario), Some(measured), Some(window)) = (scenario, self.step_time_s, self.window) else {
-            return;
-        };
-        if self.status != Status::Scored {
-            return;
-        }
-        // Nobody measured the framework, so that any prediction is one of other software, unless the user described it.
-        let unmeasured = self.format.filter(|format| format.is_unmeasured());
-        let software = scenario.options.software;
-        let other = unmeasured.filter(|_| software.known().is_some());
-        if let (Some(format), None, false) = (unmeasured, self.plan, states_software(&self.scenario)) {
-            self.notes.push(format!(
-                "There is no prediction, because the speed of {} isn't known. Set the software to see a prediction for it.",
-                format.title()
-            ));
-            return;
-        }
-        if self.plan.is_none() {
-            let predicted = Estimate::of(scenario).step_time_s;
-            let is_usable = predicted.low > 0.0 && predicted.mid.is_finite() && predicted.high.is_finite();
-            self.prediction = is_usable.then(|| PlanComparison::of(predicted, Some(measured.mean)));
-            self.assumed_software = assumed.filter(|_| is_usable);
-            self.notes.extend(self.assumed_software.map(|software| {
-                format!(
-                    "The prediction assumes {}, because the log doesn't state the exact software. Set it if it was \
-                     another.",
-                    software.title()
-                )
-            }));
-            self.notes.extend(other.filter(|_| is_usable).map(|format| {
-                let (title, format) = (software.title(), format.title());
-                format!(
-                    "The prediction is for {title}, but {format} wrote the log, and its speed isn't known."
-                )
-            }));
-            self.warn_of_speed();
-        }
-        let reference = self.plan.or(self.prediction).filter(|_| self.comparable.yes && other.is_none());
-        let Some(reference) = reference else { return };
-        // A few slow steps raise the mean, or are all that is scored. The notes name them, and the parts of a step don't explain
-        // them.
-        let steps = &log.steps;
-        let median_of = |rows: Range<usize>| median(steps.step_time_s.values(rows).collect());
-        let medians = [median_of(steps.rows(window)), median_of(steps.len() / 2..steps.len())];
-        let beside_slow = slow.periods.iter().map(|slow| slow.others_s);
-        let usual_s = medians.into_iter().flatten().chain(beside_slow).fold(measured.mean, f64::min);
-        let step = MeasuredStep { mean_s: measured.mean, usual_s, slow_steps_period: slow.every };
-        let uses_sockets = log.nccl.as_ref().is_some_and(Nccl::uses_sockets);
-        self.slowdown = Slowdown::of(scenario, reference.step_time_s, step, uses_sockets);
     }
 }
 

@@ -45,8 +45,8 @@ pub struct Slowdown {
     pub slow_steps_period: Option<u64>,
     /// The upper end of the prediction's 80 % interval, in seconds.
     pub high_s: f64,
-    /// What could explain the seconds of every step, each cause by itself, the smallest change first; empty if no single cause could. With TCP sockets,
-    /// the network and what crosses it come first, and communication that doesn't cross it is left out.
+    /// What could explain the seconds of every step, each cause by itself, the smallest change first; empty if no single cause
+    /// could. With TCP sockets, the network and what crosses it come first, and communication that doesn't cross it is left out.
     pub causes: Vec<SlowCause>,
     /// Whether NCCL connected nodes through TCP sockets, which is a frequent cause.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

@@ -61,7 +61,7 @@ mod tests {
     use super::*;
     use crate::spec::Spec;
 
-    /// The report on a run of release 25.04, which scores the last step. Of a step, `time` returns the seconds.
+    /// Returns the report on a run of release 25.04, which scores the last step. `time` returns the seconds of a step.
     fn report(steps: u32, time: impl Fn(u32) -> f64) -> Report {
         let mut intake = Intake::new("log-acct.pretrain_llama3.1_405b_fp8_512_2011_0.out", &Spec::default());
         for step in 0..steps {

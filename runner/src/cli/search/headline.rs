@@ -80,7 +80,7 @@ fn size(found: &SearchedGpu<'_>, change: &Relaxation) -> f64 {
     let (question, value) = (found.question, &change.setting.value);
     let factor = match change.setting.field {
         Field::GpuRange => {
-            // Not those with a layout, of which there may be none.
+            // Not only those with a layout: none may have one.
             let searched = question.counts.of_nodes(found.offer.gpu.gpus_per_node);
             searched.last().map(|searched| f64::from(change.run.gpus) / f64::from(*searched))
         }

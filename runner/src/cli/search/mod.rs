@@ -95,7 +95,9 @@ impl Args {
         let spec = with_files(typed.clone(), Path::new("")).and_then(|spec| with_days(spec, today));
         let spec = spec.map_err(|problem| Failure::in_search(vec![problem]))?;
         if let (Some(date), Some(days)) = (date_of(&typed), spec.get(Field::Deadline)) {
-            note(&format!("the deadline {date} is {} days from today, {today}", days.trim_end_matches('d')));
+            let days = days.trim_end_matches('d');
+            let noun = if days == "1" { "day" } else { "days" };
+            note(&format!("the deadline {date} is {days} {noun} from today, {today}"));
         }
         let mut question = spec.question().map_err(Failure::in_search)?;
         if question.seeks_tokens() {

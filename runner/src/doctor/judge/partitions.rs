@@ -103,9 +103,9 @@ impl<'a> PartitionLimits<'a> {
         let said = answers.output(&format!("partition {name}")).filter(|said| said.code == 0)?;
         said.word("State")?;
         let number = |text: &str| text.parse::<u32>().ok();
-        // Some sites don't show nodes to users.
-        let nodes = rows(name, answers).filter(|rows| !rows.is_empty()).map(|rows| {
-            rows.iter().filter_map(|&(count, _, gres)| Some((number(count)?, gpus(gres)))).collect()
+        // Some sites don't show nodes to users. Without one of the numbers, the sums would be too small.
+        let nodes = rows(name, answers).filter(|rows| !rows.is_empty()).and_then(|rows| {
+            rows.iter().map(|&(count, _, gres)| Some((number(count)?, gpus(gres)))).collect()
         });
         // Where there is no limit, Slurm writes a word instead of a number.
         Some(PartitionLimits {

@@ -338,10 +338,10 @@ fn of_division(layout: &Layout) -> u32 {
 }
 
 /// A change of one setting that [`settings`] counts.
-type Change = fn(&mut TrainingOptions, &Inputs<'_>);
+type SettingChange = fn(&mut TrainingOptions, &Inputs<'_>);
 
 /// The settings that [`differing_settings`] can name, each with a change to its other value.
-static CHANGES: [(&str, Change); 16] = [
+static CHANGES: [(&str, SettingChange); 16] = [
     ("overlap", |options, _| options.overlap = !options.overlap),
     ("CUDA graphs", |options, inputs| {
         options.switches.graphs = Some(!options.uses_cuda_graphs(inputs.architecture));

@@ -455,7 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn a_switch_of_experts_is_no_setting_of_a_dense_model() {
+    fn switches_of_experts_do_not_count_for_dense_models() {
         // Lists of measured recipes say that the exchange between experts is exposed, even of dense models.
         for recipe in ["llama3.1-405b/gb300/fp8/256@26.06.01", "llama3.1-405b/gb300/nvfp4/256@26.06.01"] {
             assert_eq!(evidence(&spec(&[(Field::Recipe, recipe)])).kind, EvidenceKind::Published, "{recipe}");

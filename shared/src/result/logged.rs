@@ -1,0 +1,52 @@
+//! The figures that a log itself reports, and whether a GPU can reach them.
+
+use super::Report;
+use crate::field::Field;
+use crate::metrics::PeakTflops;
+use crate::problem::all_of;
+use crate::scenario::Scenario;
+use crate::spec::Spec;
+use crate::units::{group_digits, percent};
+
+impl Report {
+    /// Notes the log's own figures where too little is known to compute them, and what a step time needs.
+    pub(super) fn note_logged(&mut self, spec: &Spec) {
+        let tokens = self.logged_tokens_per_s_per_gpu.filter(|_| self.tokens_per_s.is_none());
+        let mfu = self.logged_mfu.filter(|_| self.mfu.is_none());
+        let tokens = tokens.map(|stat| format!("{} tokens/s per GPU", group_digits(stat.mean)));
+        let mfu = mfu.map(|stat| format!("MFU {}", percent(stat.mean)));
+        let figures: Vec<String> = tokens.into_iter().chain(mfu).collect();
+        if figures.is_empty() {
+            return;
+        }
+        let needed = [(Field::Gpus, "GPU count"), (Field::Gbs, "GBS"), (Field::SeqLen, "sequence length")];
+        let is_missing = |field: Field| spec.whole(field).ok().flatten().is_none();
+        let missing: Vec<&str> =
+            needed.into_iter().filter(|(field, _)| is_missing(*field)).map(|(_, what)| what).collect();
+        let fix = match self.step_time_s {
+            None if !missing.is_empty() => {
+                format!(" The log has no step time. To compute it, set the {}.", all_of(&missing))
+            }
+            _ => String::new(),
+        };
+        self.notes.insert(0, format!("As logged: {}.{fix}", figures.join(", ")));
+    }
+
+    /// Returns a sentence that says that the log's TFLOPS exceed the peak of the scenario's GPU; none if they don't.
+    pub(super) fn impossible_tflops(&self, scenario: &Scenario) -> Option<String> {
+        let logged = self.tflops_per_gpu?.mean;
+        let Scenario { gpu, dtype, .. } = scenario;
+        // Documents may divide by another peak than the datasheet's.
+        let datasheet = gpu.datasheet_tflops(*dtype).unwrap_or_default();
+        let peak = PeakTflops::of(scenario).tflops.max(datasheet);
+        (logged > peak).then(|| {
+            format!(
+                "The log reports {} TFLOP/s per GPU, above the {}'s {} peak of {}.",
+                group_digits(logged),
+                gpu.name,
+                dtype.title(),
+                group_digits(peak)
+            )
+        })
+    }
+}

@@ -1,0 +1,73 @@
+//! The comparison of a run with what is predicted for its scenario.
+
+use super::slow_period::median;
+use super::slowdown::{MeasuredStep, Slowdown};
+use super::warnings::SlowSteps;
+use super::{PlanComparison, Report, states_software};
+use crate::estimate::Estimate;
+use crate::log::{Log, Nccl, Status};
+use crate::scenario::Scenario;
+use crate::stack::Stack;
+use std::ops::Range;
+
+impl Report {
+    /// Compares the run with the prediction for its scenario, unless it has a plan. If it is clearly slower than predicted or
+    /// planned, looks for what could explain that.
+    pub(super) fn predict(
+        &mut self,
+        log: &Log,
+        scenario: Option<&Scenario>,
+        assumed: Option<Stack>,
+        slow: &SlowSteps,
+    ) {
+        let (Some(scenario), Some(measured), Some(window)) = (scenario, self.step_time_s, self.window) else {
+            return;
+        };
+        if self.status != Status::Scored {
+            return;
+        }
+        // Nobody measured the framework, so that any prediction is one of other software, unless the user described it.
+        let unmeasured = self.format.filter(|format| format.is_unmeasured());
+        let software = scenario.options.software;
+        let other = unmeasured.filter(|_| software.known().is_some());
+        if let (Some(format), None, false) = (unmeasured, self.plan, states_software(&self.scenario)) {
+            self.notes.push(format!(
+                "There is no prediction, because the speed of {} isn't known. Set the software to see a prediction for it.",
+                format.title()
+            ));
+            return;
+        }
+        if self.plan.is_none() {
+            let predicted = Estimate::of(scenario).step_time_s;
+            let is_usable = predicted.low > 0.0 && predicted.mid.is_finite() && predicted.high.is_finite();
+            self.prediction = is_usable.then(|| PlanComparison::of(predicted, Some(measured.mean)));
+            self.assumed_software = assumed.filter(|_| is_usable);
+            self.notes.extend(self.assumed_software.map(|software| {
+                format!(
+                    "The prediction assumes {}, because the log doesn't state the exact software. Set it if it was \
+                     another.",
+                    software.title()
+                )
+            }));
+            self.notes.extend(other.filter(|_| is_usable).map(|format| {
+                let (title, format) = (software.title(), format.title());
+                format!(
+                    "The prediction is for {title}, but {format} wrote the log, and its speed isn't known."
+                )
+            }));
+            self.warn_of_speed();
+        }
+        let reference = self.plan.or(self.prediction).filter(|_| self.comparable.yes && other.is_none());
+        let Some(reference) = reference else { return };
+        // A few slow steps raise the mean, or are all that is scored. The notes name them, and the parts of a step don't explain
+        // them.
+        let steps = &log.steps;
+        let median_of = |rows: Range<usize>| median(steps.step_time_s.values(rows).collect());
+        let medians = [median_of(steps.rows(window)), median_of(steps.len() / 2..steps.len())];
+        let beside_slow = slow.periods.iter().map(|slow| slow.others_s);
+        let usual_s = medians.into_iter().flatten().chain(beside_slow).fold(measured.mean, f64::min);
+        let step = MeasuredStep { mean_s: measured.mean, usual_s, slow_steps_period: slow.every };
+        let uses_sockets = log.nccl.as_ref().is_some_and(Nccl::uses_sockets);
+        self.slowdown = Slowdown::of(scenario, reference.step_time_s, step, uses_sockets);
+    }
+}
