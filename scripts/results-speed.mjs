@@ -52,6 +52,7 @@ async function measure(what, runs, steps) {
   };
   const head = page.getByRole("columnheader", { name: "Step time, s" }).getByRole("button");
   if (await head.count()) await step("sort by step time", () => head.click());
+  await page.getByText("Change window, FLOPs convention, recipe or GPU").click();
   const window = page.locator("#field-window");
   await step("type a window", async () => {
     await window.click();

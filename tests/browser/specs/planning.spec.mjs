@@ -414,7 +414,7 @@ test("ten tokens are refused, and what was meant is offered", async ({ page }) =
   await page.goto("/?v=1&t=10&gs=b200&nr=512");
   await page.getByRole("button", { name: "Use 10T" }).first().click();
   await expect(page.locator("#ask-tokens")).toHaveValue("10T");
-  await expect(verdict(page)).toContainText("512 × B200 finish");
+  await expect(verdict(page)).toContainText("512 × B200 take");
 });
 
 test("a campaign of a plan that can't run is not offered", async ({ page }) => {
@@ -607,7 +607,7 @@ test("steppers change the layout, and the memory follows", async ({ page }) => {
   await page.goto("/?v=1&r=llama3.1-405b/h100/fp8/512@25.04&tab=memory");
   await expect(page.locator(".fit")).toContainText("free");
   const before = await page.locator(".fit").textContent();
-  await expect(page.locator(".estimate")).toContainText(/A checkpoint has 5,\d+ GB: 14 bytes per parameter/);
+  await expect(page.locator(".estimate")).toContainText(/A checkpoint takes up 5,\d+ GB: 14 bytes per parameter/);
   await page.getByRole("button", { name: "Halve CP" }).click();
   await expect(page).toHaveURL(/cp=1/);
   await expect(page.locator(".fit")).not.toHaveText(before);
@@ -716,7 +716,7 @@ test("the plan under the pointer is named above the chart, and nothing covers th
 
 test("768 GPUs, not a power of two, have a plan, whose batch is shown", async ({ page }) => {
   await page.goto("/?v=1&gs=b200&nr=768");
-  await expect(verdict(page)).toContainText("768 × B200 finish");
+  await expect(verdict(page)).toContainText("768 × B200 take");
   await expect(cards(page).first().locator(".more-figures")).toContainText("Tokens per step");
 });
 

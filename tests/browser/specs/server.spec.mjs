@@ -79,7 +79,7 @@ test("what the server has is shown beside its prediction, and what comes later c
   await expect(cell(first, "Predicted, s")).toHaveText("12 (11.4–12.9)97.0 % of this speed");
   await expect(cell(row(page, "llama-405b on eos #2"), "Predicted, s")).toContainText("88.9 % of this speed");
   // No campaign launched it, so it has the prediction for its scenario.
-  await expect(cell(row(page, "(job 73)"), "Predicted, s")).toHaveText(/ to .*[\d.]+\s% of this speed$/);
+  await expect(cell(row(page, "(job 73)"), "Predicted, s")).toHaveText(/^[\d.]+ \([\d.]+–[\d.]+\).*[\d.]+\s% of this speed$/);
   // The newest comparison is drawn already.
   await expect(page.getByRole("region", { name: "Newest" })).toContainText("pretrain_llama3.1_405b_fp8_512 takes 4.44 % less per step than nightly/llama-405b#2");
   await expect(page.locator(".chart .legendtext").filter({ hasText: "nightly/llama-405b" }).first()).toBeVisible();

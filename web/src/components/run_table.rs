@@ -163,7 +163,7 @@ fn RunRow(
             let is_none = cell.text.is_empty();
             let text = match cell.text.contains('/') {
                 _ if is_none => "–".into_any(),
-                // A recipe, of which a narrow column would cut the numbers.
+                // A recipe, whose numbers a narrow column would cut.
                 true => breakable(&cell.text, &['/']),
                 false => cell.text.into_any(),
             };

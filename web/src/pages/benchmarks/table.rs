@@ -117,7 +117,7 @@ pub(super) fn BenchmarkTable() -> impl IntoView {
                 "precisions compare. “Printed” is the MFU of the recipe’s document. "
                 "Dollars are at the price of a reserved GPU, or of the cheapest form with a known price. "
                 "Prediction error is predicted over measured step time, with every run of the same mapping held out; "
-                "a dash means that no prediction was judged on the run. Proxies, which have fewer layers than their model, come after other runs, and recipes that nobody measured come last."
+                "a dash means that the run was not used to test predictions. Proxies, which have fewer layers than their model, come after other runs, and recipes that nobody measured come last."
             </details>
             <SortChoice />
             {move || state.sort.get().unwrap_or_default().in_words().map(|text| view! { <p class="basis">{text}</p> })}
@@ -247,6 +247,9 @@ fn benchmark_row(row: &Benchmark, place: usize, state: Benchmarks) -> AnyView {
     };
     let is_picked = move || state.picked.get() == Some(place);
     let is_unfolded = RwSignal::new(false);
+    let word = move || if is_unfolded.get() { "Less" } else { "More" };
+    // Other rows have such a button too.
+    let title = row.title();
     view! {
         <tr class:picked-row=is_picked class:unfolded=move || is_unfolded.get()>
             {BenchmarkColumn::ALL.iter().filter_map(|column| cell(*column)).collect_view()}
@@ -255,9 +258,10 @@ fn benchmark_row(row: &Benchmark, place: usize, state: Benchmarks) -> AnyView {
                     type="button"
                     class="action unfold"
                     aria-expanded=move || is_unfolded.get().to_string()
+                    aria-label=move || format!("{}: {title}", word())
                     on:click=move |_| is_unfolded.update(|unfolded| *unfolded = !*unfolded)
                 >
-                    {move || if is_unfolded.get() { "Less" } else { "More" }}
+                    {word}
                 </button>
                 {plan_link(row)}
             </td>

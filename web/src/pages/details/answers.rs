@@ -27,6 +27,7 @@ use trainplan_shared::metrics::Metrics;
 use trainplan_shared::planning::RunPlan;
 use trainplan_shared::question::Chance;
 use trainplan_shared::scenario::Scenario;
+use trainplan_shared::spec::Spec;
 use trainplan_shared::units::{
     days, duration_range, format_count, group_digits, parse_days, percent, readable, readable_range, seconds,
     significant,
@@ -131,9 +132,7 @@ fn run_derivation(plan: Plan) -> Option<Vec<Line>> {
     whole_run(plan)?;
     let prediction = plan.calculator.prediction.latest()?;
     let step_time_s = Interval { low: prediction.low_s, mid: prediction.mid_s, high: prediction.high_s };
-    // As the calculator is asked: whether there are spare nodes depends on the range.
-    let counts = plan.question.with(|question| question.raw(Field::GpuRange).to_string());
-    let settings = plan.spec.with(|spec| spec.clone().with(Field::GpuRange, counts).run_settings()).ok()?;
+    let settings = plan.spec.with(Spec::run_settings).ok()?;
     let tokens = plan.step.with(|step| step.as_ref().map(|step| step.metrics.tokens))?;
     plan.scenario.with(|scenario| {
         let scenario = scenario.as_ref().ok()?;
@@ -599,7 +598,6 @@ fn published(scenario: &Scenario) -> Option<String> {
 mod tests {
     use super::*;
     use crate::pages::details::step_time::{PredictionState, plan_step};
-    use trainplan_shared::spec::Spec;
 
     fn scenario(link: &str) -> (Spec, Scenario) {
         let spec = trainplan_shared::link::read(link).spec;

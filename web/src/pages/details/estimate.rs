@@ -86,7 +86,7 @@ pub(super) fn MemoryPanel() -> impl IntoView {
         });
         bytes.map(|bytes| {
             format!(
-                "A checkpoint has {} GB: {} bytes per parameter, for BF16 weights, FP32 weights and two FP32 moments.",
+                "A checkpoint takes up {} GB: {} bytes per parameter, for BF16 weights, FP32 weights and two FP32 moments.",
                 group_three_digits(bytes / 1e9),
                 significant(Assumption::CheckpointSize.value(), 3)
             )

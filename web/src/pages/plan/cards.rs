@@ -162,7 +162,7 @@ fn card(
         .into_any();
     };
     let missed = plan.search.findings.with_untracked(|findings| missed(findings, answer, planned, currency));
-    // No figure contradicts what is said above.
+    // The other figures are those that miss it.
     let found = &judged;
     let is_bet = answer.with_measured_software.is_some() && found.days == planned.days;
     let other = answer.with_other_chance.clone().filter(|other| other.gpus != found.gpus);
@@ -428,7 +428,7 @@ fn other_batch(findings: &Findings, found: &FoundPlan) -> Option<String> {
     let assumed = asked.batch_tokens.0;
     ((found.batch_tokens / assumed - 1.0).abs() >= 0.045).then(|| {
         format!(
-            "{} tokens per step, near the assumed {}",
+            "{} tokens per step instead of the assumed {}",
             count_text(found.batch_tokens),
             count_text(assumed)
         )
@@ -487,7 +487,7 @@ fn Evidence(offer: OfferFindings, found: FoundPlan) -> impl IntoView {
             let currency = &findings.asked.as_ref()?.currency;
             Some(format!(", for {},", cost_text(safe.cost?.mid, currency)))
         });
-        view! { " " {count_button(plan, &safe)} {cost} " would still be in time." }
+        view! { " " {count_button(plan, &safe)} {cost} " would still meet the deadline." }
     });
     let measured = offer.answer.and_then(|answer| answer.with_measured_software);
     // One warning is enough: the speed of a measured run counts its software.
