@@ -7,7 +7,7 @@ use crate::message::search::{AskedGoal, AskedGpu, FoundAnswer, FoundFamily, Foun
 use trainplan_shared::estimate::Interval;
 use trainplan_shared::problem::one_of;
 use trainplan_shared::question::{CLEARLY_FASTER, Chance, LimitsInWords, Objective, PlanInWords, Unmet};
-use trainplan_shared::units::{difference, duration, group_digits, is_same, longer, rounded_count};
+use trainplan_shared::units::{difference, duration, group_digits, is_same, longer};
 
 /// The answer in words.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -40,7 +40,7 @@ pub(super) fn verdict(findings: &Findings) -> Option<Verdict> {
             let compared =
                 second.map_or(String::new(), |second| compared((offer, plan), second, goal, objective));
             Verdict {
-                lead: most_tokens(findings, currency) + &alone(&offer.gpu, plan, goal, currency),
+                lead: alone(&offer.gpu, plan, goal, currency),
                 // The risk first.
                 rest: sentences([
                     by_script(findings),
@@ -279,24 +279,6 @@ pub(super) fn alone(gpu: &AskedGpu, plan: &FoundPlan, goal: AskedGoal, currency:
     in_words(gpu, plan).finishes(matches!(goal, AskedGoal::Deadline(_)), cost, gpu.purchase.as_deref())
 }
 
-/// Returns how many tokens the limits train, if the most are asked for, before what a plan for the question's tokens takes; otherwise
-/// empty.
-fn most_tokens(findings: &Findings, currency: &str) -> String {
-    let asked = findings.asked.as_ref().filter(|asked| asked.objective == Some(Objective::MostTokens));
-    let of_types = findings.offers.iter().filter_map(|offer| {
-        let (tokens, plan) = offer.answer.as_ref()?.most_tokens.as_ref()?;
-        Some((&offer.gpu, *tokens, plan))
-    });
-    let most = of_types.max_by(|one, other| one.1.total_cmp(&other.1));
-    asked.zip(most).map_or(String::new(), |(asked, (gpu, tokens, plan))| {
-        let budget = findings.budget().map(|budget| money(budget, currency));
-        let cost = plan.cost.map(|cost| cost_text(cost.mid, currency));
-        let plan = in_words(gpu, plan);
-        let trains = plan.trains(&rounded_count(tokens), budget.as_deref(), cost, gpu.purchase.as_deref());
-        format!("{trains} For {} tokens: ", rounded_count(asked.tokens))
-    })
-}
-
 fn in_words<'a>(gpu: &'a AskedGpu, plan: &FoundPlan) -> PlanInWords<'a> {
     let Spread { low, mid, high } = plan.days;
     PlanInWords {
@@ -533,24 +515,6 @@ mod tests {
         let (_, rest) = lead(&findings);
         let expected = "Faster plans cost more than 1.25 times as much as the cheapest: 2,048 GPUs would take 20 days, for $2.00M.";
         assert!(rest.contains(expected), "{rest}");
-    }
-
-    #[test]
-    fn the_most_tokens_come_first_where_they_are_asked_for() {
-        let mut findings = for_budget(plan(64, 60.0, 1.2e6));
-        findings.offers[0].answer.as_mut().expect("an answer").most_tokens =
-            Some((1.9e13, plan(384, 150.0, 3.6e6)));
-        let alone = "64 × B200 take 60 days and cost $1.20M (GPUs reserved for 3 years).";
-        assert_eq!(lead(&findings).0, alone);
-        let asked = findings.asked.as_mut().expect("a question");
-        (asked.objective, asked.tokens) = (Some(Objective::MostTokens), 1e13);
-        assert_eq!(
-            lead(&findings).0,
-            format!(
-                "$4M trains about 19T tokens on 384 × B200 in 150 days, for $3.60M (GPUs reserved for 3 years). For 10T \
-                 tokens: {alone}"
-            )
-        );
     }
 
     #[test]
