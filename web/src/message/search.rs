@@ -279,17 +279,16 @@ impl FoundAnswer {
     pub(crate) fn judged(&self) -> Option<FoundPlan> {
         let plan = self.plan.as_ref()?;
         let unmet = self.unmet.filter(|unmet| plan.is_beyond_range(*unmet));
-        Some(match (unmet, plan.cost) {
-            (Some(Unmet::TooSlow { days }), _) => {
-                let slowed = plan.slowed(days / plan.days.mid);
-                let days = self.with_measured_software.as_ref().map_or(slowed.days, |(_, days)| *days);
-                FoundPlan { days, ..slowed }
+        let slowdown = if let Some(Unmet::TooSlow { days }) = unmet { days / plan.days.mid } else { 1.0 };
+        let mut judged = plan.slowed(slowdown);
+        match (unmet, &self.with_measured_software) {
+            (Some(Unmet::TooSlow { .. }), Some((_, days))) => judged.days = *days,
+            (Some(Unmet::TooExpensive { cost: amount, .. }), _) => {
+                judged.cost = plan.cost.map(|cost| cost.times(amount / cost.mid));
             }
-            (Some(Unmet::TooExpensive { cost: amount, .. }), Some(cost)) => {
-                FoundPlan { cost: Some(cost.times(amount / cost.mid)), ..plan.clone() }
-            }
-            _ => plan.clone(),
-        })
+            _ => {}
+        }
+        Some(judged)
     }
 }
 
