@@ -201,8 +201,10 @@ fn what_the_log_prints_counts_more_than_the_recipe() {
     assert!(found.comparable.yes && found.mfu.is_some());
     assert_eq!(found.tokens_per_s.map(f64::round), Some(396_737.0));
     assert_eq!(found.tflops_per_gpu, None);
-    assert!(found.notes[0].ends_with("with GBS 768 instead of 384."), "{:?}", found.notes);
-    assert!(found.notes[1].contains("TFLOPS are left out"), "{:?}", found.notes);
+    // With half the batch, the step time would be as predicted.
+    assert!(found.notes[0].starts_with("The run is 1.91 times as fast as predicted"), "{:?}", found.notes);
+    assert!(found.notes[1].ends_with("with GBS 768 instead of 384."), "{:?}", found.notes);
+    assert!(found.notes[2].contains("TFLOPS are left out"), "{:?}", found.notes);
 }
 
 #[test]

@@ -84,11 +84,24 @@ fn a_recipe_can_take_an_own_model() {
 #[test]
 fn a_log_can_be_of_an_own_model_on_an_own_gpu() {
     let log = concat!(env!("CARGO_MANIFEST_DIR"), "/../fuzz/corpus/log/nemo2");
-    let arguments = ["parse", log, "--model", OWN, "--gpu", "h100:hbm_gb=96", "--gpus", "8", "--gbs", "128"];
+    let arguments = [
+        "parse",
+        log,
+        "--model",
+        OWN,
+        "--gpu",
+        "h100:hbm_gb=96",
+        "--gpus",
+        "8",
+        "--gbs",
+        "128",
+        "--dtype",
+        "fp8",
+    ];
     let run = trainplan(arguments.iter().chain(&["--window", "last", "--format", "json"]));
     let rows: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
     assert!(rows[0]["tokens_per_s"].is_f64() && rows[0]["mfu"].is_f64(), "{}", run.stdout);
-    assert_eq!((&rows[0]["scenario"]["model"], rows[0]["peak_tflops"].as_f64()), (&OWN.into(), Some(989.0)));
+    assert_eq!((&rows[0]["scenario"]["model"], rows[0]["peak_tflops"].as_f64()), (&OWN.into(), Some(1979.0)));
 }
 
 #[test]
