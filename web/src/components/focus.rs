@@ -1,8 +1,8 @@
-//! Moves the focus, and says when it leaves a list.
+//! Moves the focus.
 
 use leptos::prelude::*;
 use leptos::wasm_bindgen::JsCast;
-use leptos::web_sys::{Element, EventTarget, HtmlElement};
+use leptos::web_sys::HtmlElement;
 
 /// Moves the focus to the element with an id, and shows it.
 pub(crate) fn focus(id: &str) {
@@ -18,21 +18,4 @@ pub(crate) fn focus(id: &str) {
         // It fails only for elements that are gone.
         let _ = element.focus();
     }
-}
-
-/// Calls `close` whenever the pointer or the focus goes elsewhere than into an element that matches `selector`.
-pub(crate) fn when_left(selector: &'static str, close: impl Fn() + Copy + 'static) {
-    let leave = move |target: Option<EventTarget>| {
-        let element = target.and_then(|target| target.dyn_into::<Element>().ok());
-        let stays = element.is_some_and(|element| element.closest(selector).ok().flatten().is_some());
-        if !stays {
-            close();
-        }
-    };
-    let clicks = window_event_listener(leptos::ev::click, move |event| leave(event.target()));
-    let moves = window_event_listener(leptos::ev::focusin, move |event| leave(event.target()));
-    on_cleanup(move || {
-        clicks.remove();
-        moves.remove();
-    });
 }

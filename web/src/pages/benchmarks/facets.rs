@@ -3,10 +3,11 @@
 
 use super::{Benchmarks, PATH};
 use crate::address::Address;
-use crate::components::focus::when_left;
 use leptos::ev::KeyboardEvent;
 use leptos::html::Button;
 use leptos::prelude::*;
+use leptos::wasm_bindgen::JsCast;
+use leptos::web_sys::{Element, EventTarget};
 use trainplan_shared::benchmarks::{BenchmarkFacet, BenchmarkFilter, FacetCount};
 use trainplan_shared::units::group_digits;
 
@@ -24,10 +25,18 @@ pub(super) fn Facets() -> impl IntoView {
     let state = Benchmarks::of_page();
     let open = RwSignal::new(None::<BenchmarkFacet>);
     // A list closes when the pointer or the focus goes elsewhere.
-    when_left(".facet", move || {
-        if open.get_untracked().is_some() {
+    let leave = move |target: Option<EventTarget>| {
+        let element = target.and_then(|target| target.dyn_into::<Element>().ok());
+        let stays = element.is_some_and(|element| element.closest(".facet").ok().flatten().is_some());
+        if !stays && open.get_untracked().is_some() {
             open.set(None);
         }
+    };
+    let clicks = window_event_listener(leptos::ev::click, move |event| leave(event.target()));
+    let focus = window_event_listener(leptos::ev::focusin, move |event| leave(event.target()));
+    on_cleanup(move || {
+        clicks.remove();
+        focus.remove();
     });
     let selection = move || state.filter.with(BenchmarkFilter::selection);
     let chip = move |(facet, value, title): (BenchmarkFacet, String, String)| {

@@ -3,7 +3,6 @@
 use crate::address::{Address, name_page};
 use crate::components::copy::{CopyButton, as_file, to_clipboard};
 use crate::components::field::AddressProblems;
-use crate::components::focus::when_left;
 use crate::components::numbers::Numbers;
 use crate::components::plots::{Plots, SCALE};
 use crate::components::run_table::{RunTable, compare_href, view_of};
@@ -14,8 +13,6 @@ use crate::desk::{Asked, Desk};
 use crate::message::{Answer, Compared, ComparisonFormat, Question, Row, Runs, Scope};
 use crate::pages::results::intake::Entries;
 use crate::pages::results::{Drop, ViewFields, provide_problems};
-use leptos::ev::KeyboardEvent;
-use leptos::html::{Details, Summary};
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 use std::sync::Arc;
@@ -267,27 +264,11 @@ fn Export(shown: Shown) -> impl IntoView {
         })
     });
     let is_of_none = Signal::derive(move || on_server.with(Vec::is_empty));
-    let (menu, heading) = (NodeRef::<Details>::new(), NodeRef::<Summary>::new());
-    let close = move || {
-        if let Some(menu) = menu.get_untracked() {
-            menu.set_open(false);
-        }
-    };
-    when_left(".menu", close);
-    let key = move |event: KeyboardEvent| {
-        if event.key() == "Escape" {
-            close();
-            if let Some(heading) = heading.get_untracked() {
-                // It fails only for elements that are gone.
-                let _ = heading.focus();
-            }
-        }
-    };
     view! {
         <div class="buttons">
             <CopyButton text=to label="Copy link" disabled=is_of_none />
-            <details class="menu" node_ref=menu on:keydown=key>
-                <summary class="action" node_ref=heading>"Export"</summary>
+            <details class="menu">
+                <summary class="action">"Export"</summary>
                 <div class="buttons">
                     <button type="button" class="action" on:click=copy><span aria-live="polite">{copied}</span></button>
                     <button type="button" class="action" on:click=save(ComparisonFormat::Html)>"Save as HTML"</button>

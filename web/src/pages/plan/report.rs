@@ -79,12 +79,10 @@ pub(super) fn ReportHead() -> impl IntoView {
     let link = move || {
         let is_bare = planner.address.spec().iter().next().is_none();
         let location = window().location();
-        let address = match (is_bare, location.origin()) {
+        match (is_bare, location.origin()) {
             (true, Ok(origin)) => format!("{origin}/?{}", planner.question.with(link::write)),
             _ => location.href().unwrap_or_default(),
-        };
-        // An address may have commas, which are easier to read.
-        address.replace("%2C", ",")
+        }
     };
     // The browser's own command prints at once.
     let unfinished = move || {
