@@ -42,6 +42,7 @@ pub use mapping::{PooledDifference, PooledRuns};
 pub use verdict::Verdict;
 pub use workload::WorkloadDifference;
 
+use crate::log::Steps;
 use crate::result::{RunResult, View, ViewedRun};
 use crate::statistics::MeanDifference;
 use mapping::Mapping;
@@ -65,8 +66,8 @@ pub struct ComparisonOptions {
 }
 
 impl ComparisonOptions {
-    /// 10 steps: releases from 25.05 on score no earlier step.
-    pub const WARM_UP_STEPS: u64 = 10;
+    /// That of the log.
+    pub const WARM_UP_STEPS: u64 = Steps::WARM_UP_STEPS;
 
     /// 1 %, about the variation between repeats of a run.
     pub const MARGIN_PERCENT: f64 = 1.0;

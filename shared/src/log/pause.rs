@@ -2,9 +2,8 @@
 
 use super::Log;
 use super::ending::{LEAST_S, LEAST_STEPS};
-use super::score::hours_and_minutes;
 use super::steps::Step;
-use crate::units::significant;
+use crate::units::{hours_and_minutes, significant};
 use serde::{Deserialize, Serialize};
 
 /// A time between the lines of two steps that is much longer than the step times that the lines state.

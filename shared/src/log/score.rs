@@ -4,6 +4,7 @@
 //! measurement.
 
 use crate::choices::choices;
+use crate::units::hours_and_minutes;
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
@@ -256,16 +257,6 @@ fn event(failure: &Failure, log: &Log) -> String {
         told.iter().filter(|some| !some.is_empty()).map(|some| format!(", {some}")).collect();
     let file = failure.file.iter().map(|file| format!(" of {file}")).collect::<String>();
     format!("{} (line {}{file}{reporters})", failure.kind.what(), failure.line)
-}
-
-/// Returns a time in hours and minutes: `1 h 55 min`.
-pub(super) fn hours_and_minutes(seconds: f64) -> String {
-    let minutes = (seconds / 60.0).round() as u64;
-    match (minutes / 60, minutes % 60) {
-        (0, minutes) => format!("{minutes} min"),
-        (hours, 0) => format!("{hours} h"),
-        (hours, minutes) => format!("{hours} h {minutes} min"),
-    }
 }
 
 /// Returns which figures became NaN or infinite and when, in a sentence; none if none did.

@@ -95,6 +95,9 @@ pub struct Steps {
 }
 
 impl Steps {
+    /// The steps of a warm-up. Releases from 25.05 on score no earlier step.
+    pub const WARM_UP_STEPS: u64 = 10;
+
     /// How many steps there are.
     #[must_use]
     pub fn len(&self) -> usize {

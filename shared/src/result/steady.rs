@@ -1,7 +1,6 @@
 //! The steady mean: the step time over all steps after the warm-up. Some releases score a single step, which says little about a
 //! run whose other steps vary.
 
-use crate::compare::ComparisonOptions;
 use crate::log::{Span, Stat, StdKind, Steps};
 use crate::units::significant;
 use serde::Serialize;
@@ -27,7 +26,7 @@ impl SteadyMean {
     /// Returns the steady mean of a log. None if it has fewer than 10 step times after the warm-up, or if the batch size changes
     /// there, which changes the work of a step.
     pub(super) fn of(steps: &Steps) -> Option<Self> {
-        let span = steps.after_warm_up(ComparisonOptions::WARM_UP_STEPS)?;
+        let span = steps.after_warm_up(Steps::WARM_UP_STEPS)?;
         let rows = steps.rows(span);
         let mut sizes = steps.global_batch_size.values(rows.clone());
         let first_size = sizes.next();
