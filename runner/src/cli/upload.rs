@@ -216,7 +216,7 @@ impl Args {
             0 => {}
             1 => note("The server was not tried again: 1 more file or result was not sent."),
             more => {
-                note(&format!("The server was not tried again: {more} more files or results were not sent."))
+                note(&format!("The server was not tried again: {more} more files or results were not sent."));
             }
         }
         if let Some(row) = rows.iter().find(|row| row.outcome == SendOutcome::Unreachable) {

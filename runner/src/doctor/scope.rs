@@ -93,7 +93,7 @@ impl Scope {
         match known.find(|known| known.partitions == partitions && known.job == *job) {
             Some(known) => known.runs.push(run.to_string()),
             None => {
-                self.requests.push(RunsRequest { runs: vec![run.to_string()], partitions, job: job.clone() })
+                self.requests.push(RunsRequest { runs: vec![run.to_string()], partitions, job: job.clone() });
             }
         }
     }
