@@ -24,7 +24,7 @@ test("another deadline is answered, and an invalid one keeps the answer", async 
   await expect(verdict(page)).toHaveText(answer);
   await page.locator("#ask-deadline").fill("soon");
   await page.keyboard.press("Enter");
-  await expect(page.locator(".slot-problem")).toContainText("60d or 8w");
+  await expect(page.locator(".slot-problem")).toContainText("60d, 8w or 2mo");
   await expect(verdict(page)).toHaveText(answer);
   await page.getByRole("button", { name: "Use 60 days" }).click();
   await expect(page.locator(".slot-problem")).toHaveCount(0);
