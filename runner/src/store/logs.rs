@@ -258,7 +258,8 @@ impl Store {
         Ok(Some(LogFault::Missing))
     }
 
-    /// Reads a log whole, compares it with its hash and records the outcome.
+    /// Reads a log whole, compares it with its hash and records the outcome. If the connection to a bucket breaks off, nothing is
+    /// recorded.
     ///
     /// # Errors
     /// [`StoreError::BadLog`] if the log is missing or damaged; others if the store can't be reached.
@@ -268,10 +269,17 @@ impl Store {
             Some(log) => {
                 let mark = log.mark.clone();
                 let read = log.read(|raw| io::copy(raw, &mut io::sink())).await;
-                if let (Ok(_), Some(mark)) = (&read, mark) {
-                    self.blobs.remember(sha256, mark);
+                match read.map_err(io::Error::downcast::<object_store::Error>) {
+                    Ok(_) => {
+                        if let Some(mark) = mark {
+                            self.blobs.remember(sha256, mark);
+                        }
+                        None
+                    }
+                    // The log may be sound.
+                    Err(Ok(error)) => return Err(self.blobs.failed(error).into()),
+                    Err(Err(_)) => Some(LogFault::Damaged),
                 }
-                read.err().map(|_| LogFault::Damaged)
             }
         };
         self.judge_log(sha256, fault).await
