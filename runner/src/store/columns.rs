@@ -2,10 +2,13 @@
 
 use super::blobs::LogHash;
 use super::database::Statement;
+use super::packed::PackedValue;
 use super::{now, summary};
 use jiff::Timestamp;
+use serde_json::Value;
 use sqlx::any::AnyRow;
 use sqlx::{Any, Decode, FromRow, Row, Type};
+use std::marker::PhantomData;
 use trainplan_shared::api::{LogFault, RunSummary};
 use trainplan_shared::convention::Convention;
 use trainplan_shared::estimate::Interval;
@@ -32,6 +35,33 @@ macro_rules! columns {
                 let mut row = RunRow {
                     $($name: match is_wanted(stringify!($name)) {
                         true => value(row, stringify!($name), &mut damaged)?,
+                        false => Default::default(),
+                    },)+
+                    damaged,
+                };
+                row.drop_invalid();
+                row.damaged.retain(|column| is_wanted(column));
+                Ok(row)
+            }
+
+            /// Returns SQLite's expression for the wanted columns of a row as a JSON array.
+            fn packed(is_wanted: impl Fn(&str) -> bool) -> String {
+                let mut items = Vec::new();
+                $(
+                    if is_wanted(stringify!($name)) {
+                        items.push(<$type as PackedValue>::item(stringify!($name)));
+                    }
+                )+
+                format!("json_array({})", items.join(", "))
+            }
+
+            /// Reads the wanted columns of a row, like [`RunRow::read`], from the array of [`RunRow::packed`].
+            fn unpack(packed: &str, is_wanted: impl Fn(&str) -> bool) -> serde_json::Result<RunRow> {
+                let mut items = serde_json::from_str::<Vec<Value>>(packed)?.into_iter();
+                let mut damaged = Vec::new();
+                let mut row = RunRow {
+                    $($name: match is_wanted(stringify!($name)) {
+                        true => unpacked(items.next(), stringify!($name), &mut damaged),
                         false => Default::default(),
                     },)+
                     damaged,
@@ -136,6 +166,18 @@ where
         }
         read => read,
     }
+}
+
+/// Reads an item of a packed row. If its value is invalid, records that, and returns the default.
+fn unpacked<T: PackedValue + Default>(
+    item: Option<Value>,
+    column: &'static str,
+    damaged: &mut Vec<&'static str>,
+) -> T {
+    item.and_then(T::unpack).unwrap_or_else(|| {
+        damaged.push(column);
+        T::default()
+    })
 }
 
 /// More than any figure that follows from an accepted result.
@@ -358,6 +400,11 @@ pub(super) trait ListedRow: for<'r> FromRow<'r, AnyRow> + Send + Unpin + 'static
     /// The columns that are read.
     const READ: &'static [&'static str];
 
+    /// Returns whether a column is read.
+    fn reads(column: &str) -> bool {
+        Self::READ.contains(&column)
+    }
+
     /// Returns the row. Columns that were not read have the default of their type.
     fn into_row(self) -> RunRow;
 
@@ -365,16 +412,25 @@ pub(super) trait ListedRow: for<'r> FromRow<'r, AnyRow> + Send + Unpin + 'static
     fn select<'a>() -> Statement<'a> {
         Statement::new(format!("SELECT {} FROM runs WHERE TRUE", Self::READ.join(", ")))
     }
+
+    /// Completes a statement, so that it reads at most `count` rows.
+    fn limit(select: &mut Statement<'_>, count: i64) {
+        select.push(" LIMIT ").bind(count);
+    }
 }
 
 impl<'r> FromRow<'r, AnyRow> for RunRow {
     fn from_row(row: &'r AnyRow) -> sqlx::Result<RunRow> {
-        RunRow::read(row, |_| true)
+        RunRow::read(row, Self::reads)
     }
 }
 
 impl ListedRow for RunRow {
     const READ: &'static [&'static str] = Self::COLUMNS;
+
+    fn reads(_: &str) -> bool {
+        true
+    }
 
     fn into_row(self) -> RunRow {
         self
@@ -387,7 +443,7 @@ pub(super) struct PointRow(RunRow);
 
 impl<'r> FromRow<'r, AnyRow> for PointRow {
     fn from_row(row: &'r AnyRow) -> sqlx::Result<PointRow> {
-        RunRow::read(row, |column| Self::READ.contains(&column)).map(PointRow)
+        RunRow::read(row, Self::reads).map(PointRow)
     }
 }
 
@@ -413,6 +469,37 @@ impl ListedRow for PointRow {
 
     fn into_row(self) -> RunRow {
         self.0
+    }
+}
+
+/// A row of SQLite with the same columns as `R`, read as one text.
+#[derive(Debug)]
+pub(super) struct PackedRow<R>(RunRow, PhantomData<R>);
+
+impl<'r, R: ListedRow> FromRow<'r, AnyRow> for PackedRow<R> {
+    fn from_row(row: &'r AnyRow) -> sqlx::Result<PackedRow<R>> {
+        let packed: &str = row.try_get(0)?;
+        let row = RunRow::unpack(packed, R::reads).map_err(|error| sqlx::Error::Decode(error.into()))?;
+        Ok(PackedRow(row, PhantomData))
+    }
+}
+
+impl<R: ListedRow> ListedRow for PackedRow<R> {
+    const READ: &'static [&'static str] = R::READ;
+
+    fn into_row(self) -> RunRow {
+        self.0
+    }
+
+    fn select<'a>() -> Statement<'a> {
+        let (packed, columns) = (RunRow::packed(R::reads), R::READ.join(", "));
+        Statement::new(format!("SELECT {packed} AS packed FROM (SELECT {columns} FROM runs WHERE TRUE"))
+    }
+
+    fn limit(select: &mut Statement<'_>, count: i64) {
+        // With a limit of its own, the outer statement is not merged with the inner one (rule 13 of SQLite's query flattener), so
+        // that only rows of the page are packed where SQLite has to sort many.
+        select.push(" LIMIT ").bind(count).push(") LIMIT ").bind(count);
     }
 }
 

@@ -1,10 +1,11 @@
 //! Lists of runs.
 
-use super::columns::{ListedRow, PointRow, RunRow};
+use super::columns::{ListedRow, PackedRow, PointRow, RunRow};
 use super::query::Query;
 use super::verification::valid_id;
 use super::{PAGE_BYTES, Store, StoreError};
 use crate::history::point;
+use crate::migrations::Engine;
 use futures_util::TryStreamExt;
 use std::collections::BTreeSet;
 use trainplan_shared::api::{RunPage, RunSummary};
@@ -33,7 +34,11 @@ impl Store {
     ) -> Result<RunPage, StoreError> {
         let mut beyond = 1;
         loop {
-            if let Some(page) = self.page_of::<R>(query, beyond, among).await? {
+            let page = match self.database.engine {
+                Engine::Sqlite => self.page_of::<PackedRow<R>>(query, beyond, among).await?,
+                Engine::Postgres => self.page_of::<R>(query, beyond, among).await?,
+            };
+            if let Some(page) = page {
                 return Ok(page);
             }
             beyond = beyond.saturating_mul(8);

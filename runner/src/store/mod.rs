@@ -17,6 +17,7 @@ mod files;
 mod invalid_text;
 mod listing;
 mod logs;
+mod packed;
 mod progress;
 mod query;
 mod recent;

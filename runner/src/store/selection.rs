@@ -44,7 +44,7 @@ impl Query {
                 };
                 select.push(", ").bind(id.to_string()).push(")");
             }
-            select.push(format_args!(" ORDER BY {column} {direction}, id {direction} LIMIT "));
+            select.push(format_args!(" ORDER BY {column} {direction}, id {direction}"));
             selects.push(select);
         }
         if !key.is_time() {
@@ -53,11 +53,11 @@ impl Query {
             if let Some(Cursor { value: None, id, .. }) = &self.cursor {
                 select.push(format_args!(" AND id {comparison} ")).bind(id.to_string());
             }
-            select.push(format_args!(" ORDER BY id {direction} LIMIT "));
+            select.push(format_args!(" ORDER BY id {direction}"));
             selects.push(select);
         }
         for select in &mut selects {
-            select.bind(i64::from(self.limit()) + i64::from(beyond));
+            R::limit(select, i64::from(self.limit()) + i64::from(beyond));
         }
         selects
     }

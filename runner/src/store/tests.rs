@@ -204,6 +204,30 @@ async fn lists_say_which_attempt_a_retried_run_is() {
     assert_eq!(words, ["", "", ", attempt 2 of 3"]);
 }
 
+/// SQLite packs the rows of a list, but not the row of one run.
+#[tokio::test]
+async fn lists_have_exactly_the_stored_values() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(&dir).await;
+    let run = carried_out(&log(12.39), "eos");
+    store.put(&run, None).await.unwrap();
+    let texts = ["", "a\"b\\c'd", "\u{1}\t\n\u{7f}\u{2028}", "Größe 😀", "null"];
+    let mut seed = 1_u64;
+    for (exponent, text) in (-300..100).step_by(7).zip(texts.into_iter().cycle()) {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let number: f64 = format!("{}e{}", seed >> 11, exponent - 16).parse().unwrap();
+        let mut writing = store.database.write().await.unwrap();
+        let update = "UPDATE runs SET tokens_per_s = $1, plan_error = -$1, mfu = $2, path = $3, campaign = $3, repeat = $4";
+        let update = sqlx::query(update).bind(number).bind(1.0 / 3.0).bind(text).bind(i64::from(u32::MAX));
+        update.execute(&mut *writing).await.unwrap();
+        store.commit(writing).await.unwrap();
+        let listed = store.list(&Query::default()).await.unwrap().items;
+        assert_eq!((listed[0].tokens_per_s, listed[0].path.as_str()), (Some(number), text));
+        assert_eq!(listed, [store.summary(run.id).await.unwrap().unwrap()]);
+        assert_eq!(listed[0].result_fault, None);
+    }
+}
+
 #[tokio::test]
 async fn logs_without_steps_are_stored() {
     let dir = tempfile::tempdir().unwrap();
