@@ -246,6 +246,21 @@ impl Database {
         committed.await.map_err(|error| self.failed(error))
     }
 
+    /// Commits a transaction without waiting for the disk. A loss of power may undo it, unless a later one that was committed
+    /// with [`Database::commit`] survives; the end of this program does not.
+    pub(super) async fn commit_without_sync(
+        &self,
+        mut writing: Transaction<'static, Any>,
+    ) -> Result<(), StoreError> {
+        let committed = async {
+            if self.engine == Engine::Postgres {
+                sqlx::query("SET LOCAL synchronous_commit = off").execute(&mut *writing).await?;
+            }
+            writing.commit().await
+        };
+        committed.await.map_err(|error| self.failed(error))
+    }
+
     /// Returns the store's error for an error of the database.
     pub(super) fn failed(&self, error: sqlx::Error) -> StoreError {
         if matches!(&error, sqlx::Error::Decode(why) if why.is::<Utf8Error>()) {
