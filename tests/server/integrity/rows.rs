@@ -40,6 +40,11 @@ fn rows_with_invalid_values_are_shown_and_replaced(kind: Kind) {
         Kind::Local => &[
             "gpus = 'abc'",
             "step_time_s = 'abc'",
+            "gpus = 5.5",
+            "gpus = 9e999",
+            "repeat = X'00'",
+            "mfu = X'00'",
+            "step_time_s = 9e999",
             "campaign = X'00'",
             "received_at = X'00'",
             "received_at = 'soon'",
@@ -90,7 +95,11 @@ fn rows_with_invalid_values_are_shown_and_replaced(kind: Kind) {
         {
             assert!(owner.all(query).contains(&sound), "{damage}: {query}");
         }
-        assert_eq!(owner.all("sort=tokens_per_s").len(), 2, "{damage}");
+        let listed = owner.json("/runs?sort=tokens_per_s");
+        let listed = listed["items"].as_array().unwrap();
+        assert_eq!(listed.len(), 2, "{damage}");
+        let listed = listed.iter().find(|run| run["id"] == id);
+        assert_eq!(listed, Some(&owner.json(&format!("/runs/{id}/summary"))), "{damage}");
         assert_eq!(summary()["result_fault"], "damaged", "{damage}");
         assert_eq!(owner.get("//metrics").status, 200, "{damage}");
         let found = verified(place);
