@@ -122,18 +122,25 @@ impl Args {
             .zip(&answers)
             .map(|(offer, answer)| answer.launched_in_bf16(&question, offer))
             .collect();
+        let missing_with: Vec<_> = question
+            .offers
+            .iter()
+            .zip(&answers)
+            .map(|(offer, answer)| answer.layouts_missing_with(&question, offer))
+            .collect();
         let found: Vec<SearchedGpu<'_>> = question
             .offers
             .iter()
             .zip(&answers)
-            .zip(in_bf16.iter().zip(&scripts))
-            .map(|((offer, answer), (in_bf16, script))| SearchedGpu {
+            .zip(in_bf16.iter().zip(&scripts).zip(&missing_with))
+            .map(|((offer, answer), ((in_bf16, script), missing_with))| SearchedGpu {
                 question: &question,
                 typed: &typed,
                 offer,
                 answer,
                 in_bf16: in_bf16.as_ref(),
                 script: script.as_ref(),
+                missing_with,
                 top: top.into(),
                 measured: &[],
             })
