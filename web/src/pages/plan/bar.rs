@@ -485,7 +485,7 @@ fn usual(problem: &Problem) -> Option<&'static str> {
         Field::Budget => Some("5M"),
         Field::GpuRange => Some("1024"),
         Field::Tokens => Some(FIRST_TOKENS),
-        Field::Price | Field::Purchase | Field::GpuTypes => Some(""),
+        Field::Price | Field::Purchase | Field::GpuTypes | Field::Lock => Some(""),
         Field::Model => Some(FIRST_MODEL),
         _ => None,
     }
