@@ -196,7 +196,7 @@ fields! {
         "Numbers of GPUs to search, from 1 to 1,000,000: one (1024), a limit (<=1024), a list (512,1024,2048) or a range \
          (512..4096) [default: round numbers from 1 node to 16,384 GPUs]",
     Deadline "deadline" "by" "Deadline" Search Text "TIME"
-        "Maximum time that training may take, such as 60d or 8w"
+        "Maximum time that training may take, such as 60d or 8w, or a date, such as 2027-03-01"
         "Maximum time that training may take, including time lost to failures, from 0.01d to 3650d: days (60d), weeks (8w), \
          months of 30 days (2mo), or a date (2027-03-01), to which the days are counted from today [default: 60d, unless \
          --gpus, --budget or --objective is set]",

@@ -1,6 +1,6 @@
 //! Layouts: how a model is spread over GPUs.
 
-use crate::architecture::{Architecture, AttentionKind, Mlp};
+use crate::architecture::{Architecture, AttentionKind, Mlp, Moe};
 use crate::field::Field;
 use crate::message;
 use crate::message::{Message, Setting};
@@ -378,6 +378,12 @@ pub(crate) fn tp_problem(tp: u32, architecture: &Architecture) -> Option<Problem
     }
 }
 
+/// Returns the problem of an EP that does not divide the experts, without suggestions.
+pub(crate) fn ep_problem(ep: u32, moe: &Moe) -> Option<Problem> {
+    let message = || format!("The model's {} experts can't be divided by EP {ep}.", moe.experts);
+    (!moe.experts.is_multiple_of(ep)).then(|| Problem::new(Field::Ep, ep, message()))
+}
+
 fn expert_problems(degrees: &Degrees, architecture: &Architecture) -> Vec<Problem> {
     let Degrees { gpus, pp, ep, expert_tp, .. } = *degrees;
     let Some(moe) = &architecture.moe else {
@@ -392,10 +398,9 @@ fn expert_problems(degrees: &Degrees, architecture: &Architecture) -> Vec<Proble
             .collect();
     };
     let mut problems = Vec::new();
-    if !moe.experts.is_multiple_of(ep) {
-        let message = format!("The model's {} experts can't be divided by EP {ep}.", moe.experts);
+    if let Some(problem) = ep_problem(ep, moe) {
         let divisors = nearest_degrees(ep, moe.experts, gpus, u64::from(expert_tp) * u64::from(pp));
-        problems.push(Problem::new(Field::Ep, ep, message).suggest(divisors));
+        problems.push(problem.suggest(divisors));
     }
     if !moe.ffn.is_multiple_of(expert_tp) {
         let message =

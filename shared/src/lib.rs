@@ -18,6 +18,7 @@ pub mod comparison_file;
 pub mod convention;
 pub mod cost;
 mod data_file;
+pub mod deadline;
 mod decimal;
 pub mod estimate;
 pub mod explain;

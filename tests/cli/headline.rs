@@ -134,6 +134,12 @@ fn a_plan_that_misses_the_deadline_only_with_measured_software_shows_that_in_eve
     let (titles, row) = (table.next().unwrap(), table.next().unwrap());
     assert!(titles.contains(" with ") && row.contains(software), "{titles}\n{row}");
     assert!(row.contains(&format!("  {days:.0} (")), "{row}");
+    let text = trainplan(["search", "--top", "2", "--format", "table"].iter().chain(&question)).stdout;
+    let layouts = text.lines().skip_while(|line| !line.starts_with("Layouts on "));
+    let mut table = layouts.skip_while(|line| !line.contains("confidence"));
+    let (titles, row) = (table.next().unwrap(), table.next().unwrap());
+    assert!(titles.contains(" with ") && row.contains(software), "{titles}\n{row}");
+    assert!(row.contains(&format!("  {days:.0} (")), "{row}");
 }
 
 #[test]

@@ -16,6 +16,7 @@ mod address;
 mod app;
 #[cfg(feature = "pages")]
 mod components;
+mod deadline;
 #[cfg(feature = "pages")]
 mod desk;
 #[cfg(feature = "pages")]

@@ -156,6 +156,27 @@ impl GpuAnswer {
         self.is_by_measured_software().then(|| (software.title(), run))
     }
 
+    /// Returns the listed layouts and the published one with software that was measured, each with its title, where that decides that they
+    /// miss the goal; empty if it does not decide for the plan to show.
+    pub fn layouts_missing_with(
+        &self,
+        question: &Question,
+        offer: &GpuOffer,
+    ) -> Vec<(&'static str, PlannedRun)> {
+        let Some(unmet) = self.unmet.filter(|_| self.is_by_measured_software()) else { return Vec::new() };
+        let space = question.space(offer);
+        let judged = |run: &PlannedRun| {
+            let (software, measured) = run.with_measured_software(&space, question, offer)?;
+            let decides = match unmet {
+                Unmet::TooSlow { .. } => measured.days > run.time.high.days,
+                _ => measured.expected_cost > run.cost.map(|cost| cost.total.high),
+            };
+            decides.then(|| (software.title(), measured))
+        };
+        let published = self.published.iter().map(|(_, run)| run);
+        self.layouts.iter().chain(published).filter_map(judged).collect()
+    }
+
     /// Whether measured software decided that the plan to show misses the goal.
     pub fn is_by_measured_software(&self) -> bool {
         let most_cost = |run: &PlannedRun| run.cost.map(|cost| cost.total.high);

@@ -3,6 +3,7 @@
 use super::ask::USUAL_DAYS;
 use super::batches::GlobalBatches;
 use super::{Chance, Goal, GpuOffer, Objective, Question};
+use crate::architecture::Architecture;
 use crate::assumption::Assumption;
 use crate::catalog::{Catalog, Gpu, Model};
 use crate::cost::{Price, PurchaseForm};
@@ -10,15 +11,16 @@ use crate::data_file::{DataError, FromRow, Row, embedded};
 use crate::field::Field;
 use crate::goodput::compute_optimal_tokens;
 use crate::gpu_counts::GpuCounts;
+use crate::layout::{cp_problem, ep_problem, tp_problem};
 use crate::message;
 use crate::options::TrainingOptions;
 use crate::planning::RunSettings;
 use crate::precision::Dtype;
-use crate::problem::Problem;
+use crate::problem::{Problem, one_of};
 use crate::search::{Locks, StackRules};
 use crate::spec::Spec;
 use crate::stack::Software;
-use crate::units::{group_digits, limit, nearest_multiples, parse_count, parse_days};
+use crate::units::{group_digits, limit, nearest_divisors, nearest_multiples, parse_count, parse_days};
 use std::borrow::Cow;
 use std::str::FromStr;
 use std::sync::LazyLock;
@@ -73,6 +75,9 @@ impl Reading<'_> {
         let tokens = self.keep(self.spec.typed_tokens());
         let seq_len = self.keep(self.spec.whole(Field::SeqLen));
         let model = model?;
+        if let Some(locks) = &locks {
+            self.check_locks(locks, &model.architecture);
+        }
         let seq_len = seq_len.unwrap_or(model.seq_len);
         let gbs = self.global_batches(&model, seq_len)?;
         let goal_is_assumed =
@@ -132,6 +137,31 @@ impl Reading<'_> {
             // A suggestion takes the place of the whole text.
             let instead = if named.len() == 1 { nearest_multiples(*gpus, node) } else { Vec::new() };
             self.problems.push(problem.suggest(instead));
+        }
+    }
+
+    /// Refuses a lock if the shape of the model allows none of its values.
+    fn check_locks(&mut self, locks: &Locks, architecture: &Architecture) {
+        for lock in locks.0.iter().filter(|lock| !lock.excludes) {
+            let problem_of = |value: &String| {
+                let degree = value.parse().ok()?;
+                match (lock.field, &architecture.moe) {
+                    (Field::Tp, _) => tp_problem(degree, architecture),
+                    (Field::Cp, _) => cp_problem(degree, architecture),
+                    (Field::Ep, Some(moe)) => {
+                        Some(ep_problem(degree, moe)?.suggest(nearest_divisors(degree, moe.experts)))
+                    }
+                    _ => None,
+                }
+            };
+            let problems: Option<Vec<Problem>> = lock.values.iter().map(problem_of).collect();
+            let Some(problem) = problems.and_then(|problems| problems.into_iter().next()) else { continue };
+            let lock = Locks(vec![lock.clone()]).to_string();
+            let kept = message![format!("The lock {lock} can't be kept. ")];
+            // In words, because a suggestion takes the place of all locks.
+            let instead = format!(" Use {}.", one_of(&problem.suggestions));
+            let message = kept.and(problem.message).and(instead);
+            self.problems.push(Problem::new(Field::Lock, lock, message));
         }
     }
 

@@ -795,6 +795,25 @@ fn every_mistake_is_named_at_once() {
 }
 
 #[test]
+fn a_lock_that_contradicts_the_model_is_refused_with_what_works() {
+    let said = |model: &'static str, lock: &'static str| {
+        refused(&[(Field::Model, model), (Field::Lock, lock)])[0].to_string()
+    };
+    assert_eq!(
+        said("llama3.1-70b", "tp=3"),
+        "The lock tp=3 can't be kept. The model's attention heads (64) can't be divided by TP 3. Use 2 or 4."
+    );
+    assert_eq!(
+        said("deepseek-v3", "ep=7|9"),
+        "The lock ep=7|9 can't be kept. The model's 256 experts can't be divided by EP 7. Use 4 or 8."
+    );
+    // One value that works is enough, and one that is excluded needn't.
+    for lock in ["tp=3|8", "tp!=3"] {
+        ask(&[(Field::Model, "llama3.1-70b"), (Field::Lock, lock)]);
+    }
+}
+
+#[test]
 fn own_gpus_keep_their_commas() {
     let question = small(&[(Field::GpuTypes, "h100:hbm_gb=96,hbm_tbps=2.4,b200")]);
     let types: Vec<&str> = question.offers.iter().map(|offer| offer.gpu.id.as_str()).collect();

@@ -149,7 +149,11 @@ fn checked(locked: Field, value: String, field: Field) -> Result<String, Problem
         Field::Vp if matches!(&*value, "none" | "off") => Ok("1".into()),
         _ => match value.parse::<u32>() {
             Ok(number) if number > 0 => Ok(number.to_string()),
-            _ => Err(refuse("a whole number of at least 1")),
+            _ => Err(refuse(match locked {
+                Field::Tp => "a divisor of the model's attention heads, such as 4",
+                Field::Ep => "a divisor of the model's experts, such as 8",
+                _ => "a whole number of at least 1, such as 2",
+            })),
         },
     }
 }
@@ -191,9 +195,9 @@ mod tests {
             assert!(Locks::parse(text, Field::Tp).is_err(), "{text}");
         }
         for (text, wanted) in [
-            ("vp=foo", "The lock vp=foo must have a whole number of at least 1."),
-            ("tp=4|0", "The lock tp=0 must have a whole number of at least 1."),
-            ("pp!=none", "a whole number of at least 1."),
+            ("vp=foo", "The lock vp=foo must have a whole number of at least 1, such as 2."),
+            ("tp=4|0", "The lock tp=0 must have a divisor of the model's attention heads, such as 4."),
+            ("pp!=none", "a whole number of at least 1, such as 2."),
             ("recompute=fll", "The lock recompute=fll must have one of the allowed values."),
             ("dtype=fp9", "one of the allowed values."),
             ("fsdp=1", "one of the allowed values."),

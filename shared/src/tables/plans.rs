@@ -221,6 +221,9 @@ columns! {
         };
         sort => |row| SortValue::Number(Some(row.run.layout.candidate.gbs.into()));
     }
+    Software "software" {
+        terminal "with" [wraps] => |row| row.software.map(str::to_owned);
+    }
     StepTime "step-time" {
         page "Step, s" [number] => |row| {
             let step = row.run.layout.step_time_s;

@@ -137,6 +137,14 @@ test("a lock that no layout can hold is named, without a word about a launch scr
   await expect(page.locator(".answer")).not.toContainText("for ×");
 });
 
+test("a lock that contradicts the model is refused with what works, and can be cleared", async ({ page }) => {
+  await page.goto("/?v=1&m=llama3.1-70b&t=10T&gs=h100&by=60d&lock=tp%3D3");
+  await expect(page.locator(".slot-problem")).toContainText("attention heads (64) can't be divided by TP 3. Use 2 or 4.");
+  await page.getByRole("button", { name: "Clear it" }).click();
+  await expect(page.locator(".slot-problem")).toHaveCount(0);
+  await expect(cards(page).first()).toBeVisible();
+});
+
 test("a suggested change with which the plan still misses the goal says so", async ({ page }) => {
   const change = cards(page).first().locator(".card-changes button");
   await page.goto("/?v=1&m=llama3.1-70b&t=10T&gs=h100&nr=7&by=60d");

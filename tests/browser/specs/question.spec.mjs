@@ -29,3 +29,18 @@ test("another deadline is answered, and an invalid one keeps the answer", async 
   await page.getByRole("button", { name: "Use 60 days" }).click();
   await expect(page.locator(".slot-problem")).toHaveCount(0);
 });
+
+test("a deadline may be a date, which the link keeps", async ({ page }) => {
+  const date = new Date(Date.now() + 90 * 86_400_000).toISOString().slice(0, 10);
+  await page.goto(`/?v=1&by=${date}&gs=b200`);
+  await expect(page.locator("#ask-deadline")).toHaveValue(date);
+  await expect(page.locator(".verdict-line > p").first()).toContainText(
+    // Midnight may pass meanwhile.
+    /the deadline of (89|90) days/,
+  );
+  await page.locator(".layout-table .row-button").nth(3).click();
+  await expect(page).toHaveURL(new RegExp(`by=${date}`));
+  await page.locator("#ask-deadline").fill("2020-01-01");
+  await page.keyboard.press("Enter");
+  await expect(page.locator(".slot-problem")).toContainText("must be a date from 1d to 3650d after today, 20");
+});

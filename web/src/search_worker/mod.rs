@@ -5,6 +5,7 @@
 
 pub(crate) mod found;
 
+use crate::deadline;
 use crate::message::WorkerMessage;
 use crate::message::search::{SearchNews, SearchReply, SearchRequest};
 use std::cell::Cell;
@@ -50,7 +51,7 @@ async fn answer(number: u32, query: &str) -> Result<(), Replaced> {
     let say = |news: SearchNews| send(&SearchReply::News { number, news });
     // Typing sends several questions at once: only the last one is read.
     pause(number).await?;
-    let question = match link::read(query).spec.question() {
+    let question = match deadline::question(link::read(query).spec) {
         Ok(question) => question,
         Err(problems) => {
             say(SearchNews::Refused(problems.into_iter().map(Into::into).collect()));

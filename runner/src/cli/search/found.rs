@@ -19,6 +19,8 @@ pub(super) struct SearchedGpu<'a> {
     pub(super) in_bf16: Option<&'a PlannedRun>,
     /// The launch script of the plan to show.
     pub(super) script: Option<&'a PlanScript>,
+    /// The layouts with the measured software that decides that they miss the goal, each with its title.
+    pub(super) missing_with: &'a [(&'static str, PlannedRun)],
     /// How many layouts are listed.
     pub(super) top: usize,
     /// The layouts that a campaign measures, with their ranks. Those that rank lower are listed too.
@@ -56,7 +58,8 @@ impl<'a> SearchedGpu<'a> {
             .collect()
     }
 
-    /// Returns the listed layouts and the published one, which may be slower than all of them.
+    /// Returns the listed layouts and the published one, which may be slower than all of them, with the figures by which they miss the
+    /// goal.
     pub(super) fn rows(&self) -> Vec<PlanRow<'a>> {
         let mut rows = self.layouts();
         if let Some((_, run)) = &self.answer.published
@@ -64,7 +67,16 @@ impl<'a> SearchedGpu<'a> {
         {
             rows.push(self.row(run));
         }
-        rows
+        rows.into_iter().map(|row| self.judged(row)).collect()
+    }
+
+    /// Returns the row of a layout with the figures by which it misses the goal.
+    fn judged(&self, row: PlanRow<'a>) -> PlanRow<'a> {
+        let is_its = |(_, run): &&(&str, PlannedRun)| run.layout.candidate == row.run.layout.candidate;
+        match self.missing_with.iter().find(is_its) {
+            Some((software, run)) => PlanRow { software: Some(*software), run, ..row },
+            None => row,
+        }
     }
 
     /// Returns the plan to show: the best one, or the one that comes nearest to the goal, with the figures by which it misses that.

@@ -1,7 +1,6 @@
 //! The result of a search as Markdown, for a pull request or a design document.
 
 use super::TOP_OF_TABLE;
-use super::deadline::date_of;
 use super::found::{SearchedGpu, command_of_flags};
 use super::headline::headline;
 use super::sentences::{

@@ -1,7 +1,6 @@
 //! `trainplan search`: which GPUs, how many, which layout, when done, at what cost.
 
 mod campaign;
-mod deadline;
 mod flags;
 mod found;
 mod headline;
@@ -16,7 +15,6 @@ use super::stack_file::with_files;
 use super::{Failure, note};
 use campaign::{MeasuringRuns, RANKED_PER_RUN};
 use clap::ValueEnum;
-use deadline::{date_of, with_days};
 use flags::SearchFlags;
 use found::SearchedGpu;
 use headline::{broken_nodes, headline};
@@ -26,6 +24,7 @@ use sentences::{by_script, verdict};
 use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 use trainplan_shared::campaign::Name;
+use trainplan_shared::deadline::{date_of, with_days};
 use trainplan_shared::field::Field;
 use trainplan_shared::message::Front;
 use trainplan_shared::question::{GpuAnswer, PlanScript, PlannedRun, Survey};
@@ -91,8 +90,8 @@ pub(super) struct Args {
 impl Args {
     pub(super) fn run(self) -> Result<(), Failure> {
         let typed = self.flags.0;
-        let today = jiff::Zoned::now().date();
-        let spec = with_files(typed.clone(), Path::new("")).and_then(|spec| with_days(spec, today));
+        let today = jiff::Zoned::now().date().to_string();
+        let spec = with_files(typed.clone(), Path::new("")).and_then(|spec| with_days(spec, &today));
         let spec = spec.map_err(|problem| Failure::in_search(vec![problem]))?;
         if let (Some(date), Some(days)) = (date_of(&typed), spec.get(Field::Deadline)) {
             let days = days.trim_end_matches('d');
@@ -123,18 +122,25 @@ impl Args {
             .zip(&answers)
             .map(|(offer, answer)| answer.launched_in_bf16(&question, offer))
             .collect();
+        let missing_with: Vec<_> = question
+            .offers
+            .iter()
+            .zip(&answers)
+            .map(|(offer, answer)| answer.layouts_missing_with(&question, offer))
+            .collect();
         let found: Vec<SearchedGpu<'_>> = question
             .offers
             .iter()
             .zip(&answers)
-            .zip(in_bf16.iter().zip(&scripts))
-            .map(|((offer, answer), (in_bf16, script))| SearchedGpu {
+            .zip(in_bf16.iter().zip(&scripts).zip(&missing_with))
+            .map(|((offer, answer), ((in_bf16, script), missing_with))| SearchedGpu {
                 question: &question,
                 typed: &typed,
                 offer,
                 answer,
                 in_bf16: in_bf16.as_ref(),
                 script: script.as_ref(),
+                missing_with,
                 top: top.into(),
                 measured: &[],
             })

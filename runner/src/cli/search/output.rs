@@ -1,6 +1,5 @@
 //! The JSON output of a search.
 
-use super::deadline::date_of;
 use super::found::SearchedGpu;
 use super::sentences::{
     beside_measured, beside_measured_software, beside_published, by_script, unmet_sentence,

@@ -239,8 +239,8 @@ fn late(question: &Question, reaching: &[(&SearchedGpu<'_>, &PlannedRun)]) -> Ve
     let others: Vec<String> = others.collect();
     if !others.is_empty() {
         let reach = match (question.goal, question.max_cost) {
-            (Goal::Deadline(_), None) => "be in time",
-            (Goal::Deadline(_), Some(_)) => "be in time and within the budget",
+            (Goal::Deadline(_), None) => "meet the deadline",
+            (Goal::Deadline(_), Some(_)) => "meet the deadline and stay within the budget",
             (Goal::Budget(_) | Goal::Open, _) => "stay within the limits",
         };
         let often = question.chance.other().title();

@@ -1,6 +1,5 @@
 //! The result of a search for people.
 
-use super::deadline::date_of;
 use super::found::SearchedGpu;
 use super::headline::headline;
 use super::sentences::{

@@ -8,6 +8,7 @@ use crate::address::name_page;
 use crate::components::copy::CopyButton;
 use crate::components::field::{ChoiceField, ProblemText, TextField};
 use crate::components::maths::Maths;
+use crate::deadline::from_today;
 use crate::message::WholeRun;
 use crate::message::search::Spread;
 use crate::pages::plan::amounts::{cost_texts, count_text, count_texts, energy_range, money};
@@ -260,8 +261,10 @@ fn Figures() -> impl IntoView {
         }
         None => "Time to train".to_string(),
     };
-    let deadline =
-        Memo::new(move |_| plan.question.with(|question| question.get(Field::Deadline).and_then(parse_days)));
+    let deadline = Memo::new(move |_| {
+        let question = from_today(plan.question.get()).ok()?;
+        question.get(Field::Deadline).and_then(parse_days)
+    });
     // The steps are counted otherwise than by the search: a hair more is not a miss.
     let missed = move || {
         let is_over = |limit: &f64| run.get().is_some_and(|run| run.expected_days > limit * HARDLY_MORE);

@@ -23,6 +23,7 @@ mod tabs;
 use crate::address::Address;
 use crate::components::field::Problems;
 use crate::components::theme::Theme;
+use crate::deadline;
 use crate::pages::plan::handover;
 use crate::pages::plan::question;
 use crate::pages::plan::state::{MEASURED_KEY, MeasuredStep, PlanState, SETTINGS_ID, nearest_recipe};
@@ -140,7 +141,7 @@ impl Plan {
             let refused = launched.iter().flat_map(|launched| launched.refusals.clone()).map(Problem::from);
             problems.extend(refused.filter(|problem| !problem.field.is_of_scenario()));
             // Those of the search and of the whole run, whose fields are in the drawer.
-            let asked = question.with(|question| question.question().err().unwrap_or_default());
+            let asked = deadline::question(question.get()).err().unwrap_or_default();
             problems.extend(asked.into_iter().filter(|problem| !problem.field.is_of_scenario()));
             problems
         });

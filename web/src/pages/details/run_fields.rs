@@ -2,6 +2,7 @@
 
 use super::{Plan, SettingsGroup};
 use crate::components::field::{ChoiceField, FormField};
+use crate::deadline;
 use leptos::prelude::*;
 use trainplan_shared::assumption::Assumption;
 use trainplan_shared::cost::Currency;
@@ -9,7 +10,6 @@ use trainplan_shared::field::{Field, FieldGroup};
 use trainplan_shared::goodput::FailureRate;
 use trainplan_shared::precision::Dtype;
 use trainplan_shared::question::{Objective, PrecisionChoice};
-use trainplan_shared::spec::Spec;
 use trainplan_shared::units::{readable, significant};
 
 /// The fields of the search and of the whole run that are set elsewhere: in the question bar, in a tab or by a lock.
@@ -67,7 +67,7 @@ fn PrecisionsField() -> impl IntoView {
     let field = Field::Precisions;
     // While the question has a problem, the choices stay.
     let choices = Memo::new(move |before: Option<&Vec<PrecisionChoice>>| {
-        let asked = plan.question.with(Spec::question);
+        let asked = deadline::question(plan.question.get());
         asked.map_or_else(|_| before.cloned().unwrap_or_default(), |asked| asked.precision_choices())
     });
     let switches = move || {

@@ -15,11 +15,15 @@ use leptos::web_sys::HtmlInputElement;
 use trainplan_shared::benchmarks::models_by_use;
 use trainplan_shared::catalog::{Catalog, Model};
 use trainplan_shared::cost::PurchaseForm;
+use trainplan_shared::deadline::date_of;
 use trainplan_shared::field::Field;
 use trainplan_shared::problem::Problem;
 use trainplan_shared::question::{Chance, USUAL_GPU_TYPES, split_gpu_types};
 use trainplan_shared::spec::Spec;
 use trainplan_shared::units::{rounded_count, significant, significant_up};
+
+/// The characters of a date, to which a field of the sentence grows.
+const DATE_LENGTH: usize = 10;
 
 /// The id of the button that opens the sheet on a phone.
 const OPENER_ID: &str = "ask-open";
@@ -91,14 +95,18 @@ pub(super) fn summary(question: &Spec) -> String {
         Chance::USUAL => String::new(),
         other => format!(", {}", other.title()),
     };
+    let time = match date_of(question) {
+        Some(date) => format!("by {date}"),
+        None => format!("within {}", days_text(days)),
+    };
     let goal = match kind {
-        GoalKind::Deadline => format!("within {}{often}", days_text(days)),
+        GoalKind::Deadline => format!("{time}{often}"),
         GoalKind::Gpus => format!("on {gpus} GPUs"),
         GoalKind::Budget => format!("for ${budget}{often}"),
-        GoalKind::GpusByDeadline => format!("on {gpus} GPUs, within {}{often}", days_text(days)),
-        GoalKind::DeadlineAndBudget => format!("within {}, for ${budget}{often}", days_text(days)),
+        GoalKind::GpusByDeadline => format!("on {gpus} GPUs, {time}{often}"),
+        GoalKind::DeadlineAndBudget => format!("{time}, for ${budget}{often}"),
         GoalKind::GpusForBudget => format!("on {gpus} GPUs, for ${budget}{often}"),
-        GoalKind::All => format!("on {gpus} GPUs, within {}, for ${budget}{often}", days_text(days)),
+        GoalKind::All => format!("on {gpus} GPUs, {time}, for ${budget}{often}"),
     };
     format!("{model} · {} · {} · {goal}", question.raw(Field::Tokens), types.join(", "))
 }
@@ -344,14 +352,15 @@ fn GoalBox() -> impl IntoView {
                     Field::Budget => ("Budget", 6, ["for $", ""]),
                     _ => ("Deadline", 3, ["within", ""]),
                 };
+                let is_date = move || *field == Field::Deadline && plan.question.with(|question| date_of(question).is_some());
+                let before = move || if is_date() { "by" } else { before };
                 // The choice itself says what a single value is.
-                let word = |word: &'static str| {
-                    (!is_alone && !word.is_empty()).then(|| view! { <span>{word}</span> })
-                };
+                let before = (!is_alone).then(|| view! { <span>{before}</span> });
+                let after = (!is_alone && !after.is_empty()).then(|| view! { <span>{after}</span> });
                 // It is the chance to hold all limits.
                 let is_last_limit = *field != Field::GpuRange && fields.last() == Some(field);
                 let chance = is_last_limit.then(|| view! { <ChanceBox /> });
-                view! { {word(before)} <Slot field=*field label width asks=true /> {word(after)} {chance} }
+                view! { {before} <Slot field=*field label width asks=true /> {after} {chance} }
             }).collect_view()
         }}
     }
@@ -401,8 +410,8 @@ fn usual_value(plan: Planner, field: Field) -> String {
 fn Slot(
     field: Field,
     label: &'static str,
-    /// The width in characters.
-    width: u32,
+    /// The width in characters, if a longer value doesn't need more.
+    width: usize,
     #[prop(optional)] placeholder: &'static str,
     /// Whether a change asks for another plan, which leaves the chosen one.
     #[prop(optional)]
@@ -434,7 +443,7 @@ fn Slot(
             aria-label=label
             title=field.hint()
             class="blank"
-            style:width=format!("{}ch", width + 3)
+            style:width=move || format!("{}ch", width.max(text().len().min(DATE_LENGTH)) + 3)
             autocomplete="off"
             spellcheck="false"
             placeholder=placeholder
@@ -476,7 +485,7 @@ fn usual(problem: &Problem) -> Option<&'static str> {
         Field::Budget => Some("5M"),
         Field::GpuRange => Some("1024"),
         Field::Tokens => Some(FIRST_TOKENS),
-        Field::Price | Field::Purchase | Field::GpuTypes => Some(""),
+        Field::Price | Field::Purchase | Field::GpuTypes | Field::Lock => Some(""),
         Field::Model => Some(FIRST_MODEL),
         _ => None,
     }
@@ -514,6 +523,7 @@ mod tests {
             "Llama 3.1 70B · 10T · H100, B200 · within 60 days"
         );
         assert!(line("m=kimi-k2&by=8w&odds=even").ends_with("within 8 weeks, 5 times in 10"));
+        assert!(line("m=kimi-k2&by=2027-03-01&bud=5M").ends_with("by 2027-03-01, for $5M"));
         for budget in ["5M", "$5M"] {
             let query = format!("m=kimi-k2&t=1T&gs=b200&bud={budget}");
             assert_eq!(line(&query), "Kimi K2 · 1T · B200 · for $5M");

@@ -117,10 +117,13 @@ impl Planner {
         })
     }
 
-    /// Returns the problems of the fields of the question bar.
+    /// Returns the problems of the fields of the question bar, and of the locks.
     fn bar_problems(self) -> Vec<Problem> {
         let Some(Problems(problems)) = use_context() else { return Vec::new() };
-        let is_of_bar = |problem: &&Problem| is_in_bar(problem.field) || problem.field == Field::Chance;
+        // Locks have no field of their own.
+        let is_of_bar = |problem: &&Problem| {
+            is_in_bar(problem.field) || matches!(problem.field, Field::Chance | Field::Lock)
+        };
         problems.with(|problems| problems.iter().filter(is_of_bar).cloned().map(with_named_models).collect())
     }
 

@@ -5,8 +5,8 @@ use super::amounts::price_text;
 use super::bar::summary;
 use super::findings::Findings;
 use super::question::{GoalKind, is_in_bar};
+use crate::deadline::today;
 use leptos::prelude::*;
-use leptos::web_sys::js_sys::Date;
 use std::time::Duration;
 use trainplan_shared::field::Field;
 use trainplan_shared::link;
@@ -56,7 +56,6 @@ pub(super) fn ReportHead() -> impl IntoView {
             format!("{}{often}", summary(question))
         })
     };
-    let date = || String::from(Date::new_0().to_iso_string()).chars().take(10).collect::<String>();
     let prices = move || {
         planner.search.findings.with(|findings| {
             let currency = findings.asked.as_ref().map_or("", |asked| asked.currency.as_str());
@@ -95,7 +94,7 @@ pub(super) fn ReportHead() -> impl IntoView {
     };
     view! {
         <div class="printed">
-            <p><strong>"Trainplan"</strong> " · " {date}</p>
+            <p><strong>"Trainplan"</strong> " · " {today()}</p>
             <p><strong>{unfinished}</strong></p>
             <p>"Question: " {question}</p>
             <p>"Prices: " {prices}</p>

@@ -1,5 +1,6 @@
 //! The answer for a GPU type by the launch scripts of plans.
 
+use crate::deadline;
 use crate::message::search::FoundByScripts;
 use crate::message::search::ScriptEffect;
 use crate::search_worker::found;
@@ -8,7 +9,7 @@ use trainplan_shared::question::{PlanScript, PlannedRun, Survey};
 
 /// Returns the answer to a question for the GPU type with an index; none if there is none.
 pub(super) fn find(query: &str, index: usize) -> Option<FoundByScripts> {
-    let question = link::read(query).spec.question().ok()?;
+    let question = deadline::question(link::read(query).spec).ok()?;
     let offer = question.offers.get(index)?;
     let (answer, script) = Survey::new(&question, offer).listing(found::LISTED).finish_as_launched();
     let plan = |run: &PlannedRun| found::plan(&question, offer, run);
