@@ -190,8 +190,24 @@ pub enum PipelineSplit {
 }
 
 impl PipelineSplit {
+    /// Returns the split of chunks that have these layers, in pipeline order; none if they don't fill `pp` stages.
+    pub(crate) fn of_chunks(chunks: &[u32], pp: u32) -> Option<PipelineSplit> {
+        let count =
+            u32::try_from(chunks.len()).ok().filter(|count| *count > 0 && count.is_multiple_of(pp))?;
+        let layers: u32 = chunks.iter().sum();
+        // Here every chunk is a stage of its own. A rule that would leave chunks empty is refused.
+        Some(if layers >= count && chunks == even_stages(layers, count, 1) {
+            PipelineSplit::Even
+        } else if chunks == counted_stages(layers, count, 1) {
+            PipelineSplit::Counted
+        } else {
+            let of_stage = |stage| chunks.iter().skip(stage).step_by(pp as usize).sum();
+            PipelineSplit::Explicit((0..pp as usize).map(of_stage).collect())
+        })
+    }
+
     /// Returns the layers of each of `pp` stages of `vp` chunks.
-    fn stages(&self, architecture: &Architecture, pp: u32, vp: u32) -> Result<Vec<u32>, Problem> {
+    pub(crate) fn stages(&self, architecture: &Architecture, pp: u32, vp: u32) -> Result<Vec<u32>, Problem> {
         let layers = architecture.layers;
         let refuse = |message: String| Err(Problem::new(Field::PipelineSplit, self, message));
         let chunks = pp.saturating_mul(vp);
@@ -223,17 +239,7 @@ impl PipelineSplit {
             }
             PipelineSplit::Even => Ok(even_stages(layers, pp, vp)),
             PipelineSplit::Weighed => Ok(weighed_stages(architecture, pp)),
-            PipelineSplit::Counted => {
-                let mut stages = even_stages(layers + 2, pp, vp);
-                // The embedding comes before the first layer, the loss after the last.
-                if let Some(first) = stages.first_mut() {
-                    *first -= 1;
-                }
-                if let Some(last) = stages.last_mut() {
-                    *last = last.saturating_sub(1);
-                }
-                Ok(stages)
-            }
+            PipelineSplit::Counted => Ok(counted_stages(layers, pp, vp)),
         }
     }
 }
@@ -243,6 +249,19 @@ fn even_stages(layers: u32, pp: u32, vp: u32) -> Vec<u32> {
     let chunks = pp * vp;
     let (each, rest) = (layers / chunks, layers % chunks);
     (0..pp).map(|stage| (0..vp).map(|round| each + u32::from(round * pp + stage < rest)).sum()).collect()
+}
+
+/// Returns the layers of `pp` stages of `vp` chunks, if the embedding and the loss count as a layer each.
+fn counted_stages(layers: u32, pp: u32, vp: u32) -> Vec<u32> {
+    let mut stages = even_stages(layers + 2, pp, vp);
+    // The embedding comes before the first layer, the loss after the last.
+    if let Some(first) = stages.first_mut() {
+        *first -= 1;
+    }
+    if let Some(last) = stages.last_mut() {
+        *last = last.saturating_sub(1);
+    }
+    stages
 }
 
 /// Returns the layers of `pp` stages that have about the same weights in matrix multiplications. The head has weights, the
@@ -512,6 +531,18 @@ mod tests {
         let counted = Layout::new(&counted, model("llama3.1-405b")).unwrap();
         assert_eq!(counted.stages(), [15, 16, 16, 16, 16, 16, 16, 15]);
         assert!(counted.warnings(model("llama3.1-405b")).is_empty());
+    }
+
+    #[test]
+    fn a_split_is_recognised_by_its_chunks() {
+        let of = |chunks: &[u32], pp| PipelineSplit::of_chunks(chunks, pp).map(|split| split.to_string());
+        assert_eq!(of(&[16, 15, 15, 15], 4).as_deref(), Some("even"));
+        assert_eq!(of(&[7, 8, 8, 8, 8, 8, 8, 7], 4).as_deref(), Some("counted"));
+        assert_eq!(of(&[8, 8, 8, 8, 8, 8, 8, 6], 4).as_deref(), Some("16,16,16,14"));
+        // One chunk has only the embedding, and one only the loss.
+        assert_eq!(of(&[0, 2, 2, 0], 4).as_deref(), Some("0,2,2,0"));
+        assert_eq!(of(&[1, 0, 0, 0], 2).as_deref(), Some("1,0"), "neither rule leaves chunks empty");
+        assert_eq!((of(&[8, 8, 8], 2), of(&[], 2), of(&[8], 0)), (None, None, None));
     }
 
     #[test]

@@ -914,8 +914,9 @@ fn jobs_that_their_partition_or_qos_does_not_allow_are_found_before_the_first_is
     // Slurm knows the cluster in its accounting by now, and checks QOS from its next start on.
     let account = Site::ACCOUNT;
     for add in [
-        "qos usual".to_string(),
+        "qos usual maxwall=03:00:00".to_string(),
         "qos other".to_string(),
+        "account physics".to_string(),
         format!("account {account} qos=normal,usual"),
         format!("user root account={account} qos=normal,usual"),
     ] {
@@ -923,14 +924,21 @@ fn jobs_that_their_partition_or_qos_does_not_allow_are_found_before_the_first_is
     }
     cluster.stop(Daemon::Slurmctld);
     let conf = cluster.folder().join("slurm.conf");
-    let enforcing = fs::read_to_string(&conf).unwrap() + "AccountingStorageEnforce=associations,qos\n";
+    let enforcing = fs::read_to_string(&conf).unwrap() + "AccountingStorageEnforce=associations,limits,qos\n";
     fs::write(&conf, enforcing).unwrap();
     cluster.start_again(Daemon::Slurmctld);
     let with_qos = |name: &str| format!("{EIGHT}slurm-params = \"qos={name}\"\n");
     refused("lost", &with_qos("lost"), &["QOS: lost does not exist. "]);
     refused("barred", &with_qos("other"), &[&format!("QOS: you may not use other with account {account}. ")]);
+    let for_long = |limit: &str| format!("{}time-limit = \"{limit}\"\n", with_qos("usual"));
+    let most = "time limit: 04:00:00 for bad, but QOS usual allows at most 03:00:00. ";
+    refused("slow", &for_long("04:00:00"), &[most]);
+    cluster.text("scontrol update partitionname=batch allowaccounts=physics");
+    let closed = format!("account: {account} for good, bad, but batch allows only physics. ");
+    refused("closed", EIGHT, &[&closed]);
+    cluster.text("scontrol update partitionname=batch allowaccounts=ALL");
     assert_eq!(laptop.runs().len(), 0);
-    laptop.campaign("fine", &[("a", &format!("{}time-limit = \"04:00:00\"\n", with_qos("usual")))]);
+    laptop.campaign("fine", &[("a", &for_long("03:00:00"))]);
     let (code, events) = laptop.start("fine", &[]).end();
     assert_eq!(code, Some(0), "{}{events:?}", laptop.errors());
     assert_submitted_once(&cluster, 1);

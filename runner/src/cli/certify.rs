@@ -11,6 +11,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use trainplan_shared::campaign::{
     Campaign, Certificate, CertifiedRun, Name, Planned, RunReference, RunVerdict, certification, plan,
+    untested,
 };
 use trainplan_shared::catalog::{Catalog, Release};
 use trainplan_shared::field::Field;
@@ -129,6 +130,7 @@ impl Args {
             release,
             began: watch::time(round.begun_ms),
             runs: certified(&runs),
+            untested: untested(gpu, self.gpus, release),
         };
         if let Some(path) = &self.report {
             write_report(path, &certificate)?;
@@ -223,6 +225,9 @@ fn print(certificate: &Certificate, format: Format) -> Result<(), Failure> {
                 for why in &run.reasons {
                     output::prose(&format!("  {}: {why}", run.run))?;
                 }
+            }
+            for untested in certificate.untested_in_words() {
+                output::prose(&untested)?;
             }
             Ok(())
         }

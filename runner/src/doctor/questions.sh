@@ -96,17 +96,32 @@ if [ -z "$partitions" ] && [ -n "$whole" ]; then
   partitions=$(sinfo --noheader --format=%P 2>/dev/null | grep '\*$' | head -n 1 | tr -d '*')
   tell partition-default "$partitions"
 fi
+restricted=
+own_qos=
 for partition in $partitions; do
   ask "partition $partition" scontrol --oneliner show partition "$partition"
+  case $answer in *" AllowAccounts=ALL "*) ;; *) restricted=yes ;; esac
+  # The limits of a partition's own QOS come before those of a job's.
+  own=$(printf '%s\n' "$answer" | sed -n 's/.* QoS=\([^ ]*\).*/\1/p' | head -n 1)
+  [ "$own" = N/A ] || own_qos="$own_qos $own"
   ask "nodes $partition" sinfo --noheader --partition="$partition" '--format=%D %t %G'
 done
 if command -v sacctmgr >/dev/null 2>&1; then
   for account in $accounts; do
     ask "account $account" sacctmgr --noheader --parsable2 show associations \
       ${cluster:+"cluster=$cluster"} "user=$(id -un)" "account=$account" format=Account,Partition
+    # Where a partition names accounts, newer Slurm also means those below them. The row without a user names the account above.
+    above=$account
+    for _ in 1 2 3 4 5 6 7 8; do
+      [ -n "${restricted:+$above}" ] || break
+      above=$(limited sacctmgr --noheader --parsable2 show associations ${cluster:+"cluster=$cluster"} \
+        "account=$above" format=User,ParentName 2>/dev/null | sed -n 's/^|//p' | head -n 1)
+      [ -z "$above" ] || tell "above $account" "$above"
+    done
   done
-  for name in $qos; do
-    ask "qos $name" sacctmgr --noheader --parsable2 show qos "name=$name" format=Name,Flags
+  # shellcheck disable=SC2086 # names are words
+  for name in $(printf '%s\n' $qos $own_qos | sort -u); do
+    ask "qos $name" sacctmgr --noheader --parsable2 show qos "name=$name" format=Name,Flags,MaxWall
   done
   [ -z "$qos" ] || ask associations sacctmgr --noheader --parsable2 show associations \
     ${cluster:+"cluster=$cluster"} "user=$(id -un)" format=Account,QOS

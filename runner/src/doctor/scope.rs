@@ -35,6 +35,8 @@ pub(super) struct RunsRequest {
     pub(super) runs: Vec<String>,
     /// The partitions. A job runs in one of them.
     pub(super) partitions: Vec<String>,
+    /// The account; `None` for the user's default one, or if only the launch script knows it.
+    pub(super) account: Option<String>,
     pub(super) job: JobRequest,
 }
 
@@ -71,11 +73,12 @@ impl Scope {
             for name in account.into_iter().filter(|name| is_known(name)) {
                 add_new(&mut scope.accounts, name.to_string());
             }
-            for used in qos_uses(job.qos.clone(), account.filter(|name| is_known(name))) {
+            let account = account.filter(|name| is_known(name));
+            for used in qos_uses(job.qos.clone(), account) {
                 add_new(&mut scope.qos, used);
             }
             if !of_run.is_empty() && of_run.iter().all(|name| is_known(name)) {
-                scope.request(run.run.name.as_str(), of_run, job);
+                scope.request(run.run.name.as_str(), of_run, account, job);
             }
             if !scope.installations.iter_mut().any(|known| known.absorbs(&run.installation)) {
                 scope.installations.push(run.installation.clone());
@@ -88,13 +91,19 @@ impl Scope {
     }
 
     /// Adds the request of a run.
-    fn request(&mut self, run: &str, partitions: Vec<String>, job: &JobRequest) {
-        let mut known = self.requests.iter_mut();
-        match known.find(|known| known.partitions == partitions && known.job == *job) {
-            Some(known) => known.runs.push(run.to_string()),
-            None => {
-                self.requests.push(RunsRequest { runs: vec![run.to_string()], partitions, job: job.clone() });
-            }
+    fn request(&mut self, run: &str, partitions: Vec<String>, account: Option<&str>, job: &JobRequest) {
+        let new = RunsRequest {
+            runs: vec![run.to_string()],
+            partitions,
+            account: account.map(str::to_string),
+            job: job.clone(),
+        };
+        let is_same = |known: &RunsRequest| {
+            (&known.partitions, &known.account, &known.job) == (&new.partitions, &new.account, &new.job)
+        };
+        match self.requests.iter().position(is_same) {
+            Some(known) => self.requests[known].runs.push(run.to_string()),
+            None => self.requests.push(new),
         }
     }
 

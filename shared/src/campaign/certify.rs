@@ -9,7 +9,7 @@ use crate::estimate::Interval;
 use crate::field::Field;
 use crate::problem::Problem;
 use crate::spec::Spec;
-use crate::units::{readable, readable_range};
+use crate::units::{group_digits, readable, readable_range};
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -29,9 +29,7 @@ pub fn certification(
 ) -> Result<Campaign, Problem> {
     let catalog = Catalog::embedded();
     let on_gpu = |recipe: &&Recipe| {
-        let id = &recipe.id;
-        let is_usual = !id.strong && id.variant.is_none() && !catalog.is_proxy(recipe);
-        id.release == release && id.gpu == gpu && is_usual
+        recipe.id.release == release && recipe.id.gpu == gpu && exclusion(recipe).is_none()
     };
     let recipes = || catalog.recipes().iter().filter(on_gpu);
     let runs: Vec<Run> = recipes().filter(|recipe| recipe.id.gpus == gpus).map(run).collect();
@@ -60,13 +58,89 @@ pub fn certification(
     })
 }
 
+/// Returns the name of a recipe's run: its model and precision.
+fn run_name(recipe: &Recipe) -> String {
+    format!("{}-{}", recipe.id.model, recipe.id.dtype)
+}
+
 fn run(recipe: &Recipe) -> Run {
     let spec = Spec::default().with(Field::Recipe, recipe.id.to_string());
     Run {
-        name: Name::closest(&format!("{}-{}", recipe.id.model, recipe.id.dtype)),
+        name: Name::closest(&run_name(recipe)),
         after: Vec::new(),
         settings: Settings { spec, ..Settings::default() },
     }
+}
+
+/// Why a certification doesn't run a recipe of its release and GPU type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum UntestedReason {
+    /// The model has recipes in this precision, but only for other GPU counts.
+    GpuCount,
+    /// Its batch doesn't grow with the GPUs.
+    StrongScaling,
+    /// It has fewer layers than its model.
+    Proxy,
+    /// It is a variant of another recipe.
+    Variant,
+}
+
+impl UntestedReason {
+    const ALL: [UntestedReason; 4] = [
+        UntestedReason::GpuCount,
+        UntestedReason::StrongScaling,
+        UntestedReason::Proxy,
+        UntestedReason::Variant,
+    ];
+}
+
+/// A recipe that a certification doesn't run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct UntestedRecipe {
+    /// Its model and precision, named like a run, and its variant.
+    pub recipe: String,
+    /// Why it doesn't run.
+    pub reason: UntestedReason,
+    /// The GPU counts for which the release has it.
+    pub gpus: Vec<u32>,
+}
+
+/// Returns why no certification runs a recipe, whatever the GPU count.
+fn exclusion(recipe: &Recipe) -> Option<UntestedReason> {
+    if recipe.id.strong {
+        return Some(UntestedReason::StrongScaling);
+    }
+    if recipe.id.variant.is_some() {
+        return Some(UntestedReason::Variant);
+    }
+    Catalog::embedded().is_proxy(recipe).then_some(UntestedReason::Proxy)
+}
+
+/// Returns the recipes of a release for a GPU type that a certification at this GPU count doesn't run.
+pub fn untested(gpu: &str, gpus: u32, release: Release) -> Vec<UntestedRecipe> {
+    let recipes = Catalog::embedded().recipes().iter();
+    let recipes: Vec<&Recipe> =
+        recipes.filter(|recipe| recipe.id.release == release && recipe.id.gpu == gpu).collect();
+    let runs = |recipe: &Recipe| recipe.id.gpus == gpus && exclusion(recipe).is_none();
+    let is_tested = |name: &str| recipes.iter().any(|recipe| runs(recipe) && run_name(recipe) == name);
+    let mut found: Vec<UntestedRecipe> = Vec::new();
+    for recipe in &recipes {
+        let mut name = run_name(recipe);
+        let reason = match exclusion(recipe) {
+            Some(reason) if recipe.id.gpus == gpus => reason,
+            None if !is_tested(&name) => UntestedReason::GpuCount,
+            _ => continue,
+        };
+        if let Some(variant) = &recipe.id.variant {
+            let _ = write!(name, "+{variant}");
+        }
+        match found.iter_mut().find(|known| known.reason == reason && known.recipe == name) {
+            Some(known) => known.gpus.push(recipe.id.gpus),
+            None => found.push(UntestedRecipe { recipe: name, reason, gpus: vec![recipe.id.gpus] }),
+        }
+    }
+    found
 }
 
 /// What a run of a certification is compared with.
@@ -226,6 +300,17 @@ impl CertifiedRun {
     }
 }
 
+impl UntestedRecipe {
+    /// Returns its name, with the GPU counts that it needs if these are why it didn't run.
+    fn in_words(&self) -> String {
+        if self.reason != UntestedReason::GpuCount {
+            return self.recipe.clone();
+        }
+        let counts: Vec<String> = self.gpus.iter().map(|gpus| group_digits(f64::from(*gpus))).collect();
+        format!("{} ({} GPUs)", self.recipe, counts.join(" or "))
+    }
+}
+
 impl RunVerdict {
     /// Returns the verdict as a word or two.
     pub fn in_words(self) -> &'static str {
@@ -256,6 +341,8 @@ pub struct Certificate {
     pub began: String,
     /// The runs.
     pub runs: Vec<CertifiedRun>,
+    /// The release's recipes for the GPU type that did not run.
+    pub untested: Vec<UntestedRecipe>,
 }
 
 impl Certificate {
@@ -287,6 +374,24 @@ impl Certificate {
                 text
             }
         }
+    }
+
+    /// Returns what was not tested: a sentence for each reason.
+    pub fn untested_in_words(&self) -> impl Iterator<Item = String> {
+        UntestedReason::ALL.into_iter().filter_map(move |reason| {
+            let of_reason = self.untested.iter().filter(|recipe| recipe.reason == reason);
+            let names: Vec<String> = of_reason.map(UntestedRecipe::in_words).collect();
+            let gpus = group_digits(self.gpus.into());
+            let why = match reason {
+                UntestedReason::GpuCount => format!("the release has no recipe for {gpus} GPUs"),
+                UntestedReason::StrongScaling => {
+                    "their batch doesn't grow with the GPUs (strong scaling)".to_owned()
+                }
+                UntestedReason::Proxy => "they have fewer layers than their model (proxies)".to_owned(),
+                UntestedReason::Variant => "they are variants of other recipes".to_owned(),
+            };
+            (!names.is_empty()).then(|| format!("Not tested because {why}: {}.", names.join(", ")))
+        })
     }
 
     /// Returns the rows of a table: run, measured, reference, speed in percent, verdict.
@@ -325,6 +430,9 @@ impl Certificate {
         if !reasons.is_empty() {
             let _ = write!(text, "\nWhy runs were not scored:\n\n{}", reasons.concat());
         }
+        for untested in self.untested_in_words() {
+            let _ = writeln!(text, "\n{untested}");
+        }
         text
     }
 }
@@ -360,6 +468,24 @@ mod tests {
     }
 
     #[test]
+    fn recipes_that_do_not_run_have_a_reason() {
+        let of = |gpu: &str, gpus: u32, release: Release, name: &str| -> Vec<UntestedReason> {
+            let named = untested(gpu, gpus, release).into_iter().filter(|recipe| recipe.recipe == name);
+            named.map(|recipe| recipe.reason).collect()
+        };
+        assert!(of("h100", 64, RELEASE, "llama3.1-70b-fp8").is_empty());
+        assert_eq!(of("h100", 64, RELEASE, "deepseek-v3-fp8"), [UntestedReason::GpuCount]);
+        let strong = of("gb200", 128, Release::R25_12, "nemotron4-340b-bf16");
+        assert!(strong.contains(&UntestedReason::StrongScaling), "{strong:?}");
+        let proxy = of("h100", 64, Release::R25_04, "llama3.1-405b-bf16");
+        assert!(proxy.contains(&UntestedReason::Proxy), "{proxy:?}");
+        // Proxies for other GPU counts are not listed.
+        assert!(!of("h100", 512, Release::R25_04, "llama3.1-405b-bf16").contains(&UntestedReason::Proxy));
+        let variant = of("h100", 256, Release::BridgeMain, "qwen3-235b-a22b-bf16+hybridep_dev");
+        assert_eq!(variant, [UntestedReason::Variant]);
+    }
+
+    #[test]
     fn a_run_is_judged_by_the_best_reference() {
         // 1,664 tokens/s per GPU are published at 64 GPUs.
         let published = 256.0 * 8192.0 / (1664.0 * 64.0);
@@ -387,9 +513,13 @@ mod tests {
                 of("llama3.1-70b/h100/fp8/64@26.06.01", &[20.0]),
                 of("llama3.1-8b/h100/bf16/64@26.06.01", &[12.0]),
             ],
+            untested: untested("h100", 64, RELEASE),
         };
         let text = certificate.markdown();
         assert!(text.contains("1 of 2 runs passed, 1 is slow. For 1 of them nothing is published"), "{text}");
         assert!(text.contains("19.7 s, published |") && text.contains("(9.00–11.0), predicted"), "{text}");
+        assert!(text.contains("\n\nNot tested because the release has no recipe for 64 GPUs: "), "{text}");
+        assert!(text.contains("llama3.1-405b-bf16 (1,024 GPUs)"), "{text}");
+        assert!(text.contains("qwen3-235b-a22b-bf16 (256 or 512 GPUs)"), "{text}");
     }
 }

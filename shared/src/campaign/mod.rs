@@ -21,7 +21,10 @@ mod tests;
 mod write;
 
 #[cfg(feature = "campaign")]
-pub use certify::{Certificate, CertifiedRun, LEAST_SPEED_PERCENT, RunReference, RunVerdict, certification};
+pub use certify::{
+    Certificate, CertifiedRun, LEAST_SPEED_PERCENT, RunReference, RunVerdict, UntestedReason, UntestedRecipe,
+    certification, untested,
+};
 #[cfg(feature = "campaign")]
 pub use clusters::{Cluster, Clusters, Installation, UsedPath};
 pub use environment::{Env, Secret, VariableValue};

@@ -28,7 +28,7 @@ pub(super) const PADDED_VOCABULARY: &[u8] = b" > padded vocab (size:";
 const LONGEST_VALUE: usize = 1024;
 
 /// The arguments that are kept, in alphabetical order.
-const KEYS: [&str; 62] = [
+const KEYS: [&str; 64] = [
     "account_for_loss_in_pipeline_split",
     "bf16",
     "context_parallel_size",
@@ -46,6 +46,7 @@ const KEYS: [&str; 62] = [
     "fp8_param_gather",
     "fp8_recipe",
     "global_batch_size",
+    "grad_reduce_in_bf16",
     "group_query_attention",
     "hidden_size",
     "hybrid_layer_pattern",
@@ -70,6 +71,7 @@ const KEYS: [&str; 62] = [
     "overlap_moe_expert_parallel_comm",
     "overlap_param_gather",
     "padded_vocab_size",
+    "pipeline_model_parallel_layout",
     "pipeline_model_parallel_size",
     "q_lora_rank",
     "qk_head_dim",
@@ -218,7 +220,9 @@ mod tests {
         let said = [
             ("bf16", "True"),
             ("fp8", "None"),
+            ("grad_reduce_in_bf16", "True"),
             ("no_such_argument", "1"),
+            ("pipeline_model_parallel_layout", "Ettt|(tt|)*29,m|L"),
             ("recompute_modules", "['core_attn']"),
             ("untie_embeddings_and_output_weights", "True"),
             ("virtual_pipeline_model_parallel_size", "5"),
@@ -230,9 +234,11 @@ mod tests {
             assert_eq!(read.whole("world_size"), Some(64), "{prefix}");
             assert_eq!(read.whole("virtual_pipeline_model_parallel_size"), Some(5));
             assert_eq!(read.flag("untie_embeddings_and_output_weights"), Some(true));
+            assert_eq!(read.flag("grad_reduce_in_bf16"), Some(true));
+            assert_eq!(read.text("pipeline_model_parallel_layout"), Some("Ettt|(tt|)*29,m|L"));
             assert_eq!((read.text("fp8"), read.is_unset("fp8")), (None, true));
             assert_eq!(read.text("recompute_modules"), Some("['core_attn']"));
-            assert_eq!(read.iter().count(), 6);
+            assert_eq!(read.iter().count(), 8);
         }
     }
 

@@ -173,10 +173,14 @@ impl Identity {
             }
         }
         for (field, told) in &seen.options {
+            let is_told = |meant: &str| {
+                is_same_option(*field, meant, told)
+                    || *field == Field::PipelineSplit && seen.divides_alike(meant, told)
+            };
             match said.get(*field) {
-                Some(meant) if is_same_option(*field, meant, told) => {}
+                Some(meant) if is_told(meant) => {}
                 Some(meant) => self.note_conflict(*field, told, meant),
-                None if recipe_is_said && recipe.is_some_and(|recipe| option(recipe, *field) == *told) => {}
+                None if recipe_is_said && recipe.is_some_and(|recipe| is_told(&option(recipe, *field))) => {}
                 None if recipe_is_said => {
                     self.conflicts
                         .push(format!("The log says {} {told}, but the recipe doesn't.", field.label()));
@@ -387,6 +391,18 @@ impl LogFacts {
             };
         }
         if log.arguments.is_empty() { facts } else { facts.with_arguments(&log.arguments) }
+    }
+
+    /// Returns whether two pipeline splits give every stage of the log's layout the same layers.
+    fn divides_alike(&self, one: &str, other: &str) -> bool {
+        let number = |field: Field| self.numbers.iter().find(|(known, _)| *known == field)?.1;
+        let (Some(model), Some(pp)) = (&self.model, number(Field::Pp)) else { return false };
+        let vp = number(Field::Vp).unwrap_or(1);
+        let stages = |text: &str| {
+            let split: PipelineSplit = text.parse().ok()?;
+            split.stages(&model.architecture, pp, vp).ok()
+        };
+        stages(one).is_some_and(|one| stages(other) == Some(one))
     }
 
     /// Replaces what the name says by what the arguments say.
@@ -830,6 +846,24 @@ mod tests {
         assert_eq!(split(&[loss, pp("2")]).as_deref(), Some("counted"));
         assert_eq!(split(&[loss, pp("3"), ("world_size", "48")]).as_deref(), Some("27,27,26"));
         assert_eq!(split(&[loss, pp("8")]), None, "neither 81 nor 82 layers fill 8 stages");
+        let layout = "pipeline_model_parallel_layout";
+        assert_eq!(split(&[(layout, "None")]), None);
+        assert_eq!(split(&[(layout, "Et*19|t*20|t*20|t*21L")]).as_deref(), Some("19,20,20,21"));
+        let interleaved = [(layout, "Et*9|(t*10|)*6t*11L"), ("virtual_pipeline_model_parallel_size", "2")];
+        assert_eq!(split(&interleaved).as_deref(), Some("19,20,20,21"));
+        assert_eq!(split(&[(layout, "Et*20|(t*20|)*2,t*20L")]), None, "even");
+        assert_eq!(split(&[(layout, "Et*20|t*20|t*20|t*21L")]), None, "81 layers");
+        let reasons = |meant: &str| {
+            let three = [
+                (layout, "Et*27|t*26|t*27L"),
+                pp("3"),
+                ("virtual_pipeline_model_parallel_size", "None"),
+                ("world_size", "48"),
+            ];
+            report("train.log", &three, &[GPU[0], (Field::PipelineSplit, meant)]).comparable.reasons
+        };
+        assert_eq!(reasons("27, 26, 27"), [] as [String; 0]);
+        assert!(!reasons("counted").is_empty());
         let said = report(
             "train.log",
             &[(last, "17"), pp("4")],

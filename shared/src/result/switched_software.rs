@@ -32,6 +32,10 @@ pub(super) fn as_switched(stack: Stack, arguments: &Arguments) -> Software {
         let hides_experts = arguments.flag("overlap_moe_expert_parallel_comm");
         own.hides_experts = hides_experts.unwrap_or(own.hides_experts);
     }
+    // Otherwise gradients are summed in FP32. How long their exchange takes is fitted to measured runs.
+    if arguments.flag("grad_reduce_in_bf16") == Some(true) {
+        own.gradient_bytes = own.gradient_bytes.min(2.0);
+    }
     // Block scaling and FP4 keep the BF16 weights.
     let is_fp8 = ["fp8", "fp8_format"].iter().any(|key| arguments.text(key).is_some())
         && ["fp4", "fp4_format"].iter().all(|key| arguments.text(key).is_none())
@@ -60,6 +64,7 @@ mod tests {
     fn arguments_switch_what_the_software_does() {
         assert_eq!(switched(&[]), "megatron-lm-0.14");
         let usual = [
+            ("grad_reduce_in_bf16", "False"),
             ("overlap_grad_reduce", "False"),
             ("overlap_moe_expert_parallel_comm", "False"),
             ("overlap_param_gather", "False"),
@@ -71,6 +76,7 @@ mod tests {
         for (changes, properties) in [
             (&[("tp_comm_overlap", "True")][..], "overlaps_tp=yes"),
             (&[("sequence_parallel", "False")], "sequence_parallel=no"),
+            (&[("grad_reduce_in_bf16", "True")], "gradient_bytes=2"),
             (&[("overlap_grad_reduce", "True"), ("overlap_param_gather", "True")], "overlaps_dp=yes"),
             (
                 &[("overlap_grad_reduce", "True"), ("use_distributed_optimizer", "False")],

@@ -6,13 +6,8 @@ use super::super::scope::{QosUse, Scope};
 use super::seen;
 
 /// Returns whether Slurm checks a kind of limit, such as `associations`.
-fn enforces(config: CommandOutput, kind: &str) -> bool {
+pub(super) fn enforces(config: CommandOutput, kind: &str) -> bool {
     config.setting("AccountingStorageEnforce").is_some_and(|kinds| kinds.contains(kind))
-}
-
-/// Returns whether Slurm checks which quality of service jobs use.
-pub(super) fn enforces_qos(config: CommandOutput) -> bool {
-    enforces(config, "qos")
 }
 
 /// Judges the accounts.
@@ -54,7 +49,7 @@ fn account(name: &str, enforced: bool, answers: &Answers) -> Finding {
 
 /// Judges the qualities of service.
 pub(super) fn qos(scope: &Scope, config: CommandOutput, answers: &Answers, found: &mut Vec<Finding>) {
-    let enforced = enforces_qos(config);
+    let enforced = enforces(config, "qos");
     found.extend(scope.qos.iter().filter_map(|used| one_qos(used, enforced, answers)));
 }
 

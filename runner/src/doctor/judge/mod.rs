@@ -30,6 +30,7 @@ pub(super) fn of_cluster(
         slurm::job_history(config, answers, &mut found);
         accounts::accounts(scope, config, answers, &mut found);
         accounts::qos(scope, config, answers, &mut found);
+        job_requests::profile(scope, config, answers, &mut found);
         found.push(slurm::comments(answers));
     }
     installations::installations(scope, answers, &mut found);

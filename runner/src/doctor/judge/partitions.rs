@@ -93,8 +93,48 @@ pub(super) struct PartitionLimits<'a> {
     pub(super) max_nodes: Option<u32>,
     /// How many nodes it has with how many GPUs each; `None` if Slurm did not list them.
     nodes: Option<Vec<(u32, u32)>>,
-    /// The allowed qualities of service; `None` for all.
-    pub(super) qos: Option<Vec<&'a str>>,
+    /// Which qualities of service it allows.
+    pub(super) qos: Admitted<'a>,
+    /// Which accounts it allows.
+    pub(super) accounts: Admitted<'a>,
+    /// Its own quality of service, whose limits hold for all its jobs.
+    pub(super) own_qos: Option<&'a str>,
+}
+
+/// Which names a partition allows. Slurm shows either those that it allows or those that it refuses.
+pub(super) enum Admitted<'a> {
+    All,
+    Only(Vec<&'a str>),
+    AllBut(Vec<&'a str>),
+}
+
+impl<'a> Admitted<'a> {
+    /// Reads the names of a kind, such as `Qos`, in a partition's description.
+    fn read(said: CommandOutput<'a>, kind: &str) -> Admitted<'a> {
+        let names = |verb: &str| {
+            let list = said.word(&format!("{verb}{kind}")).filter(|list| *list != "ALL")?;
+            Some(list.split(',').collect())
+        };
+        if let Some(allowed) = names("Allow") {
+            return Admitted::Only(allowed);
+        }
+        names("Deny").map_or(Admitted::All, Admitted::AllBut)
+    }
+
+    /// Returns why a partition refuses the first of these names, for a sentence; `None` if it doesn't. The others include it, like the
+    /// accounts above an account. A denied one of them does not count, because older Slurm compares only the first.
+    pub(super) fn refusal(&self, partition: &str, names: &[&str]) -> Option<String> {
+        let lists = |list: &[&str], name: &str| list.iter().any(|known| known.eq_ignore_ascii_case(name));
+        match self {
+            Admitted::Only(allowed) if !names.iter().any(|name| lists(allowed, name)) => {
+                Some(format!("{partition} allows only {}", allowed.join(", ")))
+            }
+            Admitted::AllBut(denied) if names.first().is_some_and(|name| lists(denied, name)) => {
+                Some(format!("{partition} refuses {}", denied.join(", ")))
+            }
+            _ => None,
+        }
+    }
 }
 
 impl<'a> PartitionLimits<'a> {
@@ -113,10 +153,9 @@ impl<'a> PartitionLimits<'a> {
             max_time: said.word("MaxTime").and_then(|limit| limit.parse().ok()),
             max_nodes: said.word("MaxNodes").and_then(number),
             nodes,
-            qos: said
-                .word("AllowQos")
-                .filter(|names| *names != "ALL")
-                .map(|names| names.split(',').collect()),
+            qos: Admitted::read(said, "Qos"),
+            accounts: Admitted::read(said, "Accounts"),
+            own_qos: said.word("QoS").filter(|name| *name != "N/A"),
         })
     }
 
