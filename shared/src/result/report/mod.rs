@@ -1,24 +1,27 @@
 //! Reports: a result seen with one view, beside the published number.
 
+mod comparisons;
+mod known_scenario;
+
+pub use comparisons::{BaselineComparison, PlanComparison, Publication, speed_percent};
+
 use super::slowdown::Slowdown;
 use super::steady::SteadyMean;
 use super::switched_software::as_switched;
 use super::{Comparability, Identity, RunResult, Scoring, fields};
-use crate::catalog::{Baseline, Catalog, Recipe, Reference, ReferenceClass};
+use crate::catalog::Baseline;
 use crate::convention::Convention;
-use crate::estimate::Interval;
 use crate::field::Field;
 use crate::log::{
     CheckpointAction, Ending, Failure, Format, Log, Nccl, PARSER_VERSION, Score, Span, Stat, Status, StdKind,
     Window, score,
 };
-use crate::message::Front;
 use crate::metrics::{DEFAULT_TOKENS, Metrics};
 use crate::problem::Problem;
-use crate::releases::{LoggedTflops, Release};
-use crate::scenario::{RecipeChange, Scenario};
+use crate::scenario::Scenario;
 use crate::spec::Spec;
 use crate::stack::{Software, Stack};
+use known_scenario::KnownScenario;
 use serde::{Deserialize, Serialize, Serializer};
 use std::borrow::Cow;
 
@@ -147,108 +150,6 @@ pub struct Report {
 
 /// Why a run without a score is not comparable.
 pub(crate) const NOT_SCORED: &str = "It was not scored.";
-
-/// Whether a measurement is published for a run's scenario.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-#[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Publication {
-    /// Parts of the scenario are unknown.
-    #[default]
-    Unknown,
-    /// The scenario does not start from a recipe.
-    Custom,
-    /// The scenario differs from its recipe.
-    Changed {
-        /// The recipe.
-        recipe: String,
-        /// The changes: `GBS 256 instead of 512`.
-        changes: Vec<String>,
-    },
-    /// The recipe is published without a measurement.
-    Unmeasured {
-        /// The recipe.
-        recipe: String,
-    },
-    /// The recipe is published with a measurement.
-    Measured,
-    /// The same layout is published with a measurement at another GPU count.
-    WeakScaled {
-        /// The recipe.
-        recipe: String,
-        /// The GPU count of the measurement.
-        gpus: u32,
-    },
-}
-
-impl Publication {
-    /// Returns a sentence that says why no measurement is published; none if one is, or if the scenario is unknown.
-    #[must_use]
-    pub fn note(&self) -> Option<String> {
-        match self {
-            Self::Unknown | Self::Custom | Self::Measured => None,
-            Self::Changed { recipe, changes } => {
-                Some(format!("No measurement is published for {recipe} with {}.", changes.join(", ")))
-            }
-            Self::Unmeasured { recipe } => Some(format!("No measurement is published for {recipe}.")),
-            Self::WeakScaled { recipe, gpus } => Some(format!(
-                "No measurement is published for {recipe}. By weak scaling, its step takes as long as the published one on {gpus} GPUs."
-            )),
-        }
-    }
-}
-
-/// A run compared with the published measurement of its recipe.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-pub struct BaselineComparison {
-    /// The published seconds per step.
-    pub step_time_s: f64,
-    /// The run's speed in percent of the published one, above 100 if it is faster; null if the two can't be compared.
-    pub speed_percent: Option<f64>,
-}
-
-/// A run compared with its prediction.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-pub struct PlanComparison {
-    /// The predicted seconds per step.
-    pub step_time_s: Interval,
-    /// The run's speed in percent of the predicted one, above 100 if it is faster; null if the run was not scored.
-    #[serde(default)]
-    pub speed_percent: Option<f64>,
-    /// By how much a step took longer than predicted, as a fraction; null if the run was not scored.
-    pub error: Option<f64>,
-    /// Whether the step time is within the interval.
-    pub within: Option<bool>,
-}
-
-impl PlanComparison {
-    /// Returns the comparison of a run with a prediction, from the fraction by which a step took longer (`error`) and whether
-    /// the step time is within the interval; none if the run was not scored.
-    #[must_use]
-    pub fn new(step_time_s: Interval, error: Option<f64>, within: Option<bool>) -> Self {
-        // A step of no time has no speed.
-        let speed_percent = error.map(speed_percent).filter(|percent| percent.is_finite());
-        Self { step_time_s, speed_percent, error, within }
-    }
-
-    /// Returns the comparison of a mean step time with a prediction. A run that was not scored has no `measured_s`.
-    pub(super) fn of(step_time_s: Interval, measured_s: Option<f64>) -> Self {
-        let Interval { low, mid, high } = step_time_s;
-        Self::new(
-            step_time_s,
-            measured_s.map(|measured| measured / mid - 1.0),
-            measured_s.map(|measured| (low..=high).contains(&measured)),
-        )
-    }
-}
-
-/// Returns the speed in percent of a predicted one, from the fraction by which a step took longer than predicted.
-#[must_use]
-pub fn speed_percent(error: f64) -> f64 {
-    100.0 / (1.0 + error)
-}
 
 /// The checkpoints of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
@@ -507,92 +408,6 @@ impl Report {
         let speed_percent = may.then_some(100.0 * baseline.step_time_s / measured.mean);
         self.baseline = Some(BaselineComparison { step_time_s: baseline.step_time_s, speed_percent });
     }
-}
-
-/// The known part of a run's scenario.
-struct KnownScenario {
-    spec: Spec,
-    scenario: Option<Scenario>,
-    recipe: Option<&'static Recipe>,
-    baseline: Option<&'static Baseline>,
-    publication: Publication,
-    has_wrong_tflops: bool,
-    notes: Vec<String>,
-}
-
-impl KnownScenario {
-    /// Returns what is known of a run with the scenario `spec`.
-    fn of(identity: &Identity, mut spec: Spec, convention: Option<Convention>) -> Self {
-        if let Some(convention) = convention {
-            spec.set(Field::Convention, convention.id());
-        }
-        let mut notes = identity.doubts.clone();
-        // A default must not replace what is in doubt.
-        let scenario = match spec.scenario() {
-            _ if !notes.is_empty() => None,
-            Ok(scenario) => Some(scenario),
-            Err(problems) => {
-                notes.extend(problems.iter().map(|problem| problem.text(Front::Page)));
-                None
-            }
-        };
-        let recipe = scenario.as_ref().and_then(Scenario::published_as);
-        let reference = recipe.and_then(|recipe| Catalog::embedded().reference(recipe));
-        let publication = match (&scenario, recipe, reference) {
-            (_, Some(_), Some(Reference { class: ReferenceClass::Exact, .. })) => Publication::Measured,
-            (_, Some(recipe), Some(Reference { class: ReferenceClass::WeakScaled, gpus, .. })) => {
-                Publication::WeakScaled { recipe: recipe.id.to_string(), gpus }
-            }
-            (_, Some(recipe), None) => Publication::Unmeasured { recipe: recipe.id.to_string() },
-            (Some(scenario), None, _) => changed(scenario).unwrap_or(Publication::Custom),
-            (None, None, _) => Publication::Unknown,
-        };
-        notes.extend(publication.note());
-        let of_model = |release: Release| {
-            Some(release.contract().script_of(&scenario.as_ref()?.model.id)?.logged_tflops)
-        };
-        let has_wrong_tflops = identity.release.and_then(of_model) == Some(LoggedTflops::Invalid);
-        let baseline = reference.map(|reference| reference.baseline);
-        Self { spec, scenario, recipe, baseline, publication, has_wrong_tflops, notes }
-    }
-
-    /// Returns the number of GPUs, if it is known.
-    fn gpus(&self) -> Option<u32> {
-        let of_scenario = self.scenario.as_ref().map(|scenario| scenario.layout.gpus());
-        of_scenario.or_else(|| self.spec.whole(Field::Gpus).ok().flatten())
-    }
-
-    /// Returns the tokens of a step divided by the number of GPUs, if the batch and the GPUs are known.
-    fn tokens_per_gpu(&self) -> Option<f64> {
-        let whole = |field| self.spec.whole(field).ok().flatten().map(f64::from);
-        let tokens = match &self.scenario {
-            Some(scenario) => scenario.batch.tokens(),
-            None => whole(Field::SeqLen)? * whole(Field::Gbs)?,
-        };
-        Some(tokens / f64::from(self.gpus()?))
-    }
-
-    /// Returns the log, with step times computed from tokens per second where it has no others.
-    fn with_step_times<'a>(&self, log: &'a Log) -> Cow<'a, Log> {
-        match self.tokens_per_gpu() {
-            Some(tokens_per_gpu)
-                if log.steps.step_time_s.is_empty() && !log.steps.tokens_per_s_per_gpu.is_empty() =>
-            {
-                let mut log = log.clone();
-                log.steps.fill_step_times(tokens_per_gpu);
-                Cow::Owned(log)
-            }
-            _ => Cow::Borrowed(log),
-        }
-    }
-}
-
-/// Returns how a scenario differs from the recipe that the log or the user names; none without one.
-fn changed(scenario: &Scenario) -> Option<Publication> {
-    let change =
-        |change: &RecipeChange| format!("{} {} instead of {}", change.field.label(), change.to, change.from);
-    let recipe = scenario.recipe?.id.to_string();
-    Some(Publication::Changed { recipe, changes: scenario.changes.iter().map(change).collect() })
 }
 
 impl Checkpoints {
