@@ -1,8 +1,8 @@
 //! The shown plan: its headline, its figures and what they rest on.
 
 use super::chosen::HEADLINE_ID;
-use super::estimate::{Fit, LaunchFit};
 use super::figures::{Figures, whole_cost, whole_run};
+use super::fit::{Fit, LaunchFit};
 use super::scenario_summary::ScenarioSummary;
 use super::step_time::{PlannedStep, StepTimeSource};
 use super::{BROKEN, CatalogEntry, Plan};

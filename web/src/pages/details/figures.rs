@@ -1,7 +1,7 @@
 //! The figures of the shown plan: days to train, step time, tokens per second and MFU, cost, energy and failures.
 
 use super::Plan;
-use super::estimate::lack;
+use super::fit::lack;
 use super::step_time::{PlannedStep, StepTimeSource};
 use crate::message::WholeRun;
 use crate::message::search::Spread;

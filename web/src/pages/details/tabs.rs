@@ -1,7 +1,8 @@
 //! The tabs below the shown plan.
 
 use super::Plan;
-use super::estimate::{EvidencePanel, MemoryPanel, TimePanel};
+use super::estimate::{MemoryPanel, TimePanel};
+use super::evidence::EvidencePanel;
 use super::launch::LaunchPanel;
 use super::scaling::Scaling;
 use super::time_fields::TimeFields;
