@@ -10,6 +10,7 @@ use super::sentences::{
 use crate::cli::Failure;
 use crate::cli::output::text;
 use std::fmt::Write as _;
+use trainplan_shared::deadline::date_of;
 use trainplan_shared::message::Front;
 use trainplan_shared::question::Question;
 use trainplan_shared::tables::{LayoutColumn, PlanColumn, PlanRow};

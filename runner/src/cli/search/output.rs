@@ -8,6 +8,7 @@ use serde::Serialize;
 use trainplan_shared::benchmarks::BestMeasured;
 use trainplan_shared::catalog::ParameterCounts;
 use trainplan_shared::cost::{Price, RunCost};
+use trainplan_shared::deadline::date_of;
 use trainplan_shared::estimate::{Confidence, Interval, MemoryVerdict};
 use trainplan_shared::goodput::RunTime;
 use trainplan_shared::gpu_counts::GpuCounts;

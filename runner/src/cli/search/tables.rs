@@ -8,6 +8,7 @@ use super::sentences::{
 };
 use crate::cli::Failure;
 use crate::cli::output::{prose, text_line, text_table};
+use trainplan_shared::deadline::date_of;
 use trainplan_shared::question::Question;
 use trainplan_shared::tables::{LayoutColumn, PlanColumn, PlanRow};
 use trainplan_shared::units::group_digits;

@@ -3,13 +3,16 @@
 //! Each chart must have a table of the same data beside it, for people who can't see the chart.
 
 mod bars;
+mod gpu_ticks;
 mod labels;
 mod lines;
 mod plotly;
+mod short_names;
 
 pub(crate) use bars::{BarChart, BarKind};
+pub(crate) use gpu_ticks::count_gpus;
 pub(crate) use labels::{by_height, label_shifts, legend_text, log10};
-pub(crate) use lines::{ChartLine, ChartMarkers, LineChart, count_gpus};
+pub(crate) use lines::{ChartLine, ChartMarkers, LineChart};
 pub(crate) use plotly::{ChartFrame, png};
 
 use crate::components::theme::Theme;

@@ -1,18 +1,15 @@
-//! The estimate: predicted figures beside the published ones, the measurements behind them, time and memory
-//! by part.
+//! The estimate: predicted figures beside the published ones, and time and memory by part.
 
 use super::step_time::StepTimeSource;
 use super::steppers::Steppers;
 use super::{BROKEN, Plan};
 use crate::components::chart::{BarChart, BarKind, Chart};
 use crate::components::numbers::{Numbers, Table};
-use crate::message::{Bars, EvidenceRun, FieldChange, Prediction, Remedy, Warning};
+use crate::message::Prediction;
 use leptos::prelude::*;
 use trainplan_shared::assumption::Assumption;
-use trainplan_shared::estimate::{Closeness, MeasuredRun, MemoryVerdict};
-use trainplan_shared::field::Field;
+use trainplan_shared::estimate::Closeness;
 use trainplan_shared::goodput::checkpoint_bytes;
-use trainplan_shared::launch::WarningTopic;
 use trainplan_shared::metrics::Metrics;
 use trainplan_shared::planning::StepTime;
 use trainplan_shared::range::ValueRange;
@@ -23,7 +20,7 @@ use trainplan_shared::units::{
 
 /// The frame of an estimate's panel. It stays visible, in grey, until the next estimate is ready.
 #[component]
-fn EstimateFrame(title: &'static str, children: ChildrenFn) -> impl IntoView {
+pub(super) fn EstimateFrame(title: &'static str, children: ChildrenFn) -> impl IntoView {
     let plan = Plan::of_page();
     let prediction = plan.calculator.prediction;
     let is_predicting = move || plan.calculator.is_predicting();
@@ -101,303 +98,8 @@ pub(super) fn MemoryPanel() -> impl IntoView {
     }
 }
 
-/// The measurements behind the estimate.
-#[component]
-pub(super) fn EvidencePanel() -> impl IntoView {
-    let plan = Plan::of_page();
-    let is_predicted = move || {
-        let source = plan.step.with(|step| step.as_ref().map(|step| step.source));
-        matches!(source, Some(StepTimeSource::Predicted { .. }))
-    };
-    view! {
-        <EstimateFrame title="Evidence">
-            // The sentence above the tabs says it of a predicted step time.
-            <Show when=move || !is_predicted()>
-                <p>{move || latest(plan).basis}</p>
-            </Show>
-            <EvidenceTable />
-        </EstimateFrame>
-    }
-}
-
-fn latest(plan: Plan) -> Prediction {
+pub(super) fn latest(plan: Plan) -> Prediction {
     plan.calculator.prediction.latest().map_or_else(Prediction::default, |prediction| (*prediction).clone())
-}
-
-/// Returns what memory a plan lacks that doesn't fit, as a sentence; none if it may fit.
-pub(super) fn lack(plan: Plan) -> Option<String> {
-    let prediction = plan.calculator.prediction.latest()?;
-    (prediction.memory_verdict == MemoryVerdict::DoesNotFit).then(|| prediction.fit.clone())
-}
-
-/// The sign of a verdict about memory.
-fn sign(verdict: MemoryVerdict) -> &'static str {
-    match verdict {
-        MemoryVerdict::Fits => "✓ ",
-        MemoryVerdict::TooClose => "≈ ",
-        MemoryVerdict::DoesNotFit => "✕ ",
-    }
-}
-
-/// Whether the scenario fits its GPUs, in words, by a sign and by colour; only in words for a plan that is shown no more.
-#[component]
-pub(super) fn Fit() -> impl IntoView {
-    let plan = Plan::of_page();
-    let verdict = move || latest(plan).memory_verdict;
-    view! {
-        <Show when=move || plan.calculator.prediction.latest().is_some()>
-            <p
-                class="fit"
-                class:stale=move || plan.is_outdated()
-                class:outdated=move || plan.cannot_run()
-                class:wrong=move || verdict() == MemoryVerdict::DoesNotFit
-                class:doubtful=move || verdict() == MemoryVerdict::TooClose
-                data-memory=move || verdict().id()
-                aria-live="polite"
-            >
-                {move || match plan.cannot_run() {
-                    true => view! { "The previous plan: " }.into_any(),
-                    false => view! { <span aria-hidden="true">{sign(verdict())}</span> }.into_any(),
-                }}
-                {move || latest(plan).fit}
-            </p>
-            <Show when=move || !latest(plan).remedies.is_empty()>
-                <div class="chips">
-                    <span class="label">"Changes that make it fit"</span>
-                    {move || latest(plan).remedies.into_iter().map(|remedy| view! {
-                        <RemedyChip remedy />
-                    }).collect_view()}
-                </div>
-            </Show>
-        </Show>
-    }
-}
-
-/// Returns the warnings of the launch, without one about memory that would only repeat what the estimate says.
-pub(super) fn launch_warnings(plan: Plan) -> Vec<Warning> {
-    let launched = plan.calculator.launch.latest();
-    let Some(launch) = launched.as_ref().and_then(|launched| launched.launch.as_ref()) else {
-        return Vec::new();
-    };
-    let repeats = launch.memory == latest(plan).memory_verdict;
-    let is_new = |warning: &&Warning| !(repeats && warning.topic == WarningTopic::Memory);
-    launch.warnings.iter().filter(is_new).cloned().collect()
-}
-
-/// Returns the warning that the plan doesn't fit with the software of its launch, although it fits by the estimate, or that its steps
-/// take longer there.
-pub(super) fn launch_misfit(plan: Plan) -> Option<Warning> {
-    if latest(plan).memory_verdict == MemoryVerdict::DoesNotFit {
-        return None;
-    }
-    let is_slower = plan.calculator.launch.latest()?.launch.as_ref()?.slowdown.is_some();
-    let warnings = launch_warnings(plan);
-    let of = |topic: WarningTopic| warnings.iter().find(|warning| warning.topic == topic);
-    of(WarningTopic::Memory).or_else(|| of(WarningTopic::Software).filter(|_| is_slower)).cloned()
-}
-
-/// A warning if the launch uses other software than the estimate, in which the plan doesn't fit or is slower.
-#[component]
-pub(super) fn LaunchFit() -> impl IntoView {
-    let plan = Plan::of_page();
-    let warning = Memo::new(move |_| launch_misfit(plan));
-    let change = move |_| {
-        if let Some(warning) = warning.get_untracked() {
-            plan.address.update(|spec| {
-                for (flag, value) in &warning.settings {
-                    if let Some(field) = Field::from_flag(flag) {
-                        spec.set(field, value.as_str());
-                    }
-                }
-            });
-        }
-    };
-    view! {
-        {move || warning.get().map(|warning| view! {
-            <p
-                class="fit launch-fit"
-                class:wrong=warning.topic == WarningTopic::Memory
-                class:doubtful=warning.topic != WarningTopic::Memory
-                role="status"
-            >
-                <span aria-hidden="true">{if warning.topic == WarningTopic::Memory { "✕ " } else { "! " }}</span>
-                {warning.text} " "
-                <button type="button" class="chip" on:click=change>"Plan with the script's software"</button>
-            </p>
-        })}
-    }
-}
-
-/// A button that makes a change with which the scenario fits.
-#[component]
-fn RemedyChip(remedy: Remedy) -> impl IntoView {
-    let plan = Plan::of_page();
-    let Remedy { title, changes } = remedy;
-    let change = move |_| {
-        plan.address.update(|spec| {
-            for FieldChange { field, value } in &changes {
-                spec.set(*field, value.clone());
-            }
-        });
-    };
-    view! { <button type="button" class="chip" on:click=change>{title}</button> }
-}
-
-/// The table of the measured runs behind the estimate.
-#[component]
-fn EvidenceTable() -> impl IntoView {
-    let plan = Plan::of_page();
-    /// The rows that are shown at first, nearest first.
-    const FIRST: usize = 8;
-    let runs = move || grouped(latest(plan).evidence);
-    let is_whole = RwSignal::new(false);
-    let shown = move || if is_whole.get() { usize::MAX } else { FIRST };
-    let is_cut = move || runs().len() > shown();
-    view! {
-        <Show when=move || !runs().is_empty()>
-            <div class="scroll" tabindex="0" role="region" aria-labelledby="evidence-title">
-                <table class="cards evidence">
-                    <caption id="evidence-title">"Nearest measured runs"</caption>
-                    <thead>
-                        <tr>
-                            <th scope="col">"Run and layout"</th>
-                            <th scope="col">"Measured by"</th>
-                            <th scope="col" class="number">"Measured"</th>
-                            <th scope="col" class="number">"Predicted without it"</th>
-                            <th scope="col">"Similarity"</th>
-                        </tr>
-                    </thead>
-                    <tbody>{move || runs().into_iter().take(shown()).filter_map(evidence_row).collect_view()}</tbody>
-                </table>
-            </div>
-            <Show when=is_cut>
-                <button type="button" class="link" on:click=move |_| is_whole.set(true)>
-                    {move || format!("Show all {} rows", runs().len())}
-                </button>
-            </Show>
-            <p class="basis">
-                "Runs that differ only in their layouts share a row. "
-                "Predicted without it: the step time that is predicted with every measurement of that run left out, and its error. "
-                "A dash means that the run was not used to test predictions."
-            </p>
-        </Show>
-    }
-}
-
-/// Returns the runs in groups that differ only in their layouts, each in the order of the runs.
-fn grouped(runs: Vec<EvidenceRun>) -> Vec<Vec<EvidenceRun>> {
-    let mut groups: Vec<Vec<EvidenceRun>> = Vec::new();
-    for run in runs {
-        let is_its = |group: &&mut Vec<EvidenceRun>| {
-            let of = &group[0];
-            of.what == run.what && of.closeness == run.closeness && releases(of) == releases(&run)
-        };
-        match groups.iter_mut().find(is_its) {
-            Some(group) => group.push(run),
-            None => groups.push(vec![run]),
-        }
-    }
-    groups
-}
-
-/// Returns the releases that measured a run, each once.
-fn releases(run: &EvidenceRun) -> Vec<&str> {
-    let mut releases: Vec<&str> = run.runs.iter().map(|one| &*one.release).collect();
-    releases.dedup();
-    releases
-}
-
-/// The row of measured runs that differ only in their layouts, nearest first.
-fn evidence_row(group: Vec<EvidenceRun>) -> Option<impl IntoView> {
-    let [times, tokens] = measured(&group)?;
-    let [without, error] = predicted_without(&group).unwrap_or_else(|| ["–".to_string(), String::new()]);
-    let likeness = ValueRange::around(group.iter().map(|run| run.likeness))?;
-    let (least, most) = (percent(likeness.low), percent(likeness.high));
-    let similarity = if least == most { most } else { format!("{least} to {most}") };
-    let mut runs = group.into_iter();
-    let nearest = runs.next()?;
-    let other_layouts: Vec<EvidenceRun> = runs.collect();
-    let others = (!other_layouts.is_empty()).then(|| {
-        let title = match other_layouts.len() {
-            1 => "1 more layout".to_string(),
-            count => format!("{count} more layouts"),
-        };
-        let line = |other: EvidenceRun| view! { <li>{other.layout} ": " {linked_times(other.runs)}</li> };
-        view! {
-            <details>
-                <summary>{title}</summary>
-                <ul class="plain">{other_layouts.into_iter().map(line).collect_view()}</ul>
-            </details>
-        }
-    });
-    Some(view! {
-        <tr>
-            <th scope="row">{nearest.what} " " <small>{nearest.layout}</small> {others}</th>
-            <td data-label="Measured by">{linked_releases(nearest.runs)}</td>
-            <td data-label="Measured" class="number">{times} " " <small>{tokens}</small></td>
-            <td data-label="Predicted without it" class="number">{without} " " <small>{error}</small></td>
-            <td data-label="Similarity">{similarity} " · " <small>{nearest.closeness.title()}</small></td>
-        </tr>
-    })
-}
-
-/// Returns the releases that measured a run, as links to their sources; with the step time if there are several.
-fn linked_releases(runs: Vec<MeasuredRun>) -> AnyView {
-    let is_one = runs.len() == 1;
-    let mut lines = runs.into_iter().map(|run| {
-        let time = (!is_one).then(|| format!(": {}", step_times(ValueRange::of(run.step_time_s))));
-        view! { {linked(run.url, run.release)} {time} }
-    });
-    match is_one {
-        true => lines.next().into_any(),
-        false => {
-            let lines = lines.map(|line| view! { <li>{line}</li> }).collect_view();
-            view! { <ul class="plain">{lines}</ul> }.into_any()
-        }
-    }
-}
-
-/// Returns the step times of a run as links to their sources.
-fn linked_times(runs: Vec<MeasuredRun>) -> impl IntoView {
-    let times = runs.into_iter().enumerate().map(|(place, run)| {
-        let comma = (place > 0).then_some(", ");
-        view! { {comma} {linked(run.url, step_times(ValueRange::of(run.step_time_s)))} }
-    });
-    times.collect_view()
-}
-
-/// Returns a text as a link to a source, if its address is known.
-fn linked(url: Option<String>, text: String) -> AnyView {
-    match url {
-        Some(url) => view! { <a href=url rel="external noopener noreferrer">{text}</a> }.into_any(),
-        None => view! { <span>{text}</span> }.into_any(),
-    }
-}
-
-/// Returns step times for people, with four digits, so that readers find the number in the source.
-fn step_times(range: ValueRange) -> String {
-    format!("{}\u{a0}s", range.readable(|seconds| significant(seconds, 4)))
-}
-
-/// Returns the step times of measured runs, and their tokens per second of each GPU; none without measurements.
-fn measured(runs: &[EvidenceRun]) -> Option<[String; 2]> {
-    let all = || runs.iter().flat_map(|run| &run.runs);
-    let times = ValueRange::around(all().map(|run| run.step_time_s))?;
-    let tokens = ValueRange::around(all().map(|run| run.tokens_per_s_per_gpu))?;
-    Some([step_times(times), format!("{} tokens/s per GPU", tokens.readable(group_three_digits))])
-}
-
-/// Returns the step times that were predicted without the runs themselves, and their errors; none if no prediction was judged on
-/// the runs.
-fn predicted_without(runs: &[EvidenceRun]) -> Option<[String; 2]> {
-    let judged = || {
-        let all = runs.iter().flat_map(|run| &run.runs);
-        all.filter_map(|run| Some((run.step_time_s, run.held_out_error?)))
-    };
-    let times = ValueRange::around(judged().map(|(measured_s, error)| measured_s * (1.0 + error)))?;
-    let errors = ValueRange::around(judged().map(|(_, error)| error))?;
-    let (low, high) = (signed_percent(errors.low), signed_percent(errors.high));
-    Some([step_times(times), if low == high { low } else { format!("{low} to {high}") }])
 }
 
 /// Returns the predicted figures with their intervals, beside the published ones, else those of a typed step time, else those of the
@@ -545,7 +247,7 @@ fn table(title: &str, chart: &BarChart) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::Part;
+    use crate::message::{Bars, Part};
     use trainplan_shared::link;
 
     #[test]
@@ -567,54 +269,6 @@ mod tests {
         assert_eq!(corrected.head[4], "Predicted without this run");
         assert_eq!(corrected.rows[0], ["Step time, s", "12.0", "11.0–14.0", "12.4", "+2.0 %"]);
         assert_eq!(corrected.rows[1][4], "−2.0 %");
-    }
-
-    fn evidence(what: &str, layout: &str, measured: &[(&str, f64, Option<f64>)]) -> EvidenceRun {
-        let run = |(release, step_time_s, held_out_error): &(&str, f64, Option<f64>)| MeasuredRun {
-            release: (*release).into(),
-            step_time_s: *step_time_s,
-            tokens_per_s_per_gpu: 40_960.0 / step_time_s,
-            url: None,
-            held_out_error: *held_out_error,
-        };
-        EvidenceRun {
-            what: what.into(),
-            layout: layout.into(),
-            runs: measured.iter().map(run).collect(),
-            closeness: Closeness::Distant,
-            likeness: 0.04,
-        }
-    }
-
-    #[test]
-    fn measured_step_times_are_shown_beside_the_predictions_without_them() {
-        let one = |error| [evidence("405B", "TP 4", &[("DGX Cloud 25.04", 12.374, error)])];
-        assert_eq!(measured(&one(None)).unwrap(), ["12.37\u{a0}s", "3,310 tokens/s per GPU"]);
-        assert_eq!(predicted_without(&one(None)), None);
-        assert_eq!(predicted_without(&one(Some(0.0311))).unwrap(), ["12.76\u{a0}s", "+3.1 %"]);
-        let several = [
-            evidence("405B", "TP 4", &[("MLPerf 5.0", 10.0, Some(0.02)), ("MLPerf 5.1", 8.0, None)]),
-            evidence("405B", "TP 8", &[("MLPerf 5.0", 12.5, Some(-0.02))]),
-        ];
-        assert_eq!(measured(&several).unwrap(), ["8–12.5\u{a0}s", "3,280–5,120 tokens/s per GPU"]);
-        assert_eq!(predicted_without(&several).unwrap(), ["10.2–12.25\u{a0}s", "−2.0 % to +2.0 %"]);
-    }
-
-    #[test]
-    fn runs_that_differ_only_in_their_layouts_share_a_row() {
-        let once = [("MLPerf 5.0", 10.0, None)];
-        let twice = [("MLPerf 5.0", 10.0, None), ("MLPerf 5.0", 11.0, None)];
-        let groups = grouped(vec![
-            evidence("405B on 512 B200", "TP 4", &once),
-            evidence("70B on 64 B200", "TP 2", &once),
-            evidence("405B on 512 B200", "TP 8", &twice),
-            evidence("405B on 512 B200", "TP 1", &[("MLPerf 5.1", 10.0, None)]),
-        ]);
-        let layouts = |group: &Vec<EvidenceRun>| -> Vec<String> {
-            group.iter().map(|run| run.layout.clone()).collect()
-        };
-        let layouts: Vec<Vec<String>> = groups.iter().map(layouts).collect();
-        assert_eq!(layouts, [vec!["TP 4", "TP 8"], vec!["TP 2"], vec!["TP 1"]]);
     }
 
     fn bars(kind: BarKind) -> BarChart {

@@ -1,7 +1,7 @@
 //! The launch panel: the script that starts the scenario, and its options.
 
 use super::Plan;
-use super::estimate::{launch_misfit, launch_warnings};
+use super::fit::{launch_misfit, launch_warnings};
 use crate::components::copy::{CopyButton, DownloadButton};
 use crate::components::field::{ChoiceField, FormField, ProblemText};
 use crate::message::{Launch, Launched, Refusal, Step, Warning};

@@ -1,10 +1,11 @@
 //! The tabs below the shown plan.
 
 use super::Plan;
-use super::answers::TimeFields;
-use super::estimate::{EvidencePanel, MemoryPanel, TimePanel};
+use super::estimate::{MemoryPanel, TimePanel};
+use super::evidence::EvidencePanel;
 use super::launch::LaunchPanel;
 use super::scaling::Scaling;
+use super::time_fields::TimeFields;
 use crate::pages::plan::state::{DetailsTab, TAB_KEY};
 use leptos::ev::KeyboardEvent;
 use leptos::prelude::*;

@@ -1,0 +1,68 @@
+//! Words why a log of a known model matches no recipe.
+
+use super::facts::{GBS, GPUS};
+use super::values::{is_precision_of, value};
+use crate::catalog::{Catalog, Model, Recipe};
+use crate::field::Field;
+use crate::precision::Dtype;
+use crate::problem::all_of;
+use crate::releases::Release;
+use crate::sorting::sorted;
+
+/// A log of a model that matches no recipe.
+pub(super) struct Unmatched<'a> {
+    pub(super) model: &'a Model,
+    pub(super) release: Option<Release>,
+    /// The known numbers, in the order of [`super::facts::LogFacts::numbers`].
+    pub(super) wanted: &'a [(Field, Option<u32>)],
+    pub(super) dtype: Option<Dtype>,
+}
+
+impl Unmatched<'_> {
+    /// The most recipes that are named.
+    const MOST_NAMED: usize = 3;
+
+    /// Returns why the log matches no recipe, which ones are nearest, and what to set, as sentences.
+    pub(super) fn text(&self) -> String {
+        let title = &self.model.title;
+        let why = match self.release {
+            Some(release) => format!("release {release} has none for this model"),
+            None => "its name and format are of no known release".to_owned(),
+        };
+        let is_unknown = |place: usize| self.wanted.get(place).is_none_or(|(_, number)| number.is_none());
+        let needed = [(true, "GPU type"), (is_unknown(GPUS), "GPU count"), (is_unknown(GBS), "GBS")];
+        let missing: Vec<&str> =
+            needed.into_iter().filter(|(is_missing, _)| *is_missing).map(|(_, what)| what).collect();
+        format!(
+            "Couldn't match this {title} log to a recipe: {why}.{} Set the recipe, or the {}, which the log lacks.",
+            self.nearest(),
+            all_of(&missing)
+        )
+    }
+
+    /// Returns a sentence that names the recipes of the model with the fewest differences from the log; nothing if it has none.
+    fn nearest(&self) -> String {
+        let of_model = Catalog::embedded().recipes().iter().filter(|recipe| recipe.id.model == self.model.id);
+        let of_model: Vec<(usize, &Recipe)> =
+            of_model.map(|recipe| (self.differences(recipe).len(), recipe)).collect();
+        let nearest = sorted(&of_model, |(one, _), (other, _)| one.cmp(other));
+        let name = |(_, recipe): &(usize, &Recipe)| match self.differences(recipe).as_slice() {
+            [] => recipe.id.to_string(),
+            some => format!("{} ({})", recipe.id, some.join(", ")),
+        };
+        let named: Vec<String> = nearest.iter().take(Self::MOST_NAMED).map(name).collect();
+        if named.is_empty() { String::new() } else { format!(" Nearest: {}.", named.join("; ")) }
+    }
+
+    /// Returns the fields in which a recipe differs from what is known of the log: `GPUs 8 instead of 16`.
+    fn differences(&self, recipe: &Recipe) -> Vec<String> {
+        let numbers = self.wanted.iter().filter_map(|(field, number)| {
+            let (own, wanted) = (value(recipe, *field), (*number)?);
+            (own != wanted).then(|| format!("{} {own} instead of {wanted}", field.label()))
+        });
+        let dtype = self.dtype.filter(|dtype| !is_precision_of(recipe, *dtype));
+        let dtype =
+            dtype.map(|dtype| format!("{} {} instead of {dtype}", Field::Dtype.label(), recipe.id.dtype));
+        numbers.chain(dtype).collect()
+    }
+}

@@ -1,0 +1,106 @@
+//! A run beside the published measurement and beside a prediction.
+
+use crate::estimate::Interval;
+use serde::{Deserialize, Serialize};
+
+/// Whether a measurement is published for a run's scenario.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Publication {
+    /// Parts of the scenario are unknown.
+    #[default]
+    Unknown,
+    /// The scenario does not start from a recipe.
+    Custom,
+    /// The scenario differs from its recipe.
+    Changed {
+        /// The recipe.
+        recipe: String,
+        /// The changes: `GBS 256 instead of 512`.
+        changes: Vec<String>,
+    },
+    /// The recipe is published without a measurement.
+    Unmeasured {
+        /// The recipe.
+        recipe: String,
+    },
+    /// The recipe is published with a measurement.
+    Measured,
+    /// The same layout is published with a measurement at another GPU count.
+    WeakScaled {
+        /// The recipe.
+        recipe: String,
+        /// The GPU count of the measurement.
+        gpus: u32,
+    },
+}
+
+impl Publication {
+    /// Returns a sentence that says why no measurement is published; none if one is, or if the scenario is unknown.
+    #[must_use]
+    pub fn note(&self) -> Option<String> {
+        match self {
+            Self::Unknown | Self::Custom | Self::Measured => None,
+            Self::Changed { recipe, changes } => {
+                Some(format!("No measurement is published for {recipe} with {}.", changes.join(", ")))
+            }
+            Self::Unmeasured { recipe } => Some(format!("No measurement is published for {recipe}.")),
+            Self::WeakScaled { recipe, gpus } => Some(format!(
+                "No measurement is published for {recipe}. By weak scaling, its step takes as long as the published one on {gpus} GPUs."
+            )),
+        }
+    }
+}
+
+/// A run compared with the published measurement of its recipe.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct BaselineComparison {
+    /// The published seconds per step.
+    pub step_time_s: f64,
+    /// The run's speed in percent of the published one, above 100 if it is faster; null if the two can't be compared.
+    pub speed_percent: Option<f64>,
+}
+
+/// A run compared with its prediction.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct PlanComparison {
+    /// The predicted seconds per step.
+    pub step_time_s: Interval,
+    /// The run's speed in percent of the predicted one, above 100 if it is faster; null if the run was not scored.
+    #[serde(default)]
+    pub speed_percent: Option<f64>,
+    /// By how much a step took longer than predicted, as a fraction; null if the run was not scored.
+    pub error: Option<f64>,
+    /// Whether the step time is within the interval.
+    pub within: Option<bool>,
+}
+
+impl PlanComparison {
+    /// Returns the comparison of a run with a prediction, from the fraction by which a step took longer (`error`) and whether
+    /// the step time is within the interval; none if the run was not scored.
+    #[must_use]
+    pub fn new(step_time_s: Interval, error: Option<f64>, within: Option<bool>) -> Self {
+        // A step of no time has no speed.
+        let speed_percent = error.map(speed_percent).filter(|percent| percent.is_finite());
+        Self { step_time_s, speed_percent, error, within }
+    }
+
+    /// Returns the comparison of a mean step time with a prediction. A run that was not scored has no `measured_s`.
+    pub(in crate::result) fn of(step_time_s: Interval, measured_s: Option<f64>) -> Self {
+        let Interval { low, mid, high } = step_time_s;
+        Self::new(
+            step_time_s,
+            measured_s.map(|measured| measured / mid - 1.0),
+            measured_s.map(|measured| (low..=high).contains(&measured)),
+        )
+    }
+}
+
+/// Returns the speed in percent of a predicted one, from the fraction by which a step took longer than predicted.
+#[must_use]
+pub fn speed_percent(error: f64) -> f64 {
+    100.0 / (1.0 + error)
+}
