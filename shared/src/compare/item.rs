@@ -47,6 +47,10 @@ pub struct RunFigures {
     pub window: Option<String>,
     /// Seconds per step in that window.
     pub step_time_s: Option<Stat>,
+    /// The seconds per step by which the run is judged: those of the scored steps, or of all steps after the warm-up if fewer than 5
+    /// are scored; null if the run was not scored.
+    #[serde(default)]
+    pub judged_s: Option<f64>,
     /// The steps that differences are taken over: those after the warm-up, or the chosen window.
     pub steady: Option<SteadySteps>,
     /// Tokens per second, over all GPUs.
@@ -150,6 +154,7 @@ impl RunFigures {
             steps: report.steps,
             window: report.window.map(|window| window.to_string()),
             step_time_s: report.step_time_s,
+            judged_s: report.judged_s(),
             steady: SteadySteps::of(log, report.window, options),
             tokens_per_s: report.tokens_per_s,
             tokens_per_s_per_gpu: report

@@ -1,7 +1,7 @@
 //! Reports: a result seen with one view, beside the published number.
 
 use super::slowdown::Slowdown;
-use super::steady::SteadyMean;
+use super::steady::{SteadyMean, judged_s};
 use super::switched_software::as_switched;
 use super::{Comparability, Identity, RunResult, Scoring, fields};
 use crate::catalog::{Baseline, Catalog, Recipe, Reference, ReferenceClass};
@@ -234,7 +234,8 @@ impl PlanComparison {
     }
 
     /// Returns the comparison of a mean step time with a prediction. A run that was not scored has no `measured_s`.
-    pub(super) fn of(step_time_s: Interval, measured_s: Option<f64>) -> Self {
+    #[must_use]
+    pub fn of(step_time_s: Interval, measured_s: Option<f64>) -> Self {
         let Interval { low, mid, high } = step_time_s;
         Self::new(
             step_time_s,
@@ -288,6 +289,13 @@ impl Report {
     #[must_use]
     pub fn of(run: &RunResult, view: &View) -> Self {
         ViewedRun::of(run, view).report
+    }
+
+    /// Returns the seconds per step by which the run is judged (see [`judged_s`]); none if it was not scored.
+    #[must_use]
+    pub fn judged_s(&self) -> Option<f64> {
+        let scored = self.step_time_s?;
+        Some(judged_s(scored.mean, scored.n, self.steady.map(|steady| steady.mean_s)))
     }
 }
 

@@ -14,7 +14,7 @@ test("without ids the newest comparison is drawn, with plan, published number, c
   const newest = await server.put(12.9, { carried: carried("llama-405b-new") });
   await page.goto("/compare");
   await expect(headline(page)).toContainText(/nightly\/llama-405b-new#1 takes 4\.8\d\s% longer per step than nightly\/llama-405b#1 \(\d/);
-  await expect(headline(page)).toContainText("runs at 95.9 % of the published speed and 93.0 % of the planned speed, within the interval.");
+  await expect(headline(page)).toContainText("runs at 95.9 % of the published speed and 93.1 % of the planned speed, within the interval (steady mean).");
   await expect(row(page, "llama-405b#1")).toBeVisible();
   const other = row(page, "llama-405b-new#1");
   await expect(cell(row(page, "llama-405b#1"), "Against reference")).toHaveText("reference");
@@ -94,7 +94,7 @@ test("runs are added, removed and saved, and a single run is compared with its p
   const ids = [];
   for (const [name, seconds] of [["a", 12.2], ["b", 12.4], ["c", 12.9]]) ids.push(await server.put(seconds, { carried: carried(name) }));
   await page.goto(`/compare?v=1&ids=${ids[0]}`);
-  await expect(headline(page)).toHaveText("nightly/a#1 (job 71) runs at 101.4 % of the published speed and 98.4 % of the planned speed, within the interval.");
+  await expect(headline(page)).toHaveText("nightly/a#1 (job 71) runs at 101.5 % of the published speed and 98.4 % of the planned speed, within the interval (steady mean).");
   await expect(page.getByRole("button", { name: "Remove" })).toHaveCount(0);
   for (const id of ids.slice(1)) await page.getByLabel("Add a run").selectOption(id);
   await expect(page).toHaveURL(`/compare?v=1&ids=${ids.join(",")}`);
