@@ -218,8 +218,8 @@ impl RunFigures {
     }
 }
 
-/// Returns the runs as items with unique labels. Runs with the same name are labelled with their jobs. So is a run alone,
-/// because other runs may have its name.
+/// Returns the runs as items with unique labels. Runs with the same name are labelled with their jobs, or by their files if they have
+/// none. A run alone is labelled with its job, because other runs may have its name.
 pub(super) fn all(seen: &[(&RunResult, ViewedRun<'_>)], options: &ComparisonOptions) -> Vec<RunFigures> {
     let plain: Vec<String> = seen.iter().map(|(run, _)| label(run)).collect();
     let mut items: Vec<RunFigures> = Vec::with_capacity(seen.len());
@@ -230,6 +230,11 @@ pub(super) fn all(seen: &[(&RunResult, ViewedRun<'_>)], options: &ComparisonOpti
         let tell = seen.len() == 1 || jobs.len() > 1;
         if let (Some(job), true) = (job(run), tell) {
             item.label = format!("{} (job {job})", plain[place]);
+        } else if run.carried.is_none() && job(run).is_none() {
+            let files: BTreeSet<&str> = alike().map(|((run, _), _)| file_stem(run)).collect();
+            if files.len() > 1 && files.len() == alike().count() {
+                item.label = file_stem(run).to_owned();
+            }
         }
         let own = item.label.clone();
         let mut count = 1;
@@ -254,7 +259,16 @@ fn label(run: &RunResult) -> String {
     if let Some(carried) = &run.carried {
         return format!("{}/{}#{}", carried.campaign, carried.run, carried.repeat);
     }
-    let file = run.source.path.rsplit(['/', '\\']).next().unwrap_or_default();
-    let names = [run.name.experiment.as_str(), file];
+    let names = [run.name.experiment.as_str(), file_name(run)];
     names.into_iter().find(|name| !name.is_empty()).unwrap_or("run").to_owned()
+}
+
+fn file_name(run: &RunResult) -> &str {
+    run.source.path.rsplit(['/', '\\']).next().unwrap_or_default()
+}
+
+/// Returns the name of the run's file without its extension.
+fn file_stem(run: &RunResult) -> &str {
+    let file = file_name(run);
+    file.rsplit_once('.').map_or(file, |(stem, _)| stem)
 }
