@@ -57,8 +57,14 @@ pub struct RunFigures {
     pub tokens_per_s: Option<f64>,
     /// Tokens per second per GPU.
     pub tokens_per_s_per_gpu: Option<f64>,
+    /// Tokens per second per GPU in the log; null if it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub logged_tokens_per_s_per_gpu: Option<f64>,
     /// Model FLOPs utilization, as a fraction.
     pub mfu: Option<f64>,
+    /// MFU in the log, as a fraction and as the framework counts FLOPs; null if it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub logged_mfu: Option<f64>,
     /// How the MFU's FLOPs are counted.
     pub convention: Option<Convention>,
     /// The peak TFLOPS per GPU that the MFU is relative to.
@@ -136,6 +142,7 @@ impl RunFigures {
     fn of(run: &RunResult, seen: &ViewedRun<'_>, options: &ComparisonOptions) -> Self {
         let ViewedRun { report, log, identity, scenario } = seen;
         let carried = run.carried.as_ref();
+        let (logged_tokens_per_s_per_gpu, logged_mfu) = report.logged();
         let gpus = scenario.as_ref().map(|scenario| scenario.layout.gpus());
         let gpus = gpus.or_else(|| report.scenario.whole(Field::Gpus).ok().flatten());
         Self {
@@ -161,7 +168,9 @@ impl RunFigures {
                 .tokens_per_s
                 .zip(gpus)
                 .map(|(tokens, gpus)| tokens / f64::from(gpus)),
+            logged_tokens_per_s_per_gpu,
             mfu: report.mfu,
+            logged_mfu,
             convention: report.convention,
             peak_tflops: report.peak_tflops,
             model_tflops_per_gpu: report.model_tflops_per_gpu,
