@@ -343,6 +343,17 @@ fn runs_without_a_score_or_with_profiling_are_not_comparable() {
     let labels = compare(&[&one, &torn, &next]).items.into_iter().map(|item| item.label);
     let wanted = ["(job 1)", "(job 1) (2)", "(job 2)"].map(|end| format!("{LLAMA_8B} {end}"));
     assert_eq!(labels.collect::<Vec<_>>(), wanted);
+    // Logs without a job in the directory of their experiment.
+    let files = ["before", "after"].map(|file| {
+        let path = format!("experiments/nemotron4_340b_fp8_gpus256/{file}.log");
+        let mut intake = Intake::new(path, &Spec::default());
+        intake.feed(
+            format!("Training epoch 0, iteration 0/49 | train_step_timing in s: 12 | {file}\n").as_bytes(),
+        );
+        intake.finish()
+    });
+    let labels = compare(&[&files[0], &files[1]]).items.into_iter().map(|item| item.label);
+    assert_eq!(labels.collect::<Vec<_>>(), ["before", "after"]);
     let nothing = compare(&[]);
     assert_eq!((nothing.verdict, nothing.comparable), (None, false));
 }

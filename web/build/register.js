@@ -2,6 +2,16 @@
 // Tells the programs when the system's theme changes, so that they draw their charts again (theme.rs).
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => dispatchEvent(new Event("schemechange")));
 
+// Closes open menus on a click elsewhere and on Escape, which moves the focus back to the menu's button.
+function closeMenus({ key, type, target }) {
+  for (const menu of document.querySelectorAll("details.menu[open]")) {
+    if (key === "Escape") menu.querySelector("summary").focus();
+    if (key === "Escape" || (type === "click" && !menu.contains(target))) menu.open = false;
+  }
+}
+addEventListener("click", closeMenus);
+addEventListener("keydown", closeMenus);
+
 // Registers the service worker, which stores the app for use without a network. It waits for the first answers, whose files
 // have priority. Browsers offer service workers over HTTPS and on localhost only; elsewhere, the page works without one.
 const AFTER_LOADING_MS = 3000;

@@ -180,7 +180,9 @@ fn certified(runs: &[Run]) -> Vec<CertifiedRun> {
         let (mut times, mut reasons) = (Vec::new(), Vec::new());
         for run in &repeats {
             let (step_time_s, why) = match &run.status.parsed {
-                Some(Event::Parsed { step_time_s, reason, .. }) => (*step_time_s, reason.clone()),
+                Some(Event::Parsed { step_time_s, judged_s, reason, .. }) => {
+                    (step_time_s.map(|scored_s| (scored_s, judged_s.unwrap_or(scored_s))), reason.clone())
+                }
                 _ => (None, None),
             };
             times.extend(step_time_s);

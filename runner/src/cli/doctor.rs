@@ -150,7 +150,7 @@ fn csv(findings: &[Finding]) -> Result<(), Failure> {
 }
 
 fn table(cluster: &Cluster, findings: &[Finding]) -> Result<(), Failure> {
-    output::text_line(&format!("Cluster {} (ssh {}).\n", cluster.name, cluster.ssh))?;
+    output::text_line(&format!("Cluster {} ({}).\n", cluster.name, cluster.ssh_command()))?;
     let rows = findings
         .iter()
         .map(|finding| [label(finding.verdict).to_string(), finding.check.clone(), finding.seen.clone()]);

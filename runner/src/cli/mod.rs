@@ -18,6 +18,7 @@ mod flops;
 mod follow;
 mod import;
 mod jobs;
+mod judged_run;
 mod launch;
 mod licenses;
 mod metrics;

@@ -162,7 +162,7 @@ impl Args {
         let mut probe = measured?;
         probe.cluster = Some(cluster.name.to_string());
         probe.gpu = cluster.gpu_type().map(|gpu| gpu.id.clone()).filter(|_| probe.accelerator != "cpu");
-        let copy = format!("ssh {} cat {} >FILE", cluster.ssh, submitted.place());
+        let copy = format!("{} cat {} >FILE", cluster.ssh_command(), submitted.place());
         write(file, &probe, copy)?;
         submitted.remove().await;
         Ok(probe)

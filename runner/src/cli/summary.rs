@@ -1,5 +1,6 @@
 //! The outcomes of runs, as rows.
 
+use super::judged_run::JudgedRun;
 use super::output;
 use super::{Failure, watch};
 use crate::conduct::RunOutcome;
@@ -46,6 +47,7 @@ pub(super) struct Summary<'a> {
     within: Option<bool>,
     published_step_time_s: Option<f64>,
     speed_percent: Option<f64>,
+    judged: Option<JudgedRun>,
     result: Option<&'a str>,
     why: Option<&'a str>,
     /// How far its result is on its way to a server, where it is sent to one.
@@ -179,6 +181,7 @@ impl<'a> Summary<'a> {
             published_step_time_s: run.plan.baseline_s,
             plan_speed_percent: None,
             speed_percent: None,
+            judged: None,
             result: (status.phase == Phase::Stored).then_some(run.id.as_str()),
             why: status.failure.as_deref(),
             upload: run.plan.upload.as_ref().map(|upload| on_its_way(upload.to.as_str(), run)),
@@ -186,9 +189,10 @@ impl<'a> Summary<'a> {
             gpu_hours,
             listed: ListedState::of(run, unwatched.is_some()),
         };
-        if let Some(Event::Parsed { reason, step_time_s, mfu, speed_percent, error, within, .. }) =
+        if let Some(parsed @ Event::Parsed { reason, step_time_s, mfu, speed_percent, error, within, .. }) =
             &status.parsed
         {
+            summary.judged = JudgedRun::of(parsed, run.plan.predicted.step_time_s);
             (summary.step_time_s, summary.mfu) = (*step_time_s, *mfu);
             (summary.speed_percent, summary.error, summary.within) = (*speed_percent, *error, *within);
             summary.plan_speed_percent = error.map(result::speed_percent);
@@ -285,11 +289,14 @@ pub(super) fn table(summaries: &[Summary]) -> Result<(), Failure> {
         },
         RunColumn::Queued => run.queue_s.map_or_else(|| "-".into(), watch::duration),
         RunColumn::GpuHours => run.gpu_hours.map_or_else(|| "-".into(), readable),
-        RunColumn::StepTime => rounded(run.step_time_s),
+        RunColumn::StepTime => match run.judged.and_then(JudgedRun::steady_s) {
+            Some(steady_s) => format!("{}, steady {}", rounded(run.step_time_s), rounded(Some(steady_s))),
+            None => rounded(run.step_time_s),
+        },
         RunColumn::Planned => rounded(Some(run.planned_step_time_s)),
-        RunColumn::SpeedOfPlan => percent(run.plan_speed_percent),
+        RunColumn::SpeedOfPlan => percent(run.judged.and_then(|judged| judged.plan_speed_percent)),
         RunColumn::Published => rounded(run.published_step_time_s),
-        RunColumn::Speed => percent(run.speed_percent),
+        RunColumn::Speed => percent(run.judged.and_then(|judged| judged.speed_percent)),
         RunColumn::Mfu => percent(run.mfu.map(|mfu| mfu * 100.0)),
     };
     let row = |run: &Summary<'_>| RunColumn::ALL.iter().map(|column| Some(cells(run, column))).collect();
@@ -332,6 +339,9 @@ pub(super) fn csv<'a>(summaries: impl Iterator<Item = &'a Summary<'a>>) -> Resul
         "attempt",
         "attempts",
         "plan_speed_percent",
+        "judged_s",
+        "judged_speed_percent",
+        "judged_plan_speed_percent",
     ];
     let number = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
     let rows = summaries.map(|run| {
@@ -355,6 +365,9 @@ pub(super) fn csv<'a>(summaries: impl Iterator<Item = &'a Summary<'a>>) -> Resul
             run.retry.saturating_add(1).to_string(),
             run.retries.saturating_add(1).to_string(),
             number(run.plan_speed_percent),
+            number(run.judged.map(|judged| judged.step_time_s)),
+            number(run.judged.and_then(|judged| judged.speed_percent)),
+            number(run.judged.and_then(|judged| judged.plan_speed_percent)),
         ]
     });
     output::csv(header, rows)

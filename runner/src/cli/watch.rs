@@ -1,5 +1,6 @@
 //! Shows a round while it is carried out: live lines for people, JSON lines for programs.
 
+use super::judged_run::JudgedRun;
 use super::output::printable;
 use crate::conduct::{LiveRun, Observer, RunOutcome};
 use crate::journal::{Event, Phase, Run, now_ms};
@@ -12,7 +13,6 @@ use std::io::{self, Write as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
-use trainplan_shared::result;
 
 /// Prints a line of JSON to stdout for every event.
 pub(super) struct JsonLines {
@@ -355,16 +355,25 @@ pub(super) fn sentence(run: &Run, event: &Event) -> Option<String> {
         Event::Moving => "steps continue".into(),
         Event::CancelAsked { why } => format!("cancelling: {why}"),
         Event::Drained { bytes } => format!("log copied ({bytes} bytes)"),
-        Event::Parsed { status, reason, step_time_s, mfu, speed_percent, error, within } => {
+        Event::Parsed { status, reason, step_time_s, mfu, .. } => {
+            let judged = JudgedRun::of(event, run.plan.predicted.step_time_s);
             let mut parts = vec![status.id().to_string()];
             parts.extend(reason.clone());
             parts.extend(step_time_s.map(|s| format!("{} s per step", super::estimate::rounded(s))));
             parts.extend(mfu.map(|mfu| format!("MFU {:.1} %", mfu * 100.0)));
-            parts.extend(error.map(|error| {
-                let within = if *within == Some(true) { "within" } else { "outside" };
-                format!("{:.1} % of the planned speed, {within} its interval", result::speed_percent(error))
-            }));
-            parts.extend(speed_percent.map(|percent| format!("{percent:.1} % of the published speed")));
+            if let Some(judged) = judged {
+                let steady_s = judged.steady_s();
+                parts.extend(
+                    steady_s
+                        .map(|s| format!("judged by its steady mean of {} s", super::estimate::rounded(s))),
+                );
+                parts.extend(judged.plan_speed_percent.map(|percent| {
+                    let within = if judged.within == Some(true) { "within" } else { "outside" };
+                    format!("{percent:.1} % of the planned speed, {within} its interval")
+                }));
+                let published = judged.speed_percent;
+                parts.extend(published.map(|percent| format!("{percent:.1} % of the published speed")));
+            }
             parts.join(", ")
         }
         Event::Stored { result } => format!("result {result} stored"),

@@ -291,6 +291,7 @@ mod tests {
             status,
             reason: (status != Status::Scored).then(|| "the job lost a node".into()),
             step_time_s: (status == Status::Scored).then_some(9.4),
+            judged_s: None,
             mfu: (status == Status::Scored).then_some(0.405),
             speed_percent: None,
             error: None,

@@ -98,6 +98,9 @@ pub(crate) enum Event {
         reason: Option<String>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         step_time_s: Option<f64>,
+        /// The seconds per step by which the run is judged; none in the journals of older programs.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        judged_s: Option<f64>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         mfu: Option<f64>,
         /// Speed in percent of the published one.

@@ -7,7 +7,9 @@ use super::{Campaign, Name, Run, Settings};
 use crate::catalog::{Catalog, Recipe, Reference, ReferenceClass, Release};
 use crate::estimate::Interval;
 use crate::field::Field;
+use crate::log::Stat;
 use crate::problem::Problem;
+use crate::result::steady_difference;
 use crate::spec::Spec;
 use crate::units::{group_digits, readable, readable_range};
 use serde::Serialize;
@@ -249,8 +251,13 @@ pub struct CertifiedRun {
     pub step_times_s: Vec<f64>,
     /// What it is compared with.
     pub reference: RunReference,
-    /// Its speed in percent of the reference's; null if no repeat was scored.
+    /// The speed of its scored steps in percent of the reference's; null if no repeat was scored.
     pub speed_percent: Option<f64>,
+    /// The seconds per step by which it is judged, the mean of its repeats: of the scored steps, or of all steps after the warm-up if
+    /// fewer than 5 are scored. Null if no repeat was scored.
+    pub judged_s: Option<f64>,
+    /// The speed by which it is judged, in percent of the reference's; null if no repeat was scored.
+    pub judged_speed_percent: Option<f64>,
     /// What it proves.
     pub verdict: RunVerdict,
     /// Why a repeat has no step time: sentences.
@@ -258,28 +265,33 @@ pub struct CertifiedRun {
 }
 
 impl CertifiedRun {
-    /// Returns a run of `repeats` repeats, with the step times of those that were scored.
+    /// Returns a run of `repeats` repeats, with the step times of those that were scored: the scored one, and that by which the
+    /// repeat is judged.
     pub fn new(
         run: &str,
         recipe: Option<&str>,
         gpus: u32,
-        (repeats, step_times_s): (usize, Vec<f64>),
+        (repeats, step_times_s): (usize, Vec<(f64, f64)>),
         predicted: Interval,
         reasons: Vec<String>,
     ) -> CertifiedRun {
         let reference = RunReference::of(recipe, predicted);
-        let measured_s = (!step_times_s.is_empty()).then(|| mean(&step_times_s));
-        let verdict = match measured_s {
+        let (step_times_s, judged): (Vec<f64>, Vec<f64>) = step_times_s.into_iter().unzip();
+        let (scored_s, judged_s) = (mean(&step_times_s), mean(&judged));
+        let speed = |step_time_s: f64| 100.0 * reference.step_time_s() / step_time_s;
+        let verdict = match judged_s {
             Some(_) if step_times_s.len() < repeats => RunVerdict::NotScored,
             None => RunVerdict::NotScored,
-            Some(measured_s) if measured_s > reference.limit_s() => RunVerdict::Slow,
+            Some(judged_s) if judged_s > reference.limit_s() => RunVerdict::Slow,
             Some(_) => RunVerdict::Passed,
         };
         CertifiedRun {
             run: run.to_owned(),
             recipe: recipe.map(str::to_owned),
             gpus,
-            speed_percent: measured_s.map(|measured_s| 100.0 * reference.step_time_s() / measured_s),
+            speed_percent: scored_s.map(speed),
+            judged_s,
+            judged_speed_percent: judged_s.map(speed),
             step_times_s,
             reference,
             verdict,
@@ -288,15 +300,20 @@ impl CertifiedRun {
     }
 
     fn measured(&self) -> String {
-        match self.step_times_s.as_slice() {
-            [] => "-".to_owned(),
-            [one] => format!("{} s", readable(*one)),
-            several => format!("{} s, mean of {}", readable(mean(several)), several.len()),
-        }
+        let Some((scored_s, judged_s)) = mean(&self.step_times_s).zip(self.judged_s) else {
+            return "-".to_owned();
+        };
+        let repeats = match self.step_times_s.len() {
+            1 => String::new(),
+            several => format!(", mean of {several}"),
+        };
+        let scored = steady_difference(scored_s, judged_s)
+            .map_or(String::new(), |_| format!(" (scored: {} s)", readable(scored_s)));
+        format!("{} s{repeats}{scored}", readable(judged_s))
     }
 
     fn speed(&self) -> String {
-        self.speed_percent.map_or("-".to_owned(), |percent| format!("{percent:.1}"))
+        self.judged_speed_percent.map_or("-".to_owned(), |percent| format!("{percent:.1}"))
     }
 }
 
@@ -322,8 +339,9 @@ impl RunVerdict {
     }
 }
 
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len() as f64
+/// Returns the mean; none without values.
+fn mean(values: &[f64]) -> Option<f64> {
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
 /// What a campaign proves about a cluster.
@@ -420,7 +438,9 @@ impl Certificate {
             "\nA run passes if it reaches {LEAST_SPEED_PERCENT} % of the published speed. A published result of the same layout \
              at another GPU count counts, because by weak scaling a step takes as long. Where nothing is published, the run \
              passes if its step time is not above the 80 % interval of Trainplan's prediction: of ten healthy clusters, one \
-             is expected to fail that.\n"
+             is expected to fail that. Where fewer than {few} steps are scored, a run is judged by the mean of all its steps \
+             after the warm-up, because a stall may spare a single step.\n",
+            few = Stat::FEW
         );
         let reasons: Vec<String> = self
             .runs
@@ -444,15 +464,12 @@ mod tests {
     const RELEASE: Release = Release::R26_06_01;
 
     fn of(recipe: &str, times: &[f64]) -> CertifiedRun {
+        judged(recipe, times.iter().map(|time| (*time, *time)).collect())
+    }
+
+    fn judged(recipe: &str, times: Vec<(f64, f64)>) -> CertifiedRun {
         let predicted = Interval { low: 9.0, mid: 10.0, high: 11.0 };
-        CertifiedRun::new(
-            "run",
-            Some(recipe),
-            64,
-            (times.len().max(1), times.to_vec()),
-            predicted,
-            Vec::new(),
-        )
+        CertifiedRun::new("run", Some(recipe), 64, (times.len().max(1), times), predicted, Vec::new())
     }
 
     #[test]
@@ -499,6 +516,16 @@ mod tests {
         assert_eq!(of(predicted, &[10.9]).verdict, RunVerdict::Passed);
         assert_eq!(of(predicted, &[11.1]).verdict, RunVerdict::Slow);
         assert_eq!(of(predicted, &[]).verdict, RunVerdict::NotScored);
+    }
+
+    #[test]
+    fn a_run_that_stalls_beside_its_scored_step_is_slow() {
+        let published = 256.0 * 8192.0 / (1664.0 * 64.0);
+        let stalls = judged("llama3.1-70b/h100/fp8/64@26.06.01", vec![(published, published / 0.9)]);
+        assert_eq!(stalls.verdict, RunVerdict::Slow);
+        let speeds = [stalls.speed_percent, stalls.judged_speed_percent].map(|speed| speed.unwrap().round());
+        assert_eq!(speeds, [100.0, 90.0]);
+        assert_eq!(stalls.measured(), "21.9 s (scored: 19.7 s)");
     }
 
     #[test]

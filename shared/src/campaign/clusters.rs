@@ -184,6 +184,15 @@ impl Clusters {
 }
 
 impl Cluster {
+    /// Returns the command that opens a shell on the host: `ssh -p 2222 me@alpha`.
+    pub fn ssh_command(&self) -> String {
+        let host = self.ssh.strip_prefix(SSH_SCHEME).unwrap_or(&self.ssh);
+        let (name, port) =
+            name_and_port(host).map_or((host, String::new()), |(name, port)| (name, format!("-p {port} ")));
+        // Only URIs have brackets around an IPv6 address.
+        format!("ssh {port}{}", name.replace(['[', ']'], ""))
+    }
+
     /// Returns the GPU type; none if the profile has none, or a user's own.
     pub fn gpu_type(&self) -> Option<&'static Gpu> {
         Catalog::embedded().gpu(self.spec.get(Field::Gpu)?).ok()
@@ -303,12 +312,16 @@ fn host(reader: &mut TomlReader, entry: &Entry) -> Option<String> {
         );
         return None;
     }
-    // An IPv6 address has several colons, and needs brackets before a port.
-    let has_port = host.rsplit_once(':').is_some_and(|(name, port)| {
+    Some(if name_and_port(host).is_some() { format!("{SSH_SCHEME}{host}") } else { text })
+}
+
+/// Splits a host into its name and its port; none without a port.
+fn name_and_port(host: &str) -> Option<(&str, &str)> {
+    host.rsplit_once(':').filter(|(name, port)| {
         let is_port = !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
+        // An IPv6 address has several colons, and needs brackets before a port.
         is_port && (name.ends_with(']') || !name.contains(':'))
-    });
-    Some(if has_port { format!("{SSH_SCHEME}{host}") } else { text })
+    })
 }
 
 fn read_releases(reader: &mut TomlReader, entry: Entry) -> BTreeMap<Release, Installed> {

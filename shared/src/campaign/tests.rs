@@ -397,16 +397,18 @@ fn the_cluster_can_define_the_gpu() {
 
 #[test]
 fn the_host_of_a_profile_may_have_a_port() {
-    for (typed, host) in [
-        ("alpha", "alpha"),
-        ("alpha:2222", "ssh://alpha:2222"),
-        ("me@alpha:2222", "ssh://me@alpha:2222"),
-        ("ssh://me@alpha:2222", "ssh://me@alpha:2222"),
-        ("me@[fe80::1%eth0]:22", "ssh://me@[fe80::1%eth0]:22"),
-        ("fe80::1", "fe80::1"),
+    for (typed, host, command) in [
+        ("alpha", "alpha", "ssh alpha"),
+        ("alpha:2222", "ssh://alpha:2222", "ssh -p 2222 alpha"),
+        ("me@alpha:2222", "ssh://me@alpha:2222", "ssh -p 2222 me@alpha"),
+        ("ssh://me@alpha:2222", "ssh://me@alpha:2222", "ssh -p 2222 me@alpha"),
+        ("ssh://me@alpha", "ssh://me@alpha", "ssh me@alpha"),
+        ("me@[fe80::1%eth0]:22", "ssh://me@[fe80::1%eth0]:22", "ssh -p 22 me@fe80::1%eth0"),
+        ("fe80::1", "fe80::1", "ssh fe80::1"),
     ] {
         let clusters = Clusters::parse(&CLUSTERS.replacen("me@alpha", typed, 1)).unwrap();
-        assert_eq!(clusters.get(&"alpha".parse().unwrap()).unwrap().ssh, host);
+        let cluster = clusters.get(&"alpha".parse().unwrap()).unwrap();
+        assert_eq!((cluster.ssh.as_str(), cluster.ssh_command().as_str()), (host, command));
     }
 }
 

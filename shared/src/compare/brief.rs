@@ -1,17 +1,24 @@
 //! Brief labels of runs, for the sentences after those that name the runs in full.
 
-use std::mem;
-
 /// The characters after which a label is divided.
 const SEPARATORS: [char; 4] = ['/', '_', '-', '.'];
 
-/// The long labels of runs, each with a brief one. A brief label lacks the beginning and the end that all labels share.
+/// The labels of runs that have a brief one. Runs that share a name are called by their jobs. A long label lacks the beginning and the
+/// end that all labels share.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct BriefLabels(Vec<(String, String)>);
+pub struct BriefLabels(Vec<BriefLabel>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct BriefLabel {
+    label: String,
+    brief: String,
+    /// The place of the first run with its name. Once that is known, all of them are called by their jobs.
+    first: usize,
+}
 
 impl BriefLabels {
-    /// Labels up to this length, in characters, are always written in full, as in the table of the runs. That of a release's recipe
-    /// with its job is that long.
+    /// Labels up to this length, in characters, are written in full, as in the table of the runs, unless they differ by the job only.
+    /// That of a release's recipe with its job is that long.
     pub const LONG: usize = 60;
 
     /// Returns the brief labels of runs that are shown together.
@@ -21,44 +28,67 @@ impl BriefLabels {
         let parts: Vec<Vec<&str>> =
             labels.iter().map(|label| label.split_inclusive(SEPARATORS).collect()).collect();
         let (start, end) = shared_ends(&parts);
-        let brief = |(label, parts): (&str, &Vec<&str>)| {
-            let own = parts.get(start..parts.len() - end).unwrap_or_default().concat();
-            (label.to_owned(), own.trim_end_matches(SEPARATORS).to_owned())
+        let jobs: Vec<Option<(&str, &str)>> = labels.iter().map(|label| name_and_job(label)).collect();
+        // Jobs of several clusters may have one number.
+        let is_only = |job: &str| jobs.iter().flatten().filter(|(_, other)| *other == job).count() == 1;
+        let by_job = |place: usize| {
+            let (name, job) = jobs[place].filter(|&(_, job)| is_only(job))?;
+            let has_name = |other: &usize| jobs[*other].is_some_and(|(other, _)| other == name);
+            let mut alike = (0..jobs.len()).filter(has_name);
+            let first = alike.next()?;
+            alike.next().map(|_| (job.to_owned(), first))
         };
-        let is_long = |(label, brief): &(String, String)| {
-            label.chars().count() > Self::LONG && brief.len() < label.len()
+        let brief = |(place, label): (usize, &&str)| {
+            let by_parts = || {
+                let parts = &parts[place];
+                let own = parts.get(start..parts.len() - end).unwrap_or_default().concat();
+                let brief = own.trim_end_matches(SEPARATORS).to_owned();
+                let is_long = label.chars().count() > Self::LONG && brief.len() < label.len();
+                is_long.then_some((brief, place))
+            };
+            let (brief, first) = by_job(place).or_else(by_parts)?;
+            Some(BriefLabel { label: (*label).to_owned(), brief, first })
         };
-        let mut pairs: Vec<(String, String)> =
-            labels.into_iter().zip(&parts).map(brief).filter(is_long).collect();
+        let mut brief: Vec<BriefLabel> = labels.iter().enumerate().filter_map(brief).collect();
         // A label may start with another one.
-        pairs.sort_by_key(|(label, _)| std::cmp::Reverse(label.len()));
-        Self(pairs)
+        brief.sort_by_key(|one| std::cmp::Reverse(one.label.len()));
+        Self(brief)
     }
 
     /// Returns a text with brief labels, for a reader who has read the full ones.
     #[must_use]
     pub fn shorten(&self, text: &str) -> String {
-        self.0.iter().fold(text.to_owned(), |text, (label, brief)| text.replace(label, brief))
+        self.0.iter().fold(text.to_owned(), |text, one| text.replace(&one.label, &one.brief))
     }
 
-    /// Returns a text in which the first mention of each run has its full label, and later ones the brief label.
+    /// Returns a text in which the first mention of each run has its full label, and later ones the brief label. Of runs that share a
+    /// name, only the first that is mentioned has it.
     #[must_use]
     pub fn shorten_repeated(&self, text: &str) -> String {
-        let (mut shortened, mut rest, mut named) = (String::new(), text, vec![false; self.0.len()]);
+        let (mut shortened, mut rest, mut named) = (String::new(), text, Vec::new());
         while let Some(letter) = rest.chars().next() {
             // The longest labels come first, so that the one at this place is not a part of another.
-            let place = self.0.iter().position(|(label, _)| rest.starts_with(label.as_str()));
-            let Some(place) = place else {
+            let Some(one) = self.0.iter().find(|one| rest.starts_with(one.label.as_str())) else {
                 shortened.push(letter);
                 rest = &rest[letter.len_utf8()..];
                 continue;
             };
-            let (label, brief) = &self.0[place];
-            shortened += if mem::replace(&mut named[place], true) { brief } else { label };
-            rest = &rest[label.len()..];
+            if named.contains(&one.first) {
+                shortened += &one.brief;
+            } else {
+                named.push(one.first);
+                shortened += &one.label;
+            }
+            rest = &rest[one.label.len()..];
         }
         shortened
     }
+}
+
+/// Splits a label into the run's name and its job: `pretrain` and `job 12`. None without a job.
+fn name_and_job(label: &str) -> Option<(&str, &str)> {
+    let (name, job) = label.strip_suffix(')')?.rsplit_once(" (")?;
+    job.starts_with("job ").then_some((name, job))
 }
 
 /// Returns how many parts all labels share at the beginning, less the last of these, and at the end. Something is left of each
@@ -96,13 +126,25 @@ mod tests {
     }
 
     #[test]
+    fn runs_that_share_a_name_are_called_by_their_jobs() {
+        let [one, two, three] = [1, 2, 3].map(|job| format!("pretrain_llama (job {job})"));
+        let text = format!("Compared with {one}: {two} slower; {three} faster. {one} is the oldest.");
+        let labels = BriefLabels::of([one.as_str(), &two, &three]);
+        let repeated =
+            "Compared with pretrain_llama (job 1): job 2 slower; job 3 faster. job 1 is the oldest.";
+        assert_eq!(labels.shorten_repeated(&text), repeated);
+        assert_eq!(labels.shorten(&format!("{three}: slower")), "job 3: slower");
+        // Another cluster has a job with this number.
+        let other = "finetune (job 2)";
+        let labels = BriefLabels::of([one.as_str(), &two, other]);
+        assert_eq!(labels.shorten(&format!("{one}, {two}, {other}")), format!("job 1, {two}, {other}"));
+    }
+
+    #[test]
     fn repeats_and_jobs_keep_their_endings() {
         let (one, two) = (format!("{A} (job 1)"), format!("{A} (job 2)"));
         let labels = BriefLabels::of([one.as_str(), &two]);
-        assert_eq!(
-            labels.shorten(&format!("{two} with 1 repeat: faster")),
-            "mbs1_gbs2048 (job 2) with 1 repeat: faster"
-        );
+        assert_eq!(labels.shorten(&format!("{two} with 1 repeat: faster")), "job 2 with 1 repeat: faster");
         let again = format!("{A} (2)");
         let labels = BriefLabels::of([A, again.as_str()]);
         assert_eq!(
@@ -119,7 +161,7 @@ mod tests {
     #[test]
     fn short_labels_and_a_run_alone_stay_as_they_are() {
         for labels in [
-            &["pretrain_llama3.1_405b_fp8_512 (job 2010)", "pretrain_llama3.1_405b_fp8_512 (job 2011)"][..],
+            &["pretrain_llama3.1_405b_fp8_512 (job 2010)", "pretrain_llama3.1_405b_fp8_256 (job 2011)"][..],
             &[A],
             &[],
         ] {

@@ -47,14 +47,24 @@ pub struct RunFigures {
     pub window: Option<String>,
     /// Seconds per step in that window.
     pub step_time_s: Option<Stat>,
+    /// The seconds per step by which the run is judged: those of the scored steps, or of all steps after the warm-up if fewer than 5
+    /// are scored; null if the run was not scored.
+    #[serde(default)]
+    pub judged_s: Option<f64>,
     /// The steps that differences are taken over: those after the warm-up, or the chosen window.
     pub steady: Option<SteadySteps>,
     /// Tokens per second, over all GPUs.
     pub tokens_per_s: Option<f64>,
     /// Tokens per second per GPU.
     pub tokens_per_s_per_gpu: Option<f64>,
+    /// Tokens per second per GPU in the log; null if it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub logged_tokens_per_s_per_gpu: Option<f64>,
     /// Model FLOPs utilization, as a fraction.
     pub mfu: Option<f64>,
+    /// MFU in the log, as a fraction and as the framework counts FLOPs; null if it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub logged_mfu: Option<f64>,
     /// How the MFU's FLOPs are counted.
     pub convention: Option<Convention>,
     /// The peak TFLOPS per GPU that the MFU is relative to.
@@ -132,6 +142,7 @@ impl RunFigures {
     fn of(run: &RunResult, seen: &ViewedRun<'_>, options: &ComparisonOptions) -> Self {
         let ViewedRun { report, log, identity, scenario } = seen;
         let carried = run.carried.as_ref();
+        let (logged_tokens_per_s_per_gpu, logged_mfu) = report.logged();
         let gpus = scenario.as_ref().map(|scenario| scenario.layout.gpus());
         let gpus = gpus.or_else(|| report.scenario.whole(Field::Gpus).ok().flatten());
         Self {
@@ -150,13 +161,16 @@ impl RunFigures {
             steps: report.steps,
             window: report.window.map(|window| window.to_string()),
             step_time_s: report.step_time_s,
+            judged_s: report.judged_s(),
             steady: SteadySteps::of(log, report.window, options),
             tokens_per_s: report.tokens_per_s,
             tokens_per_s_per_gpu: report
                 .tokens_per_s
                 .zip(gpus)
                 .map(|(tokens, gpus)| tokens / f64::from(gpus)),
+            logged_tokens_per_s_per_gpu,
             mfu: report.mfu,
+            logged_mfu,
             convention: report.convention,
             peak_tflops: report.peak_tflops,
             model_tflops_per_gpu: report.model_tflops_per_gpu,
@@ -213,8 +227,8 @@ impl RunFigures {
     }
 }
 
-/// Returns the runs as items with unique labels. Runs with the same name are labelled with their jobs. So is a run alone,
-/// because other runs may have its name.
+/// Returns the runs as items with unique labels. Runs with the same name are labelled with their jobs, or by their files if they have
+/// none. A run alone is labelled with its job, because other runs may have its name.
 pub(super) fn all(seen: &[(&RunResult, ViewedRun<'_>)], options: &ComparisonOptions) -> Vec<RunFigures> {
     let plain: Vec<String> = seen.iter().map(|(run, _)| label(run)).collect();
     let mut items: Vec<RunFigures> = Vec::with_capacity(seen.len());
@@ -225,6 +239,11 @@ pub(super) fn all(seen: &[(&RunResult, ViewedRun<'_>)], options: &ComparisonOpti
         let tell = seen.len() == 1 || jobs.len() > 1;
         if let (Some(job), true) = (job(run), tell) {
             item.label = format!("{} (job {job})", plain[place]);
+        } else if run.carried.is_none() && job(run).is_none() {
+            let files: BTreeSet<&str> = alike().map(|((run, _), _)| file_stem(run)).collect();
+            if files.len() > 1 && files.len() == alike().count() {
+                item.label = file_stem(run).to_owned();
+            }
         }
         let own = item.label.clone();
         let mut count = 1;
@@ -249,7 +268,16 @@ fn label(run: &RunResult) -> String {
     if let Some(carried) = &run.carried {
         return format!("{}/{}#{}", carried.campaign, carried.run, carried.repeat);
     }
-    let file = run.source.path.rsplit(['/', '\\']).next().unwrap_or_default();
-    let names = [run.name.experiment.as_str(), file];
+    let names = [run.name.experiment.as_str(), file_name(run)];
     names.into_iter().find(|name| !name.is_empty()).unwrap_or("run").to_owned()
+}
+
+fn file_name(run: &RunResult) -> &str {
+    run.source.path.rsplit(['/', '\\']).next().unwrap_or_default()
+}
+
+/// Returns the name of the run's file without its extension.
+fn file_stem(run: &RunResult) -> &str {
+    let file = file_name(run);
+    file.rsplit_once('.').map_or(file, |(stem, _)| stem)
 }

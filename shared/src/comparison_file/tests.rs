@@ -43,7 +43,7 @@ fn a_run_that_died_is_named_in_the_title_and_in_its_verdict() {
     let ending = "failed after step 44: NCCL reported an error";
     assert!(comparison.difference.each[0].text.ends_with(&format!("It {ending}.")));
     let html = ComparisonDocument::new(&comparison, None).to_html();
-    let title = format!(": pretrain_llama3.1_8b_fp8_8 (job 2) {ending}</h1>");
+    let title = format!(" (job 1): job 2 {ending}</h1>");
     assert!(html.contains(&title), "{html}");
 }
 

@@ -124,9 +124,8 @@ pub(super) fn alerts(newest: &TimeLinePoint, checks: &[ThresholdCheck]) -> Vec<R
 }
 
 struct Newest<'a> {
-    /// What is compared with the previous runs.
+    /// The step time by which the run is judged.
     measured_s: f64,
-    /// What is compared with the published number.
     scored_s: f64,
     point: &'a TimeLinePoint,
     /// The step times of the previous runs, in ascending order.
@@ -162,17 +161,16 @@ impl Newest<'_> {
         let (Some(baseline_s), Some(least)) = (baseline_s, self.thresholds.baseline_percent) else {
             return Err("no published number".to_owned());
         };
-        let judged = Judgement::of(self.scored_s, baseline_s, baseline_s * 100.0 / least);
-        let percent = 100.0 * baseline_s / self.scored_s;
+        let judged = self.judged(baseline_s, baseline_s * 100.0 / least);
+        let percent = 100.0 * baseline_s / self.measured_s;
         let side = if judged.regression { "below" } else { "at or above" };
-        let steady_s = self.point.steady_mean_s;
-        let steady = steady_s.and_then(|steady_s| {
-            let difference = steady_difference(self.scored_s, steady_s)?;
-            Some(format!("; the steady mean is {} s, {difference}", significant(steady_s, 4)))
+        let steady = steady_difference(self.scored_s, self.measured_s).map(|difference| {
+            let scored_s = significant(self.scored_s, 4);
+            format!("; this steady mean is {difference} than the scored step time, {scored_s} s")
         });
         Ok(judged.described(format!(
             "{} s is {percent:.1} % of the published speed, {side} {least} %{}",
-            significant(self.scored_s, 4),
+            significant(self.measured_s, 4),
             steady.unwrap_or_default()
         )))
     }

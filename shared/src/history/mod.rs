@@ -2,7 +2,7 @@
 //!
 //! A [`TimeLine`] has the runs that should take the same time: one recipe, or one custom scenario, on one cluster. Its
 //! change points are found as Hunter does, and its newest point is judged by the [`Thresholds`]. If few steps are scored, runs are
-//! compared with each other by their steady means.
+//! judged by their steady means.
 //!
 //! ```
 //! use trainplan_shared::history::{Thresholds, TimeLineKey, TimeLinePoint, time_lines};
@@ -34,7 +34,7 @@ pub use change::ChangePoint;
 pub use judge::{CheckOutcome, Regression, ThresholdCheck, ThresholdKind};
 pub use thresholds::{ThresholdError, Thresholds};
 
-use crate::log::Stat;
+use crate::result::judged_s;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -102,19 +102,16 @@ pub struct TimeLinePoint {
 }
 
 impl TimeLinePoint {
-    /// Returns the scored step time if it can be compared with the published one.
+    /// Returns the scored step time if it can be compared.
     #[must_use]
     pub fn scored_s(&self) -> Option<f64> {
         self.step_time_s.filter(|time| self.comparable && is_time(*time))
     }
 
-    /// Returns the step time that is compared with other runs, if it can be: the scored one, or the steady mean if fewer than
-    /// [`Stat::FEW`] steps are scored, because it doesn't show how the other steps are.
+    /// Returns the seconds per step by which the run is judged (see [`judged_s`]), if it can be compared.
     #[must_use]
     pub fn measured_s(&self) -> Option<f64> {
-        let scored_s = self.scored_s()?;
-        let steady_s = self.steady_mean_s.filter(|time| self.n < Stat::FEW && is_time(*time));
-        Some(steady_s.unwrap_or(scored_s))
+        Some(judged_s(self.scored_s()?, self.n, self.steady_mean_s))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::Report;
 use crate::field::Field;
+use crate::log::{Stat, Status};
 use crate::metrics::PeakTflops;
 use crate::problem::all_of;
 use crate::scenario::Scenario;
@@ -9,6 +10,13 @@ use crate::spec::Spec;
 use crate::units::{group_digits, percent};
 
 impl Report {
+    /// Returns the tokens per second and GPU and the MFU in the log; none of a log that contradicts what is set for it.
+    pub(crate) fn logged(&self) -> (Option<f64>, Option<f64>) {
+        let plausible =
+            |stat: Option<Stat>| stat.filter(|_| self.status != Status::Implausible).map(|stat| stat.mean);
+        (plausible(self.logged_tokens_per_s_per_gpu), plausible(self.logged_mfu))
+    }
+
     /// Notes the log's own figures where too little is known to compute them, and what a step time needs.
     pub(super) fn note_logged(&mut self, spec: &Spec) {
         let tokens = self.logged_tokens_per_s_per_gpu.filter(|_| self.tokens_per_s.is_none());

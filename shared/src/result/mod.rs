@@ -62,7 +62,7 @@ pub use report::{
 pub use scoring::Scoring;
 pub use sentence::sentence;
 pub use slowdown::{SlowCause, SlowCauseKind, Slowdown};
-pub use steady::{SteadyMean, steady_difference};
+pub use steady::{SteadyMean, judged_s, steady_difference};
 
 use crate::field::Field;
 use crate::log::{CheckpointAction, Format, Log, LogName, PARSER_VERSION};

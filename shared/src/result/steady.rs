@@ -44,6 +44,14 @@ impl SteadyMean {
     }
 }
 
+/// Returns the seconds per step by which a run with `scored` scored steps is judged: their mean, or the steady mean if they are
+/// fewer than [`Stat::FEW`], because they don't show how the other steps are.
+#[must_use]
+pub fn judged_s(scored_s: f64, scored: u64, steady_s: Option<f64>) -> f64 {
+    let is_time = |seconds: &f64| seconds.is_finite() && *seconds > 0.0;
+    steady_s.filter(|time| scored < Stat::FEW && is_time(time)).unwrap_or(scored_s)
+}
+
 /// Returns by how much the steady mean is slower or faster than the scored step time, in words: `7.5 % slower`. None if they differ
 /// by 1 % or less.
 #[must_use]
@@ -84,6 +92,7 @@ mod tests {
             "Release 25.04 scores step 49 (12 s). The steady mean, over steps 10–49, is 13 s, 8.3 % slower.";
         assert!(stalls.notes.iter().any(|known| known == note), "{:?}", stalls.notes);
         assert_eq!(stalls.step_time_s.map(|stat| stat.mean), Some(12.0));
+        assert_eq!(stalls.judged_s(), Some(13.0));
 
         let even = report(50, |_| 12.0);
         assert_eq!(even.steady.map(|steady| steady.mean_s), Some(12.0));
@@ -95,6 +104,14 @@ mod tests {
         // Half of them are warm-up.
         assert_eq!(report(19, |_| 12.0).steady.map(|steady| steady.first), Some(9));
         assert_eq!(report(18, |_| 12.0).steady, None);
+    }
+
+    #[test]
+    fn few_scored_steps_are_judged_by_the_steady_mean() {
+        let few = [1, Stat::FEW - 1, Stat::FEW].map(|scored| judged_s(12.0, scored, Some(13.0)));
+        assert_eq!(few, [13.0, 13.0, 12.0]);
+        let unusable = [None, Some(0.0), Some(f64::NAN)].map(|steady_s| judged_s(12.0, 1, steady_s));
+        assert_eq!(unusable, [12.0; 3]);
     }
 
     #[test]

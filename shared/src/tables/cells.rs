@@ -38,6 +38,28 @@ pub fn mfu(mfu: Option<f64>, convention: Option<Convention>, peak_tflops: Option
     PageCell::new(mfu.map(|mfu| readable(mfu * 100.0)), counting)
 }
 
+/// What is beside a figure of the log itself, where too little is known to compute it.
+const AS_LOGGED: &str = "as logged";
+
+/// Returns the cell of a computed figure, or else that of the log.
+pub(super) fn or_logged(computed: PageCell, logged: Option<String>) -> PageCell {
+    if logged.is_some() && computed.text.is_empty() {
+        PageCell::new(logged, Some(AS_LOGGED.to_owned()))
+    } else {
+        computed
+    }
+}
+
+/// Returns a computed figure, or else that of the log, for a terminal.
+pub(super) fn or_logged_text(computed: Option<String>, logged: Option<String>) -> Option<String> {
+    computed.or_else(|| Some(format!("{} {AS_LOGGED}", logged?)))
+}
+
+/// Returns the tokens per second that a log reports per GPU: `6,144 per GPU`.
+pub(super) fn per_gpu(tokens: f64) -> String {
+    format!("{} per GPU", group_digits(tokens))
+}
+
 /// Returns the recipe that a run matches, or the one from which its settings differ.
 pub(super) fn recipe_of(report: &Report) -> PageCell {
     let set = report.scenario.get(Field::Recipe).filter(|_| report.recipe.is_none());

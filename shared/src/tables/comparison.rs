@@ -5,7 +5,7 @@ use crate::compare::{Comparison, RunComparison, RunFigures};
 use crate::log::{Span, Stat, Window};
 use crate::result::Scoring;
 use crate::statistics::Sample;
-use crate::units::{group_digits, signed, significant};
+use crate::units::{group_digits, readable, signed, significant};
 
 /// One run of a comparison.
 #[derive(Debug, Clone, Copy)]
@@ -158,22 +158,32 @@ columns! {
         page "Against reference" [number, main] => change;
     }
     Tokens "tokens" {
-        page "Tokens/s" [number] => |run| PageCell::new(
-            run.item.tokens_per_s.map(group_digits),
-            run.item.tokens_per_s_per_gpu.map(|per_gpu| format!("{} per GPU", group_digits(per_gpu))),
+        page "Tokens/s" [number] => |run| cells::or_logged(
+            PageCell::new(
+                run.item.tokens_per_s.map(group_digits),
+                run.item.tokens_per_s_per_gpu.map(cells::per_gpu),
+            ),
+            run.item.logged_tokens_per_s_per_gpu.map(cells::per_gpu),
         );
         terminal "tokens/s" => |run| run.item.tokens_per_s.map(group_digits);
         csv 25 "tokens_per_s" => |run| number(run.item.tokens_per_s);
     }
     TokensPerGpu "tokens_per_gpu" {
-        terminal "tokens/s/GPU" => |run| run.item.tokens_per_s_per_gpu.map(group_digits);
+        terminal "tokens/s/GPU" => |run| cells::or_logged_text(
+            run.item.tokens_per_s_per_gpu.map(group_digits),
+            run.item.logged_tokens_per_s_per_gpu.map(group_digits),
+        );
         csv 26 "tokens_per_s_per_gpu" => |run| number(run.item.tokens_per_s_per_gpu);
     }
     Mfu "mfu" {
         page "MFU, %" [number, main] => |run| {
-            cells::mfu(run.item.mfu, run.item.convention, run.item.peak_tflops)
+            let computed = cells::mfu(run.item.mfu, run.item.convention, run.item.peak_tflops);
+            cells::or_logged(computed, run.item.logged_mfu.map(|mfu| readable(100.0 * mfu)))
         };
-        terminal "MFU %" => |run| run.item.mfu.map(cells::percent);
+        terminal "MFU %" => |run| cells::or_logged_text(
+            run.item.mfu.map(cells::percent),
+            run.item.logged_mfu.map(cells::percent),
+        );
         csv 27 "mfu" => |run| number(run.item.mfu);
     }
     Counting "counting" {
@@ -453,6 +463,25 @@ mod tests {
         assert_eq!(rows[1]["window"], "35-44");
         assert!(rows[1]["p"].len() < 12 && rows[1]["p"].parse::<f64>().is_ok(), "{text}");
         assert!(text.is_ascii(), "{text}");
+    }
+
+    #[test]
+    fn figures_of_the_log_itself_are_labelled() {
+        let mut intake = Intake::new("titan.log", &Spec::default());
+        intake
+            .feed(b"step: 44  loss:  8.1  memory: 50.00GiB(62.00%)  tps: 6,144  tflops: 348  mfu: 35.19%\n");
+        let view = View { window: "last".parse().ok(), ..View::default() };
+        let options = ComparisonOptions { view, ..ComparisonOptions::default() };
+        let comparison = Comparison::of(&[&intake.finish()], &options);
+        let alone = ComparedRun::all(&comparison, None)[0];
+        for (column, text) in [(ComparisonColumn::Tokens, "6,144 per GPU"), (ComparisonColumn::Mfu, "35.2")] {
+            let cell = column.page_cell(&alone).unwrap();
+            assert_eq!((cell.text.as_str(), cell.detail.as_str()), (text, "as logged"));
+        }
+        for column in [ComparisonColumn::TokensPerGpu, ComparisonColumn::Mfu] {
+            let text = column.terminal_cell(&alone).unwrap();
+            assert!(text.ends_with(" as logged"), "{text}");
+        }
     }
 
     #[test]

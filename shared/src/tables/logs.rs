@@ -1,7 +1,7 @@
 //! Logs and what they measured: the Results page's dropped files, `trainplan parse` and its CSV file.
 
 use super::{PageCell, cells, joined, number};
-use crate::log::{Span, Status};
+use crate::log::Span;
 use crate::result::{PlanComparison, Report};
 use crate::units::{group_digits, readable, significant};
 
@@ -58,12 +58,16 @@ columns! {
     }
     Tokens "tokens" {
         page "Tokens/s" [number] => tokens;
-        terminal "tokens/s" [number, extra(2)] => |report| report.tokens_per_s.map(group_digits);
+        terminal "tokens/s" [number, extra(2)] => |report| {
+            cells::or_logged_text(report.tokens_per_s.map(group_digits), report.logged().0.map(cells::per_gpu))
+        };
         csv 10 "tokens_per_s" => |report| number(report.tokens_per_s);
     }
     Mfu "mfu" {
         page "MFU, %" [number, main] => mfu;
-        terminal "MFU %" [number, extra(1)] => |report| report.mfu.map(cells::percent);
+        terminal "MFU %" [number, extra(1)] => |report| {
+            cells::or_logged_text(report.mfu.map(cells::percent), report.logged().1.map(cells::percent))
+        };
         csv 11 "mfu" => |report| number(report.mfu);
     }
     Counting "counting" {
@@ -171,27 +175,16 @@ columns! {
     }
 }
 
-/// What is below a figure of the log itself, where too little is known to compute it.
-const AS_LOGGED: &str = "as logged";
-
 /// Returns the tokens per second, or else those per GPU in the log.
 fn tokens(report: &Report) -> PageCell {
-    match (report.tokens_per_s, report.logged_tokens_per_s_per_gpu) {
-        (None, Some(logged)) if report.status != Status::Implausible => {
-            PageCell::new(Some(format!("{} per GPU", group_digits(logged.mean))), Some(AS_LOGGED.to_owned()))
-        }
-        (computed, _) => computed.map(group_digits).into(),
-    }
+    let computed = report.tokens_per_s.map(group_digits);
+    cells::or_logged(computed.into(), report.logged().0.map(cells::per_gpu))
 }
 
 /// Returns the MFU, or else that in the log.
 fn mfu(report: &Report) -> PageCell {
-    match (report.mfu, report.logged_mfu) {
-        (None, Some(logged)) if report.status != Status::Implausible => {
-            PageCell::new(Some(readable(100.0 * logged.mean)), Some(AS_LOGGED.to_owned()))
-        }
-        (computed, _) => cells::mfu(computed, report.convention, None),
-    }
+    let computed = cells::mfu(report.mfu, report.convention, None);
+    cells::or_logged(computed, report.logged().1.map(|mfu| readable(100.0 * mfu)))
 }
 
 /// Returns the comparison with the plan, or else with the prediction for the scenario.
@@ -211,13 +204,16 @@ mod tests {
         intake
             .feed(b"step: 44  loss:  8.1  memory: 50.00GiB(62.00%)  tps: 6,144  tflops: 348  mfu: 35.19%\n");
         let view = View { window: "last".parse().ok(), ..View::default() };
-        let cells = LogColumn::page_cells(&Report::of(&intake.finish(), &view));
+        let report = Report::of(&intake.finish(), &view);
+        let cells = LogColumn::page_cells(&report);
         let cell =
             |column: LogColumn| cells.iter().find(|cell: &&PageCell| cell.key == column.key()).unwrap();
         assert_eq!(cell(LogColumn::Tokens).text, "6,144 per GPU");
         assert_eq!(cell(LogColumn::Mfu).text, "35.2");
         for column in [LogColumn::Tokens, LogColumn::Mfu] {
             assert_eq!(cell(column).detail, "as logged");
+            let text = column.terminal_cell(&report).unwrap();
+            assert!(text.ends_with(" as logged"), "{text}");
         }
     }
 

@@ -4,7 +4,7 @@ use crate::message::Outcome;
 use trainplan_shared::compare::{Comparison, LabelledVerdict, RunComparison, RunFigures, Verdict};
 use trainplan_shared::field::Field;
 use trainplan_shared::log::{Ending, Status};
-use trainplan_shared::result::{Publication, sentence};
+use trainplan_shared::result::{PlanComparison, Publication, sentence, steady_difference};
 use trainplan_shared::tables::cells;
 use trainplan_shared::units::{readable_range, signed, significant};
 
@@ -50,9 +50,27 @@ const fn severity(verdict: Verdict) -> u8 {
     }
 }
 
-/// Returns the speed of a run in percent of the published one; none if it has no published number.
+/// Returns the speed in percent of the published one by which a run is judged; none if it has no published number.
 fn speed_percent(run: &RunFigures) -> Option<f64> {
-    run.baseline?.speed_percent
+    let baseline = run.baseline?;
+    baseline.speed_percent?;
+    Some(100.0 * baseline.step_time_s / run.judged_s?)
+}
+
+/// Returns a comparison with a prediction by the step time by which the run is judged.
+fn judged(run: &RunFigures, predicted: PlanComparison) -> PlanComparison {
+    PlanComparison::of(predicted.step_time_s, run.judged_s)
+}
+
+/// Returns that the steady mean judges a run, with the scored step time if that is unlike it. Empty if the scored step time does.
+fn basis(run: &RunFigures) -> String {
+    let Some((judged_s, scored)) = run.judged_s.zip(run.step_time_s) else { return String::new() };
+    if judged_s.total_cmp(&scored.mean).is_eq() {
+        return String::new();
+    }
+    let unlike = steady_difference(scored.mean, judged_s)
+        .map(|_| format!(": {} s; scored: {} s", significant(judged_s, 4), significant(scored.mean, 4)));
+    format!(" (steady mean{})", unlike.unwrap_or_default())
 }
 
 /// Returns the result of a comparison in a sentence or two.
@@ -83,22 +101,23 @@ pub(super) fn headline(comparison: &Comparison) -> String {
 fn achieved(run: &RunFigures) -> Option<String> {
     let of_published = speed_percent(run).map(|speed| format!("{speed:.1} % of the published speed"));
     let of_plan = run.plan.and_then(|plan| {
+        let plan = judged(run, plan);
         let place = if plan.within? { "within" } else { "outside" };
         Some(format!("{} % of the planned speed, {place} the interval", cells::of_predicted(Some(plan))?))
     });
     let both: Vec<String> = of_published.into_iter().chain(of_plan).collect();
-    (!both.is_empty()).then(|| format!("{} runs at {}.", run.label, both.join(" and ")))
+    (!both.is_empty()).then(|| format!("{} runs at {}{}.", run.label, both.join(" and "), basis(run)))
 }
 
 /// Returns the step time of a scored run; none of another run.
 fn step_time(run: &RunFigures) -> Option<String> {
-    let step_time = run.step_time_s.filter(|_| run.status == Status::Scored)?;
-    Some(format!("{} s per step.", significant(step_time.mean, 4)))
+    let judged_s = run.judged_s.filter(|_| run.status == Status::Scored)?;
+    Some(format!("{} s per step{}.", significant(judged_s, 4), basis(run)))
 }
 
 /// Returns how a comparable run that has no published number took compared with its prediction; none without a prediction.
 fn as_predicted(run: &RunFigures) -> Option<String> {
-    let prediction = run.prediction.filter(|_| run.comparable.yes && run.plan.is_none())?;
+    let prediction = judged(run, run.prediction.filter(|_| run.comparable.yes && run.plan.is_none())?);
     let place = if prediction.within? { "within" } else { "outside" };
     let speed = cells::of_predicted(Some(prediction))?;
     let assumed = run.assumed_software.map(|software| format!(" This assumes {}.", software.title()));
@@ -250,7 +269,32 @@ mod tests {
             headline.starts_with("pretrain_llama3.1_8b_fp8_8 (job 2) takes 5.00 % longer per step"),
             "{headline}"
         );
-        assert!(headline.ends_with("% of the published speed."), "{headline}");
+        // Release 25.04 scores the last step.
+        assert!(headline.ends_with("% of the published speed (steady mean)."), "{headline}");
+    }
+
+    #[test]
+    fn a_run_that_stalls_beside_its_scored_step_is_judged_by_its_steady_mean() {
+        let mut intake = Intake::new(format!("log-acct.{LLAMA}_1_0.out"), &Spec::default());
+        for step in 0..50 {
+            // 5 of the 40 steps from 10 on.
+            let time = if step % 8 == 0 { 14.0 } else { 9.0 };
+            let line = format!("Training epoch 0, iteration {step}/49 | train_step_timing in s: {time} |\n");
+            intake.feed(line.as_bytes());
+        }
+        let comparison = compare(&[&intake.finish()]);
+        let published_s = comparison.items[0].baseline.expect("a published number").step_time_s;
+        let percent = 100.0 * published_s / 9.625;
+        assert_eq!(
+            headline(&comparison),
+            format!(
+                "pretrain_llama3.1_8b_fp8_8 (job 1) runs at {percent:.1} % of the published speed (steady mean: 9.625 s; \
+                 scored: 9 s)."
+            )
+        );
+        // The scored step alone would be as fast as published.
+        assert!(100.0 * published_s / 9.0 > AS_PUBLISHED, "{published_s}");
+        assert_eq!(outcome(&comparison), Outcome::BelowPublished);
     }
 
     #[test]
@@ -270,7 +314,7 @@ mod tests {
         let said = Spec::default().with(Field::Recipe, "llama3.1-8b/h100/fp8/8@25.04").with(Field::Tp, "2");
         let comparison = compare(&[&run(LLAMA, 1, 12_000).identified(&said)]);
         let headline = headline(&comparison);
-        assert!(headline.starts_with("12 s per step. It runs at "), "{headline}");
+        assert!(headline.starts_with("12 s per step (steady mean). It runs at "), "{headline}");
         assert!(headline.contains(" % of the predicted speed, "), "{headline}");
         let notes = notes(&comparison);
         assert!(notes[0].starts_with("No measurement is published for llama3.1-8b"), "{notes:?}");

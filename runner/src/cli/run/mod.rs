@@ -293,7 +293,11 @@ fn table(
     outputs: &[PlannedRun],
 ) -> Result<(), Failure> {
     let Campaign { name, .. } = campaign;
-    output::text_line(&format!("Campaign {name} on cluster {} (ssh {}).\n", cluster.name, cluster.ssh))?;
+    output::text_line(&format!(
+        "Campaign {name} on cluster {} ({}).\n",
+        cluster.name,
+        cluster.ssh_command()
+    ))?;
     let header =
         ["run", "repeats", "GPUs", "step s", "interval", "fits", "steps", "training min", "GPU-hours"];
     let rows = outputs.iter().map(|run| {

@@ -89,7 +89,8 @@ impl PlanComparison {
     }
 
     /// Returns the comparison of a mean step time with a prediction. A run that was not scored has no `measured_s`.
-    pub(in crate::result) fn of(step_time_s: Interval, measured_s: Option<f64>) -> Self {
+    #[must_use]
+    pub fn of(step_time_s: Interval, measured_s: Option<f64>) -> Self {
         let Interval { low, mid, high } = step_time_s;
         Self::new(
             step_time_s,

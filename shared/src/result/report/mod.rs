@@ -6,7 +6,7 @@ mod known_scenario;
 pub use comparisons::{BaselineComparison, PlanComparison, Publication, speed_percent};
 
 use super::slowdown::Slowdown;
-use super::steady::SteadyMean;
+use super::steady::{SteadyMean, judged_s};
 use super::switched_software::as_switched;
 use super::{Comparability, Identity, RunResult, Scoring, fields};
 use crate::catalog::Baseline;
@@ -189,6 +189,13 @@ impl Report {
     #[must_use]
     pub fn of(run: &RunResult, view: &View) -> Self {
         ViewedRun::of(run, view).report
+    }
+
+    /// Returns the seconds per step by which the run is judged (see [`judged_s`]); none if it was not scored.
+    #[must_use]
+    pub fn judged_s(&self) -> Option<f64> {
+        let scored = self.step_time_s?;
+        Some(judged_s(scored.mean, scored.n, self.steady.map(|steady| steady.mean_s)))
     }
 }
 
