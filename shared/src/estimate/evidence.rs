@@ -356,7 +356,7 @@ impl Evidence {
             return basis;
         }
         let noun = if self.cluster.is_only_step() { "factor of" } else { "factors" };
-        format!("{basis} Calibrated with your cluster {noun} {}.", self.cluster)
+        format!("{basis} Calibrated with your cluster {noun} {}.", self.cluster.with_own_runs(None))
     }
 }
 
