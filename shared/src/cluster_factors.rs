@@ -1,10 +1,13 @@
-//! How a cluster differs from the model: `1.08`, or `1.08,host=1.4,network=0.8,matmul=1.1`.
+//! How a cluster differs from the model: `1.08`, or `1.08,host=1.4,network=0.8,matmul=1.1`. If its own runs tell how exact that is,
+//! `runs=6,scatter=0.02,scope=5d8c1a2b` follows.
 
+use crate::catalog::Gpu;
 use crate::choices::choices;
 use crate::field::Field;
 use crate::message;
 use crate::pairs::pairs;
 use crate::problem::Problem;
+use crate::stack::Software;
 use crate::units::parse_count;
 use std::fmt;
 use std::str::FromStr;
@@ -41,23 +44,80 @@ const MOST: f64 = 10.0;
 
 /// Factors by which a cluster's own runs correct the model of the step time; all are 1 where nothing was measured.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct ClusterFactors([f64; ClusterFactor::ALL.len()]);
+pub struct ClusterFactors {
+    values: [f64; ClusterFactor::ALL.len()],
+    own_runs: Option<RunScatter>,
+}
+
+/// How far a cluster's own runs scatter around estimates with factors from these runs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RunScatter {
+    /// The number of runs.
+    pub runs: u32,
+    /// The root mean square of the logarithm of measured over predicted step time, of each run with factors from the others.
+    pub scatter: f64,
+    /// What ran: see [`RunScatter::scope_of`].
+    pub scope: u32,
+}
+
+/// Standard deviation of the logarithm of a run's step time over that of its prediction with the best factors, before runs tell it.
+pub(crate) const USUAL_SCATTER: f64 = 0.1;
+
+/// The names of what [`RunScatter`] holds, in the text of factors.
+const OWN_RUNS: [&str; 3] = ["runs", "scatter", "scope"];
+
+impl RunScatter {
+    /// Returns a hash of the GPU type, the software and the kind of model, dense or mixture of experts. Runs tell nothing of estimates
+    /// that differ in one of them.
+    pub fn scope_of(gpu: &Gpu, software: &Software, is_routed: bool) -> u32 {
+        let kind = if is_routed { "moe" } else { "dense" };
+        // FNV-1a, which is the same on every machine.
+        format!("{} {software} {kind}", gpu.id)
+            .bytes()
+            .fold(2_166_136_261_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(16_777_619))
+    }
+
+    /// Returns the standard deviation of the logarithm of measured over predicted step time that is expected of a further run.
+    /// [`USUAL_SCATTER`] counts as one run, so that a few runs that agree by chance don't promise too much.
+    pub(crate) fn spread(&self) -> f64 {
+        let runs = f64::from(self.runs);
+        ((USUAL_SCATTER * USUAL_SCATTER + runs * self.scatter * self.scatter) / (1.0 + runs)).sqrt()
+    }
+
+    fn read(runs: &str, scatter: &str, scope: &str) -> Option<RunScatter> {
+        let runs = runs.parse::<u32>().ok().filter(|runs| *runs > 0)?;
+        let scatter = parse_count(scatter).filter(|scatter| *scatter <= MOST)?;
+        Some(RunScatter { runs, scatter, scope: u32::from_str_radix(scope, 16).ok()? })
+    }
+}
 
 impl Default for ClusterFactors {
     fn default() -> ClusterFactors {
-        ClusterFactors([1.0; ClusterFactor::ALL.len()])
+        ClusterFactors::new([1.0; ClusterFactor::ALL.len()])
     }
 }
 
 impl ClusterFactors {
     /// Returns the factors with these values, in the order of [`ClusterFactor::ALL`].
     pub fn new(values: [f64; ClusterFactor::ALL.len()]) -> ClusterFactors {
-        ClusterFactors(values)
+        ClusterFactors { values, own_runs: None }
+    }
+
+    /// Returns the factors with the scatter of the runs that they were fitted to.
+    #[must_use]
+    pub fn with_own_runs(self, own_runs: Option<RunScatter>) -> ClusterFactors {
+        ClusterFactors { own_runs, ..self }
+    }
+
+    /// Returns the scatter of the runs that they were fitted to, if it tells of estimates for this GPU type, software and kind of
+    /// model.
+    pub(crate) fn own_runs(&self, gpu: &Gpu, software: &Software, is_routed: bool) -> Option<RunScatter> {
+        self.own_runs.filter(|own| own.scope == RunScatter::scope_of(gpu, software, is_routed))
     }
 
     /// Returns one of the factors.
     pub fn of(&self, factor: ClusterFactor) -> f64 {
-        self.0[factor as usize]
+        self.values[factor as usize]
     }
 
     /// Whether they change nothing.
@@ -67,18 +127,22 @@ impl ClusterFactors {
 
     /// Whether they change nothing but the whole step time.
     pub fn is_only_step(&self) -> bool {
-        self.0[1..].iter().all(|factor| *factor == 1.0)
+        self.values[1..].iter().all(|factor| *factor == 1.0)
     }
 }
 
 impl fmt::Display for ClusterFactors {
-    /// Writes the factor on the step time, then each other factor that is not 1.
+    /// Writes the factor on the step time, then each other factor that is not 1, then what the own runs tell.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.of(ClusterFactor::Step))?;
-        let others = ClusterFactor::ALL.into_iter().zip(self.0).skip(1);
-        others
-            .filter(|(_, value)| *value != 1.0)
-            .try_for_each(|(factor, value)| write!(f, ",{factor}={value}"))
+        let mut others = ClusterFactor::ALL.into_iter().zip(self.values).skip(1);
+        others.try_for_each(|(factor, value)| match value == 1.0 {
+            true => Ok(()),
+            false => write!(f, ",{factor}={value}"),
+        })?;
+        let Some(RunScatter { runs, scatter, scope }) = self.own_runs else { return Ok(()) };
+        let [of_runs, of_scatter, of_scope] = OWN_RUNS;
+        write!(f, ",{of_runs}={runs},{of_scatter}={scatter},{of_scope}={scope:08x}")
     }
 }
 
@@ -100,13 +164,24 @@ impl FromStr for ClusterFactors {
         };
         let (first, rest) = text.split_once(',').unwrap_or((text, ""));
         let (step, list) = if first.contains('=') { (None, text) } else { (Some(first.trim()), rest) };
-        let mut values = pairs(Field::ClusterFactor, list, &ClusterFactor::ALL.map(ClusterFactor::id))?;
+        let names = ClusterFactor::ALL.into_iter().map(ClusterFactor::id).chain(OWN_RUNS);
+        let mut values = pairs(Field::ClusterFactor, list, &names.collect::<Vec<&str>>())?;
+        let own_runs = values.split_off(ClusterFactor::ALL.len());
         if let Some(step) = step {
             values[0] = Some(step);
         }
         let mut factors = ClusterFactors::default();
-        for ((factor, read), value) in ClusterFactor::ALL.into_iter().zip(&mut factors.0).zip(values) {
+        for ((factor, read), value) in ClusterFactor::ALL.into_iter().zip(&mut factors.values).zip(values) {
             *read = value.map_or(Ok(1.0), |value| number((factor, value)))?;
+        }
+        if let [Some(runs), Some(scatter), Some(scope)] = own_runs[..] {
+            factors.own_runs = RunScatter::read(runs, scatter, scope);
+        }
+        if factors.own_runs.is_none() && own_runs.iter().any(Option::is_some) {
+            let field = Field::ClusterFactor;
+            let wanted = ": runs, scatter and scope must be as they were computed from your runs, such as \
+                          1.08,runs=6,scatter=0.02,scope=5d8c1a2b. Remove all three to use the factors alone.";
+            return Err(Problem::new(field, list, message![field, wanted]));
         }
         Ok(factors)
     }
@@ -141,6 +216,29 @@ mod tests {
         assert!(refusal("1.1,hots=2").contains("host"));
         assert!(refusal("1.1,host=2,host=3").contains("twice"));
         assert!(refusal("inf").contains("from 0.1 to 10"));
+        for own in
+            ["runs=6", "runs=0,scatter=0.1,scope=1", "runs=6,scatter=-1,scope=1", "runs=6,scatter=1,scope=x"]
+        {
+            assert!(refusal(&format!("1.1,{own}")).contains("Remove all three"), "{own}");
+        }
+    }
+
+    #[test]
+    fn own_runs_tell_of_their_gpu_type_software_and_kind_of_model_only() {
+        let catalog = crate::catalog::Catalog::embedded();
+        let [h100, a100] = ["h100", "a100"].map(|gpu| catalog.gpu(gpu).unwrap());
+        let [nanotron, titan] = ["nanotron", "torchtitan"].map(|stack| stack.parse::<Software>().unwrap());
+        let scope = RunScatter::scope_of(h100, &nanotron, false);
+        let own = RunScatter { runs: 6, scatter: 0.02, scope };
+        let factors = "1.08,host=1.2".parse::<ClusterFactors>().unwrap().with_own_runs(Some(own));
+        assert_eq!(factors.to_string(), format!("1.08,host=1.2,runs=6,scatter=0.02,scope={scope:08x}"));
+        assert_eq!(factors.to_string().parse::<ClusterFactors>().unwrap(), factors);
+        assert_eq!(factors.own_runs(h100, &nanotron, false), Some(own));
+        for (gpu, software, is_routed) in
+            [(a100, &nanotron, false), (h100, &titan, false), (h100, &nanotron, true)]
+        {
+            assert_eq!(factors.own_runs(gpu, software, is_routed), None);
+        }
     }
 
     proptest! {

@@ -89,8 +89,54 @@ fn the_table_says_how_the_factor_follows_from_the_runs() {
         "--format",
         "table",
     ]);
-    let named = format!("Calibrated with your cluster factor of {factors}. Nearest: ");
+    let (factor, own_runs) = factors.split_once(',').unwrap();
+    assert!(own_runs.starts_with("runs=4,scatter="), "{own_runs}");
+    let named = format!("Calibrated with your cluster factor of {factor}. Nearest: ");
     assert!(estimate.stdout.contains(&named), "{}", estimate.stdout);
+}
+
+#[test]
+fn own_runs_narrow_the_interval_of_software_that_nobody_measured() {
+    const OWN: &str = "nanotron:overlaps_tp=yes";
+    const LAYOUTS: [&str; 4] = ["16,4096,2", "32,4096,4", "64,4096,2", "128,4096,4"];
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("runs.csv");
+    let path = path.to_str().unwrap();
+    let write = |seconds: &[f64]| {
+        let mut text = format!("{HEADER}\n");
+        for (place, (layout, seconds)) in LAYOUTS.iter().zip(seconds).enumerate() {
+            writeln!(text, "{place},llama3.1-8b,H100,BF16,own,{layout},1,1,1,256,{seconds}").unwrap();
+        }
+        fs::write(path, text).unwrap();
+    };
+    write(&[1.0; LAYOUTS.len()]);
+    let validation = json(&["validate", path, "--stack", OWN]);
+    let rows = validation["rows"].as_array().unwrap();
+    let predicted: Vec<f64> = rows.iter().map(|row| row["predicted_s"].as_f64().unwrap()).collect();
+    // Runs that are alternately slower and faster than predicted.
+    let calibrated = |scatter: f64| {
+        let off = [1.0 + scatter, 1.0 - scatter].into_iter().cycle();
+        write(&predicted.iter().zip(off).map(|(seconds, off)| seconds * off).collect::<Vec<f64>>());
+        let fit = json(&["calibrate", "--cluster", path, "--stack", OWN]);
+        fit["cluster_factor"].as_str().unwrap().to_owned()
+    };
+    // Of the slow end over the prediction.
+    let reach = |factors: &str, stack: &str| {
+        let scenario =
+            ["estimate", "--model", "llama3.1-8b", "--gpu", "h100", "--gpus", "64", "--seq-len", "4096"];
+        let layout = ["--dtype", "bf16", "--tp", "4", "--gbs", "256", "--stack", stack];
+        let estimate = json(&[&scenario[..], &layout, &["--cluster-factor", factors]].concat());
+        let [mid, high] = ["mid", "high"].map(|end| estimate["step_time_s"][end].as_f64().unwrap());
+        high / mid
+    };
+    let (alike, apart) = (calibrated(0.01), calibrated(0.1));
+    let [none, of_alike, of_apart] = ["1.01", &alike, &apart].map(|factors| reach(factors, OWN));
+    assert!(
+        of_alike < of_apart && of_alike < none - 0.05,
+        "{alike}: {of_alike}, {apart}: {of_apart}, none: {none}"
+    );
+    // They tell nothing of other software.
+    assert!((reach(&alike, "nemo-2") / reach("1.01", "nemo-2") - 1.0).abs() < 1e-12);
 }
 
 #[test]

@@ -306,24 +306,30 @@ fn cluster_table(fit: &ClusterFit) -> Result<(), Failure> {
         "\nWithout factors, the estimate is off by {} on average ({runs}).",
         percent(fit.error_before)
     ))?;
-    if fit.factors().is_default() {
-        return output::text_line("Factors would not improve it.");
-    }
-    if let Some(error) = fit.error_left_out {
+    let is_confirmed = fit.factors().is_default();
+    if is_confirmed {
+        output::text_line("Factors would not improve it.")?;
+    } else if let Some(error) = fit.error_left_out {
         output::text_line(&format!("With factors from the other runs, it is off by {}.", percent(error)))?;
     }
     if fit.is_only_step() {
         output::prose(&format!(
             "\nMeasured / predicted is {:.3} ({}{runs}). The factor is drawn from there towards 1, because machines of one type \
-             usually differ by less than {}, and one run may be off by {} for other reasons. It describes layouts like those \
-             of these runs, so the interval of an estimate stays as wide as without it.",
+             usually differ by less than {}, and one run may be off by {} for other reasons.",
             fit.median,
             if fit.n == 1 { "" } else { "median of " },
             percent(MACHINE_SPREAD),
             percent(fit.scatter)
         ))?;
     }
-    if fit.is_doubtful() {
+    if let Some(own) = fit.own_runs {
+        output::prose(&format!(
+            "\nThe runs scatter by {} around estimates with factors from the others. If nobody else measured their GPU type or \
+             software, this narrows the interval of estimates for them. It doesn't narrow what other layouts add.",
+            percent(own.scatter)
+        ))?;
+    }
+    if fit.is_doubtful() || (is_confirmed && fit.own_runs.is_none()) {
         return Ok(());
     }
     output::text_line(&format!("\nUse the factors with --cluster-factor {}", fit.cluster_factor))

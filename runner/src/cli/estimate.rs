@@ -412,7 +412,8 @@ pub(super) fn in_words(scenario: &Scenario) -> String {
     words.extend(options.memory_savings());
     words.push(options.software.title());
     words.extend(options.switches.in_words().map(str::to_owned));
-    words.extend((!options.cluster.is_default()).then(|| format!("cluster factors {}", options.cluster)));
+    let factors = options.cluster.with_own_runs(None);
+    words.extend((!factors.is_default()).then(|| format!("cluster factors {factors}")));
     format!("{}.", words.join(", "))
 }
 

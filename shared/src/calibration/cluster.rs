@@ -2,8 +2,8 @@
 
 use super::ErrorSummary;
 use super::fit::{FittedModel, LeastSquares, LogPrior, ROUNDS};
-use crate::cluster_factors::{ClusterFactor, ClusterFactors};
-use crate::estimate::{Anchors, Breakdown, Constants, Inputs};
+use crate::cluster_factors::{ClusterFactor, ClusterFactors, RunScatter, USUAL_SCATTER as RUNS};
+use crate::estimate::{Anchors, Breakdown, Constants, Inputs, OF_80_PERCENT};
 use crate::options::TrainingOptions;
 use crate::range::ValueRange;
 use serde::Serialize;
@@ -22,7 +22,7 @@ pub struct ClusterRun<'a> {
 /// The factors of one cluster, fitted to its runs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ClusterFit {
-    /// The factors as a value of `--cluster-factor`.
+    /// The factors as a value of `--cluster-factor`, with [`ClusterFit::own_runs`].
     pub cluster_factor: String,
     /// Each factor that runs can tell, in the order of [`ClusterFactor::ALL`].
     pub factors: [FittedFactor; FITTED],
@@ -40,6 +40,10 @@ pub struct ClusterFit {
     pub error_before: f64,
     /// Mean absolute error of the prediction of each run with the factors of all others, as a fraction; none for one run.
     pub error_left_out: Option<f64>,
+    /// What the runs tell of the interval of an estimate with the factors; none if they are too few, differ in GPU type, software or
+    /// kind of model, or are probably described wrongly.
+    #[serde(skip)]
+    pub own_runs: Option<RunScatter>,
 }
 
 /// A run of a cluster with its predictions, in seconds per step.
@@ -85,15 +89,12 @@ fn spread(factor: ClusterFactor) -> f64 {
     }
 }
 
-/// Standard deviation of the logarithm of a run's step time over that of its prediction, by the best factors, unless the runs agree
-/// better: see [`scatter`].
-const RUNS: f64 = 0.1;
 /// Standard deviation of normally distributed numbers over the median of their distances from the median.
 const OF_MEDIAN_DISTANCE: f64 = 1.4826;
 /// Logarithm of measured over predicted, in units of [`RUNS`], beyond which a run is an outlier.
 const FAR: f64 = 4.0;
-/// 80 % of a normal distribution lie within that many standard deviations.
-const OF_80_PERCENT: f64 = 1.2816;
+/// The fewest runs whose scatter says something about the next one.
+const LEAST_FOR_SCATTER: usize = 3;
 
 impl ClusterFit {
     /// Fits the factors to runs; `None` without runs. `constants` and `anchors` predict them.
@@ -114,8 +115,12 @@ impl ClusterFit {
             n if n <= FITTED => &[FactorChoice::None, FactorChoice::Step],
             _ => &[FactorChoice::None, FactorChoice::Step, FactorChoice::All],
         };
-        let tried = possible.iter().map(|choice| (*choice, left_out(&runs, constants, *choice)));
-        let (choice, error_left_out) = tried.min_by(|(_, one), (_, other)| one.total_cmp(other))?;
+        let tried = possible.iter().map(|choice| {
+            let errors = left_out(&runs, constants, *choice);
+            (*choice, ErrorSummary::of(errors.iter().copied()).map_or(0.0, |summary| summary.mape), errors)
+        });
+        let (choice, error_left_out, errors) =
+            tried.min_by(|(_, one, _), (_, other, _)| one.total_cmp(other))?;
         let problem = problem(&runs, constants, choice);
         let scatter = problem.noise;
         let values = fit(&problem);
@@ -140,8 +145,8 @@ impl ClusterFit {
             }
         });
         let judged: Vec<JudgedRun> = judged.collect();
-        Some(ClusterFit {
-            cluster_factor: fitted.to_string(),
+        let mut fit = ClusterFit {
+            cluster_factor: String::new(),
             factors,
             median: libm::exp(-median(&log_ratios(&runs, constants))),
             scatter,
@@ -153,7 +158,11 @@ impl ClusterFit {
             )?
             .mape,
             error_left_out: (runs.len() > 1).then_some(error_left_out),
-        })
+            own_runs: None,
+        };
+        fit.own_runs = if fit.is_doubtful() { None } else { run_scatter(&runs, &errors) };
+        fit.cluster_factor = fitted.with_own_runs(fit.own_runs).to_string();
+        Some(fit)
     }
 
     /// Returns the factors.
@@ -222,9 +231,27 @@ const FITTED: usize = ClusterFactor::ALL.len() - 3;
 /// Most groups of runs that are left out.
 const GROUPS: usize = 20;
 
-/// Returns the mean absolute error of the prediction of each run with factors from others: from all others, or with many runs
-/// from those of other groups.
-fn left_out(runs: &[Corrected<'_>], constants: &Constants, choice: FactorChoice) -> f64 {
+/// Returns what runs of one GPU type, software and kind of model tell of the next one, from the errors of their predictions with
+/// factors from others.
+fn run_scatter(runs: &[Corrected<'_>], errors: &[f64]) -> Option<RunScatter> {
+    let scope = |Corrected { run: ClusterRun { inputs, .. }, .. }: &Corrected<'_>| {
+        RunScatter::scope_of(inputs.gpu, &inputs.options.software, inputs.architecture.moe.is_some())
+    };
+    let first = scope(runs.first()?);
+    if runs.len() < LEAST_FOR_SCATTER || runs.iter().any(|run| scope(run) != first) {
+        return None;
+    }
+    let squares = errors.iter().map(|error| {
+        let log = libm::log(1.0 + error);
+        log * log
+    });
+    let scatter = three_digits((squares.sum::<f64>() / errors.len() as f64).sqrt());
+    Some(RunScatter { runs: runs.len() as u32, scatter, scope: first })
+}
+
+/// Returns the error of the prediction of each run with factors from others, as a fraction: from all others, or with many runs from
+/// those of other groups.
+fn left_out(runs: &[Corrected<'_>], constants: &Constants, choice: FactorChoice) -> Vec<f64> {
     let groups = runs.len().min(GROUPS);
     let errors = (0..groups).flat_map(|group| {
         let places = || runs.iter().enumerate();
@@ -234,7 +261,7 @@ fn left_out(runs: &[Corrected<'_>], constants: &Constants, choice: FactorChoice)
         let own = places().filter(move |(place, _)| place % groups == group);
         own.map(move |(_, run)| error(run, &factors, constants))
     });
-    ErrorSummary::of(errors).map_or(0.0, |summary| summary.mape)
+    errors.collect()
 }
 
 /// Returns the error of a run's prediction with some factors, as a fraction.
@@ -330,9 +357,13 @@ mod tests {
 
     /// Runs of the embedded measurements in many layouts, timed as predicted with some factors.
     fn fitted(factors: &str, count: usize) -> ClusterFit {
+        fitted_to(factors, count, |_| true)
+    }
+
+    fn fitted_to(factors: &str, count: usize, is_chosen: impl Fn(&Measurement) -> bool) -> ClusterFit {
         let cluster: ClusterFactors = factors.parse().unwrap();
-        let rows: Vec<&Measurement> =
-            measurements::embedded().iter().filter(|row| row.source == "nanotron-ultrascale").collect();
+        let is_own = |row: &&Measurement| row.source == "nanotron-ultrascale" && is_chosen(row);
+        let rows: Vec<&Measurement> = measurements::embedded().iter().filter(is_own).collect();
         let rows = rows.iter().step_by(37).filter_map(|row| row.scenario.as_ref().ok()).take(count);
         let constants = Constants::embedded();
         let runs: Vec<ClusterRun<'_>> = rows
@@ -392,6 +423,22 @@ mod tests {
         let ValueRange { low, high } = step(&six).interval.unwrap();
         assert!(low < 1.18 && 1.18 < high && high / low < 1.06, "{six:?}");
         assert!(six.is_only_step() && (six.median - 1.18).abs() < 1e-9 && six.scatter < 0.05, "{six:?}");
+    }
+
+    #[test]
+    fn runs_tell_how_exact_estimates_with_their_factors_are() {
+        let of_one_software =
+            |factors: &str, count: usize| fitted_to(factors, count, |row| row.release == "2025-01");
+        let [six, twelve] = [6, 12].map(|count| of_one_software("1.18", count));
+        let [of_six, of_twelve] = [&six, &twelve].map(|fit| fit.own_runs.unwrap());
+        assert_eq!((of_six.runs, of_twelve.runs, of_six.scope), (6, 12, of_twelve.scope));
+        assert!(of_six.scatter < 0.05 && of_twelve.spread() < of_six.spread(), "{of_six:?} {of_twelve:?}");
+        let text: ClusterFactors = six.cluster_factor.parse().unwrap();
+        assert_eq!(text, six.factors().with_own_runs(Some(of_six)));
+        // Too few, or probably described wrongly.
+        assert_eq!([of_one_software("1.18", 2).own_runs, of_one_software("10", 5).own_runs], [None; 2]);
+        // Of two versions of the software.
+        assert_eq!(fitted("1.18", 20).own_runs, None);
     }
 
     #[test]

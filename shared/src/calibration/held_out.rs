@@ -83,6 +83,12 @@ impl HeldOutErrors {
         self.0.get(id).copied()
     }
 
+    /// Returns how far the prediction of the row with an id is off without its mapping, as a logarithm without its sign; 0 if that is
+    /// not known.
+    pub(super) fn surprise(&self, id: &str) -> f64 {
+        self.get(id).map_or(0.0, |error| libm::log(1.0 + error.mapping).abs())
+    }
+
     /// Iterates over the errors by id.
     pub fn iter(&self) -> impl Iterator<Item = (&str, HeldOutError)> {
         self.0.iter().map(|(id, error)| (&**id, *error))
@@ -208,13 +214,18 @@ fn family(stack: Stack) -> Stack {
 
 impl<'a> Fold<'a> {
     /// Predicts the rows of the fold by a fit to all others, which starts from the values `start`.
-    pub fn judge(&self, all: &[Constant], start: &[f64]) -> Vec<HeldOutRow<'a>> {
+    pub fn judge(&self, all: &[Constant], start: &[f64], split: &FrozenSplit) -> Vec<HeldOutRow<'a>> {
         let values = fit::fit(all, start, &self.train, fit::ROUNDS_FROM_NEAR);
         let mut constants = Constants::from_values(all, &values);
         if let Some(id) = self.unknown_gpu {
             constants.forget_gpu(id);
         }
-        let anchors = Anchors::new(Covariance::embedded(), residuals(&self.train, &constants));
+        let mut residuals = residuals(&self.train, &constants);
+        let surprises = self.surprises(&residuals, split);
+        for (residual, surprise) in residuals.iter_mut().zip(surprises) {
+            residual.surprise = surprise;
+        }
+        let anchors = Anchors::new(Covariance::embedded(), residuals);
         let judged = self.test.iter().filter_map(|point| {
             let inputs = point.row.scenario.as_ref().ok()?.inputs();
             let modelled_s = fit::predict(point.row, &constants)?;
@@ -231,6 +242,36 @@ impl<'a> Fold<'a> {
             })
         });
         judged.collect()
+    }
+
+    /// Returns the surprise of each training row, given the rows' residuals: how far its prediction from the rows of other folds of
+    /// mappings is off, as in `held_out.csv`. So no surprise knows the rows to judge, whose intervals it widens. The constants are not
+    /// fitted again, because a twelfth of the rows moves them little. 0 for models that the fold doesn't judge.
+    fn surprises(&self, residuals: &[Residual], split: &FrozenSplit) -> Vec<f64> {
+        let judged: Vec<Features> = self
+            .test
+            .iter()
+            .filter_map(|point| Some(Features::of(&point.row.scenario.as_ref().ok()?.inputs())))
+            .collect();
+        let known: Vec<(usize, String)> = residuals
+            .iter()
+            .enumerate()
+            .filter(|(_, residual)| judged.iter().any(|own| residual.features.has_shape_of(own)))
+            .map(|(place, _)| (place, split.fold(self.train[place].row, Grouping::Mapping)))
+            .collect();
+        let folds: BTreeSet<&str> = known.iter().map(|(_, fold)| &**fold).collect();
+        let mut surprises = vec![0.0; residuals.len()];
+        for fold in folds {
+            let others = known.iter().filter(|(_, of)| of != fold);
+            let others = others.map(|(place, _)| residuals[*place].clone()).collect();
+            let anchors = Anchors::new(Covariance::embedded(), others);
+            for (place, _) in known.iter().filter(|(_, of)| of == fold) {
+                let Ok(scenario) = &self.train[*place].row.scenario else { continue };
+                let correction = anchors.correction(&scenario.inputs()).factor;
+                surprises[*place] = (residuals[*place].log_ratio - libm::log(correction)).abs();
+            }
+        }
+        surprises
     }
 }
 
@@ -254,9 +295,45 @@ pub(super) fn residuals(points: &[FitPoint<'_>], constants: &Constants) -> Vec<R
             }),
             features: Features::of(&inputs),
             log_ratio: libm::log(point.step_time_s / modelled_s),
-            // Folds judge their rows without it, since their own held-out errors would take folds of folds.
+            // It takes predictions from other rows.
             surprise: 0.0,
         })
     });
     residuals.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measurements;
+
+    #[test]
+    fn the_surprise_of_a_run_is_its_error_without_its_mapping_and_the_judged_rows() {
+        let rows = measurements::embedded().iter();
+        let points = fit::points(rows.filter(|row| row.is_for_fitting() && row.model == "llama3.1-8b"));
+        let split = FrozenSplit::embedded();
+        let fold = folds(&points, &split, Grouping::Mapping).swap_remove(0);
+        let known = residuals(&fold.train, Constants::embedded());
+        let surprises = fold.surprises(&known, &split);
+        let surprised = surprises.iter().filter(|surprise| **surprise > 0.0).count();
+        assert!(surprised > 10 && surprises.iter().all(|surprise| *surprise < 0.5), "{surprises:?}");
+
+        // Rows of one fold have no influence on each other's predictions, so a shift of all shifts their errors by as much.
+        let shifted_fold = split.fold(fold.train[0].row, Grouping::Mapping);
+        let is_shifted: Vec<bool> =
+            fold.train.iter().map(|point| split.fold(point.row, Grouping::Mapping) == shifted_fold).collect();
+        let mut shifted = known;
+        for (residual, is_shifted) in shifted.iter_mut().zip(&is_shifted) {
+            residual.log_ratio += if *is_shifted { 1.0 } else { 0.0 };
+        }
+        let after = fold.surprises(&shifted, &split);
+        for ((before, after), is_shifted) in surprises.iter().zip(&after).zip(&is_shifted) {
+            // The shift is larger than any error, whose sign is not known.
+            let is_moved = [after - before, after + before].iter().any(|shift| (shift - 1.0).abs() < 1e-9);
+            assert!(is_moved || !is_shifted, "{before} {after}");
+        }
+        // Rows of models that are not judged need none.
+        let others = Fold { test: Vec::new(), ..fold };
+        assert!(others.surprises(&shifted, &split).iter().all(|surprise| *surprise == 0.0));
+    }
 }

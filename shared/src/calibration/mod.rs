@@ -101,7 +101,7 @@ impl<'a> Calibrator<'a> {
 
     /// Predicts the rows of a fold by a fit to all others, which starts from the values of the whole fit.
     pub fn judge(&self, fold: &Fold<'a>, values: &[f64]) -> Vec<HeldOutRow<'a>> {
-        fold.judge(&self.all, values)
+        fold.judge(&self.all, values, &self.split)
     }
 
     /// Returns the anchors with these constants. Each carries its held-out error.
@@ -120,10 +120,7 @@ impl<'a> Calibrator<'a> {
                     run.held_out_error = errors.get(&point.row.id).map(|error| error.mapping);
                 }
             }
-            // Hundreds of held-out rows tell how far predictions near measured runs of dense models are off.
-            if let Some(error) = errors.get(&point.row.id).filter(|_| is_routed(point.row)) {
-                residual.surprise = libm::log(1.0 + error.mapping).abs();
-            }
+            residual.surprise = errors.surprise(&point.row.id);
             residual.log_ratio = five(residual.log_ratio).parse().unwrap_or(residual.log_ratio);
         }
         Anchors::new(Covariance::embedded(), merged(residuals))
@@ -527,9 +524,8 @@ const CONSTANTS_HEAD: &str = "\
 const ANCHORS_HEAD: &str = "\
 # Published runs that correct the model. `shape` and `gpu` are hashes of the architecture and of the GPU type. `place`: GPUs,
 # TP, PP, CP, EP, expert TP, virtual pipeline, micro batch, gradient accumulation, sequence length, layers, recomputation (0 to
-# 2), FSDP. `settings` is a hash of what else differs from the software's defaults. `pull` is the run's weight. `surprise`, of
-# mixtures of experts only: by how many percent its prediction without its mapping was off, as a logarithm. Written by
-# `trainplan calibrate`.
+# 2), FSDP. `settings` is a hash of what else differs from the software's defaults. `pull` is the run's weight. `surprise`: by
+# how many percent its prediction without its mapping was off, as a logarithm. Written by `trainplan calibrate`.
 ";
 
 const ANCHOR_RUNS_HEAD: &str = "\

@@ -306,10 +306,10 @@ by model to measure the extrapolated ones.
 
 Measurements of other layouts correct a prediction, and part of a large correction may not apply to its layout. That *doubt* is
 the correction's logarithm times the share of the error that the nearest run does not tell. The intervals widen with it, so that
-they contain 80 % of the predictions with the most doubtful corrections too. For routed models, the correction counts as at least
-what the nearest run contributes: the error of that run's own held-out prediction (`surprise` in `shared/data/anchors.csv`), times
-its likeness. Two runs that contradict each other may cancel in the correction, but not in the doubt. Held-out rows are judged
-without this, so these intervals are rather too wide.
+they contain 80 % of the predictions with the most doubtful corrections too. The correction counts as at least what the nearest
+run contributes: the error of that run's own held-out prediction (`surprise` in `shared/data/anchors.csv`), times its likeness.
+Two runs that contradict each other may cancel in the correction, but not in the doubt. Held-out rows are judged in the same way:
+the errors of the runs near them come from predictions that have seen neither.
 
 The interval of an interpolated prediction grows from that of its class, for a measured layout, to that of the extrapolated class,
 where the nearest measured layout is hardly similar. It grows as late as it still contains 80 % of the predictions with the least

@@ -1,7 +1,7 @@
 //! Predictions of every row of a file, with their errors.
 
-use super::ErrorSummary;
-use crate::estimate::{Anchors, Constants, Covariance, EvidenceKind, IntervalTable, Residual};
+use super::{ErrorSummary, HeldOutErrors};
+use crate::estimate::{Anchors, Constants, Covariance, EvidenceKind, Features, IntervalTable, Residual};
 use crate::measurements::{Measurement, MeasurementUse, Outcome, embedded};
 use crate::stack::Stack;
 use serde::Serialize;
@@ -127,7 +127,8 @@ pub struct Validator {
 
 impl Default for Validator {
     fn default() -> Validator {
-        Validator { residuals: Residual::of_measurements(embedded(), Constants::embedded()) }
+        let (constants, errors) = (Constants::embedded(), HeldOutErrors::embedded());
+        Validator { residuals: Residual::of_measurements(embedded(), constants, &errors) }
     }
 }
 
@@ -203,10 +204,11 @@ impl Validator {
         };
         let inputs = scenario.inputs();
         let Some(modelled_s) = super::fit::predict(row, constants) else { return validated };
+        let own = Features::of(&inputs);
         let others = self
             .residuals
             .iter()
-            .filter(|(mapping, other)| *mapping != scenario.mapping && other.features.has_shape_of(&inputs))
+            .filter(|(mapping, other)| *mapping != scenario.mapping && other.features.has_shape_of(&own))
             .map(|(_, other)| other.clone());
         let anchors = Anchors::new(Covariance::embedded(), others.collect());
         let evidence = anchors.evidence(&inputs, modelled_s);
@@ -243,11 +245,19 @@ impl Validator {
 impl Residual {
     /// Returns the model's error on each measurement that is usable for fitting, with the measurement's
     /// mapping.
-    fn of_measurements(rows: &[Measurement], constants: &Constants) -> Vec<(String, Residual)> {
+    fn of_measurements(
+        rows: &[Measurement],
+        constants: &Constants,
+        errors: &HeldOutErrors,
+    ) -> Vec<(String, Residual)> {
         let good = rows.iter().filter(|row| row.is_for_fitting());
         let points = super::fit::points(good);
+        let mut residuals = super::held_out::residuals(&points, constants);
+        for (residual, point) in residuals.iter_mut().zip(&points) {
+            residual.surprise = errors.surprise(&point.row.id);
+        }
         let mappings =
             points.iter().filter_map(|point| Some(point.row.scenario.as_ref().ok()?.mapping.clone()));
-        mappings.zip(super::held_out::residuals(&points, constants)).collect()
+        mappings.zip(residuals).collect()
     }
 }

@@ -26,8 +26,8 @@ pub struct Evidence {
     pub modelled_s: f64,
     /// Factor by which measurements correct the physical model.
     pub correction: f64,
-    /// How much of the correction may not apply, as a logarithm of the step time: the less alike the nearest run, the more. Of a
-    /// mixture of experts, at least what the error of the nearest run contributes, even where other runs outweigh it.
+    /// How much of the correction may not apply, as a logarithm of the step time: the less alike the nearest run, the more. The
+    /// correction counts as at least what the error of the nearest run contributes, even where other runs outweigh it.
     #[serde(skip)]
     pub doubt: f64,
     /// The share of the model's error, as a variance, that the nearest run doesn't tell.
@@ -356,7 +356,7 @@ impl Evidence {
             return basis;
         }
         let noun = if self.cluster.is_only_step() { "factor of" } else { "factors" };
-        format!("{basis} Calibrated with your cluster {noun} {}.", self.cluster)
+        format!("{basis} Calibrated with your cluster {noun} {}.", self.cluster.with_own_runs(None))
     }
 }
 

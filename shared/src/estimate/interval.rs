@@ -5,6 +5,7 @@ use super::{Evidence, EvidenceKind, Inputs};
 use crate::catalog::{Catalog, Generation, Gpu};
 use crate::choices::choices;
 use crate::data_file::{DataError, FromRow, Row, embedded};
+use crate::options::TrainingOptions;
 use crate::stack::{Software, Stack};
 use serde::{Deserialize, Serialize};
 use std::sync::LazyLock;
@@ -148,6 +149,9 @@ impl Distance {
 /// How many times as many GPUs as were measured are far from any measurement.
 pub const FAR: u32 = 2;
 
+/// 80 % of a normal distribution lie within that many standard deviations.
+pub(crate) const OF_80_PERCENT: f64 = 1.2816;
+
 /// The least ratio of the widths of two intervals, from the fast end to the slow one, that a reader notices.
 const NOTICEABLY_WIDER: f64 = 1.1;
 
@@ -277,6 +281,16 @@ impl Ends {
         Ends { low: libm::exp(-low), high: libm::exp(side(self.high, wider.high)) }
     }
 
+    /// Returns the ends, but none further from the prediction than that of `most`.
+    fn within(self, most: Ends) -> Ends {
+        Ends { low: self.low.max(most.low), high: self.high.min(most.high) }
+    }
+
+    /// Returns the ends, but none nearer to the prediction than `log`, a logarithm.
+    fn at_least(self, log: f64) -> Ends {
+        Ends { low: self.low.min(libm::exp(-log)), high: self.high.max(libm::exp(log)) }
+    }
+
     /// Returns the ends, wider by what each of `wider` exceeds `usual`. Errors with different causes are independent, so the
     /// squares of their logarithms add up.
     fn widened(self, usual: Ends, wider: &[Ends]) -> Ends {
@@ -346,7 +360,7 @@ impl IntervalTable {
     pub fn around(&self, mid: f64, inputs: &Inputs<'_>, evidence: &Evidence) -> Interval {
         let (gpu, gpus) = (inputs.gpu, inputs.layout.gpus());
         let is_routed = inputs.architecture.moe.is_some();
-        self.of_layouts(gpu, gpus, is_routed, &inputs.options.software).around(
+        self.of_layouts(gpu, gpus, is_routed, inputs.options).around(
             mid,
             evidence.kind,
             evidence.unlike,
@@ -362,20 +376,35 @@ impl IntervalTable {
         interval.high / interval.low > NOTICEABLY_WIDER * usual.high / usual.low
     }
 
-    /// Returns the intervals of all layouts of a model on `gpus` GPUs.
+    /// Returns the intervals of all layouts of a model on `gpus` GPUs, with the software and the cluster of `options`.
+    ///
+    /// A cluster's own runs tell how far predictions for its GPU type and software are off, even if nobody else measured them. So what
+    /// they leave open replaces what widens the interval for these, if it is less. Other layouts are as uncertain as
+    /// without them, and no interval is narrower than the runs scatter.
     pub(crate) fn of_layouts(
         &self,
         gpu: &Gpu,
         gpus: u32,
         is_routed: bool,
-        software: &Software,
+        options: &TrainingOptions,
     ) -> LayoutIntervals {
+        let software = &options.software;
+        let own_runs = options.cluster.own_runs(gpu, software, is_routed);
         let class = |is_interpolated| IntervalClass::of_model(is_routed, software, is_interpolated);
         let base = |is_interpolated| self.ends(class(is_interpolated));
         let distances = Distance::all_of(gpu, gpus, is_routed, software);
-        let mut wider: Vec<Ends> =
-            distances.into_iter().map(|distance| self.ends(distance.class(is_routed))).collect();
+        let ends = |distance: &Distance| self.ends(distance.class(is_routed));
+        let mut wider: Vec<Ends> = distances.iter().map(ends).collect();
         let usual = base(false);
+        if let Some(own) = own_runs {
+            let is_of_machine = |distance: &&Distance| **distance != Distance::Scale;
+            let machine: Vec<Ends> = distances.iter().filter(is_of_machine).map(ends).collect();
+            let left_open = usual.with_doubt(OF_80_PERCENT * own.spread());
+            let machine = usual.widened(usual, &machine).within(left_open);
+            wider = distances.iter().filter(|distance| !is_of_machine(distance)).map(ends).collect();
+            wider.push(machine);
+        }
+        let scattered = |ends: Ends| own_runs.map_or(ends, |own| ends.at_least(OF_80_PERCENT * own.scatter));
         let (near, distant) = (base(true).widened(usual, &wider), usual.widened(usual, &wider));
         // Dense models are measured with everything.
         if is_routed {
@@ -383,9 +412,9 @@ impl IntervalTable {
         }
         let interpolated = self.row(class(true));
         LayoutIntervals {
-            interpolated: near,
-            extrapolated: distant,
-            rare: usual.widened(usual, &wider),
+            interpolated: scattered(near),
+            extrapolated: scattered(distant),
+            rare: scattered(usual.widened(usual, &wider)),
             per_doubt: interpolated.map_or(0.0, |row| row.per_doubt),
             growth: interpolated.map_or(1.0, |row| row.growth),
         }
@@ -404,13 +433,29 @@ impl IntervalTable {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cluster_factors::{ClusterFactors, RunScatter};
 
     /// Returns the intervals of layouts on `gpus` of a GPU type, or of one changed by the text.
     fn intervals(gpu: &str, gpus: u32, is_routed: bool, software: &str) -> LayoutIntervals {
         let catalog = Catalog::embedded();
         let gpu = catalog.gpu(gpu).cloned().or_else(|_| Gpu::own(gpu, catalog)).unwrap();
-        IntervalTable::embedded().of_layouts(&gpu, gpus, is_routed, &software.parse().unwrap())
+        let options = TrainingOptions { software: software.parse().unwrap(), ..TrainingOptions::default() };
+        IntervalTable::embedded().of_layouts(&gpu, gpus, is_routed, &options)
     }
+
+    /// Returns the intervals of layouts of a dense model with own software on H100, without own runs or with some that scatter so.
+    fn with_own_runs(gpus: u32, own: Option<(u32, f64)>) -> LayoutIntervals {
+        let gpu = Catalog::embedded().gpu("h100").unwrap();
+        let software: Software = OWN.parse().unwrap();
+        let scope = RunScatter::scope_of(gpu, &software, false);
+        let own = own.map(|(runs, scatter)| RunScatter { runs, scatter, scope });
+        let cluster = ClusterFactors::default().with_own_runs(own);
+        let options = TrainingOptions { software, cluster, ..TrainingOptions::default() };
+        IntervalTable::embedded().of_layouts(gpu, gpus, false, &options)
+    }
+
+    /// Software that differs from NVIDIA's in more than a release does.
+    const OWN: &str = "nanotron:overlaps_tp=yes";
 
     fn contains(wider: Ends, other: Ends) -> bool {
         wider.low <= other.low && wider.high >= other.high && wider != other
@@ -492,6 +537,45 @@ mod tests {
                     assert!(rare >= distant * (1.0 - 1e-12), "{gpu} {software}");
                 }
             }
+        }
+    }
+
+    #[test]
+    fn the_more_own_runs_agree_the_narrower_the_interval_of_their_software() {
+        let of = |own| with_own_runs(64, own).extrapolated;
+        let (none, three, ten) = (of(None), of(Some((3, 0.02))), of(Some((10, 0.02))));
+        assert!(contains(none, three) && contains(three, ten), "{none:?} {three:?} {ten:?}");
+        // Other layouts remain as uncertain as with software that was measured.
+        let measured = intervals("h100", 64, false, "nanotron").extrapolated;
+        let all = of(Some((1_000_000, 0.0)));
+        assert!(all.high >= measured.high * (1.0 - 1e-12) && all.low <= measured.low * (1.0 + 1e-12));
+        assert!(contains(ten, all));
+        // So does a scale that nobody measured.
+        let far = with_own_runs(1 << 20, Some((10, 0.02))).extrapolated;
+        assert!(far.high > ten.high, "{far:?}");
+    }
+
+    #[test]
+    fn own_runs_that_scatter_narrow_nothing() {
+        let (none, own) = (with_own_runs(64, None), with_own_runs(64, Some((10, 0.6))));
+        for (none, own) in [
+            (none.interpolated, own.interpolated),
+            (none.extrapolated, own.extrapolated),
+            (none.rare, own.rare),
+        ] {
+            assert!(contains(own, none), "{own:?} {none:?}");
+        }
+    }
+
+    #[test]
+    fn no_interval_is_narrower_than_own_runs_scatter() {
+        for scatter in [0.0, 0.01, 0.05, 0.1, 0.3] {
+            let of = with_own_runs(64, Some((20, scatter)));
+            let most = libm::exp(OF_80_PERCENT * scatter) * (1.0 - 1e-12);
+            for ends in [of.interpolated, of.extrapolated, of.rare] {
+                assert!(ends.high >= most && 1.0 / ends.low >= most, "{scatter}: {ends:?}");
+            }
+            assert!(of.slow_end(true, false) >= most && of.slow_end(false, false) >= most);
         }
     }
 

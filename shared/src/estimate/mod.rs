@@ -21,9 +21,9 @@ pub use evidence::{
 };
 pub use inputs::Inputs;
 pub(crate) use interval::LayoutIntervals;
-#[cfg(feature = "calibrate")]
-pub(crate) use interval::distant_share;
 pub use interval::{Distance, FAR, Interval, IntervalClass, IntervalTable};
+#[cfg(feature = "calibrate")]
+pub(crate) use interval::{OF_80_PERCENT, distant_share};
 pub use memory::{
     MemoryEstimate, MemoryMargin, MemoryPart, MemoryVerdict, StageGroup, StageMemory, fits, peak_bytes,
 };

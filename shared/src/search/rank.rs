@@ -137,7 +137,7 @@ impl SearchSpace<'_> {
     /// Returns the intervals of its layouts on `gpus` GPUs.
     fn intervals(&self, gpus: u32) -> LayoutIntervals {
         let is_routed = self.architecture.moe.is_some();
-        IntervalTable::embedded().of_layouts(self.gpu, gpus, is_routed, &self.options.software)
+        IntervalTable::embedded().of_layouts(self.gpu, gpus, is_routed, &self.options)
     }
 }
 

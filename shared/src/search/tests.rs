@@ -1,6 +1,7 @@
 use super::space::Dimensions;
 use super::*;
 use crate::catalog::Catalog;
+use crate::cluster_factors::{ClusterFactors, RunScatter};
 use crate::estimate::{Estimate, MemoryMargin};
 use crate::layout::PipelineSplit;
 use crate::options::{Recompute, TrainingOptions};
@@ -168,6 +169,18 @@ fn a_search_with_own_software_equals_brute_force() {
     let own: Software =
         "megatron-bridge-26.06:attention=unfused,overlaps_tp=no,whole_rounds=yes".parse().unwrap();
     equals_brute_force(space("llama3.1-8b", "h100", own, &[Dtype::Bf16], &[48]), 16, 10);
+}
+
+#[test]
+fn a_search_with_own_runs_equals_brute_force() {
+    let own: Software = "nanotron:overlaps_tp=yes".parse().unwrap();
+    let mut space = space("llama3.1-8b", "h100", own, &[Dtype::Bf16], &[48]);
+    let scope = RunScatter::scope_of(space.gpu, &own, false);
+    for scatter in [0.02, 0.4] {
+        let own_runs = RunScatter { runs: 6, scatter, scope };
+        space.options.cluster = ClusterFactors::default().with_own_runs(Some(own_runs));
+        equals_brute_force(space.clone(), 16, 10);
+    }
 }
 
 #[test]

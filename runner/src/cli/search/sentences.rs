@@ -99,7 +99,7 @@ pub(super) fn assumptions(question: &Question) -> String {
     if let Some(offer) = question.offers.first() {
         parts.push(format!("Software: {}.", offer.options.software.title()));
         if !offer.options.cluster.is_default() {
-            parts.push(format!("Cluster factors: {}.", offer.options.cluster));
+            parts.push(format!("Cluster factors: {}.", offer.options.cluster.with_own_runs(None)));
         }
     }
     let each = |write: &dyn Fn(&GpuOffer) -> String| {

@@ -157,10 +157,10 @@ impl Features {
         }
     }
 
-    /// Whether a run of `inputs` trains the same model, with any number of layers.
+    /// Whether another run trains the same model, with any number of layers.
     #[cfg(feature = "calibrate")]
-    pub(crate) fn has_shape_of(&self, inputs: &Inputs<'_>) -> bool {
-        self.shape == shape(inputs.architecture)
+    pub(crate) fn has_shape_of(&self, other: &Features) -> bool {
+        self.shape == other.shape
     }
 
     /// Returns the layout in one line, without degrees of 1: `TP 4 · PP 2 · MBS 1`.

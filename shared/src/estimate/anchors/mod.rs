@@ -84,8 +84,7 @@ pub struct Residual {
     pub features: Features,
     /// Logarithm of measured over modelled step time.
     pub log_ratio: f64,
-    /// How far its prediction without its own mapping was off, as a logarithm without its sign; 0 if that is not known, and of
-    /// dense models.
+    /// How far its prediction without its own mapping was off, as a logarithm without its sign; 0 if that is not known.
     pub surprise: f64,
 }
 
