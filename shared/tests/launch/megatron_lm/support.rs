@@ -1,6 +1,6 @@
 //! What Megatron-LM cannot run is refused, and what it does otherwise than planned is named.
 
-use super::{EVERYTHING, LLAMA, STYLE, fields, of, refused};
+use super::{EVERYTHING, LLAMA, STYLE, fields, of, refused, value};
 use crate::{launched, warns};
 use trainplan_shared::field::Field;
 use trainplan_shared::launch::{LaunchOptions, ScriptSoftware, launch};

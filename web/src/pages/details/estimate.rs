@@ -5,7 +5,7 @@ use super::steppers::Steppers;
 use super::{BROKEN, Plan};
 use crate::components::chart::{BarChart, BarKind, Chart};
 use crate::components::numbers::{Numbers, Table};
-use crate::message::Prediction;
+use crate::message::{Bars, Prediction};
 use leptos::prelude::*;
 use trainplan_shared::assumption::Assumption;
 use trainplan_shared::estimate::Closeness;
