@@ -91,8 +91,8 @@ pub(crate) fn plan(question: &Question, offer: &GpuOffer, run: &PlannedRun) -> F
             Confidence::Lowest => Trust::Unmeasured,
         },
         goodput: (time.high.goodput, time.low.goodput),
-        spare_nodes: time.spare_nodes,
         paid_gpus: time.paid_gpus,
+        gpus_beside_spares: run.gpus_beside_spares(question),
     }
 }
 
