@@ -27,7 +27,7 @@ fn a_search_begins_with_its_answer_and_ends_with_a_launch_command_that_works() {
     });
     let first = first.unwrap_or_else(|| panic!("{headline}"));
     assert!(
-        headline.contains(" take about ") && headline.contains("(GPUs reserved for 3 years)"),
+        headline.contains(" take about ") && headline.contains(" USD with GPUs reserved for 3 years, or "),
         "{headline}"
     );
     let command = first["launch_command"].as_str().unwrap();
@@ -208,4 +208,17 @@ fn gpus_that_do_not_fill_nodes_are_noted_with_the_nearest_that_do() {
     for whole in ["4", "16"] {
         assert!(!said(whole).contains("fill nodes"), "{whole}");
     }
+}
+
+#[test]
+fn spare_nodes_beyond_the_gpus_that_were_named_are_noted_with_the_number_that_leaves_room_for_them() {
+    let said = |gpus: &str| {
+        let question =
+            ["search", "--model", "llama3.1-8b", "--gpu", "h100", "--tokens", "1T", "--gpus", gpus];
+        trainplan(question.iter().chain(&["--format", "table"])).stderr
+    };
+    let lacking = "note: H100: 1,072 GPUs in all: 1,024 that train and 48 spare. With 1,024 in all, set --gpus to 976, or \
+                   --spare-nodes to 0 for none.";
+    assert!(said("1024").contains(lacking), "{}", said("1024"));
+    assert!(!said("976,1024").contains(" in all"), "{}", said("976,1024"));
 }

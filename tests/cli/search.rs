@@ -696,8 +696,16 @@ fn markdown_has_a_table_for_each_gpu_type_and_the_commands() {
         "markdown",
     ];
     let run = trainplan(arguments);
-    assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""));
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
     let page = &run.stdout;
+    // The only notes are about spare nodes, and they are in the page too.
+    assert_eq!(
+        run.stderr.matches(" 536 GPUs in all: ").count(),
+        run.stderr.lines().count(),
+        "{}",
+        run.stderr
+    );
+    assert_eq!(page.matches("\nNote: 536 GPUs in all: ").count(), 2, "{page}");
     let tables: Vec<Vec<&str>> = page
         .split("\n\n")
         .filter(|block| block.starts_with("| "))

@@ -92,6 +92,15 @@ impl Disruptions {
     pub fn spare_nodes(&self, nodes: u32) -> u32 {
         (f64::from(nodes) * self.spare_share).round() as u32
     }
+
+    /// Returns the most nodes that train if there are `nodes` with the spare ones.
+    pub fn training_nodes(&self, nodes: u32) -> u32 {
+        let mut training = nodes;
+        while training + self.spare_nodes(training) > nodes {
+            training -= 1;
+        }
+        training
+    }
 }
 
 #[cfg(test)]
@@ -118,5 +127,16 @@ mod tests {
     fn one_node_in_twenty_is_spare() {
         let disruptions = Disruptions::default();
         assert_eq!([1, 9, 10, 64, 2048].map(|nodes| disruptions.spare_nodes(nodes)), [0, 0, 1, 3, 102]);
+    }
+
+    #[test]
+    fn the_nodes_that_train_leave_room_for_the_spare_ones() {
+        let disruptions = Disruptions::default();
+        assert_eq!([0, 9, 10, 128].map(|nodes| disruptions.training_nodes(nodes)), [0, 9, 9, 122]);
+        for nodes in 1..3000 {
+            let training = disruptions.training_nodes(nodes);
+            let in_all = |training: u32| training + disruptions.spare_nodes(training);
+            assert!(in_all(training) <= nodes && in_all(training + 1) > nodes, "{nodes}");
+        }
     }
 }

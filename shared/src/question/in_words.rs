@@ -52,25 +52,19 @@ pub struct LimitsInWords<'a> {
 }
 
 impl PlanInWords<'_> {
-    /// Returns what a plan takes: `512 × B200 take about 59 days and cost $3.60M (GPUs reserved for 3 years).` `cost` is its expected
-    /// cost, and `purchase` how its GPUs are paid for if that is assumed.
-    pub fn finishes(&self, has_deadline: bool, cost: Option<String>, purchase: Option<&str>) -> String {
+    /// Returns what a plan takes: `512 × B200 take about 59 days and cost $3.60M.` `cost` is its expected cost, as [`cost_in_words`]
+    /// writes it.
+    pub fn finishes(&self, has_deadline: bool, cost: Option<String>) -> String {
         let about = if has_deadline { "about " } else { "" };
-        let (time, cost) = (duration(self.days.mid), cost_text(" and cost ", cost, purchase));
+        let (time, cost) = (duration(self.days.mid), cost_text(" and cost ", cost));
         format!("{} take {about}{time}{cost}.", self.gpus_text())
     }
 
     /// Returns the most tokens that the limits of a question train, and what the plan that trains them takes: `$5M trains about 19T
-    /// tokens on 384 × B200 in 150 days, for $4.18M (GPUs reserved for 3 years).` Without a `budget`, only time limits them.
-    pub fn trains(
-        &self,
-        tokens: &str,
-        budget: Option<&str>,
-        cost: Option<String>,
-        purchase: Option<&str>,
-    ) -> String {
-        let (on, time, cost) =
-            (self.gpus_text(), duration(self.days.mid), cost_text(", for ", cost, purchase));
+    /// tokens on 384 × B200 in 150 days, for $4.18M.` Without a `budget`, only time limits them. `cost` is as in
+    /// [`PlanInWords::finishes`].
+    pub fn trains(&self, tokens: &str, budget: Option<&str>, cost: Option<String>) -> String {
+        let (on, time, cost) = (self.gpus_text(), duration(self.days.mid), cost_text(", for ", cost));
         match budget {
             Some(budget) => format!("{budget} trains about {tokens} tokens on {on} in {time}{cost}."),
             None => format!("{on} train about {tokens} tokens in {time}{cost}."),
@@ -138,10 +132,19 @@ impl PlanInWords<'_> {
     }
 }
 
-/// Returns the cost of a plan after some words: `, for $3.60M (GPUs reserved for 3 years)`. Empty if it is not known.
-fn cost_text(words: &str, cost: Option<String>, purchase: Option<&str>) -> String {
-    let purchase = purchase.map_or(String::new(), |purchase| format!(" (GPUs {purchase})"));
-    cost.map_or(String::new(), |cost| format!("{words}{cost}{purchase}"))
+/// Returns the cost of a plan after some words: `, for $3.60M`. Empty if it is not known.
+fn cost_text(words: &str, cost: Option<String>) -> String {
+    cost.map_or(String::new(), |cost| format!("{words}{cost}"))
+}
+
+/// Returns a cost with how the GPUs are paid for, if that is assumed: `$3.60M (GPUs on demand)`. The price of a reservation holds only
+/// for those who use it to its end, so the cost `on_demand` is beside it: `$3.60M with GPUs reserved for 3 years, or $9.10M on demand`.
+pub fn cost_in_words(cost: String, purchase: Option<&str>, on_demand: Option<String>) -> String {
+    match (purchase, on_demand) {
+        (Some(purchase), Some(on_demand)) => format!("{cost} with GPUs {purchase}, or {on_demand} on demand"),
+        (Some(purchase), None) => format!("{cost} (GPUs {purchase})"),
+        (None, _) => cost,
+    }
 }
 
 #[cfg(test)]
@@ -149,20 +152,33 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_cost_of_a_reservation_is_beside_that_on_demand() {
+        let cost = |purchase: Option<&str>, on_demand: Option<&str>| {
+            cost_in_words("$4.10M".to_string(), purchase, on_demand.map(str::to_string))
+        };
+        assert_eq!(
+            cost(Some("reserved for 3 years"), Some("$9.10M")),
+            "$4.10M with GPUs reserved for 3 years, or $9.10M on demand"
+        );
+        assert_eq!(cost(Some("on demand"), None), "$4.10M (GPUs on demand)");
+        assert_eq!(cost(None, None), "$4.10M");
+    }
+
+    #[test]
     fn a_plan_is_a_sentence_with_its_cost_or_with_what_it_misses() {
         let days = Interval { low: 55.0, mid: 61.0, high: 70.0 };
         let (most_cost, measured_software) = (Some(99.0), Some("NeMo 2"));
         let plan = PlanInWords { gpus: 1024, gpu: "H100", days, most_cost, measured_software };
         assert_eq!(
-            plan.finishes(true, Some("4.10M USD".to_string()), Some("reserved for 3 years")),
-            "1,024 × H100 take about 61 days and cost 4.10M USD (GPUs reserved for 3 years)."
+            plan.finishes(true, Some("4.10M USD".to_string())),
+            "1,024 × H100 take about 61 days and cost 4.10M USD."
         );
-        assert_eq!(plan.finishes(false, None, None), "1,024 × H100 take 61 days.");
+        assert_eq!(plan.finishes(false, None), "1,024 × H100 take 61 days.");
         assert_eq!(
-            plan.trains("19T", Some("$5M"), Some("$4.10M".to_string()), Some("reserved for 3 years")),
-            "$5M trains about 19T tokens on 1,024 × H100 in 61 days, for $4.10M (GPUs reserved for 3 years)."
+            plan.trains("19T", Some("$5M"), Some("$4.10M".to_string())),
+            "$5M trains about 19T tokens on 1,024 × H100 in 61 days, for $4.10M."
         );
-        assert_eq!(plan.trains("19T", None, None, None), "1,024 × H100 train about 19T tokens in 61 days.");
+        assert_eq!(plan.trains("19T", None, None), "1,024 × H100 train about 19T tokens in 61 days.");
         let limits = |has_deadline: bool| LimitsInWords {
             time: Some("60 days"),
             has_deadline,

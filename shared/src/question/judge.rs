@@ -6,7 +6,7 @@ use crate::field::Field;
 use crate::gpu_counts::GpuCounts;
 use crate::message;
 use crate::message::Message;
-use crate::units::{percent, rounded_count, significant};
+use crate::units::{group_digits, percent, rounded_count, significant};
 
 /// An MFU below which a plan wastes its GPUs. Published runs of dense models reach 35 to 60 %, of sparse ones 20 to 45 %.
 const LOW_MFU: f64 = 0.15;
@@ -74,14 +74,28 @@ impl PlannedRun {
 
     /// Returns what to doubt in the plan, with the fields to change.
     pub fn cautions(&self, question: &Question) -> Vec<Message> {
-        PlanFacts {
+        let facts = PlanFacts {
             mfu: self.mfu,
             days: self.days,
             batch_tokens: f64::from(self.layout.candidate.gbs) * f64::from(question.seq_len),
             memory: self.layout.memory,
             needs_its_gpus: !question.is_in_time(self) || self.has_fewest_gpus(question),
+        };
+        let spares = self.gpus_beside_spares(question);
+        let spares = spares.map(|gpus| spares_in_addition(self.gpus, self.time.paid_gpus, gpus));
+        facts.cautions().into_iter().chain(spares).collect()
+    }
+
+    /// Returns how many GPUs train if the spare nodes have to be among the only number of GPUs that the question names; none if it names
+    /// no single number, if it names the spare nodes too, or if there are none.
+    pub fn gpus_beside_spares(&self, question: &Question) -> Option<u32> {
+        let is_single = matches!(&question.counts, GpuCounts::Only(counts) if counts.len() == 1);
+        if !is_single || question.spec.get(Field::SpareNodes).is_some() {
+            return None;
         }
-        .cautions()
+        let node = (self.time.paid_gpus - self.gpus).checked_div(self.time.spare_nodes)?;
+        let nodes = self.gpus.checked_div(node)?;
+        Some(question.settings.disruptions.training_nodes(nodes) * node)
     }
 
     /// Whether fewer GPUs miss the deadline, if it is the best plan: the fewest are wanted, and fewer were searched.
@@ -93,6 +107,18 @@ impl PlannedRun {
         let has_deadline = matches!(question.goal, Goal::Deadline(_));
         has_deadline && question.objective == Objective::FewestGpus && are_fewer_searched
     }
+}
+
+/// Returns that the spare GPUs of a plan are in addition to `gpus`, which were named, and that `beside_spares` leave room for them.
+pub fn spares_in_addition(gpus: u32, paid_gpus: u32, beside_spares: u32) -> Message {
+    let [named, in_all, spare] = [gpus, paid_gpus, paid_gpus - gpus].map(|gpus| group_digits(gpus.into()));
+    message![
+        format!("{in_all} GPUs in all: {named} that train and {spare} spare. With {named} in all, set "),
+        Field::GpuRange,
+        format!(" to {beside_spares}, or "),
+        Field::SpareNodes,
+        " to 0 for none."
+    ]
 }
 
 /// What may be absurd in a plan.
@@ -214,12 +240,30 @@ mod tests {
         assert_eq!(cautions("64", "1T"), [""; 0]);
         let [years] = &cautions("8", "500T")[..] else { panic!("one caution") };
         assert!(years.contains(" years. Use more GPUs (--gpus)"), "{years}");
-        let [waste] = &cautions("16384", "1T")[..] else { panic!("one caution") };
+        let [waste, _] = &cautions("16384", "1T")[..] else { panic!("two cautions") };
         assert!(waste.contains("The MFU is only ") && waste.contains("Fewer GPUs"), "{waste}");
         let memory = MemoryMargin { free_bytes: 1e11, error_bytes: 0.0 };
         let slow = PlanFacts { mfu: 0.09, days: 90.0, batch_tokens: 4e6, memory, needs_its_gpus: true };
         let [waste] = &slow.cautions()[..] else { panic!("one caution") };
         assert!(!waste.text(Front::Search).contains("Fewer GPUs"));
+    }
+
+    #[test]
+    fn spare_nodes_beyond_the_only_number_of_gpus_are_named() {
+        let said = |gpus: &str, spares: &str| {
+            let spec = question(gpus, "1T").spec.with(Field::SpareNodes, spares);
+            let question = spec.question().unwrap();
+            let best = Survey::new(&question, &question.offers[0]).finish().best().unwrap().clone();
+            best.cautions(&question).iter().map(|caution| caution.text(Front::Search)).collect::<Vec<_>>()
+        };
+        let expected = "1,072 GPUs in all: 1,024 that train and 48 spare. With 1,024 in all, set --gpus to 976, or --spare-nodes to 0 \
+                        for none.";
+        assert!(said("1024", "").iter().any(|caution| caution == expected), "{:?}", said("1024", ""));
+        // A limit, or another share, is what the user wants.
+        for (gpus, spares) in [("1024", "5"), ("1024", "0"), ("up to 1024", ""), ("64", "")] {
+            let said = said(gpus, spares);
+            assert!(said.iter().all(|caution| !caution.contains(" in all")), "{said:?}");
+        }
     }
 
     #[test]

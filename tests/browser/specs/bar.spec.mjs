@@ -329,7 +329,7 @@ test("a chosen form of purchase stays with every goal, and the form in the bar i
   await expect(page.locator(".more p")).toContainText(
     /On demand, the run costs \$[\d.]+M \(\$[\d.]+–[\d.]+M\)/,
   );
-  await expect(verdict(page)).toContainText("(GPUs reserved for 3 years).");
+  await expect(verdict(page)).toContainText(/ with GPUs reserved for 3 years, or \$[\d.]+M on demand\.$/);
   await purchase.selectOption("on-demand");
   for (const goal of ["deadline", "budget"]) {
     await page.locator("#ask-goal").selectOption(goal);

@@ -16,7 +16,7 @@ for (const [model, title] of [
 ]) {
   test(`how many H100 or B200 train ${title} on 10T tokens, by keyboard only`, async ({ page }) => {
     await page.goto("/");
-    await expect(verdict(page)).toHaveText(/^[\d,]+ × B200 take about [\d.]+ days and cost \$[\d.]+M \(GPUs reserved for 3 years\)\.$/);
+    await expect(verdict(page)).toHaveText(/^[\d,]+ × B200 take about [\d.]+ days and cost \$[\d.]+M with GPUs reserved for 3 years, or \$[\d.]+M on demand\.$/);
     await page.locator("#ask-model").focus();
     await page.keyboard.press("ControlOrMeta+A");
     await page.keyboard.type(model);
@@ -76,7 +76,7 @@ test("a card says what its launch script does, and the verdict doesn't say that 
   await expect(details(page)).toBeVisible();
   const noted = cards(page).filter({ has: page.locator(".card-note") });
   await expect(noted.first().locator(".card-note")).toHaveText(/^The launch script takes .+, which is counted\.$/);
-  await expect(noted.first().locator(".days > small")).toHaveText(/^Meets the deadline (about|more than|less than) \d+ times? in 10(, if .+ performs as predicted)?$/);
+  await expect(noted.first().locator(".days > small")).toHaveText(/^Meets the deadline (about|more than|less than) \d+ times? in 10( as predicted, .+ in 10 with software that was measured: .+ \(.+\))?$/);
   const rest = await page.locator(".verdict-line > p").first().textContent();
   expect(rest).toMatch(/launch scripts? /);
   if (rest.includes("misses the deadline")) expect(rest).not.toContain("The plans meet the deadline");
@@ -239,7 +239,7 @@ test("a deadline that can't be met offers changes that meet it, and Ctrl-Z takes
   const change = cards(page).getByRole("button", { name: /^Allow [\d.]+ days$/ });
   await expect(cards(page).getByRole("button", { name: /^(Use [\d,]+ GPUs|Train on [\d.]+[BT] tokens)$/ })).toHaveCount(2);
   await change.click();
-  await expect(verdict(page)).toHaveText(/^64 × H100 take about \d+ days and cost \$[\d.]+[kM] \(GPUs reserved for 3 years\)\.$/);
+  await expect(verdict(page)).toHaveText(/^64 × H100 take about \d+ days and cost \$[\d.]+[kM] with GPUs reserved for 3 years, or \$[\d.]+[kM] on demand\.$/);
   await page.keyboard.press("ControlOrMeta+z");
   await expect(verdict(page)).toContainText("No plan finishes within 5 days");
   // Nothing is left to undo: the page stays.
@@ -346,6 +346,9 @@ test("a number of GPUs may have a comma", async ({ page }) => {
   await page.locator("#ask-gpu-range").fill("1,024");
   await page.keyboard.press("Enter");
   await expect(verdict(page)).toHaveText(/^1,024 × H100 take/);
+  // Those who have 1,024 in all lack the spare ones.
+  const lacking = "1,072 GPUs in all: 1,024 that train and 48 spare. With 1,024 in all, set GPU counts to 976, or Spare nodes to 0 for none.";
+  await expect(cards(page).first().getByText(lacking)).toBeVisible();
 });
 
 test("a lock asks for the best plan with it", async ({ page }) => {
@@ -613,7 +616,12 @@ test("a plan that was chosen is shared by its link", async ({ page, context }) =
 
 test("a link to the former Search page opens the same question", async ({ page }) => {
   await page.goto("/search?v=1&by=45d&gs=b200");
-  await expect(page.locator(".verdict-line > p").first()).toContainText("The plan meets the deadline of 45 days 9 times in 10, if the software performs as predicted.");
+  await expect(page.locator(".verdict-line > p").first()).toContainText(
+    /The plan meets the deadline of 45 days 9 times in 10, if the software performs as predicted\. With software that was measured, B200 takes \d+ days \(\d+–\d+\) and meets it (about|more than) \d times in 10\./,
+  );
+  await expect(cards(page).first().locator(".days > small")).toHaveText(
+    /^Meets the deadline .+ in 10 as predicted, .+ in 10 with software that was measured: \d+ days \(\d+–\d+\)$/,
+  );
   await expect(page).toHaveURL(/\/\?v=1&gs=b200&by=45d|\/\?v=1&by=45d&gs=b200/);
 });
 

@@ -5,7 +5,7 @@ const rows = (page) => page.locator(".layout-table .row-button");
 
 test("a first visit shows an answered question, and a layout can be chosen and left again", async ({ page }) => {
   await page.goto("/");
-  await expect(verdict(page)).toHaveText(/^[\d,]+ × B200 take about [\d.]+ days and cost \$[\d.]+M \(GPUs reserved for 3 years\)\.$/);
+  await expect(verdict(page)).toHaveText(/^[\d,]+ × B200 take about [\d.]+ days and cost \$[\d.]+M with GPUs reserved for 3 years, or \$[\d.]+M on demand\.$/);
   // The best, at most ten, and the published one.
   await expect(page.locator(".layout-table").getByText("Published layout")).toHaveCount(1);
   expect(await rows(page).count()).toBeGreaterThan(5);

@@ -5,7 +5,7 @@ use super::refusal::Refusal;
 use serde::{Deserialize, Serialize};
 use trainplan_shared::estimate::{MemoryMargin, MemoryVerdict};
 use trainplan_shared::message::Front;
-use trainplan_shared::question::{Chance, Objective, PlanFacts, Unmet};
+use trainplan_shared::question::{Chance, Objective, PlanFacts, Unmet, spares_in_addition};
 
 /// A question for the search worker. A newer one replaces it.
 #[derive(Debug, Serialize, Deserialize)]
@@ -159,7 +159,6 @@ pub(crate) struct FoundPlan {
     pub(crate) trust: Trust,
     /// The share of the time that trains, from lowest to highest.
     pub(crate) goodput: (f64, f64),
-    pub(crate) spare_nodes: u32,
     /// The GPUs to pay for: those that train and the spare ones.
     #[serde(default)]
     pub(crate) paid_gpus: u32,
@@ -167,6 +166,9 @@ pub(crate) struct FoundPlan {
     /// predicted.
     #[serde(default)]
     pub(crate) measured_software: Option<String>,
+    /// How many GPUs train if the spare ones have to be among those that were named; none if that was not asked.
+    #[serde(default)]
+    pub(crate) gpus_beside_spares: Option<u32>,
 }
 
 impl FoundPlan {
@@ -191,6 +193,12 @@ impl FoundPlan {
         let (mfu, days, batch_tokens) = (self.mfu, self.days.mid, self.batch_tokens);
         let facts = PlanFacts { mfu, days, batch_tokens, memory, needs_its_gpus };
         facts.cautions().iter().map(|caution| caution.text(Front::Page)).collect()
+    }
+
+    /// Returns that its spare GPUs are in addition to those that were named, as a sentence; none if they may be.
+    pub(crate) fn spares(&self) -> Option<String> {
+        let beside_spares = self.gpus_beside_spares?;
+        Some(spares_in_addition(self.gpus, self.paid_gpus, beside_spares).text(Front::Page))
     }
 }
 

@@ -91,9 +91,9 @@ pub(crate) fn plan(question: &Question, offer: &GpuOffer, run: &PlannedRun) -> F
             Confidence::Lowest => Trust::Unmeasured,
         },
         goodput: (time.high.goodput, time.low.goodput),
-        spare_nodes: time.spare_nodes,
         paid_gpus: time.paid_gpus,
         measured_software: None,
+        gpus_beside_spares: run.gpus_beside_spares(question),
     }
 }
 

@@ -7,7 +7,7 @@ use trainplan_shared::field::Field;
 use trainplan_shared::gpu_counts::GpuCounts;
 use trainplan_shared::problem::one_of;
 use trainplan_shared::question::{
-    Chance, Goal, LimitsInWords, PlanInWords, Question, Relaxation, Unmet, limit_text,
+    Chance, Goal, LimitsInWords, PlanInWords, Question, Relaxation, Unmet, cost_in_words, limit_text,
 };
 use trainplan_shared::tables::cells;
 use trainplan_shared::units::{group_digits, nearest_multiples, parse_count, parse_days, rounded_count};
@@ -38,10 +38,11 @@ pub(super) fn headline(found: &[SearchedGpu<'_>]) -> String {
     let (time, budget) = (question.most_days().map(limit_text), question.budget().map(money));
     let Some(unmet) = answer.unmet else {
         let purchase = first.offer.price.and_then(|price| price.source.purchase());
-        let (cost, purchase) = (run.expected_cost.map(money), purchase.as_deref());
+        let on_demand = run.on_demand_cost(first.offer).map(|cost| money(cost.mid));
+        let cost = run.expected_cost.map(|cost| cost_in_words(money(cost), purchase.as_deref(), on_demand));
         return match first.sought_tokens() {
-            Some(tokens) => plan.trains(&tokens, budget.as_deref(), cost, purchase),
-            None => plan.finishes(has_deadline, cost, purchase),
+            Some(tokens) => plan.trains(&tokens, budget.as_deref(), cost),
+            None => plan.finishes(has_deadline, cost),
         };
     };
     let enough = match unmet {

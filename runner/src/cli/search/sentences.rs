@@ -562,15 +562,21 @@ pub(super) fn beside_measured(found: &SearchedGpu<'_>) -> Option<String> {
 }
 
 /// Returns how long the best plan takes with software that was measured on this GPU type, if its own was not and is predicted to be
-/// clearly faster.
+/// clearly faster, and how likely it then meets the deadline that it meets as predicted.
 pub(super) fn beside_measured_software(found: &SearchedGpu<'_>) -> Option<String> {
     let (software, run) = found.answer.with_measured_software.as_ref()?;
     let enough = found.answer.enough_as_predicted(found.question);
     let enough = enough.map_or(String::new(), |gpus| {
         format!(" {} GPUs would do as predicted, but not with that software.", group_digits(gpus.into()))
     });
+    let chance = match (found.question.goal, found.answer.best()) {
+        (Goal::Deadline(limit), Some(_)) => {
+            format!(", and meet the deadline {}", chance_text(run.in_time_of_ten(limit)))
+        }
+        _ => String::new(),
+    };
     Some(format!(
-        "No published run of this model on {} used {}. With {}, as in the nearest run, the plan would take {}.{enough}",
+        "No published run of this model on {} used {}. With {}, as in the nearest run, the plan would take {}{chance}.{enough}",
         found.offer.gpu.name,
         found.offer.options.software.title(),
         software.title(),

@@ -2,8 +2,10 @@
 
 use super::question::value_title;
 use crate::message::search::{AskedGpu, Spread};
+use trainplan_shared::estimate::Interval;
 use trainplan_shared::field::Field;
 pub(super) use trainplan_shared::question::limit_text;
+use trainplan_shared::question::{chance_text, in_time_of_ten};
 use trainplan_shared::units::{
     duration, duration_range, group_digits, group_three_digits, readable, readable_range, significant,
 };
@@ -17,6 +19,11 @@ pub(crate) fn time_texts(days: Spread) -> (String, String) {
 pub(super) fn time_text(days: Spread) -> String {
     let (time, range) = time_texts(days);
     format!("{time} ({range})")
+}
+
+/// Returns how likely a run ends within a limit, in words: `about 6 times in 10`.
+pub(super) fn chance_within(Spread { low, mid, high }: Spread, limit: f64) -> String {
+    chance_text(in_time_of_ten(Interval { low, mid, high }, limit))
 }
 
 /// Returns an amount with the sign of its currency and three digits: `$4.12M`.

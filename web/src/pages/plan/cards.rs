@@ -2,8 +2,8 @@
 
 use super::Planner;
 use super::amounts::{
-    self, cost_text, cost_texts, count_text, energy_range, limit_text, money, price_text, time_text,
-    time_texts, unbroken,
+    self, chance_within, cost_text, cost_texts, count_text, energy_range, limit_text, money, price_text,
+    time_text, time_texts, unbroken,
 };
 use super::findings::{Findings, OfferFindings, is_within};
 use super::layouts::LAYOUT_TERMS;
@@ -18,10 +18,10 @@ use crate::message::search::{AskedGoal, FoundAnswer, FoundChange, FoundPlan, Spr
 use leptos::prelude::*;
 use trainplan_shared::benchmarks::BestMeasured;
 use trainplan_shared::catalog::Catalog;
-use trainplan_shared::estimate::{Interval, MemoryVerdict};
+use trainplan_shared::estimate::MemoryVerdict;
 use trainplan_shared::field::Field;
 use trainplan_shared::link;
-use trainplan_shared::question::{Chance, Objective, Unmet, as_measured, chance_text, in_time_of_ten};
+use trainplan_shared::question::{Chance, Objective, Unmet, as_measured};
 use trainplan_shared::search::{Lock, USED_OF_NVL72};
 use trainplan_shared::units::{duration, group_digits, group_three_digits, parse_count, percent};
 
@@ -164,12 +164,8 @@ fn card(
     };
     let missed = plan.search.findings.with_untracked(|findings| missed(findings, answer, planned, currency));
     let measured_software = found.measured_software.as_deref();
-    let depends_on = match (measured_software, &answer.with_measured_software) {
-        (Some(software), _) => format!(" with {software}"),
-        // The range does not count that the software may perform worse.
-        (None, Some(_)) => format!(", if {} performs as predicted", offer.gpu.software),
-        (None, None) => String::new(),
-    };
+    let with_measured = answer.with_measured_software.as_ref().map(|(_, days)| *days);
+    let with_measured = with_measured.filter(|_| measured_software.is_none());
     let other = answer.with_other_chance.clone().filter(|other| other.gpus != found.gpus);
     let other = other.zip(chance).map(|(other, chance)| {
         let cost = other.cost.map_or(String::new(), |cost| format!(", for {}", cost_texts(cost, currency).0));
@@ -188,7 +184,7 @@ fn card(
         move |_| plan.state.choose(&query)
     };
     let shown = found.clone();
-    let (as_measured, measured) = plan
+    let (measured_days, measured) = plan
         .search
         .findings
         .with_untracked(|findings| (findings.best_as_measured_days(offer), findings.best_measured(offer)));
@@ -232,12 +228,13 @@ fn card(
     // What the run's share of a reservation doesn't say.
     let purchase = offer.gpu.purchase.as_ref().filter(|_| amounts::outlasts(&offer.gpu, found.days.mid));
     let in_all = purchase.zip(whole_term.as_ref()).map(|(purchase, whole_term)| {
-        let text = format!("GPUs {purchase} cost {whole_term} in all, unless you use the rest.");
-        view! { <p><small>{text}</small></p> }
+        format!("GPUs {purchase} cost {whole_term} in all, unless you use the rest.")
     });
     let figures_with = measured_software.map(|software| {
         view! { <p><small>{format!("Figures {}", as_measured(Some(software)))}</small></p> }
     });
+    let small = |text: String| view! { <p><small>{text}</small></p> };
+    let (in_all, spares) = (in_all.map(small), found.spares().map(small));
     let (energy, energy_spread) = energy_range(found.mwh);
     let is_pressed = move || plan.is_shown(&shown);
     let other_shown = {
@@ -309,6 +306,7 @@ fn card(
                 <dl class="mini main">{main_rows}</dl>
                 {figures_with}
                 {in_all}
+                {spares}
             </div>
             <div>
                 <p class="layout-line" title=LAYOUT_TERMS><small>"Layout"</small> <strong>{layout_title(found)}</strong>{other_batch.map(|text| view! { " " <small>{text}</small> })}</p>
@@ -330,9 +328,10 @@ fn card(
             days=found.days
             goal
             longest
-            as_measured
+            as_measured=measured_days
             by_script
-            depends_on
+            software=found.measured_software.clone()
+            with_measured
         />
         <div class="other-counts">{other} {faster} {more_tokens}</div>
         {doubts}
@@ -567,8 +566,10 @@ fn Days(
     as_measured: Option<f64>,
     /// What the launch script does otherwise than planned, or that there is none, as a sentence.
     by_script: Option<String>,
-    /// On which software the chance depends, in words; may be empty.
-    depends_on: String,
+    /// The measured software whose figures these are; none if they are as predicted.
+    software: Option<String>,
+    /// The days with software that was measured, if nobody published a run of the model with that of the plan.
+    with_measured: Option<Spread>,
 ) -> impl IntoView {
     let share = move |value: f64| format!("{:.1}%", (value / longest * 100.0).clamp(0.0, 100.0));
     let limit = if let AskedGoal::Deadline(limit) = goal { Some(limit) } else { None };
@@ -590,15 +591,22 @@ fn Days(
                 {as_measured.map(|_| view! { <span class="of-as-measured">"at the measured speed"</span> })}
             </div>
             {by_script.map(|text| view! { <p class="card-note">{text}</p> })}
-            {limit.map(|limit| view! { <small>{in_time(days, limit)}{depends_on}</small> })}
+            {limit.map(|limit| view! { <small>{in_time(days, with_measured, limit)} {software.map(|software| format!(" with {software}"))}</small> })}
         </div>
     }
 }
 
-/// Returns the chance that a plan meets a deadline, in words.
-fn in_time(Spread { low, mid, high }: Spread, limit: f64) -> String {
-    let chance = chance_text(in_time_of_ten(Interval { low, mid, high }, limit));
-    format!("Meets the deadline {chance}")
+/// Returns the chance that a plan meets a deadline, as predicted and with software that was measured, in words. The range of the
+/// prediction does not count that the software may perform worse.
+fn in_time(days: Spread, with_measured: Option<Spread>, limit: f64) -> String {
+    let measured = with_measured.map_or(String::new(), |days| {
+        format!(
+            " as predicted, {} with software that was measured: {}",
+            chance_within(days, limit),
+            time_text(days)
+        )
+    });
+    format!("Meets the deadline {}{measured}", chance_within(days, limit))
 }
 
 /// The memory of the fullest GPU.
@@ -747,6 +755,18 @@ mod tests {
             "May miss the deadline of 60 days. As predicted: 49 days (44–54), $2.30M; with NeMo 2: 61 days (55–67), $2.86M."
         );
         assert_eq!(text(5e4, 70.0, Unmet::NoPrice), "No price is known. Enter one per GPU-hour.");
+    }
+
+    #[test]
+    fn a_chance_that_rests_on_unmeasured_software_is_beside_that_with_measured_software() {
+        let spread = |mid: f64| Spread { low: mid * 0.9, mid, high: mid * 1.1 };
+        let says = |with_measured: Option<Spread>| in_time(spread(49.0), with_measured, 60.0);
+        assert_eq!(says(None), "Meets the deadline more than 9 times in 10");
+        assert_eq!(
+            says(Some(spread(59.0))),
+            "Meets the deadline more than 9 times in 10 as predicted, about 6 times in 10 with software that was measured: 59 days \
+             (53–65)"
+        );
     }
 
     #[test]

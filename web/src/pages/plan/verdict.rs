@@ -1,12 +1,16 @@
 //! The answer in a sentence: which GPU type needs fewer GPUs, and which costs less.
 
-use super::amounts::{cost_range, cost_text, cost_texts, count_text, limit_text, money, outlasts, time_text};
+use super::amounts::{
+    chance_within, cost_range, cost_text, cost_texts, count_text, limit_text, money, outlasts, time_text,
+};
 use super::findings::{Findings, OfferFindings, contender, is_within};
 use crate::message::search::ScriptEffect;
 use crate::message::search::{AskedGoal, AskedGpu, FoundAnswer, FoundFamily, FoundPlan, Spread, Trust};
 use trainplan_shared::estimate::Interval;
 use trainplan_shared::problem::one_of;
-use trainplan_shared::question::{CLEARLY_FASTER, Chance, LimitsInWords, Objective, PlanInWords, Unmet};
+use trainplan_shared::question::{
+    CLEARLY_FASTER, Chance, LimitsInWords, Objective, PlanInWords, Unmet, cost_in_words,
+};
 use trainplan_shared::units::{difference, duration, group_digits, is_same, longer};
 
 /// The answer in words.
@@ -117,15 +121,22 @@ fn late(findings: &Findings) -> String {
         }
         (_, []) => String::new(),
         (_, all) => {
-            let is_bet = all.iter().any(|(_, answer)| answer.with_measured_software.is_some());
+            // The best one comes first.
+            let bet =
+                all.iter().find_map(|(name, answer)| Some((name, answer.with_measured_software.as_ref()?.1)));
             let it_meets = with_verb(findings, all, ["meets", "meet"]);
             let is_unmeasured = all
                 .iter()
                 .any(|(_, answer)| answer.plan.as_ref().is_some_and(|plan| plan.trust == Trust::Unmeasured));
-            let bet = match (is_bet, is_unmeasured) {
-                (true, _) => ", if the software performs as predicted",
-                (false, true) => ", if the prediction holds: nobody measured this model",
-                (false, false) => "",
+            let bet = match (bet, is_unmeasured) {
+                (Some((name, days)), _) => format!(
+                    ", if the software performs as predicted. With software that was measured, {name} takes {} and \
+                     meets it {}",
+                    time_text(days),
+                    chance_within(days, limit)
+                ),
+                (None, true) => ", if the prediction holds: nobody measured this model".to_string(),
+                (None, false) => String::new(),
             };
             format!("{it_meets} the deadline of {} {}{bet}.", limit_text(limit), chance.title())
         }
@@ -275,8 +286,12 @@ fn all_of(names: &[&str]) -> String {
 
 /// Returns what a plan takes, as a sentence.
 pub(super) fn alone(gpu: &AskedGpu, plan: &FoundPlan, goal: AskedGoal, currency: &str) -> String {
-    let cost = plan.cost.map(|cost| cost_text(cost.mid, currency));
-    in_words(gpu, plan).finishes(matches!(goal, AskedGoal::Deadline(_)), cost, gpu.purchase.as_deref())
+    let text = |cost: Spread| cost_text(cost.mid, currency);
+    let cost = plan.cost.map(|cost| {
+        let on_demand = gpu.on_demand_factor.map(|factor| text(cost.product(factor)));
+        cost_in_words(text(cost), gpu.purchase.as_deref(), on_demand)
+    });
+    in_words(gpu, plan).finishes(matches!(goal, AskedGoal::Deadline(_)), cost)
 }
 
 fn in_words<'a>(gpu: &'a AskedGpu, plan: &FoundPlan) -> PlanInWords<'a> {
@@ -446,7 +461,7 @@ fn missed(findings: &Findings) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::findings::tests::{answered, plan};
+    use super::super::findings::tests::{answered, plan, spread};
     use super::*;
 
     fn lead(findings: &Findings) -> (String, String) {
@@ -491,7 +506,10 @@ mod tests {
     fn a_reservation_that_exceeds_the_budget_is_named_beside_the_lead() {
         let paid = |paid_gpus: u32| FoundPlan { paid_gpus, ..plan(512, 60.0, 2e6) };
         let Verdict { lead, rest, more } = verdict(&for_budget(paid(544))).expect("a verdict");
-        assert_eq!(lead, "512 × B200 take 60 days and cost $2.00M (GPUs reserved for 3 years).");
+        assert_eq!(
+            lead,
+            "512 × B200 take 60 days and cost $2.00M with GPUs reserved for 3 years, or $5.00M on demand."
+        );
         let expected = "GPUs reserved for 3 years cost $41.5M in all, more than the budget of $4M, which covers only the run's share.";
         assert!(rest.contains(expected), "{rest}");
         assert!(more.contains("the GPUs are reserved for 3 years and cost $41.5M in all."), "{more}");
@@ -529,6 +547,19 @@ mod tests {
         );
         let effect = ScriptEffect { slowdown: 1.0, may_lack_memory: true, is_unavailable: false };
         assert_eq!(script_text(effect), "as long as planned, and may not fit in memory");
+    }
+
+    #[test]
+    fn a_plan_with_unmeasured_software_is_beside_its_figures_with_measured_software() {
+        let mut findings = answered(&[("B200", Some(plan(640, 49.0, 2.3e6)))]);
+        findings.asked.as_mut().expect("a question").chance = Some(Chance::NineInTen);
+        findings.offers[0].answer.as_mut().expect("an answer").with_measured_software =
+            Some(("NeMo 2".into(), spread(59.0)));
+        assert_eq!(
+            lead(&findings).1,
+            "The plan meets the deadline of 60 days 9 times in 10, if the software performs as predicted. With software that was \
+             measured, B200 takes 59 days (53–65) and meets it about 6 times in 10."
+        );
     }
 
     #[test]
