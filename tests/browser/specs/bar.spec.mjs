@@ -460,6 +460,31 @@ for (const width of [1100, 1280, 1440]) {
   });
 }
 
+test("a text that is typed and not asked yet is marked", async ({ page }) => {
+  await page.goto("/");
+  await expect(details(page)).toBeVisible();
+  await answered(page);
+  const tokens = page.locator("#ask-tokens");
+  const dimmed = () => page.locator(".answer").evaluate((answer) => getComputedStyle(answer).opacity !== "1");
+  await tokens.fill("125T");
+  await expect(tokens).toHaveClass(/typed/);
+  expect(await dimmed()).toBe(true);
+  await tokens.fill("10T");
+  await expect(tokens).not.toHaveClass(/typed/);
+  await enter(page, "#ask-tokens", "12T");
+  await expect(tokens).not.toHaveClass(/typed/);
+  expect(await dimmed()).toBe(false);
+});
+
+test("the first arrow down after typing stays on the first match", async ({ page }) => {
+  await page.goto("/");
+  await answered(page);
+  await page.locator("#ask-model").fill("kimi k2");
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("Enter");
+  await expect(page).toHaveURL(/m=kimi-k2(&|$)/);
+});
+
 test("a cleared field has its usual value again", async ({ page }) => {
   await page.goto("/");
   await answered(page);

@@ -484,6 +484,24 @@ for (const width of [1600, 1024]) {
   });
 }
 
+test("on a phone, the settings cover the page until they are closed", async ({ page }) => {
+  await page.setViewportSize({ width: 390, height: 844 });
+  await page.goto("/");
+  await expect(details(page)).toBeVisible();
+  const button = page.getByRole("button", { name: "Settings", exact: true });
+  await button.click();
+  const heading = page.locator("#all-settings");
+  await expect(heading).toBeFocused();
+  expect((await page.locator(".drawer").boundingBox()).width).toBe(390);
+  // What is covered takes no focus.
+  await expect(verdict(page)).toBeHidden();
+  await expect(button).toBeHidden();
+  await expectAccessible(page);
+  await heading.click();
+  await expect(button).toBeFocused();
+  await expect(verdict(page)).toBeVisible();
+});
+
 test("the command palette finds and runs commands", async ({ page }) => {
   await page.goto("/");
   await expect(details(page)).toBeVisible();

@@ -100,9 +100,10 @@ pub(crate) fn Combobox(
                 event.prevent_default();
                 // The first press only opens the list.
                 if is_open.get_untracked() {
-                    let next = match (event.key() == "ArrowDown", active.get_untracked()) {
-                        (true, active) => active.map_or(0, |active| (active + 1) % count),
-                        (false, active) => active.map_or(count - 1, |active| (active + count - 1) % count),
+                    // After typing, the first press of the arrow down stays on the first match.
+                    let next = match (event.key() == "ArrowDown", moved.get_untracked()) {
+                        (true, moved) => moved.map_or(0, |moved| (moved + 1) % count),
+                        (false, moved) => moved.map_or(count - 1, |moved| (moved + count - 1) % count),
                     };
                     moved.set(Some(next));
                     scroll_to(id, next);

@@ -4,7 +4,7 @@ use leptos::prelude::*;
 use std::time::Duration;
 
 /// How long the note stays.
-const STAYS: Duration = Duration::from_secs(8);
+const STAYS: Duration = Duration::from_secs(5);
 
 /// The note. It is shown whenever `text` gets one.
 #[component]

@@ -46,7 +46,6 @@ fn EvidenceTable() -> impl IntoView {
                     <thead>
                         <tr>
                             <th scope="col">"Run and layout"</th>
-                            <th scope="col">"Measured by"</th>
                             <th scope="col" class="number">"Measured"</th>
                             <th scope="col" class="number">"Predicted without it"</th>
                             <th scope="col">"Similarity"</th>
@@ -107,7 +106,8 @@ fn evidence_row(group: Vec<EvidenceRun>) -> Option<impl IntoView> {
             1 => "1 more layout".to_string(),
             count => format!("{count} more layouts"),
         };
-        let line = |other: EvidenceRun| view! { <li>{other.layout} ": " {linked_times(other.runs)}</li> };
+        let line =
+            |other: EvidenceRun| view! { <li>{other.layout} ": " {linked(other.runs, step_time)}</li> };
         view! {
             <details>
                 <summary>{title}</summary>
@@ -115,10 +115,16 @@ fn evidence_row(group: Vec<EvidenceRun>) -> Option<impl IntoView> {
             </details>
         }
     });
+    let source: fn(&MeasuredRun) -> String = match nearest.runs.len() {
+        1 => |run: &MeasuredRun| run.release.clone(),
+        _ => |run: &MeasuredRun| format!("{}: {}", run.release, step_time(run)),
+    };
     Some(view! {
         <tr>
-            <th scope="row">{nearest.what} " " <small>{nearest.layout}</small> {others}</th>
-            <td data-label="Measured by">{linked_releases(nearest.runs)}</td>
+            <th scope="row">
+                {nearest.what} " " <small>{nearest.layout}</small> " "
+                <small>"Measured by " {linked(nearest.runs, source)}</small> {others}
+            </th>
             <td data-label="Measured" class="number">{times} " " <small>{tokens}</small></td>
             <td data-label="Predicted without it" class="number">{without} " " <small>{error}</small></td>
             <td data-label="Similarity">{similarity} " · " <small>{nearest.closeness.title()}</small></td>
@@ -126,37 +132,23 @@ fn evidence_row(group: Vec<EvidenceRun>) -> Option<impl IntoView> {
     })
 }
 
-/// Returns the releases that measured a run, as links to their sources; with the step time if there are several.
-fn linked_releases(runs: Vec<MeasuredRun>) -> AnyView {
-    let is_one = runs.len() == 1;
-    let mut lines = runs.into_iter().map(|run| {
-        let time = (!is_one).then(|| format!(": {}", step_times(ValueRange::of(run.step_time_s))));
-        view! { {linked(run.url, run.release)} {time} }
-    });
-    match is_one {
-        true => lines.next().into_any(),
-        false => {
-            let lines = lines.map(|line| view! { <li>{line}</li> }).collect_view();
-            view! { <ul class="plain">{lines}</ul> }.into_any()
-        }
-    }
-}
-
-/// Returns the step times of a run as links to their sources.
-fn linked_times(runs: Vec<MeasuredRun>) -> impl IntoView {
-    let times = runs.into_iter().enumerate().map(|(place, run)| {
+/// Returns a text for each run, as a link to its source if its address is known.
+fn linked(runs: Vec<MeasuredRun>, text: fn(&MeasuredRun) -> String) -> impl IntoView {
+    let links = runs.into_iter().enumerate().map(|(place, run)| {
         let comma = (place > 0).then_some(", ");
-        view! { {comma} {linked(run.url, step_times(ValueRange::of(run.step_time_s)))} }
+        let text = text(&run);
+        let link = match run.url {
+            Some(url) => view! { <a href=url rel="external noopener noreferrer">{text}</a> }.into_any(),
+            None => text.into_any(),
+        };
+        view! { {comma} {link} }
     });
-    times.collect_view()
+    links.collect_view()
 }
 
-/// Returns a text as a link to a source, if its address is known.
-fn linked(url: Option<String>, text: String) -> AnyView {
-    match url {
-        Some(url) => view! { <a href=url rel="external noopener noreferrer">{text}</a> }.into_any(),
-        None => view! { <span>{text}</span> }.into_any(),
-    }
+/// Returns the step time of a run for people.
+fn step_time(run: &MeasuredRun) -> String {
+    step_times(ValueRange::of(run.step_time_s))
 }
 
 /// Returns step times for people, with four digits, so that readers find the number in the source.

@@ -24,6 +24,7 @@ mod step_time;
 mod steppers;
 mod tabs;
 mod time_fields;
+mod typed_text;
 
 use crate::address::Address;
 use crate::components::field::Problems;
@@ -33,7 +34,7 @@ use crate::pages::plan::handover;
 use crate::pages::plan::question;
 use crate::pages::plan::state::{MEASURED_KEY, MeasuredStep, PlanState, SETTINGS_ID, nearest_recipe};
 use calculator::Calculator;
-use leptos::ev::FocusEvent;
+use leptos::ev::{FocusEvent, MouseEvent};
 use leptos::html::{Details, Summary};
 use leptos::prelude::*;
 use leptos::wasm_bindgen::JsCast;
@@ -242,19 +243,24 @@ fn follow_bar(question: Memo<Spec>) {
     on_cleanup(move || resized.remove());
 }
 
-/// The width from which on the settings lie over the plan, in CSS pixels, as in plan.css.
+/// The width up to which the settings lie over the page, in CSS pixels, as in plan.css.
+const NARROW: f64 = 720.0;
+
+/// The width from which on they do so, too.
 const WIDE: f64 = 1440.0;
 
-/// Whether the window is so wide that the settings lie over the plan.
-fn is_wide() -> bool {
-    window().inner_width().ok().and_then(|width| width.as_f64()).is_some_and(|width| width >= WIDE)
+/// Whether the window is so narrow or so wide that the settings lie over the page.
+fn lie_over_page() -> bool {
+    let width = window().inner_width().ok().and_then(|width| width.as_f64());
+    width.is_some_and(|width| width <= NARROW || width >= WIDE)
 }
 
 /// What had the focus when the settings were opened from elsewhere; none if their own heading opened them.
 type Opener = StoredValue<Option<HtmlElement>, LocalStorage>;
 
-/// Moves the focus from the settings to where they were opened, or to their heading.
-fn give_focus_back(opener: Opener, heading: NodeRef<Summary>) {
+/// Closes the settings, and moves the focus to where they were opened, or to their heading.
+fn close(drawer: &HtmlDetailsElement, opener: Opener, heading: NodeRef<Summary>) {
+    drawer.set_open(false);
     let opener = opener.try_update_value(Option::take).flatten();
     let target = opener.filter(|opener| opener.is_connected()).or_else(|| heading.get_untracked());
     if let Some(target) = target {
@@ -276,8 +282,7 @@ fn close_on_escape(drawer: NodeRef<Details>, heading: NodeRef<Summary>, opener: 
             target.tag_name() == "BODY" || matches!(target.closest(".drawer"), Ok(Some(_)))
         });
         if is_concerned {
-            drawer.set_open(false);
-            give_focus_back(opener, heading);
+            close(&drawer, opener, heading);
         }
     });
     on_cleanup(move || keys.remove());
@@ -305,12 +310,13 @@ pub(crate) fn PlanDetails() -> impl IntoView {
     Theme::follow();
     let plan = Plan::provide();
     follow_bar(plan.question);
+    typed_text::mark_fields();
     // An address with changes of its own opens them, unless they would cover the plan.
     let describes_plan = plan.address.with_spec_untracked(|spec| {
         spec.iter().any(|(field, _)| field.is_of_scenario() && field != Field::Recipe)
             && spec.get(Field::GpuTypes).is_none()
     });
-    let opened = !is_wide() && describes_plan;
+    let opened = !lie_over_page() && describes_plan;
     let has_problem = Memo::new(move |_| {
         let is_inside = |problem: &Problem| {
             matches!(problem.field.group(), FieldGroup::Search | FieldGroup::Goal)
@@ -334,10 +340,12 @@ pub(crate) fn PlanDetails() -> impl IntoView {
             opener.set_value(drawer.open().then_some(from));
         }
     };
-    // The summary closes them after this.
-    let leave = move |_| {
-        if is_wide() && drawer.get_untracked().is_some_and(|drawer| drawer.open()) {
-            give_focus_back(opener, heading);
+    let leave = move |event: MouseEvent| {
+        let open = drawer.get_untracked().filter(|drawer| drawer.open() && lie_over_page());
+        if let Some(drawer) = open {
+            // The browser would close them after this, but what they hide on a phone takes no focus until then.
+            event.prevent_default();
+            close(&drawer, opener, heading);
         }
     };
     view! {

@@ -72,12 +72,12 @@ fn step_time_default(plan: Plan) -> Signal<String> {
     })
 }
 
-const FULL: &str = "full: grouped queries, full attention";
+const FULL: &str = "full attention, grouped queries";
 
 fn conventions() -> Vec<(String, String)> {
     vec![
         (Convention::Full.to_string(), FULL.into()),
-        (Convention::Causal.to_string(), "causal: grouped queries, half the attention".into()),
+        (Convention::Causal.to_string(), "causal attention, grouped queries".into()),
     ]
 }
 

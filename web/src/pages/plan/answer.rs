@@ -41,11 +41,6 @@ pub(super) fn Answer() -> impl IntoView {
             format!("Searching layouts: {done} of {all} GPU types done …")
         })
     };
-    // A headline that nothing depends on keeps no room for more.
-    let is_brief = move || {
-        let has_rest = shown.with(|headline| headline.lead.is_empty() || !headline.rest.is_empty());
-        !has_rest && !is_busy() && !has_problems.get()
-    };
     // The last answer stays; what it is not is said only once.
     let outdated = move || match (is_empty(), plan.bar_problems().is_empty() && !plan.lacks_gpu.get()) {
         (true, _) => "",
@@ -119,7 +114,7 @@ pub(super) fn Answer() -> impl IntoView {
     };
     view! {
         <section class="answer" class:stale=move || plan.is_outdated() aria-labelledby="verdict" aria-busy=move || is_busy().to_string()>
-            <div class="verdict-line" class:brief=is_brief>
+            <div class="verdict-line">
                 // Below the bar, where most changes are made.
                 <div class="verdict-tools">
                     {move || has_changed().then(|| view! {

@@ -145,9 +145,9 @@ fn card(
     };
     let Some(answer) = &offer.answer else {
         let searched = offer.points.len();
+        // Without its name, as the cards change places once all types are answered.
         return view! {
-            {head(None, None)}
-            <span class="bone hero"></span><span class="bone"></span><span class="bone wide"></span>
+            <span class="bone"></span><span class="bone hero"></span><span class="bone wide"></span>
             <small>{(searched > 0).then(|| format!("GPU counts searched: {searched}"))}</small>
         }
         .into_any();
