@@ -1,7 +1,6 @@
 //! How a cluster differs from the model: `1.08`, or `1.08,host=1.4,network=0.8,matmul=1.1`. If its own runs tell how exact that is,
 //! `runs=6,scatter=0.02,scope=5d8c1a2b` follows.
 
-use crate::catalog::Gpu;
 use crate::choices::choices;
 use crate::field::Field;
 use crate::message;
@@ -67,12 +66,12 @@ pub(crate) const USUAL_SCATTER: f64 = 0.1;
 const OWN_RUNS: [&str; 3] = ["runs", "scatter", "scope"];
 
 impl RunScatter {
-    /// Returns a hash of the GPU type, the software and the kind of model, dense or mixture of experts. Runs tell nothing of estimates
+    /// Returns a hash of the id of the GPU type, the software and the kind of model, dense or mixture of experts. Runs tell nothing of estimates
     /// that differ in one of them.
-    pub fn scope_of(gpu: &Gpu, software: &Software, is_routed: bool) -> u32 {
+    pub fn scope_of(gpu: &str, software: &Software, is_routed: bool) -> u32 {
         let kind = if is_routed { "moe" } else { "dense" };
         // FNV-1a, which is the same on every machine.
-        format!("{} {software} {kind}", gpu.id)
+        format!("{gpu} {software} {kind}")
             .bytes()
             .fold(2_166_136_261_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(16_777_619))
     }
@@ -111,7 +110,7 @@ impl ClusterFactors {
 
     /// Returns the scatter of the runs that they were fitted to, if it tells of estimates for this GPU type, software and kind of
     /// model.
-    pub(crate) fn own_runs(&self, gpu: &Gpu, software: &Software, is_routed: bool) -> Option<RunScatter> {
+    pub(crate) fn own_runs(&self, gpu: &str, software: &Software, is_routed: bool) -> Option<RunScatter> {
         self.own_runs.filter(|own| own.scope == RunScatter::scope_of(gpu, software, is_routed))
     }
 
@@ -225,8 +224,7 @@ mod tests {
 
     #[test]
     fn own_runs_tell_of_their_gpu_type_software_and_kind_of_model_only() {
-        let catalog = crate::catalog::Catalog::embedded();
-        let [h100, a100] = ["h100", "a100"].map(|gpu| catalog.gpu(gpu).unwrap());
+        let [h100, a100] = ["h100", "a100"];
         let [nanotron, titan] = ["nanotron", "torchtitan"].map(|stack| stack.parse::<Software>().unwrap());
         let scope = RunScatter::scope_of(h100, &nanotron, false);
         let own = RunScatter { runs: 6, scatter: 0.02, scope };

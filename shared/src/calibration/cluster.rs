@@ -235,7 +235,7 @@ const GROUPS: usize = 20;
 /// factors from others.
 fn run_scatter(runs: &[Corrected<'_>], errors: &[f64]) -> Option<RunScatter> {
     let scope = |Corrected { run: ClusterRun { inputs, .. }, .. }: &Corrected<'_>| {
-        RunScatter::scope_of(inputs.gpu, &inputs.options.software, inputs.architecture.moe.is_some())
+        RunScatter::scope_of(&inputs.gpu.id, &inputs.options.software, inputs.architecture.moe.is_some())
     };
     let first = scope(runs.first()?);
     if runs.len() < LEAST_FOR_SCATTER || runs.iter().any(|run| scope(run) != first) {

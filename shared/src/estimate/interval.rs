@@ -389,7 +389,7 @@ impl IntervalTable {
         options: &TrainingOptions,
     ) -> LayoutIntervals {
         let software = &options.software;
-        let own_runs = options.cluster.own_runs(gpu, software, is_routed);
+        let own_runs = options.cluster.own_runs(&gpu.id, software, is_routed);
         let class = |is_interpolated| IntervalClass::of_model(is_routed, software, is_interpolated);
         let base = |is_interpolated| self.ends(class(is_interpolated));
         let distances = Distance::all_of(gpu, gpus, is_routed, software);
@@ -447,7 +447,7 @@ mod tests {
     fn with_own_runs(gpus: u32, own: Option<(u32, f64)>) -> LayoutIntervals {
         let gpu = Catalog::embedded().gpu("h100").unwrap();
         let software: Software = OWN.parse().unwrap();
-        let scope = RunScatter::scope_of(gpu, &software, false);
+        let scope = RunScatter::scope_of(&gpu.id, &software, false);
         let own = own.map(|(runs, scatter)| RunScatter { runs, scatter, scope });
         let cluster = ClusterFactors::default().with_own_runs(own);
         let options = TrainingOptions { software, cluster, ..TrainingOptions::default() };

@@ -163,18 +163,38 @@ impl GpuAnswer {
         question: &Question,
         offer: &GpuOffer,
     ) -> Vec<(&'static str, PlannedRun)> {
-        let Some(unmet) = self.unmet.filter(|_| self.is_by_measured_software()) else { return Vec::new() };
         let space = question.space(offer);
-        let judged = |run: &PlannedRun| {
-            let (software, measured) = run.with_measured_software(&space, question, offer)?;
-            let decides = match unmet {
-                Unmet::TooSlow { .. } => measured.days > run.time.high.days,
-                _ => measured.expected_cost > run.cost.map(|cost| cost.total.high),
-            };
-            decides.then(|| (software.title(), measured))
-        };
         let published = self.published.iter().map(|(_, run)| run);
-        self.layouts.iter().chain(published).filter_map(judged).collect()
+        let layouts = self.layouts.iter().chain(published);
+        layouts.filter_map(|run| self.layout_missing_with(run, &space, question, offer)).collect()
+    }
+
+    /// Returns a layout with software that was measured, and the title of that, where it decides that the layout misses the goal; none if
+    /// it does not decide for the plan to show. `space` is that of the question.
+    pub fn layout_missing_with(
+        &self,
+        run: &PlannedRun,
+        space: &SearchSpace<'_>,
+        question: &Question,
+        offer: &GpuOffer,
+    ) -> Option<(&'static str, PlannedRun)> {
+        let unmet = self.unmet.filter(|_| self.is_by_measured_software())?;
+        let (software, measured) = run.with_measured_software(space, question, offer)?;
+        let decides = match unmet {
+            Unmet::TooSlow { .. } => measured.days > run.time.high.days,
+            _ => measured.expected_cost > run.cost.map(|cost| cost.total.high),
+        };
+        decides.then(|| (software.title(), measured))
+    }
+
+    /// Returns the fewest GPUs that would reach the goal as predicted, where the best plan has more only because they don't with software
+    /// that was measured; none elsewhere.
+    pub fn enough_as_predicted(&self, question: &Question) -> Option<u32> {
+        let best = self.best().filter(|_| question.objective == Objective::FewestGpus)?;
+        let reaches_as_predicted =
+            |run: &PlannedRun| question.reaches(&PlannedRun { days_as_measured: None, ..run.clone() });
+        let mut fewer = self.points.iter().filter(|run| run.gpus < best.gpus && !question.reaches(run));
+        Some(fewer.find(|run| reaches_as_predicted(run))?.gpus)
     }
 
     /// Whether measured software decided that the plan to show misses the goal.

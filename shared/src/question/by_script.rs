@@ -252,9 +252,10 @@ impl Survey<'_> {
                     self.points[index] = plan.run.clone();
                 }
                 PlanScript::Other(_) | PlanScript::Unavailable(_) => {
-                    unsure.push(self.points.remove(index));
+                    self.points.remove(index);
                     self.has_no_plan(gpus);
-                    continue;
+                    // Its script counts too.
+                    unsure.push(if let PlanScript::Other(plan) = &script { plan.run.clone() } else { run });
                 }
             }
             scripts.push((gpus, script));

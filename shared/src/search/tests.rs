@@ -175,7 +175,7 @@ fn a_search_with_own_software_equals_brute_force() {
 fn a_search_with_own_runs_equals_brute_force() {
     let own: Software = "nanotron:overlaps_tp=yes".parse().unwrap();
     let mut space = space("llama3.1-8b", "h100", own, &[Dtype::Bf16], &[48]);
-    let scope = RunScatter::scope_of(space.gpu, &own, false);
+    let scope = RunScatter::scope_of(&space.gpu.id, &own, false);
     for scatter in [0.02, 0.4] {
         let own_runs = RunScatter { runs: 6, scatter, scope };
         space.options.cluster = ClusterFactors::default().with_own_runs(Some(own_runs));

@@ -137,13 +137,19 @@ test("a limit that only measured software misses is named where the range ends w
   await page.goto("/?v=1&m=qwen3-235b-a22b&nr=448&by=60d");
   const card = cards(page).filter({ has: page.locator(".missed", { hasText: "May miss the deadline of 60 days" }) }).first();
   await expect(card.locator(".missed").first()).toHaveText(
-    /^May miss the deadline of 60 days(: \d+ days with Megatron-Bridge .+, which was measured here, not \d+ days as predicted)?\.$/,
+    /^May miss the deadline of 60 days\.( As predicted: \d+ days \(\d+–\d+\), \$[\d.]+M; with Megatron-Bridge .+: \d+ days \(\d+–\d+\), \$[\d.]+M\.)?$/,
   );
   // The figures are those of the test that decides.
   const end = Number((await card.locator(".mini.main > div").nth(0).locator(".note").textContent()).split("–")[1]);
   expect(end).toBeGreaterThan(60);
-  if ((await card.locator(".missed").first().textContent()).includes("which was measured here")) {
-    await expect(card.locator(".days > small")).not.toContainText("performs as predicted");
+  if ((await card.locator(".missed").first().textContent()).includes("As predicted")) {
+    await expect(card.locator(".days > small")).toContainText(/ with Megatron-Bridge .+$/);
+    // The card, its row and what a star saves are of the same scenario.
+    await expect(card).toContainText(/Figures with Megatron-Bridge .+, which was measured here/);
+    const days = (await card.locator(".mini.main > div").first().locator("dd").first().textContent()).split(" ")[0];
+    const row = page.locator(".layout-table tbody tr").first();
+    await expect(row.getByRole("rowheader")).toContainText("with Megatron-Bridge");
+    await expect(row.locator(".of-days")).toContainText(new RegExp(`^${days} `));
     await expect(verdict(page)).toContainText(/^No plan finishes within 60 days both as predicted, 9 times in 10, and with software that was measured\./);
   }
 });

@@ -163,6 +163,10 @@ pub(crate) struct FoundPlan {
     /// The GPUs to pay for: those that train and the spare ones.
     #[serde(default)]
     pub(crate) paid_gpus: u32,
+    /// The title of the measured software whose time and cost these are, if that decides that the plan misses the goal; none if they are as
+    /// predicted.
+    #[serde(default)]
+    pub(crate) measured_software: Option<String>,
 }
 
 impl FoundPlan {
@@ -177,11 +181,6 @@ impl FoundPlan {
             mfu: self.mfu / slowdown,
             ..self.clone()
         }
-    }
-
-    /// Whether the plan, which comes nearest to the goal, misses it with software that was measured beyond its own range.
-    pub(crate) fn is_beyond_range(&self, unmet: Unmet) -> bool {
-        unmet.is_by_measured_software(self.days.high, self.cost.map(|cost| cost.high))
     }
 
     /// Returns what to doubt in it, as sentences; `needs_its_gpus` says that fewer GPUs would not do.
@@ -238,9 +237,9 @@ pub(crate) enum Trust {
 /// What the search of a GPU type found.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct FoundAnswer {
-    /// The best plan, or the one nearest to the goal; none if no layout works.
+    /// The best plan, or the one nearest to the goal, as predicted; none if no layout works.
     pub(crate) plan: Option<FoundPlan>,
-    /// The best layouts on as many GPUs, that of the plan first.
+    /// The best layouts on as many GPUs, that of the plan first, with the figures by which they miss the goal.
     pub(crate) layouts: Vec<FoundFamily>,
     /// Whether that ranks below others, which are not in time.
     #[serde(default)]
@@ -257,6 +256,9 @@ pub(crate) struct FoundAnswer {
     /// clearly more.
     #[serde(default)]
     pub(crate) with_measured_software: Option<(String, Spread)>,
+    /// The fewest GPUs that would do as predicted, if the best plan has more because of that software.
+    #[serde(default)]
+    pub(crate) enough_as_predicted: Option<u32>,
     /// The most tokens, rounded down, that the deadline and the budget allow on the GPUs of the best plan, and the plan with them.
     #[serde(default)]
     pub(crate) most_tokens: Option<(f64, FoundPlan)>,
@@ -274,21 +276,9 @@ impl FoundAnswer {
         self.with_measured_software.as_ref().map(|(software, _)| &**software)
     }
 
-    /// Returns the plan with the days or the cost by which it misses the goal: with software that was measured, if these are beyond its
-    /// range.
-    pub(crate) fn judged(&self) -> Option<FoundPlan> {
-        let plan = self.plan.as_ref()?;
-        let unmet = self.unmet.filter(|unmet| plan.is_beyond_range(*unmet));
-        let slowdown = if let Some(Unmet::TooSlow { days }) = unmet { days / plan.days.mid } else { 1.0 };
-        let mut judged = plan.slowed(slowdown);
-        match (unmet, &self.with_measured_software) {
-            (Some(Unmet::TooSlow { .. }), Some((_, days))) => judged.days = *days,
-            (Some(Unmet::TooExpensive { cost: amount, .. }), _) => {
-                judged.cost = plan.cost.map(|cost| cost.times(amount / cost.mid));
-            }
-            _ => {}
-        }
-        Some(judged)
+    /// Returns the plan with the figures by which it reaches or misses the goal.
+    pub(crate) fn judged(&self) -> Option<&FoundPlan> {
+        self.layouts.first().map(|family| &family.best)
     }
 }
 

@@ -93,6 +93,7 @@ pub(crate) fn plan(question: &Question, offer: &GpuOffer, run: &PlannedRun) -> F
         goodput: (time.high.goodput, time.low.goodput),
         spare_nodes: time.spare_nodes,
         paid_gpus: time.paid_gpus,
+        measured_software: None,
     }
 }
 
@@ -116,12 +117,21 @@ fn days(run: &PlannedRun) -> Spread {
 /// Returns the answer for a GPU type.
 pub(crate) fn answer(question: &Question, offer: &GpuOffer, answer: &GpuAnswer) -> FoundAnswer {
     let plan = |run: &PlannedRun| plan(question, offer, run);
+    let space = question.space(offer);
+    let judged = |run: &PlannedRun| match answer.layout_missing_with(run, &space, question, offer) {
+        Some((software, mut measured)) => {
+            // Only its time and its cost are judged with other software.
+            measured.layout.memory = run.layout.memory;
+            FoundPlan { measured_software: Some(software.to_string()), ..plan(&measured) }
+        }
+        None => plan(run),
+    };
     let counts = &answer.counts;
     FoundAnswer {
         plan: answer.shown().map(plan),
-        layouts: families(&answer.layouts, plan),
+        layouts: families(&answer.layouts, judged),
         first_is_moved_up: answer.first_is_moved_up,
-        published: answer.published.as_ref().map(|(recipe, run)| (recipe.id.to_string(), plan(run))),
+        published: answer.published.as_ref().map(|(recipe, run)| (recipe.id.to_string(), judged(run))),
         considered: counts.combinations,
         valid: counts.valid(),
         discarded: counts.reasons().map(|(rule, count)| (rule.title().to_string(), count)).collect(),
@@ -130,6 +140,7 @@ pub(crate) fn answer(question: &Question, offer: &GpuOffer, answer: &GpuAnswer) 
             .as_ref()
             .filter(|_| !is_own(offer))
             .map(|(software, run)| (software.title().to_string(), days(run))),
+        enough_as_predicted: answer.enough_as_predicted(question),
         most_tokens: answer.most_tokens(question, offer).map(|most| (most.tokens, plan(&most.run))),
         with_other_chance: answer.with_other_chance.as_ref().map(plan),
         unmet: answer.unmet,
@@ -188,6 +199,25 @@ mod tests {
             (considered, valid, discarded)
         });
         assert_eq!(page, command_line);
+    }
+
+    #[test]
+    fn layouts_that_miss_the_goal_with_measured_software_have_its_figures() {
+        let spec = link::read("m=qwen3-235b-a22b&t=10T&gs=b200&nr=432&by=60d").spec;
+        let question = spec.question().expect("a question");
+        let offer = &question.offers[0];
+        let found = Survey::new(&question, offer).listing(LISTED).finish();
+        let answer = answer(&question, offer, &found);
+        let (planned, judged) = answer.plan.as_ref().zip(answer.judged()).expect("a plan");
+        // Otherwise this shows nothing: choose a number of GPUs whose range ends in time.
+        assert!(planned.days.high <= 60.0 && judged.days.mid > 60.0, "{planned:?}");
+        assert_eq!(judged.measured_software.as_deref(), found.measured_software());
+        let (software, measured) = found.with_measured_software.as_ref().expect("measured software");
+        assert_eq!(judged.days, days(measured), "{software:?}");
+        // Its cost is that of the same run.
+        let cost = measured.cost.expect("a price").total;
+        assert_eq!(judged.cost.map(|cost| (cost.low, cost.high)), Some((cost.low, cost.high)));
+        assert_eq!((&judged.query, judged.spare_gib), (&planned.query, planned.spare_gib));
     }
 
     #[test]

@@ -565,8 +565,12 @@ pub(super) fn beside_measured(found: &SearchedGpu<'_>) -> Option<String> {
 /// clearly faster.
 pub(super) fn beside_measured_software(found: &SearchedGpu<'_>) -> Option<String> {
     let (software, run) = found.answer.with_measured_software.as_ref()?;
+    let enough = found.answer.enough_as_predicted(found.question);
+    let enough = enough.map_or(String::new(), |gpus| {
+        format!(" {} GPUs would do as predicted, but not with that software.", group_digits(gpus.into()))
+    });
     Some(format!(
-        "No published run of this model on {} used {}. With {}, as in the nearest run, the plan would take {}.",
+        "No published run of this model on {} used {}. With {}, as in the nearest run, the plan would take {}.{enough}",
         found.offer.gpu.name,
         found.offer.options.software.title(),
         software.title(),

@@ -17,6 +17,27 @@ fn numbers_of_gpus_have_the_same_spare_nodes_however_they_are_given() {
 }
 
 #[test]
+fn the_fewest_gpus_that_do_only_as_predicted_are_known() {
+    let enough = |gpus: &str, chance: &str| {
+        let fields = [
+            (Field::Model, "qwen3-235b-a22b"),
+            (Field::Tokens, "10T"),
+            (Field::GpuTypes, "b200"),
+            (Field::Deadline, "60d"),
+            (Field::GpuRange, gpus),
+            (Field::Chance, chance),
+        ];
+        let question = ask(&fields);
+        let found = answer(&question);
+        (found.best().map(|run| run.gpus), found.enough_as_predicted(&question))
+    };
+    assert_eq!(enough("432, 480", "9-in-10"), (Some(480), Some(432)));
+    assert_eq!(enough("480", "9-in-10"), (Some(480), None));
+    // The expected days don't count measured software.
+    assert_eq!(enough("432, 480", "even"), (Some(432), None));
+}
+
+#[test]
 fn a_plan_is_a_scenario_with_the_same_step_time() {
     for model in ["llama3.1-70b", "qwen3-235b-a22b", "nemotron-h-8b"] {
         let question = ask(&[(Field::Model, model), (Field::Tokens, "2T"), (Field::GpuRange, "256")]);

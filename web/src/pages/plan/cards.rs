@@ -152,7 +152,8 @@ fn card(
         }
         .into_any();
     };
-    let (Some(planned), Some(judged)) = (&answer.plan, answer.judged()) else {
+    // The figures are those by which it misses the goal.
+    let (Some(planned), Some(found)) = (&answer.plan, answer.judged()) else {
         let by_locks =
             plan.search.findings.with_untracked(|findings| obstacle(findings, offer, &answer.changes));
         return view! {
@@ -162,9 +163,13 @@ fn card(
         .into_any();
     };
     let missed = plan.search.findings.with_untracked(|findings| missed(findings, answer, planned, currency));
-    // The other figures are those that miss it.
-    let found = &judged;
-    let is_bet = answer.with_measured_software.is_some() && found.days == planned.days;
+    let measured_software = found.measured_software.as_deref();
+    let depends_on = match (measured_software, &answer.with_measured_software) {
+        (Some(software), _) => format!(" with {software}"),
+        // The range does not count that the software may perform worse.
+        (None, Some(_)) => format!(", if {} performs as predicted", offer.gpu.software),
+        (None, None) => String::new(),
+    };
     let other = answer.with_other_chance.clone().filter(|other| other.gpus != found.gpus);
     let other = other.zip(chance).map(|(other, chance)| {
         let cost = other.cost.map_or(String::new(), |cost| format!(", for {}", cost_texts(cost, currency).0));
@@ -230,6 +235,9 @@ fn card(
         let text = format!("GPUs {purchase} cost {whole_term} in all, unless you use the rest.");
         view! { <p><small>{text}</small></p> }
     });
+    let figures_with = measured_software.map(|software| {
+        view! { <p><small>{format!("Figures {}", as_measured(Some(software)))}</small></p> }
+    });
     let (energy, energy_spread) = energy_range(found.mwh);
     let is_pressed = move || plan.is_shown(&shown);
     let other_shown = {
@@ -274,7 +282,7 @@ fn card(
     });
     let buttons = view! {
         <div class="card-foot">
-            <SaveButton gpu=offer.gpu.id.clone() plan=planned.clone() />
+            <SaveButton gpu=offer.gpu.id.clone() plan=found.clone() />
             <button
                 type="button"
                 class="action"
@@ -299,6 +307,7 @@ fn card(
                     {(found.paid_gpus > found.gpus).then(|| format!(" + {} spare", group_digits((found.paid_gpus - found.gpus).into())))}
                 </p>
                 <dl class="mini main">{main_rows}</dl>
+                {figures_with}
                 {in_all}
             </div>
             <div>
@@ -323,11 +332,11 @@ fn card(
             longest
             as_measured
             by_script
-            software=is_bet.then(|| offer.gpu.software.clone())
+            depends_on
         />
         <div class="other-counts">{other} {faster} {more_tokens}</div>
         {doubts}
-        <Changes changes=answer.changes.clone() />
+        <Changes changes=answer.changes.clone() is_by_measured=measured_software.is_some() />
         <Evidence offer=offer.clone() found=found.clone() />
         {other_shown}
     }.into_any()
@@ -364,18 +373,14 @@ fn missed(findings: &Findings, answer: &FoundAnswer, found: &FoundPlan, currency
     });
     let limits: Vec<String> = late.into_iter().chain(over).collect();
     let limits = limits.join(" and ");
-    let beyond = match (unmet, found.cost) {
-        _ if !found.is_beyond_range(unmet) => None,
-        (Unmet::TooSlow { days }, _) => Some([days, found.days.mid].map(duration)),
-        (Unmet::TooExpensive { cost, .. }, Some(range)) if is_within(found, findings.budget(), false) => {
-            Some([cost, range.mid].map(|cost| cost_text(cost, currency)))
-        }
-        _ => None,
+    let takes = |plan: &FoundPlan| {
+        let cost = plan.cost.map_or(String::new(), |cost| format!(", {}", cost_text(cost.mid, currency)));
+        time_text(plan.days) + &cost
     };
-    Some(match (beyond, unmet) {
-        (Some([amount, predicted]), _) => {
-            let measured = as_measured(answer.measured_software());
-            format!("{limits}: {amount} {measured}, not {predicted} as predicted.")
+    let measured = answer.judged().and_then(|judged| Some((judged.measured_software.as_ref()?, judged)));
+    Some(match (measured, unmet) {
+        (Some((software, judged)), _) => {
+            format!("{limits}. As predicted: {}; with {software}: {}.", takes(found), takes(judged))
         }
         // The button below names the same number.
         (None, Unmet::TooExpensive { tokens, gpus, .. }) if tokens > 0.0 => {
@@ -489,10 +494,14 @@ fn Evidence(offer: OfferFindings, found: FoundPlan) -> impl IntoView {
         });
         view! { " " {count_button(plan, &safe)} {cost} " would still meet the deadline." }
     });
-    let measured = offer.answer.and_then(|answer| answer.with_measured_software);
     // One warning is enough: the speed of a measured run counts its software.
-    let software = measured.filter(|_| beyond.is_none()).map(|(software, days)| {
-        format!(" The plan takes {} {}.", time_text(days), as_measured(Some(&software)))
+    let answer = offer.answer.filter(|_| beyond.is_none() && found.measured_software.is_none());
+    let software = answer.and_then(|answer| {
+        let (software, days) = answer.with_measured_software?;
+        let enough = answer.enough_as_predicted.map_or(String::new(), |gpus| {
+            format!(" {} GPUs would do as predicted, but not with that software.", group_digits(gpus.into()))
+        });
+        Some(format!(" The plan takes {} {}.{enough}", time_text(days), as_measured(Some(&software))))
     });
     let is_doubtful = is_planned || beyond.is_some() || software.is_some();
     view! {
@@ -558,11 +567,9 @@ fn Days(
     as_measured: Option<f64>,
     /// What the launch script does otherwise than planned, or that there is none, as a sentence.
     by_script: Option<String>,
-    /// The software of the plan, if nobody published a run of the model with it.
-    software: Option<String>,
+    /// On which software the chance depends, in words; may be empty.
+    depends_on: String,
 ) -> impl IntoView {
-    // The range does not count that the software may perform worse.
-    let bet = software.map_or(String::new(), |software| format!(", if {software} performs as predicted"));
     let share = move |value: f64| format!("{:.1}%", (value / longest * 100.0).clamp(0.0, 100.0));
     let limit = if let AskedGoal::Deadline(limit) = goal { Some(limit) } else { None };
     view! {
@@ -583,7 +590,7 @@ fn Days(
                 {as_measured.map(|_| view! { <span class="of-as-measured">"at the measured speed"</span> })}
             </div>
             {by_script.map(|text| view! { <p class="card-note">{text}</p> })}
-            {limit.map(|limit| view! { <small>{in_time(days, limit)}{bet}</small> })}
+            {limit.map(|limit| view! { <small>{in_time(days, limit)}{depends_on}</small> })}
         </div>
     }
 }
@@ -640,7 +647,12 @@ fn discarded_text(all: u64, count: u64, reason: &str) -> String {
 
 /// Changes of the question with which a plan works, to choose from.
 #[component]
-fn Changes(changes: Vec<FoundChange>) -> impl IntoView {
+fn Changes(
+    changes: Vec<FoundChange>,
+    /// Whether measured software decides that the plan misses the goal. It decides only for a chance of 9 times in 10.
+    #[prop(optional)]
+    is_by_measured: bool,
+) -> impl IntoView {
     let plan = Planner::of_page();
     let currency = plan.search.findings.with_untracked(|findings| {
         findings.asked.as_ref().map_or(String::new(), |asked| asked.currency.clone())
@@ -649,8 +661,12 @@ fn Changes(changes: Vec<FoundChange>) -> impl IntoView {
     let button = move |change: FoundChange| {
         let FoundChange { key, value, reaches_goal } = change;
         let field = Field::from_key(&key)?;
-        let misses = if reaches_goal { "" } else { " (misses the goal)" };
-        let title = currency.with_value(|currency| change_title(field, &value, currency)) + misses;
+        let note = match field {
+            _ if !reaches_goal => " (misses the goal)",
+            Field::Chance if is_by_measured => ", only as predicted",
+            _ => "",
+        };
+        let title = currency.with_value(|currency| change_title(field, &value, currency)) + note;
         let set = move |_| plan.state.ask(&[(field, &value)]);
         Some(view! { <button type="button" class="action" on:click=set>{title}</button> })
     };
@@ -694,18 +710,24 @@ fn card_span(index: usize, count: usize, most: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::super::findings::tests::{answered, plan, spread};
+    use super::super::findings::tests::{answered, plan};
     use super::*;
+    use crate::message::search::FoundFamily;
 
     #[test]
     fn a_card_names_the_limits_that_its_own_plan_misses() {
-        let text = |budget: f64, days: f64, unmet: Unmet| {
+        let judged = |budget: f64, days: f64, unmet: Unmet, judged: Option<FoundPlan>| {
             let found = plan(640, days, 2.3e6);
             let mut findings = answered(&[("B200", Some(found.clone()))]);
             findings.asked.as_mut().expect("a question").max_cost = Some(budget);
-            let answer = FoundAnswer { unmet: Some(unmet), ..FoundAnswer::default() };
+            let measured_software = Some("NeMo 2".to_string());
+            let judged = judged.map(|best| FoundPlan { measured_software, ..best });
+            let layouts = judged.map(|best| FoundFamily { best, others: Vec::new() });
+            let layouts = layouts.into_iter().collect();
+            let answer = FoundAnswer { unmet: Some(unmet), layouts, ..FoundAnswer::default() };
             missed(&findings, &answer, &found, "USD").expect("a sentence")
         };
+        let text = |budget: f64, days: f64, unmet: Unmet| judged(budget, days, unmet, None);
         let expensive = |cost: f64, tokens: f64| Unmet::TooExpensive { cost, tokens, gpus: 40 };
         assert_eq!(
             text(5e4, 49.0, expensive(2.53e6, 2.2e11)),
@@ -713,39 +735,18 @@ mod tests {
         );
         // With the software that was measured, it may cost more than the end of its range.
         assert_eq!(
-            text(2.55e6, 49.0, expensive(2.57e6, 0.0)),
-            "May exceed the budget of $2.55M: $2.57M with software that was measured, not $2.30M as predicted."
+            judged(2.55e6, 49.0, expensive(2.57e6, 0.0), Some(plan(640, 52.0, 2.57e6))),
+            "May exceed the budget of $2.55M. As predicted: 49 days (44–54), $2.30M; with NeMo 2: 52 days (47–57), $2.57M."
         );
         assert_eq!(
             text(5e4, 70.0, Unmet::TooSlow { days: 77.0 }),
             "Misses the deadline of 60 days and exceeds the budget of $50k."
         );
         assert_eq!(
-            text(9e6, 49.0, Unmet::TooSlow { days: 61.0 }),
-            "May miss the deadline of 60 days: 61 days with software that was measured, not 49 days as predicted."
+            judged(9e6, 49.0, Unmet::TooSlow { days: 61.0 }, Some(plan(640, 61.0, 2.86e6))),
+            "May miss the deadline of 60 days. As predicted: 49 days (44–54), $2.30M; with NeMo 2: 61 days (55–67), $2.86M."
         );
         assert_eq!(text(5e4, 70.0, Unmet::NoPrice), "No price is known. Enter one per GPU-hour.");
-    }
-
-    #[test]
-    fn a_card_has_the_figures_by_which_its_plan_misses_the_goal() {
-        let judged = |unmet: Unmet| {
-            let with_measured_software = Some(("NeMo 2".to_string(), spread(63.0)));
-            let plan = Some(plan(640, 49.0, 2.3e6));
-            let answer =
-                FoundAnswer { plan, with_measured_software, unmet: Some(unmet), ..FoundAnswer::default() };
-            let judged = answer.judged().expect("a plan");
-            (judged.days, judged.cost.map(|cost| cost.mid.round()))
-        };
-        // The range of the days ends at 53.9, and that of the cost at 2.53 million.
-        assert_eq!(judged(Unmet::TooSlow { days: 53.9 }), (spread(49.0), Some(2.3e6)));
-        assert_eq!(
-            judged(Unmet::TooSlow { days: 63.0 }),
-            (spread(63.0), Some((2.3e6_f64 * 63.0 / 49.0).round()))
-        );
-        let expensive = |cost: f64| Unmet::TooExpensive { cost, tokens: 0.0, gpus: 0 };
-        assert_eq!(judged(expensive(2.5e6)), (spread(49.0), Some(2.3e6)));
-        assert_eq!(judged(expensive(2.6e6)), (spread(49.0), Some(2.6e6)));
     }
 
     #[test]

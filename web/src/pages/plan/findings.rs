@@ -358,7 +358,8 @@ impl Findings {
             let of_answer = offer.answer.iter().flat_map(|answer| {
                 let published = answer.published.iter().map(|(_, plan)| plan);
                 let layouts = answer.layouts.iter().flat_map(FoundFamily::plans);
-                answer.plan.iter().chain(&answer.with_other_chance).chain(layouts).chain(published)
+                // Layouts first: they have the figures by which they miss the goal.
+                layouts.chain(published).chain(&answer.plan).chain(&answer.with_other_chance)
             });
             let in_bf16 = offer.in_bf16.iter().flatten().map(|plan| &**plan);
             of_answer.chain(in_bf16).chain(&offer.points).map(move |plan| (offer, plan))

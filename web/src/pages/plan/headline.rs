@@ -11,7 +11,7 @@ use crate::message::search::{AskedGoal, AskedGpu, FoundPlan, Spread};
 use leptos::prelude::*;
 use trainplan_shared::estimate::Interval;
 use trainplan_shared::link;
-use trainplan_shared::question::{chance_text, in_time_of_ten};
+use trainplan_shared::question::{as_measured, chance_text, in_time_of_ten};
 use trainplan_shared::units::group_digits;
 
 /// The headline of the page.
@@ -47,8 +47,9 @@ struct OtherPlan {
     figures: Option<PlanFigures>,
     /// Whether it is the best one if the deadline had to be met with the other chance.
     is_with_other_chance: bool,
-    /// Its days at the throughput of the fastest measured run, if it is predicted to be clearly faster.
-    as_measured_days: Option<f64>,
+    /// With which measured software its figures are, or its days at the throughput of the fastest measured run if it is predicted to be
+    /// clearly faster, as a sentence; may be empty.
+    as_measured: String,
     /// What its launch script does otherwise than planned.
     script: Option<ScriptEffect>,
 }
@@ -91,7 +92,13 @@ fn other_plan(
     })?;
     let mut alike = findings.plans().filter(|(offer, found)| offer.gpu.id == id && found.gpus == gpus);
     let found = alike.find(|(_, found)| plan.is_shown(found));
-    let as_measured_days = found.and_then(|(offer, found)| findings.as_measured_days(offer, found));
+    let is_measured = found.is_some_and(|(_, found)| found.measured_software.is_some());
+    let as_measured = found.map_or(String::new(), |(offer, found)| match &found.measured_software {
+        Some(software) => format!("These figures are {}.", as_measured(Some(software))),
+        None => findings
+            .as_measured_days(offer, found)
+            .map_or(String::new(), |days| at_measured_speed(&gpu, days)),
+    });
     let paid_gpus = found.map(|(_, found)| found.paid_gpus);
     let found = found.map(|(_, found)| PlanFigures {
         plan: query,
@@ -102,10 +109,10 @@ fn other_plan(
     let others = findings.offers.iter().filter_map(|offer| offer.answer.as_ref()?.with_other_chance.as_ref());
     let is_with_other_chance = others.into_iter().any(|other| plan.is_shown(other));
     let script = plan.shown_query().and_then(|query| effect_on(&findings.scripts, &query));
-    let script = script.filter(|effect| !effect.is_none());
+    let script = script.filter(|effect| !effect.is_none() && !is_measured);
     // The details have the figures of the launch script, those of the search may have others.
     let figures = if script.is_some() { told.or(found) } else { found.or(told) };
-    Some(OtherPlan { id, gpu, gpus, paid_gpus, figures, is_with_other_chance, as_measured_days, script })
+    Some(OtherPlan { id, gpu, gpus, paid_gpus, figures, is_with_other_chance, as_measured, script })
 }
 
 fn of_best(Verdict { lead, rest, more }: Verdict) -> Headline {
@@ -176,9 +183,7 @@ fn of_other(other: &OtherPlan, findings: &Findings, best: &Verdict) -> Headline 
         let terms = terms(&offer.gpu, cost, paid_gpus, budget, currency);
         [terms, reserved_beyond(&offer.gpu, days, paid_gpus, budget, currency)]
     });
-    let as_measured =
-        other.as_measured_days.map_or(String::new(), |days| at_measured_speed(&other.gpu, days));
-    let parts = [by_script.as_str(), &reaches, &reserved, &as_measured, why, &best.lead];
+    let parts = [by_script.as_str(), &reaches, &reserved, &other.as_measured, why, &best.lead];
     let rest = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ");
     Headline { lead, rest, more: terms, is_other: true }
 }
@@ -229,7 +234,7 @@ mod tests {
             paid_gpus: None,
             figures: Some(figures),
             is_with_other_chance,
-            as_measured_days: None,
+            as_measured: String::new(),
             script: None,
         };
         let best = verdict(&findings).expect("a verdict");

@@ -409,10 +409,12 @@ fn Row(
     let by_button = query.clone();
     let (precision, found_tokens) = (found.precision.clone(), found.batch_tokens);
     let batch = count_text(found_tokens);
+    let with = found.measured_software.as_ref().map(|software| format!("with {software}"));
     let own = move || {
         let Mixed { precision: has_precision, batch_tokens, .. } = mixed.get();
         let batch = (found_tokens != batch_tokens).then(|| format!("{batch} tokens per step"));
-        has_precision.then(|| precision.clone()).into_iter().chain(batch).collect::<Vec<_>>().join(" · ")
+        let precision = has_precision.then(|| precision.clone());
+        precision.into_iter().chain(batch).chain(with.clone()).collect::<Vec<_>>().join(" · ")
     };
     let count = others.len();
     let fold = fold.map(|Fold { is_open, is_unfolded }| {

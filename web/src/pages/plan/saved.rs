@@ -60,7 +60,7 @@ struct SavedPlan {
     /// Days at the throughput of the fastest measured run, if the plan is predicted to be clearly faster.
     #[serde(default)]
     as_measured_days: Option<f64>,
-    /// What the launch script does otherwise than planned; none if that is not known.
+    /// What the launch script does otherwise than planned; none if that is not known, or if the figures are those of measured software.
     #[serde(default)]
     script: Option<ScriptEffect>,
     /// The deadline of the question, in days.
@@ -413,6 +413,7 @@ pub(super) fn compare_scripts(planner: Planner) {
             let mut has_changed = false;
             for plan in plans.iter_mut() {
                 let script = effect_on(&scripts, &plan.plan.query).or(plan.script);
+                let script = script.filter(|_| plan.plan.measured_software.is_none());
                 has_changed |= plan.script != script;
                 plan.script = script;
             }
@@ -431,16 +432,18 @@ pub(super) fn compare_scripts(planner: Planner) {
 /// Returns a plan of a GPU type with what it trains.
 fn saved_plan(findings: &Findings, offer: &OfferFindings, plan: &FoundPlan) -> SavedPlan {
     let asked = findings.asked.clone().unwrap_or_default();
+    let measured = plan.measured_software.clone();
+    let is_planned = measured.is_none();
     SavedPlan {
         model: asked.model,
         tokens: asked.tokens,
         gpu: offer.gpu.name.clone(),
-        software: offer.gpu.software.clone(),
+        software: measured.unwrap_or_else(|| offer.gpu.software.clone()),
         price: price_text(&offer.gpu, &asked.currency),
         on_demand_factor: offer.gpu.on_demand_factor,
         whole_term: offer.gpu.whole_term,
         as_measured_days: findings.as_measured_days(offer, plan),
-        script: effect_on(&findings.scripts, &plan.query),
+        script: effect_on(&findings.scripts, &plan.query).filter(|_| is_planned),
         limit_days: match asked.goal {
             AskedGoal::Deadline(limit) => Some(limit),
             AskedGoal::Budget(_) | AskedGoal::Open => None,
@@ -448,7 +451,7 @@ fn saved_plan(findings: &Findings, offer: &OfferFindings, plan: &FoundPlan) -> S
         link: link_of(findings, plan),
         currency: asked.currency,
         // With the planned software, since its own script is counted.
-        plan: plan.slowed(1.0 / offer.script.map_or(1.0, |effect| effect.slowdown)),
+        plan: plan.slowed(1.0 / offer.script.filter(|_| is_planned).map_or(1.0, |effect| effect.slowdown)),
     }
 }
 

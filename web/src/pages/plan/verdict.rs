@@ -405,7 +405,7 @@ fn unreached(findings: &Findings, currency: &str) -> Verdict {
         }
         None => "No layout of this model works on these GPUs. The cards say what to change.".to_string(),
     };
-    Verdict { lead, rest: unpriced(findings), more: String::new() }
+    Verdict { lead, rest: sentences([by_script(findings), unpriced(findings)]), more: String::new() }
 }
 
 /// Returns for how many tokens a budget is enough, and with how many GPUs: `enough for 220B tokens on 40 GPUs`.

@@ -6,14 +6,16 @@ use crate::message::{
 };
 use crate::worker::typography::unbroken;
 use trainplan_shared::estimate::{
-    Anchor, Estimate, MemoryEstimate, MemoryPart, MemoryVerdict, StageGroup, StageMemory, StepPart,
-    StepPartGroup,
+    Anchor, Estimate, MUCH_BY_SOFTWARE, MemoryEstimate, MemoryPart, MemoryVerdict, StageGroup, StageMemory,
+    StepPart, StepPartGroup,
 };
+use trainplan_shared::field::Field;
 use trainplan_shared::link;
 use trainplan_shared::message::Front;
 use trainplan_shared::planning::{BatchGrowth, Predicted, Remedy};
+use trainplan_shared::question::as_measured;
 use trainplan_shared::spec::Spec;
-use trainplan_shared::units::{capacity, gib, one_decimal, seconds};
+use trainplan_shared::units::{capacity, duration, duration_range, gib, one_decimal, seconds};
 
 const GIB: f64 = 1_073_741_824.0;
 
@@ -27,6 +29,7 @@ pub(crate) fn predict(query: &str) -> Option<Prediction> {
     let spec = link::read(query).spec;
     let planned = spec.estimate().ok()?;
     let held_out = planned.held_out_error();
+    let measured = with_measured_software(&spec, &planned).unwrap_or_default();
     // A plan takes as long, and as much memory, as its launch script.
     let script = script_run(&spec, &planned.scenario).flatten();
     let by_script = script.and_then(|script| Some((script.predict(&spec, &planned)?, script)));
@@ -41,7 +44,7 @@ pub(crate) fn predict(query: &str) -> Option<Prediction> {
         low_s: estimate.step_time_s.low,
         mid_s: estimate.step_time_s.mid,
         high_s: estimate.step_time_s.high,
-        basis: unbroken(&(estimate.evidence.summary() + &whose.unwrap_or_default())),
+        basis: unbroken(&(estimate.evidence.summary() + &whose.unwrap_or_default() + &measured)),
         evidence: estimate.evidence.anchors.iter().map(evidence_run).collect(),
         held_out,
         time: time(&estimate),
@@ -63,6 +66,18 @@ fn scaling(spec: &Spec, growth: BatchGrowth, slowdown: f64) -> PredictedLine {
         step.step_time_s *= slowdown;
     }
     PredictedLine { growth, steps }
+}
+
+/// Returns how long the whole run takes with the software of the nearest measured run of the model on the GPU type, if nobody measured the
+/// plan's and that one is clearly slower, as a sentence. A search judges plans by it too.
+fn with_measured_software(spec: &Spec, planned: &Predicted) -> Option<String> {
+    let software = planned.estimate.evidence.measured_with?;
+    let spec = spec.clone().with(Field::Stack, software.id());
+    let measured = spec.estimate().ok()?;
+    let [fast_s, slow_s] = [planned, &measured].map(|predicted| predicted.estimate.step_time_s.mid);
+    let run = whole_run(&spec, &measured).filter(|_| slow_s >= fast_s * (1.0 + MUCH_BY_SOFTWARE))?;
+    let (time, range) = (duration(run.expected_days), duration_range(run.expected_days, run.days));
+    Some(format!(" The run takes {time} ({range}) {}.", as_measured(Some(software.title()))))
 }
 
 /// Returns what the whole run takes, at the price that a search would assume.
@@ -202,8 +217,8 @@ fn grouped(memory: &MemoryEstimate) -> Vec<StageGroup> {
 mod tests {
     use super::*;
     use trainplan_shared::estimate::Closeness;
-    use trainplan_shared::field::Field;
     use trainplan_shared::message::Setting;
+    use trainplan_shared::question::Survey;
 
     fn memory_of(stages: &[f64]) -> MemoryEstimate {
         let stage = |gib: &f64| StageMemory { weights: gib * GIB, ..StageMemory::default() };
@@ -240,6 +255,21 @@ mod tests {
         assert!(run.held_out_error.is_some() && run.url.is_some(), "{nearest:?}");
         let on_h100 = prediction.evidence.iter().filter(|run| run.what.contains(" H100"));
         assert!(on_h100.is_sorted_by(|one, next| one.likeness >= next.likeness));
+    }
+
+    #[test]
+    fn the_time_with_measured_software_is_named_where_nobody_measured_that_of_the_plan() {
+        let question = link::read("m=qwen3-235b-a22b&t=10T&gs=b200&nr=432&by=60d").spec.question();
+        let question = question.expect("a question");
+        let offer = &question.offers[0];
+        let answer = Survey::new(&question, offer).finish();
+        let plan = answer.shown().expect("a plan").spec(&question, offer);
+        let (software, run) = answer.with_measured_software.as_ref().expect("measured software");
+        let basis = |spec: &Spec| predict(&link::write(spec)).expect("a prediction").basis;
+        let text = format!("The run takes {} (", duration(run.days));
+        assert!(basis(&plan).contains(&unbroken(&text)), "{} {text}", basis(&plan));
+        assert!(basis(&plan).contains(&unbroken(&as_measured(Some(software.title())))));
+        assert!(!basis(&plan.with(Field::Stack, software.id())).contains("which was measured here"));
     }
 
     #[test]
