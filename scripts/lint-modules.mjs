@@ -27,7 +27,7 @@ const fault = (text) => {
 /// The code of a file without comments, strings and tests.
 function code(path) {
   let text = readFileSync(path, 'utf8')
-  const tests = text.search(/^#\[cfg\(test\)\]\s*\n(pub(\(crate\))? )?mod \w+ \{/m)
+  const tests = text.search(/^#\[cfg\(test\)\]\s*\n(pub(\(\w+\))? )?mod \w+ \{/m)
   if (tests >= 0) text = text.slice(0, tests)
   return text
     .replace(/\/\/.*$/gm, '')

@@ -31,6 +31,18 @@ export const test = base.extend({
 
 export { expect };
 
+/** The answer's sentence on the Plan page. */
+export const verdict = (page) => page.locator("#verdict");
+
+/** The cards of the GPU types on the Plan page. */
+export const cards = (page) => page.locator(".gpu-card");
+
+/** The card of the GPU type with this name. */
+export const cardOf = (page, name) => cards(page).filter({ has: page.getByRole("heading", { name, exact: true }) });
+
+/** The heading of the shown plan. */
+export const details = (page) => page.locator("#headline");
+
 /** The rectangles of all elements that `locator` finds, measured at one time: whatever moves the page in between can't part them. */
 export const boxes = (locator) =>
   locator.evaluateAll((elements) => elements.map((element) => element.getBoundingClientRect().toJSON()));

@@ -27,6 +27,7 @@ mod recipes;
 mod results;
 mod run;
 mod search;
+mod search_campaign;
 mod snapshots;
 mod stacks;
 mod terminal;

@@ -5,7 +5,7 @@ use super::failure::Failures;
 use super::hit::Hit;
 use super::marker::Marker;
 use super::megatron_bridge::{self, Memory, Utilisation};
-use super::nccl::NcclLines;
+use super::nccl_lines::NcclLines;
 use super::series::Series;
 use super::steps::Step;
 use super::{Checkpoint, Content, Format, Log, StatedBatch, clock, maxtext, nemo1, nemo2, paxml, torchtitan};

@@ -1,8 +1,8 @@
 //! The markers: fixed strings that start the records the parser reads.
 
 use super::{
-    arguments, checkpoint, failure, maxtext, megatron_bridge, nccl, nccl_calls, nemo1, nemo2, paxml, stated,
-    torchtitan,
+    arguments, checkpoint, failure, maxtext, megatron_bridge, nccl_calls, nccl_lines, nemo1, nemo2, paxml,
+    stated, torchtitan,
 };
 
 /// The kind of record that a marker starts.
@@ -55,7 +55,7 @@ pub(super) fn all() -> Vec<(&'static [u8], Marker)> {
         (nccl_calls::MARKER, Marker::Traced),
     ];
     markers.extend(checkpoint::MARKERS.iter().map(|text| (*text, Marker::Checkpoint)));
-    markers.extend(nccl::MARKERS.iter().map(|text| (*text, Marker::Nccl)));
+    markers.extend(nccl_lines::MARKERS.iter().map(|text| (*text, Marker::Nccl)));
     markers.extend(failure::SIGNATURES.iter().map(|(text, _)| (*text, Marker::Failure)));
     markers
 }

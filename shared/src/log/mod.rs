@@ -30,6 +30,7 @@ mod megatron_bridge;
 mod name;
 mod nccl;
 mod nccl_calls;
+mod nccl_lines;
 mod nemo1;
 mod nemo2;
 mod parser;
@@ -51,11 +52,11 @@ pub use ending::Ending;
 pub use failure::{Failure, FailureKind};
 pub use name::{LogName, Role, uncompressed_name};
 pub use nccl::{CommunicatorCount, Nccl, NcclNetwork, UnfinishedCommunicator};
-pub(crate) use nccl::{
-    LONGEST_HOST, MOST_LISTED, MOST_LISTED_HOSTS, MOST_NETWORKS, MOST_SIZES, MOST_UNFINISHED,
-};
 pub(crate) use nccl_calls::MOST_CALL_KINDS;
 pub use nccl_calls::{NcclCallKind, NcclCalls, NcclOperation};
+pub(crate) use nccl_lines::{
+    LONGEST_HOST, MOST_LISTED, MOST_LISTED_HOSTS, MOST_NETWORKS, MOST_SIZES, MOST_UNFINISHED,
+};
 pub use parser::{Parser, parse};
 pub use pause::Pause;
 pub use score::{Score, Stat, Status, StdKind, score};

@@ -242,17 +242,20 @@ test("the table fits a window of 1440 pixels", async ({ page }) => {
   expect(await table.evaluate((scroll) => scroll.scrollHeight - scroll.clientHeight)).toBe(0);
   await rows(page).nth(40).scrollIntoViewIfNeeded();
   expect((await page.getByRole("columnheader", { name: "Source" }).boundingBox()).y).toBeGreaterThanOrEqual(0);
-  // A source is on one line, and its title has all of it.
+  // A source takes two lines at most, as the other cells of its row, and its title has all of it.
   const source = cells(page, "Source").first();
-  expect((await source.getByRole("link").boundingBox()).height).toBeLessThan(24);
+  expect((await source.getByRole("link").boundingBox()).height).toBeLessThan(44);
   await expect(source).toHaveAttribute("title", await source.textContent());
   expect(await table.evaluate((scroll) => scroll.scrollWidth - scroll.clientWidth)).toBe(0);
 });
 
-test("on a tablet each run is a card with all of its figures", async ({ page }) => {
+test("on a tablet the plot has room, and each run is a card with all of its figures", async ({ page }) => {
   await page.setViewportSize({ width: 768, height: 1024 });
   await page.goto("/benchmarks");
   await expect(rows(page)).toHaveCount(15);
+  const chart = page.locator(".chart").first();
+  await expect(chart.locator(".scatterlayer .trace").first()).toBeVisible();
+  expect((await chart.locator(".nsewdrag").boundingBox()).height).toBeGreaterThanOrEqual(320);
   const table = page.getByRole("region", { name: "Runs", exact: true });
   expect(await table.evaluate((scroll) => scroll.scrollWidth - scroll.clientWidth)).toBe(0);
 });
@@ -261,8 +264,12 @@ test("a phone gets a short page with the filters closed", async ({ page }) => {
   await page.setViewportSize({ width: 390, height: 844 });
   await page.goto("/benchmarks");
   await expect(rows(page)).toHaveCount(15);
+  await expect(page.locator(".facets")).toBeHidden();
+  await page.getByText("Filters", { exact: true }).click();
   // The lists of values are closed.
   expect((await page.locator(".facets").boundingBox()).height).toBeLessThan(240);
+  await page.getByText("Filters", { exact: true }).click();
+  await expect(page.locator(".facets")).toBeHidden();
   // A card has the main figures, and a button shows the others.
   const first = (name) => rows(page).first().locator(`[data-label="${name}"]`);
   await expect(first("Tokens/s/GPU")).toBeVisible();

@@ -1,12 +1,7 @@
 import { execFileSync } from "node:child_process";
-import { readFileSync } from "node:fs";
 
-import { boxes, expect, expectAccessible, test } from "../fixtures.mjs";
+import { boxes, cardOf, cards, details, expect, test, verdict } from "../fixtures.mjs";
 
-const verdict = (page) => page.locator("#verdict");
-const cards = (page) => page.locator(".gpu-card");
-const cardOf = (page, name) => cards(page).filter({ has: page.getByRole("heading", { name, exact: true }) });
-const details = (page) => page.locator("#headline");
 /** The word on the edge of each card; null without one. */
 const badges = (page) => cards(page).evaluateAll((all) => all.map((card) => card.dataset.badge ?? null));
 
@@ -130,86 +125,12 @@ test("launch styles and releases are listed once", async ({ page }) => {
   }
 });
 
-test("a lock that no layout can hold is named, without a word about a launch script", async ({ page }) => {
-  await page.goto("/?v=1&m=llama3.1-70b&t=10T&gs=h100&by=60d&lock=tp%3D16");
-  await expect(cards(page).first()).toContainText("TP 16 is too large: jobs use 8 GPUs of an NVLink domain, so TP is at most 8.");
-  await expect(page.locator(".answer")).not.toContainText("launch script");
-  await expect(page.locator(".answer")).not.toContainText("for ×");
-});
-
-test("a lock that contradicts the model is refused with what works, and can be cleared", async ({ page }) => {
-  await page.goto("/?v=1&m=llama3.1-70b&t=10T&gs=h100&by=60d&lock=tp%3D3");
-  await expect(page.locator(".slot-problem")).toContainText("attention heads (64) can't be divided by TP 3. Use 2 or 4.");
-  await page.getByRole("button", { name: "Clear it" }).click();
-  await expect(page.locator(".slot-problem")).toHaveCount(0);
-  await expect(cards(page).first()).toBeVisible();
-});
-
 test("a suggested change with which the plan still misses the goal says so", async ({ page }) => {
   const change = cards(page).first().locator(".card-changes button");
   await page.goto("/?v=1&m=llama3.1-70b&t=10T&gs=h100&nr=7&by=60d");
   await expect(change).toHaveText(/^Use [\d,]+ GPUs$/);
   await page.goto("/?v=1&m=llama3.1-70b&t=10T&gs=h100&nr=7&by=0.05d");
   await expect(change).toHaveText(/^Use [\d,]+ GPUs \(misses the goal\)$/);
-});
-
-test("saved plans stand side by side, survive a reload and can be exported", async ({ page }) => {
-  await page.goto("/");
-  await expect(details(page)).toBeVisible();
-  for (const card of [0, 1]) await cards(page).nth(card).getByRole("button", { name: /^Save/ }).click();
-  const saved = page.getByRole("region", { name: "Saved plans" }).first();
-  await expect(saved.getByRole("columnheader")).toHaveCount(2);
-  // Both train the same model, on different GPUs.
-  await expect(saved.locator("tr.differs").filter({ hasText: "Precision" })).toBeVisible();
-  await expect(saved.getByRole("columnheader").first()).toContainText(/Llama 3\.1 70B · .*MBS/);
-  await expect(saved.locator("tbody tr:not(.differs)")).toHaveCount(0);
-  await saved.getByRole("button", { name: "Only differences" }).click();
-  await expect(saved.locator("tbody tr:not(.differs)").filter({ hasText: "10T" })).toBeVisible();
-  await expectAccessible(page);
-  await page.reload();
-  await expect(saved.getByRole("columnheader")).toHaveCount(2);
-  const download = page.waitForEvent("download");
-  await page.getByRole("button", { name: "CSV", exact: true }).click();
-  const lines = readFileSync(await (await download).path(), "utf8").trim().split("\n");
-  expect(lines).toHaveLength(3);
-  expect(lines[0]).toContain("model,tokens,gpu,gpus,");
-  expect(lines[1]).toMatch(/^Llama 3.1 70B,10000000000000,/);
-  await page.getByRole("button", { name: "Copy as Markdown" }).click();
-  await expect(page.getByRole("button", { name: "Copied" })).toBeVisible();
-  expect(await page.evaluate(() => navigator.clipboard.readText())).toContain("| Llama 3.1 70B |");
-  await page.getByRole("button", { name: /^Remove [\d,]+ × H100$/ }).click();
-  await expect(saved.getByRole("columnheader")).toHaveCount(1);
-});
-
-test("a link carries the plans that are compared, and leaves the recipient's own plans alone", async ({ page, browser, baseURL }) => {
-  await page.goto("/?v=1&m=llama3.1-8b&t=1T&gs=h100,b200&by=20d&price=3");
-  await expect(details(page)).toBeVisible();
-  for (const card of [0, 1]) await cards(page).nth(card).getByRole("button", { name: /^Save/ }).click();
-  const panel = (of) => of.getByRole("region", { name: "Saved plans" }).first();
-  await expect(panel(page).getByRole("columnheader")).toHaveCount(2);
-  const rows = (of) => panel(of).locator("tbody tr").allInnerTexts();
-  // The rows say what the launch scripts do, once that is known.
-  await expect(page.locator("#details")).toHaveAttribute("data-scripts", /n=/);
-  const saved = await rows(page);
-  await page.getByRole("button", { name: "Copy comparison link" }).click();
-  await expect.poll(() => page.evaluate(() => navigator.clipboard.readText())).toContain("plans=");
-  const link = await page.evaluate(() => navigator.clipboard.readText());
-  // The browser of somebody else.
-  const context = await browser.newContext({ baseURL, serviceWorkers: "block" });
-  const other = await context.newPage();
-  await other.goto(link);
-  await expect(panel(other).getByRole("columnheader")).toHaveCount(2);
-  await expect(panel(other).getByRole("status")).toContainText("They are kept in the link");
-  await expect.poll(() => rows(other)).toEqual(saved);
-  // A plan that is added there is kept in the link, too.
-  await other.locator('.layout-table .save[aria-pressed="false"]').first().click();
-  await expect(other.getByRole("status").filter({ hasText: "Added" })).toContainText("3 of 4 plans in the link.");
-  await other.reload();
-  await expect(panel(other).getByRole("columnheader")).toHaveCount(3);
-  await other.goto("/");
-  await expect(details(other)).toBeVisible();
-  await expect(panel(other)).toHaveCount(0);
-  await context.close();
 });
 
 test("a limit that only measured software misses is named where the range ends within it", async ({ page }) => {
@@ -318,28 +239,6 @@ test("a price reaches the cards and the table, and what is saved from it", async
   await expect(cost).toContainText(await card.locator(".mini.main dd:not(.note)").nth(1).textContent());
 });
 
-test("the copied link holds the whole plan, whatever is assumed later", async ({ page, context }) => {
-  await page.goto("/");
-  await expect(details(page)).toBeVisible();
-  await expect(page.locator('[data-figure="cost"]')).toContainText("$");
-  await page.getByRole("button", { name: "Copy link" }).click();
-  const link = await page.evaluate(() => navigator.clipboard.readText());
-  const query = new URL(link).searchParams;
-  expect(["m", "t", "gs", "by", "gpu", "n", "gbs", "d"].filter((key) => !query.has(key))).toEqual([]);
-  const other = await context.newPage();
-  await other.goto(link);
-  await expect(verdict(other)).toHaveText(await verdict(page).textContent());
-});
-
-test("a custom GPU joins the question", async ({ page }) => {
-  await page.goto("/?v=1&m=llama3.1-70b&t=10T&gs=h100&nr=1024");
-  await expect(details(page)).toBeVisible();
-  await page.getByText("All settings").click();
-  await page.locator(".drawer details").evaluateAll((sections) => sections.forEach((section) => (section.open = true)));
-  await page.locator("#gpu-hbm_gb").fill("141");
-  await expect(cards(page).first()).toContainText("of 141 GiB free");
-});
-
 test("a number of GPUs may have a comma", async ({ page }) => {
   await page.goto("/?v=1&m=llama3.1-8b&t=1T&gs=h100&nr=64");
   await expect(details(page)).toBeVisible();
@@ -349,22 +248,6 @@ test("a number of GPUs may have a comma", async ({ page }) => {
   // Those who have 1,024 in all lack the spare ones.
   const lacking = "1,072 GPUs in all: 1,024 that train and 48 spare. With 1,024 in all, set GPU counts to 976, or Spare nodes to 0 for none.";
   await expect(cards(page).first().getByText(lacking)).toBeVisible();
-});
-
-test("a lock asks for the best plan with it", async ({ page }) => {
-  await page.goto("/?v=1&m=llama3.1-70b&t=10T&gs=h100%2Cb200&by=60d");
-  await cardOf(page, "H100").getByRole("button", { name: "Show this plan" }).click();
-  await expect(details(page)).toBeVisible();
-  await page.getByText("All settings").click();
-  await page.locator("#field-tp").fill("3");
-  // Otherwise unchanged, the plan can't run: the attention heads can't be divided by 3.
-  await expect(verdict(page)).toHaveText("This plan can't run.");
-  await page.locator("#field-tp").fill("2");
-  // What differs from the best plan on H100 is kept.
-  await page.getByRole("button", { name: /^Find the best plan with TP 2/ }).click();
-  await expect(cardOf(page, "H100").locator(".layout-line")).toContainText("TP 2");
-  await expect(page.getByRole("button", { name: "Show the best plan" })).toHaveCount(0);
-  await expect(page.locator(".layout-table tbody tr").first()).toContainText("TP 2");
 });
 
 test("a plan that doesn't fit says so in the headline", async ({ page }) => {
@@ -396,37 +279,6 @@ test("a GPU type keeps its colour and its shape whatever it is compared with", a
   expect([await chip.evaluate((sign) => getComputedStyle(sign).color), await chip.textContent()]).toEqual(beside);
 });
 
-test("saving says what happened, and why a fifth plan is not saved", async ({ page }) => {
-  await page.goto("/?v=1&gs=b200&nr=512");
-  // A star on each of the best layouts, and on the published one.
-  const stars = page.locator(".layout-table .save");
-  await expect(page.locator(".layout-table").getByText("Published layout")).toHaveCount(1);
-  await expect(stars.nth(4)).toBeVisible();
-  await stars.nth(0).click();
-  const note = page.getByRole("status").filter({ hasText: "plans" });
-  await expect(note).toContainText("Saved: Llama 3.1 70B on 512 × B200. 1 of 4 plans.");
-  for (const row of [1, 2, 3]) await stars.nth(row).click();
-  // It says why it can't, so it is not disabled for everybody, but Playwright would wait for a click.
-  await stars.nth(4).press("Enter");
-  await expect(note).toContainText("Remove one to save another.");
-  await expect(stars.nth(4)).toHaveAttribute("aria-pressed", "false");
-  await note.getByRole("button", { name: "See saved plans" }).click();
-  await expect(page.locator("#saved-title")).toBeFocused();
-  await expectAccessible(page);
-});
-
-test("a lock follows the value that is typed into its field", async ({ page }) => {
-  await page.goto("/");
-  await expect(details(page)).toBeVisible();
-  await page.getByText("All settings").click();
-  await page.locator("#field-tp").fill("8");
-  await page.getByRole("button", { name: "Lock TP", exact: true }).click();
-  await expect(page.locator(".locks")).toContainText("TP 8");
-  await page.locator("#field-tp").fill("4");
-  await expect(page.locator(".locks")).toContainText("TP 4");
-  await expect(page.getByRole("button", { name: "Lock TP", exact: true })).toHaveText("Locked: 4");
-});
-
 test("ten tokens are refused, and what was meant is offered", async ({ page }) => {
   await page.goto("/?v=1&t=10&gs=b200&nr=512");
   await page.getByRole("button", { name: "Use 10T" }).first().click();
@@ -444,82 +296,6 @@ test("a campaign of a plan that can't run is not offered", async ({ page }) => {
   for (const part of [".answer", ".front", ".layouts", "#details"]) {
     await expect(page.locator(part).first()).toHaveClass(/stale/);
   }
-});
-
-test("the button beside the headline opens all settings", async ({ page }) => {
-  await page.goto("/");
-  await expect(details(page)).toBeVisible();
-  await page.getByRole("button", { name: "Settings", exact: true }).click();
-  await expect(page.locator(".drawer")).toHaveAttribute("open", "");
-  await expect(page.locator("#all-settings")).toBeFocused();
-});
-
-for (const width of [1600, 1024]) {
-  test(`Escape closes the settings in a window of ${width} pixels and returns the focus`, async ({ page }) => {
-    await page.setViewportSize({ width, height: 900 });
-    await page.goto("/");
-    await expect(details(page)).toBeVisible();
-    const drawer = page.locator(".drawer");
-    const heading = page.locator("#all-settings");
-    const closes = async (focused = heading) => {
-      await expect(drawer).toHaveAttribute("open", "");
-      await page.keyboard.press("Escape");
-      await expect(drawer).not.toHaveAttribute("open");
-      await expect(focused).toBeFocused();
-    };
-    const button = page.getByRole("button", { name: "Settings", exact: true });
-    await button.click();
-    await closes(button);
-    await heading.press("Enter");
-    await page.locator("#field-tp").focus();
-    await closes();
-    await heading.press("Enter");
-    await heading.evaluate((summary) => summary.blur());
-    await closes();
-    // Elsewhere, Escape leaves them open.
-    await heading.press("Enter");
-    await page.locator("#ask-tokens").focus();
-    await page.keyboard.press("Escape");
-    await expect(drawer).toHaveAttribute("open", "");
-  });
-}
-
-test("on a phone, the settings cover the page until they are closed", async ({ page }) => {
-  await page.setViewportSize({ width: 390, height: 844 });
-  await page.goto("/");
-  await expect(details(page)).toBeVisible();
-  const button = page.getByRole("button", { name: "Settings", exact: true });
-  await button.click();
-  const heading = page.locator("#all-settings");
-  await expect(heading).toBeFocused();
-  expect((await page.locator(".drawer").boundingBox()).width).toBe(390);
-  // What is covered takes no focus.
-  await expect(verdict(page)).toBeHidden();
-  await expect(button).toBeHidden();
-  await expectAccessible(page);
-  await heading.click();
-  await expect(button).toBeFocused();
-  await expect(verdict(page)).toBeVisible();
-});
-
-test("the command palette finds and runs commands", async ({ page }) => {
-  await page.goto("/");
-  await expect(details(page)).toBeVisible();
-  await page.keyboard.press("?");
-  const palette = page.getByRole("dialog", { name: "Commands" });
-  await expect(palette).toBeVisible();
-  await expectAccessible(page);
-  await page.keyboard.type("chart energy");
-  await page.keyboard.press("Enter");
-  await expect(palette).toBeHidden();
-  await expect(page).toHaveURL(/y=energy/);
-  await page.keyboard.press("Control+k");
-  await page.keyboard.type("memory");
-  await page.keyboard.press("Enter");
-  await expect(page.getByRole("tab", { name: "Memory" })).toHaveAttribute("aria-selected", "true");
-  await page.locator("#ask-tokens").focus();
-  await page.keyboard.type("?");
-  await expect(palette).toBeHidden();
 });
 
 test("the maths go on from the step time to failures, checkpoints and cost", async ({ page }) => {
@@ -549,19 +325,6 @@ test("the printed report holds the question and the answer on a page", async ({ 
   await expect(verdict(page)).toBeVisible();
   const pdf = (await page.pdf({ format: "A4" })).toString("latin1");
   expect(pdf.match(/\/Type \/Page\b/g)).toHaveLength(1);
-});
-
-test("a locked value is kept by the search, and removing the lock restores the best plan", async ({ page }) => {
-  await page.goto("/");
-  await expect(details(page)).toBeVisible();
-  const best = await cardOf(page, "B200").locator(".layout-line").textContent();
-  await page.getByText("All settings").click();
-  await page.locator("#field-tp").fill("8");
-  await page.getByRole("button", { name: "Lock TP", exact: true }).click();
-  await expect(page.locator(".locks")).toContainText("TP 8");
-  await expect(cardOf(page, "B200").locator(".layout-line")).toContainText("TP 8");
-  await page.locator(".locks button").click();
-  await expect(cardOf(page, "B200").locator(".layout-line")).toHaveText(best);
 });
 
 test("layouts that miss the deadline say so, as far as the question asks", async ({ page }) => {
@@ -619,40 +382,6 @@ test("on a phone the best card comes first, and the chart is as wide as the page
   }
 });
 
-test("a plan that was chosen is shared by its link", async ({ page, context }) => {
-  await page.goto("/");
-  await expect(details(page)).toBeVisible();
-  await page.locator(".row-button").nth(4).click();
-  await expect(page.locator(".row-button").nth(4)).toHaveAttribute("aria-pressed", "true");
-  await expect(page.locator(".figures").first()).toHaveText(/days/);
-  const other = await context.newPage();
-  await other.goto(page.url());
-  await expect(other.locator(".figures").first()).toHaveText(/days/);
-  const figures = (of) => of.locator(".figures").first().innerText();
-  await expect.poll(async () => (await figures(other)) === (await figures(page))).toBe(true);
-});
-
-test("a link to the former Search page opens the same question", async ({ page }) => {
-  await page.goto("/search?v=1&by=45d&gs=b200");
-  await expect(page.locator(".verdict-line > p").first()).toContainText(
-    /The plan meets the deadline of 45 days 9 times in 10, if the software performs as predicted\. With software that was measured, B200 takes \d+ days \(\d+–\d+\) and meets it (about|more than) \d times in 10\./,
-  );
-  await expect(cards(page).first().locator(".days > small")).toHaveText(
-    /^Meets the deadline .+ in 10 as predicted, .+ in 10 with software that was measured: \d+ days \(\d+–\d+\)$/,
-  );
-  await expect(page).toHaveURL(/\/\?v=1&gs=b200&by=45d|\/\?v=1&by=45d&gs=b200/);
-});
-
-test("steppers change the layout, and the memory follows", async ({ page }) => {
-  await page.goto("/?v=1&r=llama3.1-405b/h100/fp8/512@25.04&tab=memory");
-  await expect(page.locator(".fit")).toContainText("free");
-  const before = await page.locator(".fit").textContent();
-  await expect(page.locator(".estimate")).toContainText(/A checkpoint takes up 5,\d+ GB: 14 bytes per parameter/);
-  await page.getByRole("button", { name: "Halve CP" }).click();
-  await expect(page).toHaveURL(/cp=1/);
-  await expect(page.locator(".fit")).not.toHaveText(before);
-});
-
 test("the card and the shown plan name the same days, and a plan that misses the deadline says so", async ({ page }) => {
   await page.goto("/");
   await expect(details(page)).toBeVisible();
@@ -698,40 +427,6 @@ test("on a wide screen, the shown plan is beside the layouts, and its heading st
   await expect(page.getByRole("status").filter({ hasText: "is shown below." })).toHaveCount(0);
 });
 
-for (const [width, height] of [[1440, 900], [390, 844]]) {
-  test(`the note about a saved plan covers nothing to click on a window of ${width} px`, async ({ page }) => {
-    await page.setViewportSize({ width, height });
-    await page.goto("/");
-    await expect(details(page)).toBeVisible();
-    await expect(page.getByRole("button", { name: "Copy link" })).toBeVisible();
-    await cards(page).first().getByRole("button", { name: /^Save/ }).click();
-    await expect(page.locator(".passing p")).toContainText("Saved:");
-    const covered = await page.locator(".passing:has(p)").evaluate((note) => {
-      const own = note.getBoundingClientRect();
-      const controls = [...document.querySelectorAll("a, button, input, select, summary")];
-      const isCovered = (control) => {
-        const box = control.getBoundingClientRect();
-        const overlaps = box.left < own.right && box.right > own.left && box.top < own.bottom && box.bottom > own.top;
-        return overlaps && box.width > 0 && control.checkVisibility() && !note.contains(control);
-      };
-      return controls.filter(isCovered).map((control) => control.textContent);
-    });
-    expect(covered).toEqual([]);
-  });
-}
-
-test("two notes at once are drawn one above the other", async ({ page }) => {
-  await page.goto("/");
-  await expect(details(page)).toBeVisible();
-  await expect(page.locator(".shown")).toBeVisible();
-  await cards(page).first().getByRole("button", { name: /^Save/ }).click();
-  await page.getByRole("button", { name: "Show this plan" }).first().click();
-  const notes = page.locator(".passing p");
-  await expect(notes).toHaveCount(2);
-  const [saved, shown] = await boxes(notes);
-  expect(shown.y + shown.height).toBeLessThanOrEqual(saved.y);
-});
-
 test("the plan under the pointer is named above the chart, and nothing covers the chart", async ({ page }) => {
   await page.goto("/");
   await expect(details(page)).toBeVisible();
@@ -758,9 +453,4 @@ test("768 GPUs, not a power of two, have a plan, whose batch is shown", async ({
   await page.goto("/?v=1&gs=b200&nr=768");
   await expect(verdict(page)).toContainText("768 × B200 take");
   await expect(cards(page).first().locator(".more-figures")).toContainText("Tokens per step");
-});
-
-test("a wrong value of a search is marked in the drawer, which opens itself", async ({ page }) => {
-  await page.goto("/?v=1&obj=cheap");
-  await expect(page.locator("#field-objective-note .error")).toBeVisible();
 });

@@ -1,6 +1,5 @@
-import { expect, expectAccessible, test } from "../fixtures.mjs";
+import { expect, expectAccessible, test, verdict } from "../fixtures.mjs";
 
-const verdict = (page) => page.locator("#verdict");
 const rows = (page) => page.locator(".layout-table .row-button");
 
 test("a first visit shows an answered question, and a layout can be chosen and left again", async ({ page }) => {

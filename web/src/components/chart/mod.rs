@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_in_the_colour_of_a_line_can_be_read() {
+    fn lines_and_texts_in_their_colour_can_be_read() {
         #[expect(clippy::disallowed_methods, reason = "a contrast, not a result")]
         let luminance = |colour: &str| {
             let part = |at: usize| {
@@ -236,13 +236,18 @@ mod tests {
             };
             0.2126 * part(1) + 0.7152 * part(3) + 0.0722 * part(5)
         };
+        let contrast = |one: &str, other: &str| {
+            let (one, other) = (luminance(one), luminance(other));
+            (one.max(other) + 0.05) / (one.min(other) + 0.05)
+        };
         let of_gpus = Catalog::embedded().gpus().iter().map(|gpu| GpuMark::of(&gpu.id).colour);
         for line in of_gpus.chain(COLOURS).chain(STACK_COLOURS) {
             for (ink, ground) in [("rgb(21, 24, 29)", "#ffffff"), ("rgb(232, 234, 238)", "#181c22")] {
+                let of_line = contrast(line, ground);
+                assert!(of_line >= 3.0, "{line} on {ground} has {of_line:.2}");
                 let colour = text_colour(line, ink);
-                let (one, other) = (luminance(&colour), luminance(ground));
-                let contrast = (one.max(other) + 0.05) / (one.min(other) + 0.05);
-                assert!(contrast >= 4.5, "{colour} of {line} on {ground} has {contrast:.1}");
+                let of_text = contrast(&colour, ground);
+                assert!(of_text >= 4.5, "{colour} of {line} on {ground} has {of_text:.1}");
             }
         }
     }

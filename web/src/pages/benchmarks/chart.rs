@@ -17,6 +17,9 @@ const SIZE_WIDTH: f64 = 560.0;
 /// With more runs than this, markers are smaller and lighter, so that they don't hide each other.
 const CROWDED: usize = 200;
 
+/// The diameter of the legend's markers, in pixels: more than that of the points, so that their colours can be told apart.
+const LEGEND_SIZE: u32 = 10;
+
 /// What the chart is drawn over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Over {
@@ -278,9 +281,10 @@ fn scatter(
                 "text": of().map(|point| point.text.as_str()).collect::<Vec<&str>>(),
                 "customdata": of().map(|point| point.place.to_string()).collect::<Vec<String>>(),
                 "hovertemplate": "%{text}<extra></extra>",
-                "marker": {
-                    "color": mark, "size": size, "opacity": opacity, "symbol": symbol,
-                },
+                // The legend shows the marker of the trace, and the points that of unselected ones, because none is selected.
+                "marker": { "color": mark, "size": LEGEND_SIZE, "symbol": symbol },
+                "selectedpoints": [],
+                "unselected": { "marker": { "size": size, "opacity": opacity } },
             })
         })
         .collect();
@@ -382,7 +386,9 @@ mod tests {
                 None,
                 ("#000", 800.0),
             );
-            traces[0]["marker"]["size"].as_u64()
+            // The legend's markers are as large whatever the points are.
+            assert_eq!(traces[0]["marker"]["size"], LEGEND_SIZE);
+            traces[0]["unselected"]["marker"]["size"].as_u64()
         };
         assert_eq!((marker_size(&all), marker_size(&all[..CROWDED])), (Some(6), Some(8)));
         assert!((0..1000).all(|place| spread(place).abs() <= 0.5));

@@ -14,12 +14,20 @@ use trainplan_shared::units::group_digits;
 /// The width in CSS pixels above which the rows of tables aren't cards. The styles have the same.
 const WIDE: f64 = 1100.0;
 
+/// The width in CSS pixels up to which the facets are folded. The styles have the same.
+const PHONE: f64 = 720.0;
+
 /// Returns whether the window is wide enough for tables with many columns.
 pub(super) fn is_wide() -> bool {
-    window().inner_width().ok().and_then(|width| width.as_f64()).is_none_or(|width| width > WIDE)
+    is_wider_than(WIDE)
 }
 
-/// All facets, each a button that opens its values, and the selected values.
+fn is_wider_than(least: f64) -> bool {
+    window().inner_width().ok().and_then(|width| width.as_f64()).is_none_or(|width| width > least)
+}
+
+/// All facets, each a button that opens its values, and the selected values. On a phone, the facets are folded at first, so that the
+/// chart starts on the first screen.
 #[component]
 pub(super) fn Facets() -> impl IntoView {
     let state = Benchmarks::of_page();
@@ -48,9 +56,12 @@ pub(super) fn Facets() -> impl IntoView {
         }
     };
     view! {
-        <div class="facets" role="group" aria-label="Filters">
-            {BenchmarkFacet::ALL.map(|facet| view! { <FacetBox facet open /> }).collect_view()}
-        </div>
+        <details class="facet-fold" open=is_wider_than(PHONE)>
+            <summary>"Filters"</summary>
+            <div class="facets" role="group" aria-label="Filters">
+                {BenchmarkFacet::ALL.map(|facet| view! { <FacetBox facet open /> }).collect_view()}
+            </div>
+        </details>
         <div class="chips" aria-label="Selected filters" role="group">
             {move || selection().into_iter().map(chip).collect_view()}
             {move || state.filter.with(|filter| !filter.is_empty()).then(|| view! {
