@@ -124,6 +124,11 @@ impl ClusterFactors {
         *self == ClusterFactors::default()
     }
 
+    /// Whether all are 1, so that they change no step time. With own runs they may still change its interval.
+    pub fn is_neutral(&self) -> bool {
+        self.with_own_runs(None).is_default()
+    }
+
     /// Whether they change nothing but the whole step time.
     pub fn is_only_step(&self) -> bool {
         self.values[1..].iter().all(|factor| *factor == 1.0)

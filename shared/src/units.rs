@@ -17,9 +17,9 @@ const SUFFIXES: [(&str, &str, f64); 4] =
 /// Returns `None` for any other text, a negative number or one that is not finite.
 pub fn parse_count(text: &str) -> Option<f64> {
     let text: String = text.chars().filter(|c| !matches!(c, '_' | ' ')).collect();
-    // Who writes 12,37 means 12.37, not 1237.
+    // Who writes 12,37 or 0,125 means a decimal comma, not 1237 or 125.
     let is_thousand = |group: &str| group.bytes().take_while(u8::is_ascii_digit).count() == 3;
-    if !text.split(',').skip(1).all(is_thousand) {
+    if !text.split(',').skip(1).all(is_thousand) || text.contains(',') && text.starts_with(['0', ',']) {
         return None;
     }
     let text = text.replace(',', "");
@@ -411,6 +411,8 @@ mod tests {
             "12,37",
             "1,5T",
             "1,0000",
+            "0,125",
+            ",125",
         ] {
             assert_eq!(parse_count(text), None, "{text}");
         }

@@ -413,7 +413,7 @@ pub(super) fn in_words(scenario: &Scenario) -> String {
     words.push(options.software.title());
     words.extend(options.switches.in_words().map(str::to_owned));
     let factors = options.cluster.with_own_runs(None);
-    words.extend((!factors.is_default()).then(|| format!("cluster factors {factors}")));
+    words.extend((!factors.is_neutral()).then(|| format!("cluster factors {factors}")));
     format!("{}.", words.join(", "))
 }
 

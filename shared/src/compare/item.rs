@@ -279,5 +279,5 @@ fn file_name(run: &RunResult) -> &str {
 /// Returns the name of the run's file without its extension.
 fn file_stem(run: &RunResult) -> &str {
     let file = file_name(run);
-    file.rsplit_once('.').map_or(file, |(stem, _)| stem)
+    file.rsplit_once('.').filter(|(stem, _)| !stem.is_empty()).map_or(file, |(stem, _)| stem)
 }

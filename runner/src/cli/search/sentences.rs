@@ -98,7 +98,7 @@ pub(super) fn assumptions(question: &Question) -> String {
         vec![format!("Step: {batch} of {} tokens each{assumed}.", group_digits(question.seq_len.into()))];
     if let Some(offer) = question.offers.first() {
         parts.push(format!("Software: {}.", offer.options.software.title()));
-        if !offer.options.cluster.is_default() {
+        if !offer.options.cluster.is_neutral() {
             parts.push(format!("Cluster factors: {}.", offer.options.cluster.with_own_runs(None)));
         }
     }

@@ -318,7 +318,7 @@ fn of_options(options: &TrainingOptions, inputs: &Inputs<'_>) -> u32 {
         options.overlaps_tp() || layout.tp() == 1,
         options.token_drop,
         options.reshard,
-        options.cluster.is_default(),
+        options.cluster.is_neutral(),
         mlp,
         mla_up_proj,
         layernorm,

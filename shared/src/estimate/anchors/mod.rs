@@ -477,6 +477,10 @@ mod tests {
                 "{text}"
             );
         }
+        // Own runs that confirm the prediction change no setting.
+        let confirmed =
+            evidence(&measured().with(Field::ClusterFactor, "1,runs=6,scatter=0.02,scope=5d8c1a2b"));
+        assert_eq!(confirmed.kind, EvidenceKind::Published);
         let both = measured().with(Field::ClusterFactor, "1.1").with(Field::PipelineSplit, "even");
         let text = evidence(&both).summary();
         assert!(text.contains("other settings: cluster factors, pipeline split."), "{text}");

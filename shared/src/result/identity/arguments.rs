@@ -42,7 +42,7 @@ pub(super) fn options(arguments: &Arguments) -> Vec<(Field, String)> {
     // By blocks, the first layers of every chunk are recomputed; otherwise all of them.
     let chunks = u64::from(whole("pipeline_model_parallel_size"))
         * u64::from(whole("virtual_pipeline_model_parallel_size"));
-    let blocks = u64::from(whole("recompute_num_layers")) * chunks;
+    let blocks = chunks.saturating_mul(whole("recompute_num_layers").into());
     let is_whole =
         arguments.text("recompute_method") != Some("block") || blocks >= u64::from(whole("num_layers"));
     match arguments.text("recompute_granularity") {

@@ -96,7 +96,10 @@ impl LogFacts {
 
     /// Returns whether two pipeline splits give every stage of the log's layout the same layers.
     pub(super) fn divides_alike(&self, one: &str, other: &str) -> bool {
-        let number = |field: Field| self.numbers.iter().find(|(known, _)| *known == field)?.1;
+        // A log's name may say vp0.
+        let number = |field: Field| {
+            self.numbers.iter().find(|(known, _)| *known == field)?.1.filter(|number| *number > 0)
+        };
         let (Some(model), Some(pp)) = (&self.model, number(Field::Pp)) else { return false };
         let vp = number(Field::Vp).unwrap_or(1);
         let stages = |text: &str| {

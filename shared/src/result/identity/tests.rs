@@ -123,6 +123,14 @@ fn uneven_pipelines_are_read() {
 }
 
 #[test]
+fn a_split_is_compared_although_the_name_says_no_chunks() {
+    let name = "log-a.pretrain_llama3.1_70b_bf16_gpus64_tp4_pp4_cp1_vp0_mbs1_gbs128_7_0.out";
+    let changes = [("decoder_last_pipeline_num_layers", "17"), ("virtual_pipeline_model_parallel_size", "0")];
+    let reasons = report(name, &changes, &[GPU[0], (Field::PipelineSplit, "even")]).comparable.reasons;
+    assert!(reasons.iter().any(|reason| reason.contains("21,21,21,17, but even was set")), "{reasons:?}");
+}
+
+#[test]
 fn arguments_of_a_recipe_are_recognised_as_the_recipe() {
     let same = [
         ("fp8", "hybrid"),
