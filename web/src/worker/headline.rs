@@ -52,9 +52,7 @@ const fn severity(verdict: Verdict) -> u8 {
 
 /// Returns the speed in percent of the published one by which a run is judged; none if it has no published number.
 fn speed_percent(run: &RunFigures) -> Option<f64> {
-    let baseline = run.baseline?;
-    baseline.speed_percent?;
-    Some(100.0 * baseline.step_time_s / run.judged_s?)
+    run.baseline?.judged_percent(run.judged_s?)
 }
 
 /// Returns a comparison with a prediction by the step time by which the run is judged.
@@ -101,9 +99,9 @@ pub(super) fn headline(comparison: &Comparison) -> String {
 fn achieved(run: &RunFigures) -> Option<String> {
     let of_published = speed_percent(run).map(|speed| format!("{speed:.1} % of the published speed"));
     let of_plan = run.plan.and_then(|plan| {
-        let plan = judged(run, plan);
-        let place = if plan.within? { "within" } else { "outside" };
-        Some(format!("{} % of the planned speed, {place} the interval", cells::of_predicted(Some(plan))?))
+        let speed = cells::of_predicted(Some(plan), run.judged_s)?;
+        let place = if judged(run, plan).within? { "within" } else { "outside" };
+        Some(format!("{speed} % of the planned speed, {place} the interval"))
     });
     let both: Vec<String> = of_published.into_iter().chain(of_plan).collect();
     (!both.is_empty()).then(|| format!("{} runs at {}{}.", run.label, both.join(" and "), basis(run)))
@@ -117,9 +115,9 @@ fn step_time(run: &RunFigures) -> Option<String> {
 
 /// Returns how a comparable run that has no published number took compared with its prediction; none without a prediction.
 fn as_predicted(run: &RunFigures) -> Option<String> {
-    let prediction = judged(run, run.prediction.filter(|_| run.comparable.yes && run.plan.is_none())?);
-    let place = if prediction.within? { "within" } else { "outside" };
-    let speed = cells::of_predicted(Some(prediction))?;
+    let prediction = run.prediction.filter(|_| run.comparable.yes && run.plan.is_none())?;
+    let place = if judged(run, prediction).within? { "within" } else { "outside" };
+    let speed = cells::of_predicted(Some(prediction), run.judged_s)?;
     let assumed = run.assumed_software.map(|software| format!(" This assumes {}.", software.title()));
     Some(format!(
         "It runs at {speed} % of the predicted speed, {place} the 80 % range.{}",
