@@ -173,6 +173,8 @@ test("what is typed wrong is said once, in its field, with what to use instead",
 test("scored logs come first, below one line to drop more, and columns without values are left out", async ({ page }) => {
   await page.setViewportSize({ width: 390, height: 844 });
   await page.goto("/results");
+  // It is high once the page knows that there is nothing else to show.
+  await expect(page.getByRole("heading", { name: "What to drop" })).toBeVisible();
   const before = (await page.locator(".drop").boundingBox()).height;
   await files(page).setInputFiles({ name: "a.out", mimeType: "text/plain", buffer: Buffer.from("nothing\n") });
   await expect(cell(row(page, "a.out"), "Status")).toHaveText("no data");

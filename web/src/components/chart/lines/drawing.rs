@@ -152,10 +152,10 @@ const MARKED_STEPS: usize = 20;
 /// The range of steps, at most, that has a tick at each step.
 const FEW_STEPS: f64 = 8.0;
 
-/// The least heights of a narrow chart and of a wide one without their legends, in pixels. They leave 160 and 120 to the lines. A
+/// The least heights of a narrow chart and of a wide one without their legends, in pixels. They leave 160 and 100 to the lines. A
 /// layout's `meta` has the least height with the legend.
 const LEAST_HEIGHT: usize = 240;
-const LEAST_HEIGHT_WIDE: usize = 180;
+const LEAST_HEIGHT_WIDE: usize = 160;
 
 fn trace(line: &ChartLine, mode: &str, hover: &str) -> Value {
     let (x, y): (Vec<f64>, Vec<f64>) = line.points.iter().copied().unzip();
