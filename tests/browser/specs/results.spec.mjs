@@ -354,16 +354,26 @@ test("what ran is set for the selected logs alone", async ({ page }) => {
   await recipe.fill("llama3.1-405b/h100/fp8/512@25.05");
   await selected.getByRole("button", { name: "Set for 1 log" }).click();
   await expect(selected.getByRole("alert")).toContainText("25.05");
+  // The suggested recipes are buttons that fill the field.
+  await selected.getByRole("alert").getByRole("button").first().click();
+  await expect(recipe).toHaveValue(/^llama3\.1-405b\/h100\//);
   await recipe.fill(id);
   await recipe.press("Enter");
   await expect.poll(recipes).toEqual([id, "–", "–"]);
   await expect(cell(row(page, "one.out"), "Tokens/s")).toHaveText("169,535");
   // A row whose recipe is not known has a button for it.
   await expect(row(page, "one.out").getByRole("button")).toHaveCount(0);
-  await row(page, "two.out").getByRole("button", { name: /^Identify the run/ }).click();
+  const identify = row(page, "two.out").getByRole("button", { name: /^Identify the run/ });
+  await identify.scrollIntoViewIfNeeded();
+  const scrolled = () => page.evaluate(() => Math.round(scrollY));
+  const before = await scrolled();
+  await identify.click();
   await expect(row(page, "two.out").getByRole("checkbox")).toBeChecked();
   await expect(row(page, "one.out").getByRole("checkbox")).not.toBeChecked();
   await expect(recipe).toBeFocused();
+  // The form is in view, and the row too.
+  expect(await scrolled()).toBe(before);
+  await expect(recipe).toBeInViewport();
   await selected.getByRole("button", { name: "Clear selection" }).click();
   await row(page, "one.out").getByRole("checkbox").check();
   await expect(recipe).toHaveCount(0);
