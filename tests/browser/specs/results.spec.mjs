@@ -44,7 +44,7 @@ test("a log is scored beside the published number, saved, and read again", async
   await expect(cell(scored, "Tokens/s")).toHaveText("169,535");
   await expect(cell(scored, "MFU, %")).toContainText("44.4");
   await expect(cell(scored, "Of published, %")).toHaveText("100.0");
-  await expect(cell(scored, "Predicted, s")).toContainText(/[\d.]+\s% of it/);
+  await expect(cell(scored, "Predicted, s")).toContainText(/[\d.]+\s%\sof\sit/);
   await expect(page.locator(".chart .main-svg").first()).toBeVisible();
   await expectAccessible(page);
 
@@ -233,7 +233,7 @@ test("the software that all rows assume is named once", async ({ page }) => {
   await files(page).setInputFiles(all);
   await expect(row(page, "train-64.log")).toHaveCount(1);
   await expect(page.getByText("2 logs: The prediction assumes Megatron-Bridge 26.06")).toHaveCount(1);
-  await expect(cell(row(page, "train-64.log"), "Predicted, s")).toHaveText(/% of it$/);
+  await expect(cell(row(page, "train-64.log"), "Predicted, s")).toHaveText(/%\sof\sit$/);
   await expect(row(page, "train-64.log").locator(".remark").filter({ hasText: "assumes" })).toHaveCount(0);
 });
 

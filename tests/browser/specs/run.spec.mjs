@@ -95,7 +95,7 @@ test("the verdict says how near a run comes to the published speed", async ({ pa
   for (const [seconds, verdict] of [[12.4, "as_published"], [13.2, "below_published"], [16.4, "far_below_published"]]) {
     await page.goto(`/run?v=1&id=${await server.put(seconds)}`);
     await expect(page.locator(".verdict")).toHaveAttribute("data-verdict", verdict);
-    await expect(page.locator(".figure").filter({ hasText: "Predicted, s" })).toContainText(/[\d.]+\s% of it/);
+    await expect(page.locator(".figure").filter({ hasText: "Predicted, s" })).toContainText(/[\d.]+\s%\sof\sit/);
     // What could explain it is named where a run is clearly slower than predicted.
     const why = page.locator(".notice").filter({ hasText: "longer than predicted (" });
     if (verdict === "far_below_published") await expect(why).toContainText("computation at");
