@@ -1,5 +1,5 @@
-//! No line of a page breaks before a percent sign, nor within `98 % of it`. The texts come from code that writes for terminals too, which print ordinary
-//! spaces.
+//! No line of a page breaks before a percent sign, nor within `98 % of it`. The texts come from code that writes for terminals too,
+//! which print ordinary spaces.
 
 use trainplan_shared::tables::PageCell;
 
