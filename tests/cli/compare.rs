@@ -57,7 +57,7 @@ fn two_logs_beside_each_other() {
     for words in [
         "recipe",
         "llama3.1-8b/h100/fp8/8@25.04",
-        "step s (mean ± std)",
+        "scored s (mean ± std)",
         "  mean s (95 % interval)",
         "differences",
         "slower: step time +5.0",

@@ -289,10 +289,13 @@ pub(super) fn table(summaries: &[Summary]) -> Result<(), Failure> {
         },
         RunColumn::Queued => run.queue_s.map_or_else(|| "-".into(), watch::duration),
         RunColumn::GpuHours => run.gpu_hours.map_or_else(|| "-".into(), readable),
-        RunColumn::StepTime => match run.judged.and_then(JudgedRun::steady_s) {
-            Some(steady_s) => format!("{}, steady {}", rounded(run.step_time_s), rounded(Some(steady_s))),
-            None => rounded(run.step_time_s),
-        },
+        RunColumn::StepTime => {
+            let judged_s = rounded(run.judged.map(|judged| judged.step_time_s));
+            match run.judged.and_then(JudgedRun::steady_s) {
+                Some(_) => format!("{judged_s}, scored {}", rounded(run.step_time_s)),
+                None => judged_s,
+            }
+        }
         RunColumn::Planned => rounded(Some(run.planned_step_time_s)),
         RunColumn::SpeedOfPlan => percent(run.judged.and_then(|judged| judged.plan_speed_percent)),
         RunColumn::Published => rounded(run.published_step_time_s),

@@ -5,7 +5,7 @@ use crate::convention::Convention;
 use crate::field::Field;
 use crate::link;
 use crate::log::{Ending, Stat, Status};
-use crate::result::{BaselineComparison, PlanComparison};
+use crate::result::{BaselineComparison, PlanComparison, judged_s};
 use crate::stack::Software;
 use serde::{Deserialize, Serialize};
 use std::num::NonZeroU32;
@@ -93,6 +93,13 @@ impl RunSummary {
     pub fn attempt_words(&self) -> String {
         let retried = self.attempt.filter(|attempt| *attempt > 1).zip(self.attempts);
         retried.map_or(String::new(), |(attempt, attempts)| format!(", attempt {attempt} of {attempts}"))
+    }
+
+    /// Returns the seconds per step by which the run is judged (see [`judged_s`]); none if it was not scored.
+    #[must_use]
+    pub fn judged_s(&self) -> Option<f64> {
+        let scored = self.step_time_s?;
+        Some(judged_s(scored.mean, scored.n, self.steady_mean_s))
     }
 
     /// Returns the comparison with the plan, or else with the prediction for the scenario.

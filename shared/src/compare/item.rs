@@ -210,12 +210,6 @@ impl RunFigures {
         self.scored_span().map(Span::words)
     }
 
-    /// Returns the scored steps with their noun: `steps 35–44`, `step 49`.
-    #[must_use]
-    pub fn scored_steps(&self) -> Option<String> {
-        self.scored_span().map(Span::with_noun)
-    }
-
     fn scored_span(&self) -> Option<Span> {
         let (first, last) = self.window.as_ref()?.split_once('-')?;
         Some(Span { first: first.parse().ok()?, last: last.parse().ok()? })

@@ -15,19 +15,37 @@ use crate::units::{
 };
 
 /// What the heading says of [`step_time`].
-pub(super) const STEP_TIME: &str = "The mean of the scored steps. Below it, their standard deviation: of the sample, or for NeMo's logs of the population; and the mean of all steps after the warm-up (steady), if it differs by more than 1 %";
+pub(super) const STEP_TIME: &str = "The mean of the scored steps, with their standard deviation (SD): of the sample, or for NeMo's logs of the population. If fewer than 5 steps are scored, the mean of all steps after the warm-up; below it, the scored step time if it differs by more than 1 %";
 
-/// Returns the mean step time in seconds. Below it are the standard deviation, and the steady mean if it is not like the score.
+/// Returns the step time in seconds by which a run is judged. Below it is the standard deviation, or the scored step time if it is
+/// unlike.
 #[must_use]
-pub fn step_time(stat: Option<Stat>, steady_mean_s: Option<f64>) -> PageCell {
-    let std = stat.filter(|stat| stat.n > 1).and_then(|stat| stat.std);
+pub fn step_time(scored: Option<Stat>, judged_s: Option<f64>) -> PageCell {
+    let is_judged = |stat: &Stat| judged_s.is_some_and(|judged_s| judged_s.total_cmp(&stat.mean).is_eq());
+    let std = scored.filter(|stat| stat.n > 1 && is_judged(stat)).and_then(|stat| stat.std);
     let std = std.map(|std| format!("SD {}", significant(std, 2)));
-    let steady = stat.zip(steady_mean_s).and_then(|(stat, steady_mean_s)| {
-        steady_difference(stat.mean, steady_mean_s)?;
-        Some(format!("steady {}", seconds(steady_mean_s)))
-    });
-    let details: Vec<String> = std.into_iter().chain(steady).collect();
-    PageCell::new(stat.map(|stat| seconds(stat.mean)), Some(details.join(", ")))
+    PageCell::new(judged_s.map(seconds), std.or_else(|| scored_beside(scored, judged_s)))
+}
+
+/// Returns [`step_time`] on a terminal, without the standard deviation.
+pub(super) fn step_time_text(scored: Option<Stat>, judged_s: Option<f64>) -> Option<String> {
+    let scored = scored_beside(scored, judged_s).map_or(String::new(), |scored| format!(", {scored}"));
+    Some(format!("{}{scored}", seconds(judged_s?)))
+}
+
+/// Returns the scored step time, to show beside the one by which the run is judged: `scored 14.199`. None if they are alike.
+pub(super) fn scored_beside(scored: Option<Stat>, judged_s: Option<f64>) -> Option<String> {
+    let (scored, judged_s) = scored.zip(judged_s)?;
+    steady_difference(scored.mean, judged_s)?;
+    Some(format!("scored {}", seconds(scored.mean)))
+}
+
+/// Marks a figure that follows from the scored step time, where the run is judged by one unlike it.
+pub(super) fn of_scored(mut cell: PageCell, scored: Option<Stat>, judged_s: Option<f64>) -> PageCell {
+    if !cell.text.is_empty() && scored_beside(scored, judged_s).is_some() {
+        cell.detail += if cell.detail.is_empty() { "scored" } else { ", scored" };
+    }
+    cell
 }
 
 /// Returns the MFU in percent, and below it the convention and the peak by which it is counted.
@@ -78,30 +96,34 @@ pub(super) const OF_PUBLISHED: &str = "Speed in % of the published: below 100 is
 pub(super) const OF_PREDICTED: &str = "Speed in % of the predicted: below 100 is slower";
 pub(super) const RAN: &str = "When the run began, by Slurm or by the first time in its log; without either, when the file was last written";
 
-/// Returns the speed in percent of the published one.
+/// Returns the speed in percent of the published one, by the step time by which the run is judged.
 #[must_use]
-pub fn of_published(baseline: Option<BaselineComparison>) -> Option<String> {
-    baseline.and_then(|baseline| baseline.speed_percent).map(|percent| format!("{percent:.1}"))
+pub fn of_published(baseline: Option<BaselineComparison>, judged_s: Option<f64>) -> Option<String> {
+    Some(format!("{:.1}", baseline?.judged_percent(judged_s?)?))
 }
 
-/// Returns the speed in percent of the predicted one.
+/// Returns the speed in percent of the predicted one, by the step time by which the run is judged.
 #[must_use]
-pub fn of_predicted(predicted: Option<PlanComparison>) -> Option<String> {
-    predicted.and_then(|predicted| predicted.speed_percent).map(|percent| format!("{percent:.1}"))
+pub fn of_predicted(predicted: Option<PlanComparison>, judged_s: Option<f64>) -> Option<String> {
+    let judged = PlanComparison::of(predicted?.step_time_s, judged_s);
+    Some(format!("{:.1}", judged.speed_percent?))
 }
 
-/// Returns the predicted step time with its interval, and below it the run's speed in percent of it. `software` is a clause on
-/// the software that the prediction is for: `assuming Megatron-LM 0.14`.
+/// Returns the predicted step time, and below it its interval and the run's speed in percent of it. `software` is a clause on the
+/// software that the prediction is for: `assuming Megatron-LM 0.14`.
 #[must_use]
-pub fn planned(plan: Option<PlanComparison>, software: Option<String>) -> PageCell {
-    let mut speed = match of_predicted(plan) {
-        Some(percent) => format!("{percent} % of this speed"),
+pub fn planned(plan: Option<PlanComparison>, judged_s: Option<f64>, software: Option<String>) -> PageCell {
+    let Some(Interval { low, mid, high }) = plan.map(|plan| plan.step_time_s) else {
+        return PageCell::default();
+    };
+    let write = |seconds| significant(seconds, 4);
+    let speed = match of_predicted(plan, judged_s) {
+        Some(percent) => format!("{percent} % of it"),
         None => "not scored".into(),
     };
-    if let Some(software) = software {
-        speed += &format!(", {software}");
-    }
-    PageCell::new(plan.map(|plan| interval(plan.step_time_s)), plan.map(|_| speed))
+    let details: Vec<String> =
+        [readable_range((low, high), write), speed].into_iter().chain(software).collect();
+    PageCell::new(Some(write(mid)), Some(details.join(", ")))
 }
 
 /// Returns a status on a terminal: its id, or in words that the run was scored and then ended early.

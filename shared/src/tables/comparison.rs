@@ -89,15 +89,13 @@ columns! {
         csv 11 "steps" => |run| Some(run.item.steps.to_string());
     }
     StepTime "step_time" {
-        page "Scored, s" [number, hint("The mean step time of the scored steps, from which the tokens per second, the MFU and the comparison with the published number follow")] =>
-            |run| PageCell::new(
-                run.item.step_time_s.map(|stat| cells::seconds(stat.mean)),
-                run.item.scored_steps(),
-            );
-        terminal "step s (mean ± std)" => |run| run.item.step_time_s.map(step_time);
+        page "Step time, s" [number, main, hint("The mean of the scored steps. If fewer than 5 are scored, the mean of all steps after the warm-up. Below it: the 95 % confidence interval of the steps that are compared, with their mean if it is another, and the scored step time if it differs by more than 1 %")] =>
+            step_time;
+        terminal "step s" => |run| run.item.judged_s.map(cells::seconds);
         csv 12 "step_time_s_mean" => |run| number(run.item.step_time_s.map(|stat| stat.mean));
     }
     Deviation "deviation" {
+        terminal "scored s (mean ± std)" => |run| run.item.step_time_s.map(scored);
         csv 13 "step_time_s_std" => |run| number(run.item.step_time_s.and_then(|stat| stat.std));
     }
     DeviationKind "deviation_kind" {
@@ -118,11 +116,6 @@ columns! {
         csv 17 "steady_last" => |run| whole(run.item.steady.map(|steady| steady.last));
     }
     SteadyMean "steady_mean" {
-        page "Step time, s" [number, main, hint("The mean of the steps that are compared: those after the warm-up, or the chosen window. Below it, its 95 % confidence interval")] =>
-            |run| {
-                let (mean, interval) = run.sample().map(mean).unzip();
-                PageCell::new(mean, interval.flatten())
-            };
         terminal "  mean s (95 % interval)" => |run| Some(match mean(run.sample()?) {
             (mean, Some(interval)) => format!("{mean} ({interval})"),
             (mean, None) => mean,
@@ -159,10 +152,10 @@ columns! {
     }
     Tokens "tokens" {
         page "Tokens/s" [number] => |run| cells::or_logged(
-            PageCell::new(
+            of_scored(run, PageCell::new(
                 run.item.tokens_per_s.map(group_digits),
                 run.item.tokens_per_s_per_gpu.map(cells::per_gpu),
-            ),
+            )),
             run.item.logged_tokens_per_s_per_gpu.map(cells::per_gpu),
         );
         terminal "tokens/s" => |run| run.item.tokens_per_s.map(group_digits);
@@ -178,7 +171,7 @@ columns! {
     Mfu "mfu" {
         page "MFU, %" [number, main] => |run| {
             let computed = cells::mfu(run.item.mfu, run.item.convention, run.item.peak_tflops);
-            cells::or_logged(computed, run.item.logged_mfu.map(|mfu| readable(100.0 * mfu)))
+            cells::or_logged(of_scored(run, computed), run.item.logged_mfu.map(|mfu| readable(100.0 * mfu)))
         };
         terminal "MFU %" => |run| cells::or_logged_text(
             run.item.mfu.map(cells::percent),
@@ -209,9 +202,9 @@ columns! {
         page "Of published, %" [number, main, hint(cells::OF_PUBLISHED)] => |run| {
             let published =
                 run.item.baseline.map(|baseline| format!("of {} s", cells::seconds(baseline.step_time_s)));
-            PageCell::new(cells::of_published(run.item.baseline), published)
+            PageCell::new(cells::of_published(run.item.baseline, run.item.judged_s), published)
         };
-        terminal "  speed of it %" => |run| cells::of_published(run.item.baseline);
+        terminal "  speed of it %" => |run| cells::of_published(run.item.baseline, run.item.judged_s);
         csv 36 "speed_percent" => |run| {
             number(run.item.baseline.and_then(|baseline| baseline.speed_percent))
         };
@@ -221,7 +214,7 @@ columns! {
         terminal "loss (first to last)" => |run| loss(run.item, 5);
     }
     Planned "planned" {
-        page "Planned, s" [number, optional] => |run| cells::planned(run.item.plan, None);
+        page "Planned, s" [number, optional] => |run| cells::planned(run.item.plan, run.item.judged_s, None);
         terminal "plan s (80 % interval)" => |run| run.item.plan.map(|plan| cells::interval(plan.step_time_s));
         csv 32 "plan_mid_s" => |run| number(run.item.plan.map(|plan| plan.step_time_s.mid));
     }
@@ -235,7 +228,7 @@ columns! {
         // Beside other runs, what they measured says more.
         page "Predicted, s" [number, optional, hint(cells::OF_PREDICTED)] => |run| {
             let software = cells::assuming(run.item.assumed_software);
-            cells::planned(run.item.prediction.filter(|_| run.runs == 1), software)
+            cells::planned(run.item.prediction.filter(|_| run.runs == 1), run.item.judged_s, software)
         };
         terminal "predicted s (80 % interval)" => |run| {
             run.item.prediction.map(|prediction| cells::interval(prediction.step_time_s))
@@ -260,7 +253,9 @@ columns! {
         };
     }
     PlanError "plan_error" {
-        terminal "  speed of it %" => |run| cells::of_predicted(run.item.plan.or(run.item.prediction));
+        terminal "  speed of it %" => |run| {
+            cells::of_predicted(run.item.plan.or(run.item.prediction), run.item.judged_s)
+        };
         csv 34 "plan_error" => |run| number(run.item.plan.and_then(|plan| plan.error));
     }
     OfPlan "of_plan" {
@@ -374,7 +369,31 @@ fn loss(item: &RunFigures, digits: usize) -> Option<String> {
     Some(format!("{} to {}", significant(first, digits), significant(last, digits)))
 }
 
-fn step_time(stat: Stat) -> String {
+/// Returns the step time by which the run is judged, or else that of the steps that are compared. Below it are the interval of the
+/// latter, and the scored step time if it is unlike.
+fn step_time(run: &ComparedRun<'_>) -> PageCell {
+    let RunFigures { step_time_s, judged_s, .. } = *run.item;
+    let Some(sample) = run.sample() else { return cells::step_time(step_time_s, judged_s) };
+    let (compared, interval) = mean(sample);
+    let judged = judged_s.map(cells::seconds).filter(|judged| *judged != cells::seconds(sample.mean));
+    let (text, compared) = match judged {
+        None => (compared, interval),
+        Some(judged) => {
+            let interval = interval.map_or(String::new(), |interval| format!(" ({interval})"));
+            (judged, Some(format!("compared {compared}{interval}")))
+        }
+    };
+    let details: Vec<String> =
+        compared.into_iter().chain(cells::scored_beside(step_time_s, judged_s)).collect();
+    PageCell::new(Some(text), Some(details.join(", ")))
+}
+
+/// Marks a figure that follows from the scored step time, where the run is judged by one unlike it.
+fn of_scored(run: &ComparedRun<'_>, cell: PageCell) -> PageCell {
+    cells::of_scored(cell, run.item.step_time_s, run.item.judged_s)
+}
+
+fn scored(stat: Stat) -> String {
     match stat.std.filter(|_| stat.n > 1) {
         Some(std) => {
             format!("{} ± {} ({})", cells::seconds(stat.mean), significant(std, 2), stat.std_kind.id())
@@ -408,10 +427,11 @@ fn end_of(path: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::LogColumn;
     use super::*;
     use crate::compare::ComparisonOptions;
     use crate::log::Status;
-    use crate::result::{Intake, RunResult, View};
+    use crate::result::{Intake, Report, RunResult, View};
     use crate::spec::Spec;
     use std::collections::HashMap;
 
@@ -485,18 +505,48 @@ mod tests {
     }
 
     #[test]
+    fn a_run_whose_scored_step_is_not_typical_is_shown_by_its_steady_mean() {
+        let mut intake = Intake::new("log-acct.pretrain_llama3.1_8b_fp8_8_1_0.out", &Spec::default());
+        for step in 0..50 {
+            // 5 of the 40 steps from 10 on; release 25.04 scores step 49.
+            let time = if step % 8 == 0 { 14.0 } else { 9.0 };
+            let line = format!("Training epoch 0, iteration {step}/49 | train_step_timing in s: {time} |\n");
+            intake.feed(line.as_bytes());
+        }
+        let result = intake.finish();
+        let comparison = Comparison::of(&[&result], &ComparisonOptions::default());
+        let alone = ComparedRun::all(&comparison, None)[0];
+        let cell = |column: ComparisonColumn| column.page_cell(&alone).unwrap();
+        let time = cell(ComparisonColumn::StepTime);
+        assert!(time.text.starts_with("9.625") && time.detail.ends_with(", scored 9"), "{time:?}");
+        assert!(cell(ComparisonColumn::Mfu).detail.ends_with(", scored"));
+        let published_s = alone.item.baseline.unwrap().step_time_s;
+        assert_eq!(cell(ComparisonColumn::OfPublished).text, format!("{:.1}", 100.0 * published_s / 9.625));
+        // Its report has the same figures.
+        let report = Report::of(&result, &View::default());
+        let listed = LogColumn::OfPublished.page_cell(&report).unwrap();
+        assert_eq!(listed.text, cell(ComparisonColumn::OfPublished).text);
+
+        // Enough scored steps judge the run themselves.
+        let view = View { window: "17-23".parse().ok(), ..View::default() };
+        let options = ComparisonOptions { view, ..ComparisonOptions::default() };
+        let comparison = Comparison::of(&[&result], &options);
+        let alone = ComparedRun::all(&comparison, None)[0];
+        let time = ComparisonColumn::StepTime.page_cell(&alone).unwrap();
+        assert_eq!(time.text.trim_end_matches(['0', '.']), "9");
+    }
+
+    #[test]
     fn a_run_alone_is_compared_with_nothing() {
         let run = run(1, 12_000);
         let comparison = Comparison::of(&[&run], &ComparisonOptions::default());
         let alone = ComparedRun::all(&comparison, None)[0];
         assert_eq!(ComparisonColumn::Change.page_cell(&alone).unwrap().text, "");
         assert_eq!(ComparisonColumn::Window.page_cell(&alone).unwrap().detail, "of 50 steps");
-        // Step 49 took 12 s, and the mean of the steps from 10 on is longer.
-        let scored = ComparisonColumn::StepTime.page_cell(&alone).unwrap();
-        assert_eq!((scored.text.as_str(), scored.detail.as_str()), ("12", "step 49"));
-        let steady = ComparisonColumn::SteadyMean.page_cell(&alone).unwrap();
-        let (low, high) = steady.detail.split_once('–').unwrap();
-        assert!(steady.text == "12.003" && low < "12.003" && high > "12.003", "{steady:?}");
+        // Step 49 took 12 s, and the mean of the steps from 10 on is longer, by less than 1 %.
+        let judged = ComparisonColumn::StepTime.page_cell(&alone).unwrap();
+        let (low, high) = judged.detail.split_once('–').unwrap();
+        assert!(judged.text == "12.003" && low < "12.003" && high > "12.003", "{judged:?}");
         let other = {
             let mut intake = Intake::new("log-acct.pretrain_llama3.1_8b_fp8_16_2_0.out", &Spec::default());
             intake.feed(b"Training epoch 0, iteration 0/0 | train_step_timing in s: 12 |\n");

@@ -35,9 +35,9 @@ columns! {
     }
     StepTime "step_time" {
         page "Step time, s" [number, main, hint(cells::STEP_TIME)] => |report| {
-            cells::step_time(report.step_time_s, report.steady.map(|steady| steady.mean_s))
+            cells::step_time(report.step_time_s, report.judged_s())
         };
-        terminal "step s" [number] => |report| report.step_time_s.map(|stat| cells::seconds(stat.mean));
+        terminal "step s" [number] => |report| cells::step_time_text(report.step_time_s, report.judged_s());
         csv 6 "step_time_s_mean" => |report| number(report.step_time_s.map(|stat| stat.mean));
     }
     Steady "steady" {
@@ -88,15 +88,17 @@ columns! {
     }
     OfPublished "of_published" {
         page "Of published, %" [number, main, hint(cells::OF_PUBLISHED)] => |report| {
-            cells::of_published(report.baseline).into()
+            cells::of_published(report.baseline, report.judged_s()).into()
         };
-        terminal "speed % of published" [number, extra(3)] => |report| cells::of_published(report.baseline);
+        terminal "speed % of published" [number, extra(3)] => |report| {
+            cells::of_published(report.baseline, report.judged_s())
+        };
         csv 18 "speed_percent" => |report| number(report.baseline.and_then(|baseline| baseline.speed_percent));
     }
     Predicted "predicted" {
         // The notes name the assumed software, and pages show a note that rows share once.
         page "Predicted, s" [number, optional, hint(cells::OF_PREDICTED)] => |report| {
-            cells::planned(predicted(report), None)
+            cells::planned(predicted(report), report.judged_s(), None)
         };
         terminal "predicted s" [number, extra(8)] => |report| {
             predicted(report).map(|predicted| cells::interval(predicted.step_time_s))
@@ -116,7 +118,9 @@ columns! {
         };
     }
     OfPredicted "of_predicted" {
-        terminal "speed % of predicted" [number, extra(6)] => |report| cells::of_predicted(predicted(report));
+        terminal "speed % of predicted" [number, extra(6)] => |report| {
+            cells::of_predicted(predicted(report), report.judged_s())
+        };
         csv 37 "predicted_speed_percent" => |report| {
             number(predicted(report).and_then(|predicted| predicted.speed_percent))
         };
@@ -177,13 +181,15 @@ columns! {
 
 /// Returns the tokens per second, or else those per GPU in the log.
 fn tokens(report: &Report) -> PageCell {
-    let computed = report.tokens_per_s.map(group_digits);
-    cells::or_logged(computed.into(), report.logged().0.map(cells::per_gpu))
+    let computed = report.tokens_per_s.map(group_digits).into();
+    let computed = cells::of_scored(computed, report.step_time_s, report.judged_s());
+    cells::or_logged(computed, report.logged().0.map(cells::per_gpu))
 }
 
 /// Returns the MFU, or else that in the log.
 fn mfu(report: &Report) -> PageCell {
     let computed = cells::mfu(report.mfu, report.convention, None);
+    let computed = cells::of_scored(computed, report.step_time_s, report.judged_s());
     cells::or_logged(computed, report.logged().1.map(|mfu| readable(100.0 * mfu)))
 }
 
@@ -214,6 +220,25 @@ mod tests {
             assert_eq!(cell(column).detail, "as logged");
             let text = column.terminal_cell(&report).unwrap();
             assert!(text.ends_with(" as logged"), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_step_time_is_the_one_that_judges_the_run_with_the_scored_one_below() {
+        let mut intake = Intake::new("log-acct.pretrain_llama3.1_8b_fp8_8_1_0.out", &Spec::default());
+        for step in 0..50 {
+            // 5 of the 40 steps from 10 on; release 25.04 scores step 49.
+            let time = if step % 8 == 0 { 14.0 } else { 9.0 };
+            let line = format!("Training epoch 0, iteration {step}/49 | train_step_timing in s: {time} |\n");
+            intake.feed(line.as_bytes());
+        }
+        let report = Report::of(&intake.finish(), &View::default());
+        let time = LogColumn::StepTime.page_cell(&report).unwrap();
+        assert_eq!((time.text.as_str(), time.detail.as_str()), ("9.625", "scored 9"));
+        assert_eq!(LogColumn::StepTime.terminal_cell(&report).unwrap(), "9.625, scored 9");
+        for column in [LogColumn::Tokens, LogColumn::Mfu] {
+            let cell = column.page_cell(&report).unwrap();
+            assert!(cell.detail.ends_with("scored"), "{cell:?}");
         }
     }
 

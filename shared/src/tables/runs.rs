@@ -62,21 +62,25 @@ columns! {
     }
     StepTime "step_time" {
         page "Step time, s" [number, main, order("step_time_s"), hint(cells::STEP_TIME)] => |run| {
-            cells::step_time(run.step_time_s, run.steady_mean_s)
+            cells::step_time(run.step_time_s, run.judged_s())
         };
-        terminal "step s" [number] => |run| run.step_time_s.map(|stat| cells::seconds(stat.mean));
+        terminal "step s" [number] => |run| cells::step_time_text(run.step_time_s, run.judged_s());
         csv 9 "step_time_s_mean" => |run| number(run.step_time_s.map(|stat| stat.mean));
     }
     Steady "steady" {
         csv 27 "steady_mean_s" => |run| number(run.steady_mean_s);
     }
     Tokens "tokens" {
-        page "Tokens/s" [number, order("-tokens_per_s")] => |run| run.tokens_per_s.map(group_digits).into();
+        page "Tokens/s" [number, order("-tokens_per_s")] => |run| {
+            cells::of_scored(run.tokens_per_s.map(group_digits).into(), run.step_time_s, run.judged_s())
+        };
         terminal "tokens/s" [number, extra(5)] => |run| run.tokens_per_s.map(group_digits);
         csv 10 "tokens_per_s" => |run| number(run.tokens_per_s);
     }
     Mfu "mfu" {
-        page "MFU, %" [number, main, order("-mfu")] => |run| cells::mfu(run.mfu, run.convention, None);
+        page "MFU, %" [number, main, order("-mfu")] => |run| {
+            cells::of_scored(cells::mfu(run.mfu, run.convention, None), run.step_time_s, run.judged_s())
+        };
         terminal "MFU %" [number, extra(3)] => |run| run.mfu.map(cells::percent);
         csv 11 "mfu" => |run| number(run.mfu);
     }
@@ -85,14 +89,16 @@ columns! {
     }
     OfPublished "of_published" {
         page "Of published, %" [number, main, order("-speed_percent"), hint(cells::OF_PUBLISHED)] => |run| {
-            cells::of_published(run.baseline).into()
+            cells::of_published(run.baseline, run.judged_s()).into()
         };
-        terminal "speed % of published" [number, extra(2)] => |run| cells::of_published(run.baseline);
+        terminal "speed % of published" [number, extra(2)] => |run| {
+            cells::of_published(run.baseline, run.judged_s())
+        };
         csv 12 "speed_percent" => |run| number(run.baseline.and_then(|baseline| baseline.speed_percent));
     }
     Predicted "predicted" {
         page "Predicted, s" [number, optional, order("-prediction_error"), hint(cells::OF_PREDICTED)] =>
-            |run| cells::planned(run.predicted(), None);
+            |run| cells::planned(run.predicted(), run.judged_s(), None);
         terminal "predicted s" [number, extra(7)] => |run| {
             run.predicted().map(|predicted| cells::interval(predicted.step_time_s))
         };
@@ -107,7 +113,9 @@ columns! {
         csv 18 "predicted_high_s" => |run| number(run.predicted().map(|predicted| predicted.step_time_s.high));
     }
     PredictionError "prediction_error" {
-        terminal "speed % of predicted" [number, extra(6)] => |run| cells::of_predicted(run.predicted());
+        terminal "speed % of predicted" [number, extra(6)] => |run| {
+            cells::of_predicted(run.predicted(), run.judged_s())
+        };
         csv 19 "prediction_error" => |run| number(run.predicted().and_then(|predicted| predicted.error));
     }
     OfPredicted "of_predicted" {

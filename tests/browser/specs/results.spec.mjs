@@ -44,7 +44,7 @@ test("a log is scored beside the published number, saved, and read again", async
   await expect(cell(scored, "Tokens/s")).toHaveText("169,535");
   await expect(cell(scored, "MFU, %")).toContainText("44.4");
   await expect(cell(scored, "Of published, %")).toHaveText("100.0");
-  await expect(cell(scored, "Predicted, s")).toContainText(/[\d.]+\s% of this speed/);
+  await expect(cell(scored, "Predicted, s")).toContainText(/[\d.]+\s%\sof\sit/);
   await expect(page.locator(".chart .main-svg").first()).toBeVisible();
   await expectAccessible(page);
 
@@ -173,6 +173,8 @@ test("what is typed wrong is said once, in its field, with what to use instead",
 test("scored logs come first, below one line to drop more, and columns without values are left out", async ({ page }) => {
   await page.setViewportSize({ width: 390, height: 844 });
   await page.goto("/results");
+  // It is high once the page knows that there is nothing else to show.
+  await expect(page.getByRole("heading", { name: "What to drop" })).toBeVisible();
   const before = (await page.locator(".drop").boundingBox()).height;
   await files(page).setInputFiles({ name: "a.out", mimeType: "text/plain", buffer: Buffer.from("nothing\n") });
   await expect(cell(row(page, "a.out"), "Status")).toHaveText("no data");
@@ -231,7 +233,7 @@ test("the software that all rows assume is named once", async ({ page }) => {
   await files(page).setInputFiles(all);
   await expect(row(page, "train-64.log")).toHaveCount(1);
   await expect(page.getByText("2 logs: The prediction assumes Megatron-Bridge 26.06")).toHaveCount(1);
-  await expect(cell(row(page, "train-64.log"), "Predicted, s")).toHaveText(/% of this speed$/);
+  await expect(cell(row(page, "train-64.log"), "Predicted, s")).toHaveText(/%\sof\sit$/);
   await expect(row(page, "train-64.log").locator(".remark").filter({ hasText: "assumes" })).toHaveCount(0);
 });
 
@@ -352,16 +354,26 @@ test("what ran is set for the selected logs alone", async ({ page }) => {
   await recipe.fill("llama3.1-405b/h100/fp8/512@25.05");
   await selected.getByRole("button", { name: "Set for 1 log" }).click();
   await expect(selected.getByRole("alert")).toContainText("25.05");
+  // The suggested recipes are buttons that fill the field.
+  await selected.getByRole("alert").getByRole("button").first().click();
+  await expect(recipe).toHaveValue(/^llama3\.1-405b\/h100\//);
   await recipe.fill(id);
   await recipe.press("Enter");
   await expect.poll(recipes).toEqual([id, "–", "–"]);
   await expect(cell(row(page, "one.out"), "Tokens/s")).toHaveText("169,535");
   // A row whose recipe is not known has a button for it.
   await expect(row(page, "one.out").getByRole("button")).toHaveCount(0);
-  await row(page, "two.out").getByRole("button", { name: /^Identify the run/ }).click();
+  const identify = row(page, "two.out").getByRole("button", { name: /^Identify the run/ });
+  await identify.scrollIntoViewIfNeeded();
+  const scrolled = () => page.evaluate(() => Math.round(scrollY));
+  const before = await scrolled();
+  await identify.click();
   await expect(row(page, "two.out").getByRole("checkbox")).toBeChecked();
   await expect(row(page, "one.out").getByRole("checkbox")).not.toBeChecked();
   await expect(recipe).toBeFocused();
+  // The form is in view, and the row too.
+  expect(await scrolled()).toBe(before);
+  await expect(recipe).toBeInViewport();
   await selected.getByRole("button", { name: "Clear selection" }).click();
   await row(page, "one.out").getByRole("checkbox").check();
   await expect(recipe).toHaveCount(0);

@@ -76,10 +76,10 @@ test("what the server has is shown beside its prediction, and what comes later c
   await expect(cell(first, "Tokens/s")).toHaveText("169,535");
   await expect(cell(first, "Of published, %")).toHaveText("100.0");
   await expect(page.getByRole("button", { name: "Of published, %" })).toHaveAttribute("title", "Speed in % of the published: below 100 is slower");
-  await expect(cell(first, "Predicted, s")).toHaveText("12 (11.4–12.9)97.0 % of this speed");
-  await expect(cell(row(page, "llama-405b on eos #2"), "Predicted, s")).toContainText("88.9 % of this speed");
+  await expect(cell(first, "Predicted, s")).toHaveText("1211.4–12.9, 97.0 % of it");
+  await expect(cell(row(page, "llama-405b on eos #2"), "Predicted, s")).toContainText("88.9 % of it");
   // No campaign launched it, so it has the prediction for its scenario.
-  await expect(cell(row(page, "(job 73)"), "Predicted, s")).toHaveText(/^[\d.]+ \([\d.]+–[\d.]+\).*[\d.]+\s% of this speed$/);
+  await expect(cell(row(page, "(job 73)"), "Predicted, s")).toHaveText(/^[\d.]+–[\d.]+, [\d.]+\s%\sof\sit$/);
   // The newest comparison is drawn already.
   await expect(page.getByRole("region", { name: "Newest" })).toContainText("pretrain_llama3.1_405b_fp8_512 takes 4.44 % less per step than nightly/llama-405b#2");
   await expect(page.locator(".chart .legendtext").filter({ hasText: "nightly/llama-405b" }).first()).toBeVisible();
@@ -112,8 +112,8 @@ test("on a phone a run is a few lines: its name, what people look for first, and
   const run = row(page, "(job 72)");
   await expect(run.getByRole("rowheader").getByRole("link")).toBeVisible();
   await expect(cell(run, "Status")).toBeHidden();
-  await expect(cell(run, "Predicted, s")).toContainText(/[\d.]+\s% of this speed/);
-  await expect(cell(row(page, "llama-405b on eos"), "Predicted, s")).toContainText("97.0 % of this speed");
+  await expect(cell(run, "Predicted, s")).toContainText(/[\d.]+\s%\sof\sit/);
+  await expect(cell(row(page, "llama-405b on eos"), "Predicted, s")).toContainText("97.0 % of it");
   const figures = await boxes(run.locator(["Step time, s", "MFU, %", "Of published, %"].map((label) => `td[data-label="${label}"]`).join()));
   expect(figures).toHaveLength(3);
   expect(new Set(figures.map(({ y }) => Math.round(y))).size, "lines of the figures").toBe(1);

@@ -285,15 +285,25 @@ pub(crate) struct ValueTitle(pub(crate) fn(Field, &str) -> String);
 
 /// A problem with buttons for the suggested values.
 #[component]
-pub(crate) fn ProblemText(problem: Problem, address: Address) -> impl IntoView {
+pub(crate) fn ProblemText(
+    problem: Problem,
+    address: Address,
+    /// Called instead of setting the field, with the chosen value.
+    #[prop(optional)]
+    choose: Option<Callback<String>>,
+) -> impl IntoView {
     let allowed = problem.listed().map(|values| format!("Allowed: {}", values.join(", ")));
     let Problem { field, message, closest, suggestions, .. } = problem;
     let title_of: Option<ValueTitle> = use_context();
+    let chosen = move |value: String| match choose {
+        Some(choose) => choose.run(value),
+        None => address.commit(field, value),
+    };
     let buttons = closest.into_iter().chain(suggestions).map(|value| {
         let title = title_of.map_or_else(|| value.clone(), |ValueTitle(title)| title(field, &value));
         let take = value.clone();
         view! {
-            <button type="button" class="nearest" on:click=move |_| address.commit(field, take.clone())>
+            <button type="button" class="nearest" on:click=move |_| chosen(take.clone())>
                 {match &*value {
                     "on" | "off" => format!("Turn {} {title}", field.label()),
                     _ => format!("Use {title}"),

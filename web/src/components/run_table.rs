@@ -101,7 +101,12 @@ pub(crate) fn RunTable(
 }
 
 fn title(PageHeading { title, is_number, hint, .. }: PageHeading) -> AnyView {
-    view! { <th scope="col" class:number=is_number title=hint>{title}</th> }.into_any()
+    view! { <th scope="col" class:number=is_number title=hint>{with_unit(title)}</th> }.into_any()
+}
+
+/// Returns the title of a column with its unit on the line of the last word: `Step time, s`.
+pub(crate) fn with_unit(title: &str) -> String {
+    title.replace(", ", ",\u{a0}")
 }
 
 /// Returns the remarks that at least half of the rows share, and how many rows have each; the most frequent first.

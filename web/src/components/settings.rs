@@ -52,7 +52,8 @@ pub(crate) fn Settings(
 #[component]
 fn SettingsTable(caption: &'static str, names: Vec<String>, settings: Vec<Setting>) -> impl IntoView {
     let is_alone = names.len() < 2;
-    let row = |setting: Setting| {
+    let columns = (names.len() + 1).to_string();
+    let row = |setting: &Setting| {
         let cell = |(value, name): (&String, &String)| {
             let short = start_of_hash(value).map(|start| format!("{start}…"));
             let whole = short.is_some().then(|| value.clone());
@@ -62,12 +63,22 @@ fn SettingsTable(caption: &'static str, names: Vec<String>, settings: Vec<Settin
         };
         view! {
             <tr>
-                <th scope="row">{setting.label}<small>{setting.group}</small></th>
+                <th scope="row">{setting.label.clone()}</th>
                 {setting.values.iter().zip(&names).map(cell).collect_view()}
             </tr>
         }
     };
-    let rows = settings.into_iter().map(row).collect_view();
+    // A heading for each group.
+    let group = |settings: &[Setting]| {
+        let title = settings.first().map(|setting| setting.group.clone());
+        view! {
+            <tbody>
+                <tr><th scope="rowgroup" colspan=columns.clone() class="group">{title}</th></tr>
+                {settings.iter().map(row).collect_view()}
+            </tbody>
+        }
+    };
+    let groups = settings.chunk_by(|one, other| one.group == other.group).map(group).collect_view();
     let head = names
         .into_iter()
         .map(|name| view! { <th scope="col">{if is_alone { "Value".to_string() } else { name }}</th> });
@@ -76,7 +87,7 @@ fn SettingsTable(caption: &'static str, names: Vec<String>, settings: Vec<Settin
             <table class="settings" class:several=!is_alone>
                 <caption class="visually-hidden">{caption}</caption>
                 <thead><tr><th scope="col">"Setting"</th>{head.collect_view()}</tr></thead>
-                <tbody>{rows}</tbody>
+                {groups}
             </table>
         </div>
     }

@@ -8,8 +8,8 @@ use trainplan_shared::result::{PlanComparison, Publication, sentence, steady_dif
 use trainplan_shared::tables::cells;
 use trainplan_shared::units::{readable_range, signed, significant};
 
-/// The most runs that are not comparable which the headline names.
-const MOST_NAMED: usize = 2;
+/// The most runs of a kind that the headline names.
+const MOST_NAMED: usize = 3;
 
 /// Returns the label of a run of a comparison.
 pub(super) fn label(comparison: &Comparison, place: usize) -> &str {
@@ -52,9 +52,7 @@ const fn severity(verdict: Verdict) -> u8 {
 
 /// Returns the speed in percent of the published one by which a run is judged; none if it has no published number.
 fn speed_percent(run: &RunFigures) -> Option<f64> {
-    let baseline = run.baseline?;
-    baseline.speed_percent?;
-    Some(100.0 * baseline.step_time_s / run.judged_s?)
+    run.baseline?.judged_percent(run.judged_s?)
 }
 
 /// Returns a comparison with a prediction by the step time by which the run is judged.
@@ -101,9 +99,9 @@ pub(super) fn headline(comparison: &Comparison) -> String {
 fn achieved(run: &RunFigures) -> Option<String> {
     let of_published = speed_percent(run).map(|speed| format!("{speed:.1} % of the published speed"));
     let of_plan = run.plan.and_then(|plan| {
-        let plan = judged(run, plan);
-        let place = if plan.within? { "within" } else { "outside" };
-        Some(format!("{} % of the planned speed, {place} the interval", cells::of_predicted(Some(plan))?))
+        let speed = cells::of_predicted(Some(plan), run.judged_s)?;
+        let place = if judged(run, plan).within? { "within" } else { "outside" };
+        Some(format!("{speed} % of the planned speed, {place} the interval"))
     });
     let both: Vec<String> = of_published.into_iter().chain(of_plan).collect();
     (!both.is_empty()).then(|| format!("{} runs at {}{}.", run.label, both.join(" and "), basis(run)))
@@ -117,9 +115,9 @@ fn step_time(run: &RunFigures) -> Option<String> {
 
 /// Returns how a comparable run that has no published number took compared with its prediction; none without a prediction.
 fn as_predicted(run: &RunFigures) -> Option<String> {
-    let prediction = judged(run, run.prediction.filter(|_| run.comparable.yes && run.plan.is_none())?);
-    let place = if prediction.within? { "within" } else { "outside" };
-    let speed = cells::of_predicted(Some(prediction))?;
+    let prediction = run.prediction.filter(|_| run.comparable.yes && run.plan.is_none())?;
+    let place = if judged(run, prediction).within? { "within" } else { "outside" };
+    let speed = cells::of_predicted(Some(prediction), run.judged_s)?;
     let assumed = run.assumed_software.map(|software| format!(" This assumes {}.", software.title()));
     Some(format!(
         "It runs at {speed} % of the predicted speed, {place} the 80 % range.{}",
@@ -169,25 +167,58 @@ fn of_pair(reference: &str, against: &LabelledVerdict<'_>) -> String {
     }
 }
 
+/// Returns how many of several runs are slower, faster and so on, with the names of those that stand out. The table has all of them.
 fn of_several(reference: &str, several: &[LabelledVerdict<'_>]) -> String {
-    let is_comparable = |one: &LabelledVerdict<'_>| one.run.is_none_or(|run| run.comparable);
-    let words = |one: &LabelledVerdict<'_>| {
-        let percent = one.step_time.map(|change| change.percent).filter(|_| is_comparable(one));
-        let percent =
-            percent.map_or(String::new(), |percent| format!(" ({} % per step)", signed(percent, 1)));
-        format!("{} {}{percent}", one.label, one.verdict.title())
-    };
-    let (comparable, other): (Vec<&LabelledVerdict<'_>>, Vec<&LabelledVerdict<'_>>) =
-        several.iter().partition(|one| is_comparable(one));
-    let mut parts: Vec<String> = comparable.into_iter().map(words).collect();
-    let why = common_reason(&other).filter(|_| other.len() > MOST_NAMED);
-    let why = why.map_or(String::new(), |why| format!(" The reason for each: {}", sentence(why)));
-    match other.len() {
-        0..=MOST_NAMED => parts.extend(other.into_iter().map(words)),
-        // Their names and reasons are listed below the headline.
-        count => parts.push(format!("{count} runs not comparable")),
+    // What one run does, what several do, and how the reference follows.
+    const KINDS: [(Verdict, &str, &str, &str); 5] = [
+        (Verdict::Slower, "is slower", "are slower", "than"),
+        (Verdict::Faster, "is faster", "are faster", "than"),
+        (Verdict::NoDifference, "shows no difference", "show no difference", "from"),
+        (Verdict::Inconclusive, "is inconclusive", "are inconclusive", "compared with"),
+        (Verdict::NotComparable, "is not comparable", "are not comparable", "with"),
+    ];
+    let mut sentences: Vec<String> = Vec::new();
+    for (kind, one, more, link) in KINDS {
+        let of_kind: Vec<&LabelledVerdict<'_>> =
+            several.iter().filter(|against| against.verdict == kind).collect();
+        let count = of_kind.len();
+        if count == 0 {
+            continue;
+        }
+        let does = if count == 1 { one } else { more };
+        let names = match kind {
+            Verdict::NoDifference => String::new(),
+            _ => format!(": {}", named(&of_kind)),
+        };
+        let who = match several.len() {
+            2 if count == 2 => "Both runs".to_string(),
+            all if count == all => format!("All {all} runs"),
+            all => format!("{count} of {all} runs"),
+        };
+        // The first sentence says what is counted.
+        sentences.push(match sentences.is_empty() {
+            true => format!("{who} {does} {link} {reference}{names}."),
+            false => format!("{count} {does}{names}."),
+        });
+        let why = common_reason(&of_kind).filter(|_| kind == Verdict::NotComparable && count > MOST_NAMED);
+        sentences.extend(why.map(|why| format!("The reason for each: {}", sentence(why))));
     }
-    format!("Compared with {reference}: {}.{why}", parts.join("; "))
+    sentences.join(" ")
+}
+
+/// Returns the names of the first runs, with their changes, and how many others there are: `a (+9.4 %), b (+7.3 %) and 2 more`.
+fn named(runs: &[&LabelledVerdict<'_>]) -> String {
+    let name = |one: &&LabelledVerdict<'_>| {
+        let percent = one.step_time.filter(|_| one.verdict != Verdict::NotComparable);
+        let percent = percent.map_or(String::new(), |change| format!(" ({} %)", signed(change.percent, 1)));
+        format!("{}{percent}", one.label)
+    };
+    let mut names: Vec<String> = runs.iter().take(MOST_NAMED).map(name).collect();
+    let last = match runs.len().checked_sub(MOST_NAMED) {
+        None | Some(0) => names.pop().unwrap_or_default(),
+        Some(others) => format!("{others} more"),
+    };
+    if names.is_empty() { last } else { format!("{} and {last}", names.join(", ")) }
 }
 
 /// Returns the first reason why none of several runs is comparable; none if they have different reasons.
@@ -366,12 +397,28 @@ mod tests {
             intake.feed(b"Training epoch 0, iteration 0/49 | train_step_timing in s: 12 |\n");
             intake.finish()
         };
-        let runs = [run(LLAMA, 1, 12_000), short(2), short(3), short(4)];
+        let runs = [run(LLAMA, 1, 12_000), short(2), short(3), short(4), short(5)];
         let headline = headline(&compare(&runs.iter().collect::<Vec<_>>()));
-        assert!(
-            headline.contains(": 3 runs not comparable. The reason for each: It was not scored."),
-            "{headline}"
-        );
+        let said = "All 4 runs are not comparable with pretrain_llama3.1_8b_fp8_8 (job 1): pretrain_llama3.1_8b_fp8_8 (job 2), \
+                    pretrain_llama3.1_8b_fp8_8 (job 3), pretrain_llama3.1_8b_fp8_8 (job 4) and 1 more. The reason for each: It was \
+                    not scored.";
+        assert!(headline.starts_with(said), "{headline}");
+    }
+
+    #[test]
+    fn several_runs_are_counted_and_those_that_stand_out_are_named() {
+        let of = |times: &[u32]| {
+            let runs: Vec<RunResult> = (1..).zip(times).map(|(job, ms)| run(LLAMA, job, *ms)).collect();
+            headline(&compare(&runs.iter().collect::<Vec<_>>())).replace(LLAMA, "run")
+        };
+        let mixed = of(&[12_000, 12_600, 12_010, 11_400, 12_900]);
+        let said = "2 of 4 runs are slower than run (job 1): run (job 2) (+5.0 %) and run (job 5) (+7.5 %). 1 is faster: run (job 4) \
+                    (−5.0 %). 1 shows no difference.";
+        assert!(mixed.starts_with(said), "{mixed}");
+        let alike = of(&[12_000, 12_010, 12_010]);
+        assert!(alike.starts_with("Both runs show no difference from run (job 1). "), "{alike}");
+        let slower = of(&[12_000, 12_600, 12_600, 12_600, 12_600, 12_600]);
+        assert!(slower.contains("run (job 3) (+5.0 %), run (job 4) (+5.0 %) and 2 more. "), "{slower}");
     }
 
     #[test]

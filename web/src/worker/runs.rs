@@ -176,7 +176,7 @@ pub(super) async fn scores(id: &str) -> Result<Table, RequestError> {
     };
     Ok(Table {
         caption: "What each version of the parser made of the log".into(),
-        head: ["Scored by", "Status", "Recipe", "Step time, s", "MFU, %", "When"].map(String::from).into(),
+        head: ["Scored by", "Status", "Recipe", "Scored, s", "MFU, %", "When"].map(String::from).into(),
         rows: items.into_iter().map(row).collect(),
     })
 }

@@ -1,11 +1,11 @@
-//! No line of a page breaks before a percent sign. The texts come from code that writes for terminals too, which print ordinary
-//! spaces.
+//! No line of a page breaks before a percent sign, nor within `98 % of it`. The texts come from code that writes for terminals too,
+//! which print ordinary spaces.
 
 use trainplan_shared::tables::PageCell;
 
 /// Returns a text with no-break spaces before its percent signs.
 pub(super) fn unbroken(text: &str) -> String {
-    text.replace(" %", "\u{a0}%")
+    text.replace(" %", "\u{a0}%").replace("% of it", "%\u{a0}of\u{a0}it")
 }
 
 /// Returns the cells of a run for a page.
@@ -25,5 +25,6 @@ mod tests {
     #[test]
     fn percentages_stay_on_one_line() {
         assert_eq!(unbroken("4.8 % longer (4.1 to 5.5 %)."), "4.8\u{a0}% longer (4.1 to 5.5\u{a0}%).");
+        assert_eq!(unbroken("11.4–12.9, 97.0 % of it"), "11.4–12.9, 97.0\u{a0}%\u{a0}of\u{a0}it");
     }
 }

@@ -63,6 +63,15 @@ pub struct BaselineComparison {
     pub speed_percent: Option<f64>,
 }
 
+impl BaselineComparison {
+    /// Returns the speed in percent of the published one by the step time by which the run is judged; none if the two can't be
+    /// compared.
+    #[must_use]
+    pub fn judged_percent(self, judged_s: f64) -> Option<f64> {
+        self.speed_percent.map(|_| 100.0 * self.step_time_s / judged_s)
+    }
+}
+
 /// A run compared with its prediction.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]

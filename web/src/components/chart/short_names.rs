@@ -3,14 +3,19 @@
 use trainplan_shared::compare::BriefLabels;
 
 /// Returns names without the beginning and the end that all of them share, except the last part of the beginning. A name that lost its
-/// beginning starts with an ellipsis. A name alone stays whole, and so do names that sentences write in full, too.
+/// beginning starts with an ellipsis. A name alone stays whole, and so do names that sentences write in full, too, unless only their
+/// jobs tell them apart.
 pub(super) fn short_names(names: &[&str]) -> Vec<String> {
     let parts: Vec<Vec<&str>> = names.iter().map(|name| name.split_inclusive(SEPARATORS).collect()).collect();
     let whole = || names.iter().copied().map(String::from).collect();
     let Some((first, others)) = parts.split_first() else { return whole() };
     let is_long = |name: &&str| name.chars().count() > BriefLabels::LONG;
-    if others.iter().all(|other| other == first) || !names.iter().any(is_long) {
+    if others.iter().all(|other| other == first) {
         return whole();
+    }
+    if !names.iter().any(is_long) {
+        let brief = BriefLabels::of(names.iter().copied());
+        return names.iter().map(|name| brief.shorten(name)).collect();
     }
     let least = parts.iter().map(Vec::len).min().unwrap_or(0);
     // Something is left of each name.
@@ -48,10 +53,9 @@ mod tests {
         assert_eq!(short_of(&["x_a_8 (job 1)", "x_a_8 (job 2)"]), ["…a_8 (job 1)", "…a_8 (job 2)"]);
         let nights = ["a_nightly-2026-05-01.log", "a_nightly-2026-05-02.log"];
         assert_eq!(short_of(&nights), ["…a_nightly-2026-05-01", "…a_nightly-2026-05-02"]);
-        for whole in [
-            ["run", "run-2"],
-            ["pretrain_llama3.1_405b_fp8_512 (job 2010)", "pretrain_llama3.1_405b_fp8_512 (job 2011)"],
-        ] {
+        let of_job = |job: u32| format!("pretrain_llama3.1_405b_fp8_512 (job {job})");
+        assert_eq!(short_names(&[&of_job(2010), &of_job(2011)]), ["job 2010", "job 2011"]);
+        for whole in [["run", "run-2"], ["nightly/a#1", "nightly/b#1 (job 3)"]] {
             assert_eq!(short_names(&whole), whole);
         }
         assert!(short_names(&[]).is_empty());

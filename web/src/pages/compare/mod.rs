@@ -3,6 +3,7 @@
 use crate::address::{Address, name_page};
 use crate::components::copy::{CopyButton, as_file, to_clipboard};
 use crate::components::field::AddressProblems;
+use crate::components::headline::{brief_labels, headline};
 use crate::components::numbers::Numbers;
 use crate::components::plots::{Plots, SCALE};
 use crate::components::run_table::{RunTable, compare_href, view_of};
@@ -17,7 +18,6 @@ use leptos::prelude::*;
 use leptos::task::spawn_local;
 use std::sync::Arc;
 use std::time::Duration;
-use trainplan_shared::compare::BriefLabels;
 use trainplan_shared::link;
 use trainplan_shared::sorting::sorted;
 use trainplan_shared::tables::{ComparisonColumn, StoredRunColumn};
@@ -164,7 +164,7 @@ pub(crate) fn Verdict(
         let compared = compared.get();
         let others = compared.rows.len().saturating_sub(1);
         // The headline names the runs; the lines below it don't repeat long labels.
-        let labels = BriefLabels::of(compared.rows.iter().map(|row| row.path.as_str()));
+        let labels = brief_labels(&compared);
         let brief = |lines: &[String]| lines.iter().map(|line| labels.shorten(line)).collect::<Vec<_>>();
         let reference = labels.shorten(compared.rows.first().map_or("", |row| &row.path));
         let unlike =
@@ -172,8 +172,8 @@ pub(crate) fn Verdict(
         let notes = format!("{} notes on the comparison", compared.notes.len());
         view! {
             <section class="answers verdict" data-verdict=compared.outcome.id() aria-label="Verdict">
-                <p class="headline" class:many={others > 2} role="status">
-                    {labels.shorten_repeated(&compared.headline)}
+                <p class="headline" role="status">
+                    {headline(&compared)}
                     {compared.failure_line.filter(|_| has_log.get()).map(|line| view! {
                         " " <a href=format!("#L{line}") rel="external">{format!("Go to line {line}")}</a>
                     })}

@@ -2,14 +2,15 @@
 
 use super::{PICKS, Results};
 use crate::address::Address;
+use crate::components::field::ProblemText;
 use crate::components::run_table::split;
 use crate::desk::Desk;
 use crate::message::{Answer, Question, Row};
 use leptos::html::Input;
 use leptos::prelude::*;
+use leptos::web_sys::FocusOptions;
 use trainplan_shared::field::Field;
 use trainplan_shared::link;
-use trainplan_shared::message::Front;
 use trainplan_shared::problem::Problem;
 use trainplan_shared::spec::Spec;
 use trainplan_shared::tables::LogColumn;
@@ -44,23 +45,23 @@ pub(super) fn IdentifyPicked(picked: Memo<Vec<String>>) -> impl IntoView {
         })
     });
     let said = RwSignal::new(Spec::default());
-    let problem = RwSignal::new(None::<String>);
+    let problem = RwSignal::new(None::<Problem>);
     let set = move |query: String| {
         problem.set(None);
         desk.ask(Question::Identify { ids: ids.get_untracked(), query }, move |answer| match answer {
-            Ok(Answer::Checked(Some(refusal))) => {
-                problem.set(Some(Problem::from(refusal).text(Front::Page)));
-            }
+            Ok(Answer::Checked(Some(refusal))) => problem.set(Some(refusal.into())),
             Ok(_) => is_open.set(false),
-            Err(_) => problem.set(Some("This failed. Reload the page.".into())),
+            Err(_) => problem.set(Some(Problem::new(Field::Recipe, "", "This failed. Reload the page."))),
         });
     };
-    // The focus goes to the first field when the form opens.
+    // The focus goes to the first field when the form opens. The form is over the page, which stays where it is.
     let first = NodeRef::<Input>::new();
     Effect::new(move |_| {
         if let Some(input) = first.get() {
+            let stay = FocusOptions::new();
+            stay.set_prevent_scroll(true);
             // It fails only for elements that are gone.
-            let _ = input.focus();
+            let _ = input.focus_with_options(&stay);
         }
     });
     // The form starts closed for the next selection. `try_set`: the page may have been left.
@@ -107,7 +108,11 @@ pub(super) fn IdentifyPicked(picked: Memo<Vec<String>>) -> impl IntoView {
                         }}
                     </button>
                     <button type="button" class="action" on:click=move |_| set(String::new())>"Reset to what the logs say"</button>
-                    <p role="alert" class="error">{problem}</p>
+                    <p role="alert">{move || problem.get().map(|problem| {
+                        let field = problem.field;
+                        let choose = Callback::new(move |value: String| said.update(|said| said.set(field, value)));
+                        view! { <ProblemText problem address choose /> }
+                    })}</p>
                 </form>
             </Show>
         </Show>

@@ -91,20 +91,19 @@ pub(crate) fn ResultsPage() -> impl IntoView {
         on_server.get().is_some_and(|runs| !runs.rows.is_empty() || is_any(address, &FILTERS))
     });
     // Not while the server has yet to answer, so that nothing flashes.
-    let has_nothing = move || {
+    let has_nothing = Memo::new(move |_| {
         let is_known = on_server.get().is_some() || desk.has_server() == Some(false);
         entries.is_empty() && !has_runs.get() && is_known
-    };
-    let has_results = Memo::new(move |_| has_runs.get() || !entries.is_empty());
+    });
     view! {
         <div class="results-page">
             <h1>"Results"</h1>
             <AddressProblems address />
             <regressions::Regressions />
-            <newest::Newest />
             <live::Live />
-            <Drop is_small=has_results />
-            <Show when=has_nothing><Begin /></Show>
+            <Drop is_small=Signal::derive(move || !has_nothing.get()) />
+            <Show when=move || has_nothing.get()><Begin /></Show>
+            <newest::Newest />
             <Show when=move || !entries.is_empty()>
                 <Progress />
                 <ViewFields />

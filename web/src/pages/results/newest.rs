@@ -1,6 +1,7 @@
 //! The comparison of the newest runs.
 
 use crate::address::Address;
+use crate::components::headline::headline;
 use crate::components::plots::PlotSection;
 use crate::components::run_table::{compare_href, run_href};
 use crate::desk::Desk;
@@ -13,7 +14,7 @@ use std::sync::Arc;
 #[component]
 pub(super) fn Newest() -> impl IntoView {
     let desk = Desk::of_app();
-    let compared = desk.answer(
+    let asked = desk.answer(
         move || {
             desk.track_runs();
             (desk.has_server() == Some(true))
@@ -21,8 +22,14 @@ pub(super) fn Newest() -> impl IntoView {
         },
         |answer| if let Answer::Comparison(compared) = answer { Some(*compared) } else { None },
     );
-    let compared = Memo::new(move |_| compared.get().filter(|compared| !compared.rows.is_empty()));
-    view! { {move || compared.get().map(|compared| view! { <NewestOf compared /> })} }
+    let compared = Memo::new(move |_| asked.get().filter(|compared| !compared.rows.is_empty()));
+    // What is below would move when the answer comes.
+    let is_awaited =
+        move || desk.has_server() != Some(false) && asked.get().is_none() && asked.trouble().is_none();
+    view! {
+        <Show when=is_awaited><div class="newest-place"></div></Show>
+        {move || compared.get().map(|compared| view! { <NewestOf compared /> })}
+    }
 }
 
 #[component]
@@ -37,7 +44,7 @@ fn NewestOf(compared: Arc<Compared>) -> impl IntoView {
     view! {
         <section class="answers verdict" aria-labelledby="newest" data-verdict=compared.outcome.id()>
             <h2 id="newest">"Newest run" {name}</h2>
-            <p class="headline">{compared.headline.clone()}</p>
+            <p class="headline">{headline(&compared)}</p>
             <p><A href=compare_href(address, &ids)>"Open comparison"</A></p>
             <PlotSection id="newest-step-time" title="Step time, s" plot />
         </section>

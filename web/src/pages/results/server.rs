@@ -4,7 +4,7 @@ use super::picks::pick;
 use super::{FILTERS, SORT};
 use crate::address::Address;
 use crate::components::filters::{AFTER, Filters, NothingFound, asked, is_any};
-use crate::components::run_table::RunTable;
+use crate::components::run_table::{RunTable, with_unit};
 use crate::components::trouble::RequestErrorNote;
 use crate::desk::{Asked, Desk};
 use crate::message::{Answer, Question, Row, Runs};
@@ -109,7 +109,8 @@ fn begin() -> impl IntoView {
 
 /// The heading of a column: a press sorts by it on the server, another one reverses the order.
 fn heading(column: PageHeading) -> AnyView {
-    let PageHeading { title, is_number, hint, .. } = column;
+    let PageHeading { is_number, hint, .. } = column;
+    let title = with_unit(column.title);
     let Some(first) = column.order else {
         return view! { <th scope="col" class:number=is_number>{title}</th> }.into_any();
     };

@@ -174,8 +174,8 @@ fn Figures(rows: Memo<Vec<Arc<Row>>>, compared: Memo<Arc<Compared>>) -> impl Int
         rows.get().first().map(|row| view! {
             <section class="answers" aria-label="Score" data-status=row.status.id()>
                 <p><span class="status">{row.status.title()}</span>{of(row)}</p>
-                {row.remarks.iter().map(|remark| view! { <p class="notice">{remark.clone()}</p> }).collect_view()}
                 <dl class="figures run-figures">{figures(row)}</dl>
+                {row.remarks.iter().map(|remark| view! { <p class="notice">{remark.clone()}</p> }).collect_view()}
                 {Some(compared.get().scored.clone()).filter(|told| !told.is_empty()).map(|told| view! { <p class="basis">{told}</p> })}
             </section>
         })

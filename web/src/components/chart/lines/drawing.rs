@@ -131,13 +131,14 @@ pub(super) fn lines(chart: &LineChart, ink: &str, (width, height): (f64, f64)) -
         "xaxis": x, "yaxis": y, "hovermode": "closest", "margin": margin, "shapes": shapes,
         "showlegend": labelled_range.is_none(), "annotations": notes,
     });
-    if chart.x != XAxis::Time && is_narrow {
+    if chart.x != XAxis::Time && labelled_range.is_none() {
         let others = chart.levels.iter().map(|level| &*level.name);
         let others = others.chain(chart.mark.iter().map(|mark| &*mark.0));
         let others = others.chain(bands.iter().map(|band| &*band.0));
         let legend = legend_height(chart.lines.iter().map(|line| &*line.name).chain(others), width);
+        let least = if is_narrow { LEAST_HEIGHT } else { LEAST_HEIGHT_WIDE };
         // Plotly cuts a legend that is higher than half of the chart.
-        layout["meta"] = (LEAST_HEIGHT + legend).max(2 * legend + 20).into();
+        layout["meta"] = (least + legend).max(2 * legend + 20).into();
     }
     (traces, layout)
 }
@@ -151,9 +152,10 @@ const MARKED_STEPS: usize = 20;
 /// The range of steps, at most, that has a tick at each step.
 const FEW_STEPS: f64 = 8.0;
 
-/// The least height of a narrow chart without its legend, in pixels. It leaves 160 to the lines. A layout's `meta` has the least
-/// height with the legend.
+/// The least heights of a narrow chart and of a wide one without their legends, in pixels. They leave 160 and 100 to the lines. A
+/// layout's `meta` has the least height with the legend.
 const LEAST_HEIGHT: usize = 240;
+const LEAST_HEIGHT_WIDE: usize = 160;
 
 fn trace(line: &ChartLine, mode: &str, hover: &str) -> Value {
     let (x, y): (Vec<f64>, Vec<f64>) = line.points.iter().copied().unzip();
