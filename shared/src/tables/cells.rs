@@ -33,16 +33,16 @@ pub(super) fn step_time_text(scored: Option<Stat>, judged_s: Option<f64>) -> Opt
     Some(format!("{}{scored}", seconds(judged_s?)))
 }
 
-/// Returns the scored step time, to show beside the one by which the run is judged: `scored 14.199`. None if they are alike.
+/// Returns the scored step time, to show beside the one by which the run is judged: `scored 14.199`. None if they read alike.
 pub(super) fn scored_beside(scored: Option<Stat>, judged_s: Option<f64>) -> Option<String> {
-    let (scored, judged_s) = scored.zip(judged_s)?;
-    steady_difference(scored.mean, judged_s)?;
-    Some(format!("scored {}", seconds(scored.mean)))
+    let scored = seconds(scored?.mean);
+    (scored != seconds(judged_s?)).then(|| format!("scored {scored}"))
 }
 
 /// Marks a figure that follows from the scored step time, where the run is judged by one unlike it.
 pub(super) fn of_scored(mut cell: PageCell, scored: Option<Stat>, judged_s: Option<f64>) -> PageCell {
-    if !cell.text.is_empty() && scored_beside(scored, judged_s).is_some() {
+    let unlike = scored.zip(judged_s).and_then(|(scored, judged_s)| steady_difference(scored.mean, judged_s));
+    if !cell.text.is_empty() && unlike.is_some() {
         cell.detail += if cell.detail.is_empty() { "scored" } else { ", scored" };
     }
     cell
