@@ -34,7 +34,7 @@ impl Question {
     /// Returns the space of layouts for an offer.
     pub fn space<'a>(&'a self, offer: &'a GpuOffer) -> SearchSpace<'a> {
         SearchSpace {
-            model: &self.model.id,
+            model: self.model.id_in_recipes(),
             architecture: &self.model.architecture,
             gpu: &offer.gpu,
             dtypes: offer.dtypes.clone(),
