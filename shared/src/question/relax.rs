@@ -58,13 +58,13 @@ impl Question {
         }
     }
 
-    /// Returns the smallest change with which a plan reaches the goal, in this order: less headroom or one lock less; another number of
-    /// GPUs; a larger global batch. If none does, returns the smallest with which at least a layout works.
+    /// Returns the smallest change with which a plan reaches the goal, in this order: less headroom, another value of a lock or one lock
+    /// less; another number of GPUs; a larger global batch. If none does, returns the smallest with which at least a layout works.
     fn with_a_layout(&self, offer: &GpuOffer, tried: &[u32]) -> Option<Relaxation> {
         let most = tried.last().copied()?;
         let reaches_goal =
             |change: &Option<Relaxation>| change.as_ref().is_some_and(|change| change.reaches_goal);
-        let with_less_fixed = self.first_working(offer, most, self.with_less_fixed());
+        let with_less_fixed = first_working(offer, self.with_less_fixed());
         if reaches_goal(&with_less_fixed) {
             return with_less_fixed;
         }
@@ -72,36 +72,23 @@ impl Question {
         if reaches_goal(&with_other_gpus) {
             return with_other_gpus;
         }
-        let with_larger_batch = self.first_working(offer, most, self.with_larger_batches());
+        let with_larger_batch = first_working(offer, self.with_larger_batches());
         match reaches_goal(&with_larger_batch) {
             true => with_larger_batch,
             false => with_less_fixed.or(with_other_gpus).or(with_larger_batch),
         }
     }
 
-    /// Returns the first change with which a plan on `gpus` GPUs reaches the goal; if none does, the first with which a layout works.
-    /// Each comes with the changed question.
-    fn first_working(
-        &self,
-        offer: &GpuOffer,
-        gpus: u32,
-        changes: Vec<(Setting, Question)>,
-    ) -> Option<Relaxation> {
-        let mut first = None;
-        for (setting, question) in changes {
-            let search = LayoutSearch::new(question.space(offer));
-            if let Some(run) = PlannedRun::best_of(&search, &question, offer, gpus) {
-                let change = Relaxation { setting, reaches_goal: self.reaches(&run), run };
-                if change.reaches_goal {
-                    return Some(change);
-                }
-                first = first.or(Some(change));
-            }
-        }
-        first
+    /// Returns the plan that answers the question, and whether it reaches the goal; none if no layout works.
+    fn answered(&self, offer: &GpuOffer) -> Option<(PlannedRun, bool)> {
+        let mut survey = Survey::new(self, offer);
+        while survey.step().is_ok() {}
+        let chosen = self.choose(&survey.points);
+        let shown = chosen.or_else(|| self.nearest(&survey.points))?;
+        Some((survey.points.swap_remove(shown), chosen.is_some()))
     }
 
-    /// Returns the question without headroom, and without each of its locks.
+    /// Returns the question without headroom, and with other values of each of its locks, or without it.
     fn with_less_fixed(&self) -> Vec<(Setting, Question)> {
         let mut changes = Vec::new();
         if self.headroom_bytes > 0.0 {
@@ -109,8 +96,9 @@ impl Question {
             changes.push((Setting::new(Field::Headroom, 0), question));
         }
         for field in self.locks.fields() {
-            let locks = self.locks.without(field);
-            changes.push((Setting::new(Field::Lock, &locks), Question { locks, ..self.clone() }));
+            for locks in self.locks.with_other_values(field).into_iter().chain([self.locks.without(field)]) {
+                changes.push((Setting::new(Field::Lock, &locks), Question { locks, ..self.clone() }));
+            }
         }
         changes
     }
@@ -196,6 +184,21 @@ impl Question {
         let setting = Setting::new(Field::Deadline, format!("{days}d"));
         Some(Relaxation { setting, run: run.clone(), reaches_goal: true })
     }
+}
+
+/// Returns the first change whose question has a plan that reaches the goal; if none does, the first with a layout.
+fn first_working(offer: &GpuOffer, changes: Vec<(Setting, Question)>) -> Option<Relaxation> {
+    let mut first = None;
+    for (setting, question) in changes {
+        if let Some((run, reaches_goal)) = question.answered(offer) {
+            let change = Relaxation { setting, run, reaches_goal };
+            if reaches_goal {
+                return Some(change);
+            }
+            first = first.or(Some(change));
+        }
+    }
+    first
 }
 
 /// Returns the tokens with which a plan reaches the goal.
