@@ -87,7 +87,8 @@ impl Spec {
                 problem.suggestions.retain(|_| known.next() != Some(&Some(false)));
             } else if !known.is_empty() && !known.contains(&None) {
                 let largest = problem.suggestions.iter().filter_map(|value| value.parse::<u32>().ok()).max();
-                let mut larger = (1..=MOST_DOUBLINGS).filter_map(|times| Some((largest? << times).to_string()));
+                let mut larger =
+                    (1..=MOST_DOUBLINGS).filter_map(|times| Some((largest? << times).to_string()));
                 let works = |value: &String| {
                     let scenario = self.clone().with(problem.field, value).scenario();
                     // Tensor parallelism across NVLink domains is too slow to suggest.
