@@ -80,7 +80,7 @@ impl Question {
     }
 
     /// Returns the plan that answers the question, and whether it reaches the goal; none if no layout works.
-    fn answered(&self, offer: &GpuOffer) -> Option<(PlannedRun, bool)> {
+    pub(super) fn answered(&self, offer: &GpuOffer) -> Option<(PlannedRun, bool)> {
         let mut survey = Survey::new(self, offer);
         while survey.step().is_ok() {}
         let chosen = self.choose(&survey.points);
