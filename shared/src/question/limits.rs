@@ -1,6 +1,6 @@
 //! How many tokens the limits of a question allow with a plan.
 
-use super::{GpuOffer, PlannedRun, Question, Survey};
+use super::{GpuOffer, PlannedRun, Question};
 
 /// Rounded numbers of tokens that are tried with a plan, at most. Restarts and the last step's rounding don't shrink with the tokens, so
 /// that the first may be too many.
@@ -32,24 +32,6 @@ impl Question {
             let run = PlannedRun { days_as_measured, ..run };
             self.reaches(&run).then_some(TrainableTokens { tokens, run })
         })
-    }
-
-    /// Returns the most tokens with which one of the plans is within the limits, after none was, and the plan that a question for them has.
-    pub(super) fn enough_tokens(&self, offer: &GpuOffer, points: &[PlannedRun]) -> Option<TrainableTokens> {
-        // With fewer tokens, these numbers of GPUs are searched too; which ones between them are depends on the tokens.
-        let counts = self.counts.of_nodes(offer.gpu.gpus_per_node);
-        let points = points.iter().filter(|run| counts.binary_search(&run.gpus).is_ok());
-        let tokens = |run: &PlannedRun| self.reach(run).map_or(0.0, Reach::tokens);
-        let run = points.max_by(|one, other| tokens(one).total_cmp(&tokens(other)))?;
-        let enough = self.within_limits(offer, run)?;
-        // For fewer tokens, other GPUs may be better. Plans with the times of their launch scripts are not those of a survey.
-        let question = Question { tokens: enough.tokens, ..self.clone() };
-        let planned = Survey::new(&question, offer).best_run(run.gpus);
-        let is_planned = planned.is_some_and(|planned| planned.layout == run.layout);
-        match question.answered(offer).filter(|_| is_planned) {
-            Some((run, true)) => Some(TrainableTokens { run, ..enough }),
-            _ => Some(enough),
-        }
     }
 
     /// Returns how many tokens the limits allow with a plan; none without the price that a budget needs. Days and cost grow with

@@ -2,6 +2,7 @@
 
 use super::answer::LITTLE_MORE;
 use super::batches::GlobalBatches;
+use super::limits::Reach;
 use super::unmet::{Nearby, Relaxation, Unmet};
 use super::{Goal, GpuOffer, PlannedRun, Question, Survey, TrainableTokens};
 use crate::field::Field;
@@ -79,8 +80,26 @@ impl Question {
         }
     }
 
+    /// Returns the most tokens with which one of the plans is within the limits, after none was, and the plan that a question for them has.
+    pub(super) fn enough_tokens(&self, offer: &GpuOffer, points: &[PlannedRun]) -> Option<TrainableTokens> {
+        // With fewer tokens, these numbers of GPUs are searched too; which ones between them are depends on the tokens.
+        let counts = self.counts.of_nodes(offer.gpu.gpus_per_node);
+        let points = points.iter().filter(|run| counts.binary_search(&run.gpus).is_ok());
+        let tokens = |run: &PlannedRun| self.reach(run).map_or(0.0, Reach::tokens);
+        let run = points.max_by(|one, other| tokens(one).total_cmp(&tokens(other)))?;
+        let enough = self.within_limits(offer, run)?;
+        // For fewer tokens, other GPUs may be better. Plans with the times of their launch scripts are not those of a survey.
+        let question = Question { tokens: enough.tokens, ..self.clone() };
+        let planned = Survey::new(&question, offer).best_run(run.gpus);
+        let is_planned = planned.is_some_and(|planned| planned.layout == run.layout);
+        match question.answered(offer).filter(|_| is_planned) {
+            Some((run, true)) => Some(TrainableTokens { run, ..enough }),
+            _ => Some(enough),
+        }
+    }
+
     /// Returns the plan that answers the question, and whether it reaches the goal; none if no layout works.
-    pub(super) fn answered(&self, offer: &GpuOffer) -> Option<(PlannedRun, bool)> {
+    fn answered(&self, offer: &GpuOffer) -> Option<(PlannedRun, bool)> {
         let mut survey = Survey::new(self, offer);
         while survey.step().is_ok() {}
         let chosen = self.choose(&survey.points);

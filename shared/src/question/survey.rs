@@ -19,7 +19,7 @@ pub struct Survey<'a> {
     pub(super) question: &'a Question,
     pub(super) offer: &'a GpuOffer,
     /// How many layouts the answer lists.
-    listed: usize,
+    pub(super) listed: usize,
     search: LayoutSearch<'a>,
     /// The searches with batches that suit some numbers of GPUs better. They are few, and a map would make the worker larger.
     suited: Vec<(Vec<u32>, LayoutSearch<'a>)>,
