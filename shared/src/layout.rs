@@ -65,6 +65,7 @@ impl Layout {
         }
         problems.extend(tp_problem(tp, architecture));
         problems.extend(cp_problem(degrees.cp, architecture));
+        let are_groups_possible = problems.is_empty();
         problems.extend(expert_problems(degrees, architecture));
         if vp > 1 && pp == 1 {
             let message =
@@ -73,7 +74,8 @@ impl Layout {
         }
         // Wide enough that no product of degrees wraps.
         let model_parallel = (u64::from(tp) * u64::from(pp)).saturating_mul(u64::from(cp));
-        if !u64::from(gpus).is_multiple_of(model_parallel) {
+        // No number of GPUs makes up for groups that can't be.
+        if are_groups_possible && !u64::from(gpus).is_multiple_of(model_parallel) {
             let message = format!(
                 "{} can't be split into groups of {model_parallel} (TP {tp} × PP {pp} × CP {cp}).",
                 count_of_gpus(gpus)
@@ -487,6 +489,9 @@ mod tests {
     fn tp_must_cut_every_width() {
         let degrees = Degrees { gpus: 24, tp: 3, ..Degrees::default() };
         assert_eq!(refused(&degrees, "llama3.1-8b").suggestions, ["2", "4"]);
+        // Groups of 3 can't be, so that no number of GPUs for them is suggested.
+        let problems = Layout::new(&Degrees { gpus: 1024, ..degrees }, model("llama3.1-8b")).unwrap_err();
+        assert_eq!(problems.iter().map(|problem| problem.field).collect::<Vec<_>>(), [Field::Tp]);
         // 16 is more than the 8 KV heads, and holds whole copies of them.
         let degrees = Degrees { gpus: 16, tp: 16, ..Degrees::default() };
         assert!(Layout::new(&degrees, model("llama3.1-8b")).is_ok());

@@ -34,6 +34,9 @@ impl Remedy {
 /// Remedies that are returned at most.
 const MOST: usize = 3;
 
+/// How often a suggestion is doubled, at most, until the scenario fits.
+const MOST_DOUBLINGS: u32 = 3;
+
 /// Fields that one remedy changes at most.
 const MOST_CHANGES: usize = 3;
 
@@ -69,8 +72,8 @@ impl Spec {
         remedies
     }
 
-    /// Keeps those of its problems' suggestions with which the scenario fits into its GPUs' memory. A problem without any keeps
-    /// all, and says so.
+    /// Keeps those of its problems' suggestions with which the scenario fits into its GPUs' memory. If none does, a multiple of the
+    /// largest that does takes their place. A problem without any keeps all, and says so.
     pub fn prefer_fitting(&self, problems: &mut [Problem]) {
         for problem in problems {
             let fits_with = |value: &String| {
@@ -83,8 +86,20 @@ impl Spec {
                 let mut known = known.iter();
                 problem.suggestions.retain(|_| known.next() != Some(&Some(false)));
             } else if !known.is_empty() && !known.contains(&None) {
-                let message = std::mem::take(&mut problem.message);
-                problem.message = message.and(" With the suggested value, it would not fit in memory.");
+                let largest = problem.suggestions.iter().filter_map(|value| value.parse::<u32>().ok()).max();
+                let mut larger =
+                    (1..=MOST_DOUBLINGS).filter_map(|times| Some((largest? << times).to_string()));
+                let works = |value: &String| {
+                    let scenario = self.clone().with(problem.field, value).scenario();
+                    // Tensor parallelism across NVLink domains is too slow to suggest.
+                    scenario.is_ok_and(|it| fits(&it.inputs()) && it.layout.tp() <= it.gpu.nvlink_domain)
+                };
+                if let Some(larger) = larger.find(works) {
+                    problem.suggestions = vec![larger];
+                } else {
+                    let message = std::mem::take(&mut problem.message);
+                    problem.message = message.and(" With the suggested value, it would not fit in memory.");
+                }
             }
         }
     }
@@ -232,6 +247,14 @@ mod tests {
         assert_eq!(after("qwen3-32b"), ("4 8".to_string(), false));
         assert_eq!(after("llama3.1-70b"), ("8".to_string(), false));
         assert_eq!(after("llama3.1-405b"), ("4 8".to_string(), true));
+        // The nearest values are too small, and a larger one is not.
+        let fields = [(Field::Gpu, "h200"), (Field::Tp, "3"), (Field::Pp, "7"), (Field::Gbs, "1024")];
+        let spec = spec("llama3.1-405b", "896", &fields);
+        let mut problems = spec.scenario().unwrap_err();
+        spec.prefer_fitting(&mut problems);
+        let [problem] = &problems[..] else { panic!("{problems:?}") };
+        assert_eq!((problem.field, &problem.suggestions[..]), (Field::Tp, &["8".to_string()][..]));
+        assert!(!problem.message.text(Front::Page).contains("not fit in memory"));
     }
 
     #[test]

@@ -209,7 +209,7 @@ impl ScenarioReader<'_> {
         }
         let dtype = dtype?;
         let degrees = Degrees { gpus, tp, pp, cp, ep, expert_tp, vp, split };
-        let options = options.as_in_recipes(&model.id, &gpu.id, dtype);
+        let options = options.as_in_recipes(model.id_in_recipes(), &gpu.id, dtype);
         Some(Draft { model, architecture, gpu, dtype, degrees, seq_len, mbs, gbs, options, convention })
     }
 

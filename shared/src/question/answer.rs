@@ -32,7 +32,7 @@ pub struct GpuAnswer {
     shown: Option<usize>,
     /// The best layouts on as many GPUs as the plan to show, whose layout comes first.
     pub layouts: Vec<PlannedRun>,
-    /// Whether the first layout ranks below others, which are not in time.
+    /// Whether the first layout ranks below the next one, which is not in time.
     pub first_is_moved_up: bool,
     /// The layout of a published recipe of the model on this GPU type, on as many GPUs, with the recipe.
     pub published: Option<(&'static Recipe, PlannedRun)>,
@@ -77,7 +77,9 @@ impl GpuAnswer {
             counts = ranking.counts;
             layouts = ranking.best.into_iter().map(|layout| run(gpus, layout)).collect();
         }
-        let first_is_moved_up = shown.is_some_and(|index| move_up(&points[index], &mut layouts));
+        let is_moved_up = shown.is_some_and(|index| move_up(&points[index], &mut layouts));
+        // Without a limit of time, only launch scripts put another layout first.
+        let first_is_moved_up = is_moved_up && question.most_days().is_some();
         let published = gpus.and_then(|gpus| {
             let (recipe, layout) = published(question, search.space(), gpus, layouts.first()?.layout)?;
             Some((recipe, run(gpus, layout)))

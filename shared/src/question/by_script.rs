@@ -10,6 +10,7 @@ use crate::problem::{Problem, one_of};
 use crate::releases::Release;
 use crate::scenario::Scenario;
 use crate::search::RankedLayout;
+use crate::sorting::order;
 use crate::spec::Spec;
 use crate::stack::Software;
 
@@ -224,8 +225,9 @@ impl Survey<'_> {
     /// Searches everything that is left. Returns the answer, and the launch script of the plan to show if it was written.
     ///
     /// The best plan has the time and the cost of its launch script. If the script of a plan is slower than planned, misses the goal or may
-    /// lack memory, the best one may be another layout or another number of GPUs. The scripts of other layouts and numbers of GPUs are taken to
-    /// be as slow as that of the best plan.
+    /// lack memory, the best one may be another layout or another number of GPUs. Layouts that were passed over have the times of their own
+    /// scripts, and are left out if these can't be relied on. The scripts of all other layouts and numbers of GPUs are taken to be as slow
+    /// as that of the best plan.
     pub fn finish_as_launched(mut self) -> (GpuAnswer, Option<PlanScript>) {
         // Software that is not built on Megatron-Core is run without these scripts.
         let (question, offer) = (self.question, self.offer);
@@ -234,18 +236,18 @@ impl Survey<'_> {
             let script = answer.best().map(|best| best.script(question, offer));
             return (answer, script);
         }
-        // Plans by their numbers of GPUs: those whose scripts were written, and those whose scripts can't be relied on.
-        let (mut scripts, mut unsure): (Vec<(u32, PlanScript)>, Vec<PlannedRun>) = (Vec::new(), Vec::new());
+        // Those whose scripts were written, and plans whose scripts can't be relied on.
+        let (mut scripts, mut unsure): (Vec<Launched>, Vec<PlannedRun>) = (Vec::new(), Vec::new());
         let pick = |points: &[PlannedRun]| question.choose(points).or_else(|| question.nearest(points));
         loop {
             // A slower script may need more GPUs, and the numbers below those are searched then.
             while self.step().is_ok() {}
             let Some(index) = pick(&self.points) else { break };
             let gpus = self.points[index].gpus;
-            if scripts.iter().any(|(known, _)| *known == gpus) {
+            if scripts.iter().any(|known| known.gpus == gpus) {
                 break;
             }
-            let (run, script) = self.best_launched(self.points[index].clone());
+            let (run, script, passed) = self.best_launched(self.points[index].clone());
             match &script {
                 PlanScript::AsPlanned => self.points[index] = run,
                 PlanScript::Other(plan) if !plan.script.may_lack_memory => {
@@ -258,54 +260,67 @@ impl Survey<'_> {
                     unsure.push(if let PlanScript::Other(plan) = &script { plan.run.clone() } else { run });
                 }
             }
-            scripts.push((gpus, script));
+            scripts.push(Launched { gpus, script, passed });
         }
         if question.choose(&self.points).is_none() {
             // A plan whose script can't be relied on is better than none.
             self.points.extend(unsure);
             self.points.sort_by_key(|point| point.gpus);
         }
-        let script_on =
-            |gpus: u32| scripts.iter().find(|(known, _)| *known == gpus).map(|(_, script)| script);
-        let slowdown = |script: Option<&PlanScript>| match script {
+        let launched_on = |gpus: u32| scripts.iter().find(|known| known.gpus == gpus);
+        let chosen = pick(&self.points).and_then(|index| launched_on(self.points[index].gpus));
+        let best = match chosen.map(|chosen| &chosen.script) {
             Some(PlanScript::Other(plan)) => plan.script.slowdown,
             _ => 1.0,
         };
-        let best = pick(&self.points).map_or(1.0, |index| slowdown(script_on(self.points[index].gpus)));
-        let slowed = |run: &PlannedRun| run.slowed(question, offer, best);
         // A faster one changes nothing, so that the best plan stays the best.
-        if best > 1.0 {
-            for point in &mut self.points {
-                if script_on(point.gpus).is_none() {
-                    *point = slowed(point);
-                }
+        let slowed = |run: PlannedRun| if best > 1.0 { run.slowed(question, offer, best) } else { run };
+        for point in &mut self.points {
+            if launched_on(point.gpus).is_none() {
+                *point = slowed(point.clone());
             }
         }
+        let listed = self.listed;
+        let reordering = chosen.filter(|chosen| !chosen.passed.is_empty());
+        if reordering.is_some() {
+            self.listed = listed.max(LAUNCHED_LAYOUTS);
+        }
         let mut answer = self.answer();
-        let script = answer
-            .shown()
-            .map(|run| script_on(run.gpus).cloned().unwrap_or_else(|| run.script(question, offer)));
-        if best > 1.0 {
-            let shown = answer.shown().cloned();
-            let published = answer.published.as_mut().map(|(_, run)| run);
-            for layout in answer.layouts.iter_mut().chain(published) {
-                if Some(&*layout) != shown.as_ref() {
-                    *layout = slowed(layout);
+        let script = answer.shown().map(|run| match launched_on(run.gpus) {
+            Some(launched) => launched.script.clone(),
+            None => run.script(question, offer),
+        });
+        if let Some(chosen) = reordering {
+            let as_launched = |run: PlannedRun| chosen.as_launched(&run).unwrap_or_else(|| slowed(run));
+            answer.published = answer.published.map(|(recipe, run)| (recipe, as_launched(run)));
+            let mut layouts = answer.layouts.into_iter();
+            let first = layouts.next();
+            // The same ones whatever is listed, so that a longer list begins like a shorter one.
+            let near = layouts.by_ref().take(LAUNCHED_LAYOUTS - 1);
+            let near: Vec<PlannedRun> = near.filter(|run| chosen.can_launch(run)).map(as_launched).collect();
+            let all = first.into_iter().chain(in_order(&near)).chain(layouts.map(slowed));
+            answer.layouts = all.take(listed.max(1)).collect();
+            answer.first_is_moved_up &= match &answer.layouts[..] {
+                [first, next, ..] => {
+                    first.counted_days() > next.counted_days()
+                        && question.is_in_time(first)
+                        && !question.is_in_time(next)
                 }
-            }
+                _ => false,
+            };
         }
         (answer, script)
     }
 
-    /// Returns a plan with its launch script. If the script does not run it as planned, it is the layout on as many GPUs that is fastest
-    /// with its script.
-    fn best_launched(&self, plan: PlannedRun) -> (PlannedRun, PlanScript) {
+    /// Returns a plan with its launch script, and the other plans whose scripts were written. If the script does not run the plan as
+    /// planned, it is the layout on as many GPUs that is fastest with its script.
+    fn best_launched(&self, plan: PlannedRun) -> (PlannedRun, PlanScript, Vec<(PlannedRun, PlanScript)>) {
         let (question, offer, gpus) = (self.question, self.offer, plan.gpus);
         let search = self.search_of(&plan);
         let script = plan.script(question, offer);
-        let mut best = (plan, script);
+        let (mut best, mut passed) = ((plan, script), Vec::new());
         if best.1 == PlanScript::AsPlanned {
-            return best;
+            return (best.0, best.1, passed);
         }
         let is_good =
             |(run, script): &(PlannedRun, PlanScript)| question.reaches(run) && script.reaches_goal();
@@ -320,12 +335,49 @@ impl Survey<'_> {
             let script = run.script(question, offer);
             let other = (run, script);
             let is_faster = other.1.counted_days(&other.0) < best.1.counted_days(&best.0);
-            if is_good(&other) && !is_good(&best) || is_good(&other) == is_good(&best) && is_faster {
-                best = other;
-            }
+            let is_better =
+                is_good(&other) && !is_good(&best) || is_good(&other) == is_good(&best) && is_faster;
+            passed.push(if is_better { std::mem::replace(&mut best, other) } else { other });
         }
-        best
+        (best.0, best.1, passed)
     }
+}
+
+/// A number of GPUs with the launch script of its plan.
+struct Launched {
+    gpus: u32,
+    script: PlanScript,
+    /// Plans with other layouts that were passed over, each with its script.
+    passed: Vec<(PlannedRun, PlanScript)>,
+}
+
+impl Launched {
+    /// Returns the plan with the layout of another one that was passed over, with its script.
+    fn passed_with_layout(&self, run: &PlannedRun) -> Option<&(PlannedRun, PlanScript)> {
+        self.passed.iter().find(|(passed, _)| passed.layout.candidate == run.layout.candidate)
+    }
+
+    /// Returns a plan that was passed over as its script runs it; none for all others, and without a script.
+    fn as_launched(&self, run: &PlannedRun) -> Option<PlannedRun> {
+        match self.passed_with_layout(run)? {
+            (planned, PlanScript::AsPlanned) => Some(planned.clone()),
+            (_, PlanScript::Other(plan)) => Some(plan.run.clone()),
+            (_, PlanScript::Unavailable(_)) => None,
+        }
+    }
+
+    /// Whether nothing is known that prevents the launch of a plan.
+    fn can_launch(&self, run: &PlannedRun) -> bool {
+        let passed = self.passed_with_layout(run);
+        passed.is_none_or(|(planned, script)| script.counted_days(planned).is_finite())
+    }
+}
+
+/// Returns plans on as many GPUs in the order of a search.
+fn in_order(plans: &[PlannedRun]) -> impl Iterator<Item = PlannedRun> {
+    let least_s = plans.iter().map(|run| run.layout.counted_s()).fold(f64::INFINITY, f64::min);
+    let places = order(plans.len(), &|one, other| plans[one].layout.compare(&plans[other].layout, least_s));
+    places.into_iter().map(move |place| plans[place].clone())
 }
 
 impl GpuAnswer {
@@ -451,8 +503,36 @@ mod tests {
         assert!(plan.script.slowdown > 1.1 && days >= plan.run.time.high.days, "{days}");
         let Some(Unmet::TooSlow { days: planned }) = planned.unmet else { panic!("{:?}", planned.unmet) };
         assert!(days > planned, "{days} {planned}");
-        // Other layouts are as much slower.
-        assert!(answer.layouts.iter().all(|layout| layout.days >= 0.999 * plan.run.days));
+        // Other layouts are slower with their scripts.
+        let best = plan.run.counted_days();
+        assert!(answer.layouts.iter().all(|layout| layout.counted_days() >= 0.999 * best));
+    }
+
+    #[test]
+    fn a_layout_that_is_passed_over_has_the_time_of_its_own_script() {
+        // DeepEP does not work with this width, so that a script with experts on several nodes is slower than planned.
+        let fields = [
+            (
+                Field::Model,
+                "own:layers=44,hidden=2304,heads=36,kv_heads=4,head_dim=64,vocab=131072,gated=1,tied_embeddings=0,\
+                 seq_len=8192,experts=112,top_k=8,moe_ffn=832,moe_layers=44,qk_norm=1",
+            ),
+            (Field::GpuTypes, "h100"),
+            (Field::GpuRange, "256"),
+            (Field::Tokens, "3T"),
+        ];
+        let question = question(&fields);
+        let offer = &question.offers[0];
+        let planned = Survey::new(&question, offer).finish().best().expect("a plan").clone();
+        let (answer, _) = Survey::new(&question, offer).finish_as_launched();
+        let best = answer.best().expect("a plan");
+        assert_ne!(planned.layout.candidate, best.layout.candidate);
+        // None is moved up, because all are ordered by the times of their scripts.
+        assert!(!answer.first_is_moved_up && answer.layouts.len() > 5);
+        let first = best.counted_days();
+        assert!(answer.layouts.iter().all(|layout| layout.counted_days() >= first), "{:?}", answer.layouts);
+        let PlanScript::Other(script) = planned.script(&question, offer) else { panic!("as planned") };
+        assert!(script.run.counted_days() > first && script.run.days > planned.days);
     }
 
     #[test]

@@ -34,16 +34,6 @@ impl Question {
         })
     }
 
-    /// Returns the most tokens with which one of the plans is within the limits, after none was.
-    pub(super) fn enough_tokens(&self, offer: &GpuOffer, points: &[PlannedRun]) -> Option<TrainableTokens> {
-        // With fewer tokens, these numbers of GPUs are searched too; which ones between them are depends on the tokens.
-        let counts = self.counts.of_nodes(offer.gpu.gpus_per_node);
-        let points = points.iter().filter(|run| counts.binary_search(&run.gpus).is_ok());
-        let tokens = |run: &PlannedRun| self.reach(run).map_or(0.0, Reach::tokens);
-        let run = points.max_by(|one, other| tokens(one).total_cmp(&tokens(other)))?;
-        self.within_limits(offer, run)
-    }
-
     /// Returns how many tokens the limits allow with a plan; none without the price that a budget needs. Days and cost grow with
     /// the tokens.
     pub(super) fn reach(&self, run: &PlannedRun) -> Option<Reach> {

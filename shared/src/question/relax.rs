@@ -2,6 +2,7 @@
 
 use super::answer::LITTLE_MORE;
 use super::batches::GlobalBatches;
+use super::limits::Reach;
 use super::unmet::{Nearby, Relaxation, Unmet};
 use super::{Goal, GpuOffer, PlannedRun, Question, Survey, TrainableTokens};
 use crate::field::Field;
@@ -58,13 +59,13 @@ impl Question {
         }
     }
 
-    /// Returns the smallest change with which a plan reaches the goal, in this order: less headroom or one lock less; another number of
-    /// GPUs; a larger global batch. If none does, returns the smallest with which at least a layout works.
+    /// Returns the smallest change with which a plan reaches the goal, in this order: less headroom, another value of a lock or one lock
+    /// less; another number of GPUs; a larger global batch. If none does, returns the smallest with which at least a layout works.
     fn with_a_layout(&self, offer: &GpuOffer, tried: &[u32]) -> Option<Relaxation> {
         let most = tried.last().copied()?;
         let reaches_goal =
             |change: &Option<Relaxation>| change.as_ref().is_some_and(|change| change.reaches_goal);
-        let with_less_fixed = self.first_working(offer, most, self.with_less_fixed());
+        let with_less_fixed = first_working(offer, self.with_less_fixed());
         if reaches_goal(&with_less_fixed) {
             return with_less_fixed;
         }
@@ -72,36 +73,41 @@ impl Question {
         if reaches_goal(&with_other_gpus) {
             return with_other_gpus;
         }
-        let with_larger_batch = self.first_working(offer, most, self.with_larger_batches());
+        let with_larger_batch = first_working(offer, self.with_larger_batches());
         match reaches_goal(&with_larger_batch) {
             true => with_larger_batch,
             false => with_less_fixed.or(with_other_gpus).or(with_larger_batch),
         }
     }
 
-    /// Returns the first change with which a plan on `gpus` GPUs reaches the goal; if none does, the first with which a layout works.
-    /// Each comes with the changed question.
-    fn first_working(
-        &self,
-        offer: &GpuOffer,
-        gpus: u32,
-        changes: Vec<(Setting, Question)>,
-    ) -> Option<Relaxation> {
-        let mut first = None;
-        for (setting, question) in changes {
-            let search = LayoutSearch::new(question.space(offer));
-            if let Some(run) = PlannedRun::best_of(&search, &question, offer, gpus) {
-                let change = Relaxation { setting, reaches_goal: self.reaches(&run), run };
-                if change.reaches_goal {
-                    return Some(change);
-                }
-                first = first.or(Some(change));
-            }
+    /// Returns the most tokens with which one of the plans is within the limits, after none was, and the plan that a question for them has.
+    pub(super) fn enough_tokens(&self, offer: &GpuOffer, points: &[PlannedRun]) -> Option<TrainableTokens> {
+        // With fewer tokens, these numbers of GPUs are searched too; which ones between them are depends on the tokens.
+        let counts = self.counts.of_nodes(offer.gpu.gpus_per_node);
+        let points = points.iter().filter(|run| counts.binary_search(&run.gpus).is_ok());
+        let tokens = |run: &PlannedRun| self.reach(run).map_or(0.0, Reach::tokens);
+        let run = points.max_by(|one, other| tokens(one).total_cmp(&tokens(other)))?;
+        let enough = self.within_limits(offer, run)?;
+        // For fewer tokens, other GPUs may be better. Plans with the times of their launch scripts are not those of a survey.
+        let question = Question { tokens: enough.tokens, ..self.clone() };
+        let planned = Survey::new(&question, offer).best_run(run.gpus);
+        let is_planned = planned.is_some_and(|planned| planned.layout == run.layout);
+        match question.answered(offer).filter(|_| is_planned) {
+            Some((run, true)) => Some(TrainableTokens { run, ..enough }),
+            _ => Some(enough),
         }
-        first
     }
 
-    /// Returns the question without headroom, and without each of its locks.
+    /// Returns the plan that answers the question, and whether it reaches the goal; none if no layout works.
+    fn answered(&self, offer: &GpuOffer) -> Option<(PlannedRun, bool)> {
+        let mut survey = Survey::new(self, offer);
+        while survey.step().is_ok() {}
+        let chosen = self.choose(&survey.points);
+        let shown = chosen.or_else(|| self.nearest(&survey.points))?;
+        Some((survey.points.swap_remove(shown), chosen.is_some()))
+    }
+
+    /// Returns the question without headroom, and with other values of each of its locks, or without it.
     fn with_less_fixed(&self) -> Vec<(Setting, Question)> {
         let mut changes = Vec::new();
         if self.headroom_bytes > 0.0 {
@@ -109,8 +115,9 @@ impl Question {
             changes.push((Setting::new(Field::Headroom, 0), question));
         }
         for field in self.locks.fields() {
-            let locks = self.locks.without(field);
-            changes.push((Setting::new(Field::Lock, &locks), Question { locks, ..self.clone() }));
+            for locks in self.locks.with_other_values(field).into_iter().chain([self.locks.without(field)]) {
+                changes.push((Setting::new(Field::Lock, &locks), Question { locks, ..self.clone() }));
+            }
         }
         changes
     }
@@ -196,6 +203,21 @@ impl Question {
         let setting = Setting::new(Field::Deadline, format!("{days}d"));
         Some(Relaxation { setting, run: run.clone(), reaches_goal: true })
     }
+}
+
+/// Returns the first change whose question has a plan that reaches the goal; if none does, the first with a layout.
+fn first_working(offer: &GpuOffer, changes: Vec<(Setting, Question)>) -> Option<Relaxation> {
+    let mut first = None;
+    for (setting, question) in changes {
+        if let Some((run, reaches_goal)) = question.answered(offer) {
+            let change = Relaxation { setting, run, reaches_goal };
+            if reaches_goal {
+                return Some(change);
+            }
+            first = first.or(Some(change));
+        }
+    }
+    first
 }
 
 /// Returns the tokens with which a plan reaches the goal.

@@ -19,7 +19,7 @@ pub struct Survey<'a> {
     pub(super) question: &'a Question,
     pub(super) offer: &'a GpuOffer,
     /// How many layouts the answer lists.
-    listed: usize,
+    pub(super) listed: usize,
     search: LayoutSearch<'a>,
     /// The searches with batches that suit some numbers of GPUs better. They are few, and a map would make the worker larger.
     suited: Vec<(Vec<u32>, LayoutSearch<'a>)>,
@@ -34,7 +34,7 @@ impl Question {
     /// Returns the space of layouts for an offer.
     pub fn space<'a>(&'a self, offer: &'a GpuOffer) -> SearchSpace<'a> {
         SearchSpace {
-            model: &self.model.id,
+            model: self.model.id_in_recipes(),
             architecture: &self.model.architecture,
             gpu: &offer.gpu,
             dtypes: offer.dtypes.clone(),

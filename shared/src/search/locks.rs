@@ -26,6 +26,12 @@ pub const CHOSEN_FIELDS: [Field; 12] = [
 /// The lock value for a recipe's list of layers per stage. The list itself has commas, which separate locks.
 pub(super) const PUBLISHED_SPLIT: &str = "published";
 
+/// The largest degree that others are tried for.
+const LARGEST_DEGREE: u32 = 1 << 16;
+
+/// How many powers of two are tried on each side of a degree.
+const DOUBLINGS: u32 = 3;
+
 /// The values that a field may or may not have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lock {
@@ -61,6 +67,19 @@ impl Locks {
     #[must_use]
     pub fn without(&self, field: Field) -> Locks {
         Locks(self.0.iter().filter(|lock| lock.field != field).cloned().collect())
+    }
+
+    /// Returns the locks with other values of a field that is locked on one number: powers of two on both sides of it, the nearest first.
+    pub(crate) fn with_other_values(&self, field: Field) -> Vec<Locks> {
+        let of_field = self.0.iter().filter(|lock| lock.field == field && !lock.excludes);
+        let values: Vec<u32> =
+            of_field.flat_map(|lock| &lock.values).filter_map(|value| value.parse().ok()).collect();
+        let [value @ 1..=LARGEST_DEGREE] = values[..] else { return Vec::new() };
+        let below = (value - 1).checked_ilog2().map_or(0, |log| 1_u32 << log);
+        let above = (value + 1).next_power_of_two();
+        let others = (0..DOUBLINGS).flat_map(|doublings| [below >> doublings, above << doublings]);
+        let with = |value: u32| self.with(&Locks(vec![Lock::on(field, &value.to_string())]));
+        others.filter(|value| *value > 0).map(with).collect()
     }
 
     /// Returns the locks with others, which replace those of the same fields.
@@ -187,6 +206,20 @@ mod tests {
         let [locks, others] =
             ["tp=4|8,recompute!=full", "pp=2,tp=16"].map(|text| Locks::parse(text, Field::Lock).unwrap());
         assert_eq!(locks.with(&others).to_string(), "recompute!=full,pp=2,tp=16");
+    }
+
+    #[test]
+    fn other_values_of_a_lock_are_the_powers_of_two_nearby() {
+        let others = |text: &str, field: Field| {
+            let locks = Locks::parse(text, Field::Lock).unwrap().with_other_values(field);
+            locks.iter().map(Locks::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!(others("tp=16", Field::Tp), ["tp=8", "tp=32", "tp=4", "tp=64", "tp=2", "tp=128"]);
+        assert_eq!(others("pp=3,cp=1", Field::Pp)[..2], ["cp=1,pp=2", "cp=1,pp=4"]);
+        assert_eq!(others("pp=3,cp=1", Field::Cp), ["pp=3,cp=2", "pp=3,cp=4", "pp=3,cp=8"]);
+        for text in ["tp=8|16", "tp!=16", "fsdp=on", "pp=4"] {
+            assert_eq!(others(text, Field::Tp), [""; 0], "{text}");
+        }
     }
 
     #[test]

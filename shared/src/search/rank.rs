@@ -81,7 +81,7 @@ impl RankedLayout {
     /// Returns the seconds per sequence that the layout counts as: those of the slow end of its interval, and more if it may not
     /// fit. By the slow end, because a search picks the layouts that the model flatters most: a layout like measured ones comes
     /// before one that is predicted to be a little faster but is further from every measurement.
-    pub(super) fn counted_s(&self) -> f64 {
+    pub(crate) fn counted_s(&self) -> f64 {
         self.step_time_s.high * self.risk() / f64::from(self.candidate.gbs)
     }
 
@@ -92,7 +92,7 @@ impl RankedLayout {
 
     /// Compares two layouts when the fastest one counts as `least_s` per sequence. Among equally fast ones, those that surely fit
     /// come first, then the better measured, the simpler, and those with ample free memory.
-    pub(super) fn compare(&self, other: &RankedLayout, least_s: f64) -> Ordering {
+    pub(crate) fn compare(&self, other: &RankedLayout, least_s: f64) -> Ordering {
         let ties = |layout: &RankedLayout| {
             (libm::log(layout.counted_s() / least_s) / libm::log(1.0 + TIE) + 1e-9).floor()
         };

@@ -16,7 +16,7 @@ use crate::sorting::ascending;
 /// What a search is about: a model on GPUs of one type, with everything that stays fixed.
 #[derive(Debug, Clone)]
 pub struct SearchSpace<'a> {
-    /// The model's id, by which its recipes are found.
+    /// The id by which the model's recipes are found.
     pub model: &'a str,
     /// The model's shape.
     pub architecture: &'a Architecture,

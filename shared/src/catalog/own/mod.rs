@@ -34,6 +34,7 @@ impl Catalog {
 
 #[cfg(test)]
 mod tests {
+    use crate::catalog::Catalog;
     use crate::field::Field;
     use crate::link;
     use crate::spec::Spec;
@@ -50,6 +51,25 @@ mod tests {
         assert_eq!((scenario.model.id.as_str(), scenario.model.title.as_str()), (model, "Mine, all mine"));
         assert_eq!((scenario.gpu.id.as_str(), scenario.gpu.hbm_gb), ("h100:hbm_gb=96", 96.0));
         assert_eq!(spec.with(Field::Layers, "16").scenario().unwrap().architecture.layers, 16);
+    }
+
+    #[test]
+    fn a_model_with_a_known_architecture_is_trained_as_fast_as_that_one() {
+        let known = Catalog::embedded().model("qwen3-30b-a3b").unwrap();
+        let seconds = |model: &str| {
+            let typed = [
+                (Field::Model, model),
+                (Field::Gpu, "h100"),
+                (Field::Gpus, "256"),
+                (Field::Ep, "16"),
+                (Field::Mbs, "2"),
+                (Field::Gbs, "2048"),
+                (Field::SeqLen, "4096"),
+            ];
+            let spec = typed.into_iter().fold(Spec::default(), |spec, (field, text)| spec.with(field, text));
+            spec.estimate().unwrap().estimate.step_time_s
+        };
+        assert_eq!(seconds(&known.to_text()), seconds(&known.id));
     }
 
     #[test]

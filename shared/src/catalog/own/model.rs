@@ -1,7 +1,7 @@
 //! A user's own model: `own:layers=32,hidden=4096,ffn=14336,heads=32,kv_heads=8,head_dim=128,vocab=128256,gated=1,…`.
 
 use crate::architecture::{Architecture, AttentionKind};
-use crate::catalog::Model;
+use crate::catalog::{Catalog, Model};
 use crate::data_file::{FromRow, Row};
 use crate::decimal::parse_decimal;
 use crate::field::Field;
@@ -161,6 +161,19 @@ impl Model {
         }
         text.pop();
         text
+    }
+
+    /// Returns the id of the model whose recipes say what software switches on or off for this one: for a user's own, that of the
+    /// catalog's model with the same architecture, if there is one.
+    pub fn id_in_recipes(&self) -> &str {
+        if !self.id.starts_with(PREFIX) {
+            return &self.id;
+        }
+        // By their texts: comparing architectures would make programs for the browser larger.
+        let is_alike = |known: &&Model| {
+            Model { architecture: known.architecture.clone(), ..self.clone() }.to_text() == self.id
+        };
+        Catalog::embedded().models().iter().find(is_alike).map_or(&self.id, |known| &known.id)
     }
 
     /// Returns a model of the user. `other_weights` are those that the architecture does not count, such as norms and
@@ -378,7 +391,6 @@ fn checked_title(title: &str) -> Result<String, Problem> {
 mod tests {
     use super::*;
     use crate::architecture::{Attention, LinearAttention, Mamba, Mlp, Moe, SlidingWindow};
-    use crate::catalog::Catalog;
     use proptest::prelude::*;
 
     const LLAMA: &str = "own:layers=32,hidden=4096,ffn=14336,heads=32,kv_heads=8,head_dim=128,vocab=128256,\
@@ -438,6 +450,18 @@ mod tests {
             assert_eq!((id, title, architecture), (&model.to_text(), &model.title, &model.architecture));
             assert_eq!((*seq_len, *params_b, *active_b), (model.seq_len, model.params_b, model.active_b));
         }
+    }
+
+    #[test]
+    fn a_model_with_a_known_architecture_has_the_recipes_of_that_one() {
+        let known = Catalog::embedded().model("qwen3-30b-a3b").unwrap();
+        assert_eq!(known.id_in_recipes(), known.id);
+        let own = Model::own(&Model { seq_len: 2048, qk_norm: false, ..known.clone() }.to_text()).unwrap();
+        assert_eq!(own.id_in_recipes(), known.id);
+        let moe = known.architecture.moe.clone().map(|moe| Moe { top_k: 4, ..moe });
+        let architecture = Architecture { moe, ..known.architecture.clone() };
+        let other = Model::from_architecture(architecture, [0.0; 2], 4096, None);
+        assert_eq!(other.id_in_recipes(), other.id);
     }
 
     #[test]

@@ -97,7 +97,9 @@ pub(super) fn software(scenario: &Scenario, options: &LaunchOptions) -> Software
         }
         if layout.ep() > 1 {
             own.sends_once_per_domain &= Dispatcher::of(scenario, per_node).is_some();
-            own.hides_experts &= layout.vp() == 1 || can_hide_experts(scenario);
+            // Without an interleaved pipeline, only recipes of the model turn it on.
+            let may_hide = layout.vp() > 1 || scenario.options.hides_experts(layout);
+            own.hides_experts &= !may_hide || can_hide_experts(scenario);
         }
     }
     let is_graphed =

@@ -84,7 +84,8 @@ impl Dispatcher {
 }
 
 /// Returns whether Megatron-LM can overlap the exchange with another micro batch. `__post_init__` of transformer_config.py decides
-/// most of it, under `overlap_moe_expert_parallel_comm`; a script without interleaved pipeline plans no such overlap.
+/// most of it, under `overlap_moe_expert_parallel_comm`. It also takes no pipeline, but then an estimate of the script's software would
+/// lack the overlap, because only recipes of known software turn it on.
 pub(super) fn can_hide_experts(scenario: &Scenario) -> bool {
     let (layout, architecture) = (&scenario.layout, &scenario.architecture);
     let is_interleaved = layout.ep() > 1 && layout.pp() > 1 && layout.vp() > 1;

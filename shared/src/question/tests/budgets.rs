@@ -18,7 +18,10 @@ fn every_change_named_for_a_budget_works() {
         assert_eq!(changed, [Field::Budget, Field::Tokens]);
         for change in &changes {
             let changed = spec(&fields).with(change.setting.field, &change.setting.value).question().unwrap();
-            assert!(answer(&changed).best().is_some(), "{:?}", change.setting);
+            let found = answer(&changed);
+            let best = found.best().unwrap_or_else(|| panic!("{:?} does not work", change.setting));
+            // With fewer tokens, the best plan may be on other GPUs than the one that trains the most.
+            assert!(change.setting.field != Field::Tokens || best.gpus == change.run.gpus, "{}", best.gpus);
         }
     }
 }

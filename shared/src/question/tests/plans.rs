@@ -179,6 +179,19 @@ fn where_no_layout_works_the_smallest_change_is_named() {
     let changed = spec(&fields).with(relaxation.setting.field, &relaxation.setting.value).question().unwrap();
     let space = changed.space(&changed.offers[0]);
     assert!(!LayoutSearch::new(space).rank(512, 1).best.is_empty());
+    // TP 16 would leave the NVLink domain. The nearest value that works is named, with the plan that it leads to.
+    let fields = [
+        (Field::Model, "llama3.1-70b"),
+        (Field::GpuTypes, "h100"),
+        (Field::Tokens, "10T"),
+        (Field::Deadline, "60d"),
+        (Field::Lock, "tp=16"),
+    ];
+    let found = super::answer(&ask(&fields));
+    let [change] = &found.relaxations[..] else { panic!("{:?}", found.relaxations) };
+    assert_eq!((change.setting.field, change.setting.value.as_str()), (Field::Lock, "tp=8"));
+    let changed = super::answer(&spec(&fields).with(Field::Lock, "tp=8").question().unwrap());
+    assert_eq!(changed.best(), Some(&change.run));
     // Too few GPUs: more are named.
     let question = ask(&[(Field::Model, "llama3.1-405b"), (Field::GpuTypes, "h100"), (Field::GpuRange, "8")]);
     let too_few = Survey::new(&question, &question.offers[0]).finish();
