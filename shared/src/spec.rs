@@ -52,6 +52,12 @@ impl Spec {
         Spec(self.0.iter().filter(|(field, _)| stays(*field)).cloned().collect())
     }
 
+    /// Returns the spec with the fields of the scenario only.
+    #[must_use]
+    pub fn only_scenario(&self) -> Spec {
+        Spec(self.0.iter().filter(|(field, _)| field.is_of_scenario()).cloned().collect())
+    }
+
     /// Returns every field that has a text, in order.
     pub fn iter(&self) -> impl Iterator<Item = (Field, &str)> {
         self.0.iter().map(|(field, text)| (*field, text.as_str()))

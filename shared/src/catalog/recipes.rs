@@ -7,6 +7,7 @@ use crate::layout::{Degrees, PipelineSplit};
 use crate::options::{Modules, Recompute, TrainingOptions};
 use crate::precision::Dtype;
 use crate::releases::BridgeModel;
+use crate::stack::Software;
 use serde::Serialize;
 use std::fmt;
 
@@ -154,6 +155,11 @@ impl Recipe {
         self.gbs / (self.mbs * self.dp()).max(1)
     }
 
+    /// Returns the software that its script runs.
+    pub fn software(&self) -> Software {
+        self.id.release.software().stack.into()
+    }
+
     /// Returns the options that its script runs with.
     pub fn options(&self) -> TrainingOptions {
         TrainingOptions {
@@ -161,7 +167,7 @@ impl Recipe {
             modules: self.modules,
             offload_layers: self.offload_layers,
             fsdp: self.fsdp,
-            software: self.id.release.software().stack.into(),
+            software: self.software(),
             ..TrainingOptions::default()
         }
         .as_in_recipes(&self.id.model, &self.id.gpu, self.dtype())

@@ -2,6 +2,8 @@
 
 mod estimate;
 mod measure;
+mod outline;
+mod reader;
 mod remedies;
 mod run_plan;
 mod run_settings;
@@ -10,6 +12,7 @@ mod scenario;
 
 pub use estimate::Predicted;
 pub use measure::{CountedFlops, StepMetrics, StepTime, StepTimeSource};
+pub use outline::Outline;
 pub use remedies::Remedy;
 pub use run_plan::RunPlan;
 pub use run_settings::RunSettings;

@@ -1,21 +1,19 @@
 //! Reading a scenario from fields, with the values of its recipe where fields are empty.
 
-use super::missing;
+use super::reader::ScenarioReader;
 use crate::architecture::Architecture;
 use crate::batch::Batch;
-use crate::catalog::{Catalog, Gpu, Model, Recipe, Scaling};
+use crate::catalog::{Catalog, Gpu, Model, Recipe};
 use crate::convention::Convention;
 use crate::field::Field;
 use crate::layout::{Degrees, Layout, PipelineSplit};
 use crate::options::TrainingOptions;
 use crate::precision::Dtype;
 use crate::problem::Problem;
-use crate::scenario::{RecipeChange, Scenario};
+use crate::scenario::Scenario;
 use crate::search::PublishedSplit;
 use crate::spec::Spec;
 use std::borrow::Cow;
-use std::fmt::Display;
-use std::str::FromStr;
 
 impl Spec {
     /// Returns the scenario that the fields describe.
@@ -27,14 +25,8 @@ impl Spec {
     /// # Errors
     /// Every field that is invalid or contradicts others.
     pub fn scenario(&self) -> Result<Scenario, Vec<Problem>> {
-        let catalog = Catalog::embedded();
-        let recipe = match self.get(Field::Recipe).map(|id| catalog.recipe(id)).transpose() {
-            Ok(recipe) => recipe,
-            // The other fields depend on the recipe, so their problems would only distract.
-            Err(problem) => return Err(vec![problem]),
-        };
-        let mut reader = ScenarioReader { spec: self, recipe, problems: Vec::new(), changes: Vec::new() };
-        let draft = reader.draft(catalog);
+        let mut reader = ScenarioReader::new(self).map_err(|problem| vec![problem])?;
+        let draft = reader.draft();
         let (Some(draft), true) = (draft, reader.problems.is_empty()) else { return Err(reader.problems) };
 
         let layout = Layout::new(&draft.degrees, &draft.architecture)?;
@@ -52,7 +44,7 @@ impl Spec {
             layout,
             batch,
             options: draft.options,
-            recipe,
+            recipe: reader.recipe,
             changes: reader.changes,
             convention: draft.convention,
         })
@@ -126,50 +118,22 @@ struct Draft {
     convention: Convention,
 }
 
-/// Reads the fields of a scenario and collects problems and changes.
-struct ScenarioReader<'a> {
-    spec: &'a Spec,
-    recipe: Option<&'static Recipe>,
-    problems: Vec<Problem>,
-    changes: Vec<RecipeChange>,
-}
-
 impl ScenarioReader<'_> {
-    fn draft(&mut self, catalog: &'static Catalog) -> Option<Draft> {
+    fn draft(&mut self) -> Option<Draft> {
         let recipe = self.recipe;
-        let id = recipe.map(|recipe| &recipe.id);
-        let model = self.named(
-            Field::Model,
-            id.map(|id| id.model.as_str()),
-            |text| catalog.model_or_own(text),
-            |model| &model.id,
-        );
-        let gpu = self.named(
-            Field::Gpu,
-            id.map(|id| id.gpu.as_str()),
-            |text| catalog.gpu_or_own(text),
-            |gpu| &gpu.id,
-        );
-        let dtype = self.precision();
+        let (model, gpu, dtype) = (self.model(), self.gpu(), self.precision());
         let base = recipe.map(|recipe| recipe.degrees.clone()).unwrap_or_default();
-        let gpus = self.whole(Field::Gpus, recipe.map(|recipe| recipe.id.gpus));
+        let gpus = self.gpus();
         let mut degree = |field, base| self.whole(field, Some(base)).unwrap_or(base);
         let (tp, pp, cp) =
             (degree(Field::Tp, base.tp), degree(Field::Pp, base.pp), degree(Field::Cp, base.cp));
         let (ep, expert_tp) = (degree(Field::Ep, base.ep), degree(Field::ExpertTp, base.expert_tp));
         let vp = degree(Field::Vp, base.vp);
         let mbs = self.whole(Field::Mbs, recipe.map(|recipe| recipe.mbs).or(Some(1))).unwrap_or(1);
-        let seq_len = recipe.map(|recipe| recipe.seq_len).or(model.as_ref().map(|model| model.seq_len));
-        let seq_len = self.whole(Field::SeqLen, seq_len);
-        // Another model than the recipe's has all of its layers.
-        let same_model =
-            recipe.filter(|recipe| model.as_ref().is_some_and(|model| model.id == recipe.id.model));
-        let layers =
-            same_model.map(|recipe| recipe.layers).or(model.as_ref().map(|model| model.architecture.layers));
-        let layers = self.whole(Field::Layers, layers);
+        let (seq_len, layers) = (self.seq_len(model.as_deref()), self.layers(model.as_deref()));
         // A list of stages is for one pipeline. The recipes of the model list those of others.
         let is_other = (pp, vp) != (base.pp, base.vp);
-        let usual_split = match (&base.split, same_model, layers) {
+        let usual_split = match (&base.split, self.recipe_of(model.as_deref()), layers) {
             (PipelineSplit::Explicit(_), Some(recipe), Some(layers))
                 if is_other || layers != recipe.layers =>
             {
@@ -213,36 +177,8 @@ impl ScenarioReader<'_> {
         Some(Draft { model, architecture, gpu, dtype, degrees, seq_len, mbs, gbs, options, convention })
     }
 
-    /// Returns the recipe's global batch, scaled with the GPU count in a weak series.
-    fn global_batch(&mut self, gpus: Option<u32>) -> Option<u32> {
-        let Some(recipe) = self.recipe else { return self.whole(Field::Gbs, None) };
-        let weak = recipe.scaling == Some(Scaling::Weak);
-        if self.spec.get(Field::Gbs).is_some() || !weak || gpus.is_none_or(|gpus| gpus == recipe.id.gpus) {
-            return self.whole(Field::Gbs, Some(recipe.gbs));
-        }
-        let gpus = u64::from(gpus?);
-        let (batch, per) = (u64::from(recipe.gbs) * gpus, u64::from(recipe.id.gpus));
-        match u32::try_from(batch / per) {
-            Ok(gbs) if batch.is_multiple_of(per) => {
-                self.note_change(Field::Gbs, recipe.gbs, gbs, true);
-                Some(gbs)
-            }
-            // The layout or the batch then reports the problem, with values that work.
-            _ => Some(recipe.gbs),
-        }
-    }
-
-    /// Returns the precision. `fp8` is the exact precision that it means in the recipe, where that is known.
-    fn precision(&mut self) -> Option<Dtype> {
-        let Some(recipe) = self.recipe else { return self.value(Field::Dtype, Some(Dtype::Bf16)) };
-        let exact = |typed| if typed == recipe.id.dtype { recipe.dtype() } else { typed };
-        let typed = self.spec.parse(Field::Dtype).map(|typed| typed.map(exact));
-        self.settle(Field::Dtype, typed, Some(recipe.dtype()))
-    }
-
     fn options(&mut self) -> TrainingOptions {
         let default = self.recipe.map_or_else(TrainingOptions::default, Recipe::options);
-        let software = default.software;
         let recompute = self.value(Field::Recompute, Some(default.recompute)).unwrap_or_default();
         let gemm_tflops = self.spec.count(Field::GemmTflops).unwrap_or_else(|problem| {
             self.problems.push(problem);
@@ -257,90 +193,10 @@ impl ScenarioReader<'_> {
             offload_layers: offload_layers.unwrap_or_default(),
             fsdp: self.switch(Field::Fsdp, default.fsdp),
             overlap: self.switch(Field::Overlap, default.overlap),
-            software: self.value(Field::Stack, Some(software)).unwrap_or(software),
+            software: self.software().unwrap_or(default.software),
             gemm_tflops,
             cluster: self.value(Field::ClusterFactor, Some(default.cluster)).unwrap_or_default(),
             ..default
-        }
-    }
-
-    fn named<T: Clone>(
-        &mut self,
-        field: Field,
-        base: Option<&str>,
-        find: impl Fn(&str) -> Result<Cow<'static, T>, Problem>,
-        id: impl Fn(&T) -> &str,
-    ) -> Option<Cow<'static, T>> {
-        let Some(text) = self.spec.get(field).or(base) else {
-            self.problems.push(missing(field));
-            return None;
-        };
-        match find(text) {
-            Ok(found) => {
-                if let Some(base) = base {
-                    self.note_change(field, base, id(&found), false);
-                }
-                Some(found)
-            }
-            Err(problem) => {
-                self.problems.push(problem);
-                None
-            }
-        }
-    }
-
-    fn value<T: FromStr<Err = Problem> + Display + PartialEq>(
-        &mut self,
-        field: Field,
-        base: Option<T>,
-    ) -> Option<T> {
-        let typed = self.spec.parse(field);
-        self.settle(field, typed, base)
-    }
-
-    fn whole(&mut self, field: Field, base: Option<u32>) -> Option<u32> {
-        let typed = self.spec.whole(field);
-        self.settle(field, typed, base)
-    }
-
-    fn switch(&mut self, field: Field, base: bool) -> bool {
-        let word = |on: bool| if on { "on" } else { "off" };
-        let typed = self.spec.switch(field).map(|on| on.map(word));
-        self.settle(field, typed, Some(word(base))) == Some("on")
-    }
-
-    fn settle<T: Display>(
-        &mut self,
-        field: Field,
-        typed: Result<Option<T>, Problem>,
-        base: Option<T>,
-    ) -> Option<T> {
-        match (typed, base) {
-            (Err(problem), _) => {
-                self.problems.push(problem);
-                None
-            }
-            (Ok(Some(typed)), base) => {
-                if let (Some(base), true) = (base, self.recipe.is_some()) {
-                    self.note_change(field, base, &typed, false);
-                }
-                Some(typed)
-            }
-            (Ok(None), Some(base)) => Some(base),
-            (Ok(None), None) => {
-                // Sequence length and layers come from the model, whose absence is already reported.
-                if !matches!(field, Field::SeqLen | Field::Layers) {
-                    self.problems.push(missing(field));
-                }
-                None
-            }
-        }
-    }
-
-    fn note_change(&mut self, field: Field, from: impl Display, to: impl Display, follows: bool) {
-        let (from, to) = (from.to_string(), to.to_string());
-        if from != to {
-            self.changes.push(RecipeChange { field, from, to, follows });
         }
     }
 }

@@ -30,7 +30,7 @@ use crate::address::Address;
 use crate::components::field::Problems;
 use crate::components::theme::Theme;
 use crate::deadline;
-use crate::pages::plan::handover;
+use crate::pages::plan::handover::{self, PlanCheck};
 use crate::pages::plan::question;
 use crate::pages::plan::state::{MEASURED_KEY, MeasuredStep, PlanState, SETTINGS_ID, nearest_recipe};
 use calculator::Calculator;
@@ -62,6 +62,7 @@ struct Plan {
     address: Address,
     question: Memo<Spec>,
     spec: Memo<Spec>,
+    /// The scenario of the shown plan, or its problems. The list of problems is empty while the first search runs.
     scenario: Memo<Result<Scenario, Vec<Problem>>>,
     /// The recipe that the plan starts from; for an unknown id, the most similar one.
     recipe: Memo<Option<CatalogEntry<Recipe>>>,
@@ -107,8 +108,17 @@ impl Plan {
 
     fn provide() -> Plan {
         let heard = handover::best_plan();
-        let state = PlanState::provide(|_| Memo::new(move |_| heard.get()));
-        let PlanState { address, question, best, spec, scenario } = state;
+        let can_run = |plan: &Spec| Some(plan.scenario().is_ok());
+        let state = PlanState::provide(|_| Memo::new(move |_| heard.get()), can_run);
+        let PlanState { address, question, best, spec, .. } = state;
+        let scenario =
+            Memo::new(move |_| if state.is_waiting() { Err(Vec::new()) } else { spec.with(Spec::scenario) });
+        Effect::new(move |_| {
+            if !state.is_waiting() {
+                let plan = spec.with(|spec| link::write(&spec.only_scenario()));
+                handover::name_check(PlanCheck { plan, can_run: scenario.with(Result::is_ok) });
+            }
+        });
         address.complete_with(move |before, changed| {
             let shown = best.get_untracked().map(|_| spec.get_untracked());
             let asked = question.get_untracked();

@@ -460,10 +460,7 @@ fn card_row(name: &'static str, value: AnyView, note: String, title: Option<Stri
 
 /// Returns the number of GPUs of the shown plan, if it runs on the GPU type.
 fn shown_gpus(plan: Planner, gpu: &str) -> Option<u32> {
-    plan.state.scenario.with(|scenario| {
-        let scenario = scenario.as_ref().ok().filter(|scenario| scenario.gpu.id == gpu)?;
-        Some(scenario.layout.gpus())
-    })
+    plan.shown.with(|shown| Some(shown.as_ref().filter(|shown| shown.id == gpu)?.count))
 }
 
 /// The throughput of the fastest measured run, below the predicted one.

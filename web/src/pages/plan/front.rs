@@ -108,10 +108,8 @@ pub(super) fn Front() -> impl IntoView {
         let query = plan.state.spec.with(link::write);
         // Those of the previous plan until the new one is calculated.
         let told = told.get().filter(|told| told.plan == query);
-        let shown = plan.state.scenario.with(|scenario| {
-            let scenario = scenario.as_ref().ok()?;
-            Some(ShownPlan { gpu: scenario.gpu.id.clone(), gpus: scenario.layout.gpus(), figures: told })
-        });
+        let shown = plan.shown.get();
+        let shown = shown.map(|shown| ShownPlan { gpu: shown.id, gpus: shown.count, figures: told });
         findings.with_untracked(|findings| chart(findings, quantity.get(), shown))
     });
     let cursor = RwSignal::new(None::<ChartCursor>);

@@ -1,6 +1,6 @@
 //! What the two programs of the Plan page tell each other, apart from the address: the first one loads the second and names
-//! the best plan and all plans on the page; the second one names the figures of the shown plan, which no search may have found,
-//! and what the launch scripts of the plans do.
+//! the best plan and all plans on the page; the second one says whether the shown plan can run, which figures it has,
+//! because no search may have found it, and what the launch scripts of the plans do.
 
 use crate::message::WorkerMessage;
 use crate::message::search::ScriptEffect;
@@ -33,9 +33,20 @@ pub(crate) struct PlanFigures {
     pub(crate) lack: Option<String>,
 }
 
-/// The attributes of that element with the best plan, with the figures of the shown one, and with all plans and their scripts.
+/// Whether a plan can run. Only the program of the details has the code that checks it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PlanCheck {
+    /// The scenario of the plan, as a query.
+    pub(crate) plan: String,
+    pub(crate) can_run: bool,
+}
+
+/// The attributes of that element with the best plan, with the check and the figures of the shown one, and with all plans and their
+/// scripts.
 const BEST: &str = "data-best";
 const QUESTION: &str = "data-question";
+const CHECKED: &str = "data-checked";
+const CANNOT_RUN: &str = "data-cannot-run";
 const SHOWN: &str = "data-shown";
 const FIGURES: &str = "data-figures";
 const LACK: &str = "data-lack";
@@ -99,6 +110,17 @@ pub(super) fn name_best(best: Option<BestPlan>) {
 /// Returns the best plan. It follows what the first program says.
 pub(crate) fn best_plan() -> ReadSignal<Option<BestPlan>> {
     hear(|| Some(BestPlan { question: read(QUESTION)?, plan: read(BEST)? }))
+}
+
+/// Tells the first program whether the shown plan can run.
+pub(crate) fn name_check(check: PlanCheck) {
+    let PlanCheck { plan, can_run } = check;
+    tell([(CHECKED, Some(plan)), (CANNOT_RUN, (!can_run).then(String::new))]);
+}
+
+/// Returns whether the shown plan can run. It follows what the program of the details says.
+pub(super) fn checked_plan() -> ReadSignal<Option<PlanCheck>> {
+    hear(|| Some(PlanCheck { plan: read(CHECKED)?, can_run: read(CANNOT_RUN).is_none() }))
 }
 
 /// Tells the first program the figures of the shown plan.

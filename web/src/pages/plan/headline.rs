@@ -1,11 +1,11 @@
 //! The headline: the shown plan in a sentence, and whether it is the best one.
 
-use super::Planner;
 use super::amounts::{limit_text, money};
 use super::findings::{Findings, effect_on};
 use super::handover::{self, PlanFigures};
 use super::question::has_scenario;
 use super::verdict::{Verdict, alone, at_measured_speed, reserved_beyond, script_text, terms, verdict};
+use super::{Planner, ShownGpus};
 use crate::message::search::ScriptEffect;
 use crate::message::search::{AskedGoal, AskedGpu, FoundPlan, Spread};
 use leptos::prelude::*;
@@ -86,10 +86,7 @@ fn other_plan(
     if findings.best_plan().is_some_and(|best| plan.is_shown(best)) {
         return None;
     }
-    let (id, gpu, gpus) = plan.state.scenario.with(|scenario| {
-        let scenario = scenario.as_ref().ok()?;
-        Some((scenario.gpu.id.clone(), scenario.gpu.name.clone(), scenario.layout.gpus()))
-    })?;
+    let ShownGpus { id, name: gpu, count: gpus } = plan.shown.get()?;
     let mut alike = findings.plans().filter(|(offer, found)| offer.gpu.id == id && found.gpus == gpus);
     let found = alike.find(|(_, found)| plan.is_shown(found));
     let is_measured = found.is_some_and(|(_, found)| found.measured_software.is_some());

@@ -199,10 +199,7 @@ pub(super) fn Layouts() -> impl IntoView {
     let plan = Planner::of_page();
     let findings = plan.search.findings;
     let offer = Memo::new(move |_| {
-        let shown = plan
-            .state
-            .scenario
-            .with(|scenario| scenario.as_ref().ok().map(|scenario| scenario.gpu.id.clone()));
+        let shown = plan.shown.get().map(|shown| shown.id);
         findings.with(|findings| {
             // Rows that another GPU type replaces a moment later would move under the pointer.
             if !findings.is_answered() {
@@ -251,15 +248,11 @@ pub(super) fn Layouts() -> impl IntoView {
     });
     // The number of GPUs of the table, and that of the shown plan, if they differ.
     let others = Memo::new(move |_| {
-        let shown = plan.state.scenario.with(|scenario| {
-            let scenario = scenario.as_ref().ok()?;
-            Some((scenario.gpu.id.clone(), scenario.layout.gpus()))
-        });
-        let (gpu, shown) = shown?;
+        let shown = plan.shown.get()?;
         offer.with(|offer| {
-            let offer = offer.as_ref().filter(|offer| offer.gpu.id == gpu)?;
+            let offer = offer.as_ref().filter(|offer| offer.gpu.id == shown.id)?;
             let listed = offer.answer.as_ref()?.layouts.first()?.best.gpus;
-            (listed != shown).then_some((listed, shown))
+            (listed != shown.count).then_some((listed, shown.count))
         })
     });
     let counts = move || {

@@ -33,6 +33,7 @@ use state::PlanState;
 use trainplan_shared::benchmarks::with_named_models;
 use trainplan_shared::field::Field;
 use trainplan_shared::link;
+use trainplan_shared::planning::Outline;
 use trainplan_shared::problem::Problem;
 use trainplan_shared::spec::Spec;
 
@@ -51,6 +52,25 @@ struct Planner {
     asks_palette: RwSignal<bool>,
     /// Whether the last GPU type was removed from the bar, and none was added yet.
     lacks_gpu: RwSignal<bool>,
+    /// The GPUs of the shown plan; none while the first search runs, and if the plan can't run.
+    shown: Memo<Option<ShownGpus>>,
+}
+
+/// The GPUs of a plan.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct ShownGpus {
+    /// The id of the GPU type.
+    id: String,
+    /// Its name.
+    name: String,
+    count: u32,
+}
+
+impl ShownGpus {
+    fn of(plan: &Spec) -> Option<ShownGpus> {
+        let Outline { gpu, gpus, .. } = plan.outline()?;
+        Some(ShownGpus { id: gpu.id.clone(), name: gpu.name.clone(), count: gpus })
+    }
 }
 
 impl Planner {
@@ -61,7 +81,7 @@ impl Planner {
 
     fn provide() -> Planner {
         let mut search = None;
-        let state = PlanState::provide(|question| {
+        let find_best = |question| {
             let started = *search.insert(Search::start(question));
             Memo::new(move |_| {
                 started.findings.with(|findings| {
@@ -69,7 +89,16 @@ impl Planner {
                     Some(BestPlan { question: findings.query.clone(), plan })
                 })
             })
-        });
+        };
+        let checked = handover::checked_plan();
+        let can_run = move |plan: &Spec| {
+            if plan.outline().is_none() {
+                return Some(false);
+            }
+            let query = link::write(&plan.only_scenario());
+            checked.with(|checked| Some(checked.as_ref().filter(|checked| checked.plan == query)?.can_run))
+        };
+        let state = PlanState::provide(find_best, can_run);
         let search = search.unwrap_or_else(|| Search::start(state.question));
         let problems = Memo::new(move |_| {
             let has_scenario = state.address.with_spec(has_scenario);
@@ -88,6 +117,12 @@ impl Planner {
             more_figures: RwSignal::new(false),
             asks_palette: RwSignal::new(false),
             lacks_gpu: RwSignal::new(false),
+            shown: Memo::new(move |_| {
+                // Until the details say otherwise, a plan is assumed to run. Without that, tables and cards would lose it for a moment
+                // whenever another one is chosen, and with it the focus.
+                let may_run = !state.is_waiting() && state.can_run.get() != Some(false);
+                may_run.then(|| state.spec.with(ShownGpus::of)).flatten()
+            }),
         };
         provide_context(planner);
         planner
@@ -108,13 +143,8 @@ impl Planner {
 
     /// Returns the query of the scenario of the plan that the page shows; none if there is none.
     fn shown_query(self) -> Option<String> {
-        self.state.scenario.with(Result::is_ok).then(|| {
-            let query = |spec: &Spec| {
-                let fields = spec.iter().filter(|(field, _)| field.is_of_scenario());
-                link::write(&fields.fold(Spec::default(), |spec, (field, text)| spec.with(field, text)))
-            };
-            self.state.spec.with(query)
-        })
+        let is_shown = self.shown.with(Option::is_some);
+        is_shown.then(|| self.state.spec.with(|spec| link::write(&spec.only_scenario())))
     }
 
     /// Returns the problems of the fields of the question bar, and of the locks.
@@ -134,7 +164,7 @@ impl Planner {
 
     /// Whether the address describes a plan that can't run.
     fn cannot_run(self) -> bool {
-        self.state.scenario.with(|scenario| scenario.as_ref().is_err_and(|problems| !problems.is_empty()))
+        self.state.can_run.get() == Some(false)
     }
 
     /// Whether the search found no plan, so that there are no details to show.

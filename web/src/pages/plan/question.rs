@@ -2,8 +2,8 @@
 
 use trainplan_shared::catalog::Catalog;
 use trainplan_shared::field::{Field, FieldGroup};
+use trainplan_shared::planning::Outline;
 use trainplan_shared::question::{USUAL_GPU_TYPES, usual_precisions};
-use trainplan_shared::scenario::Scenario;
 use trainplan_shared::search::{CHOSEN_FIELDS, StackRules};
 use trainplan_shared::spec::Spec;
 use trainplan_shared::stack::Software;
@@ -121,9 +121,9 @@ fn is_asked(spec: &Spec) -> bool {
     spec.iter().any(|(field, _)| field.group() == FieldGroup::Search)
 }
 
-/// Returns every field of the question: the typed ones, and where they are missing those of `scenario`, which the
+/// Returns every field of the question: the typed ones, and where they are missing those of `plan`, which the
 /// address describes, or of the first question.
-pub(crate) fn question(spec: &Spec, scenario: Option<&Scenario>) -> Spec {
+pub(crate) fn question(spec: &Spec, plan: Option<&Outline>) -> Spec {
     let belongs = |field: Field| {
         let is_of_run = field.group() == FieldGroup::Goal && field != Field::StepTime;
         is_of_run || field.group() == FieldGroup::Search || SHARED_FIELDS.contains(&field)
@@ -137,26 +137,26 @@ pub(crate) fn question(spec: &Spec, scenario: Option<&Scenario>) -> Spec {
     };
     let recipe = spec.get(Field::Recipe).and_then(|id| Catalog::embedded().recipe(id).ok());
     let of_recipe = recipe.map(|recipe| recipe.id.model.as_str());
-    let model = scenario.map(|scenario| scenario.model.id.as_str());
+    let model = plan.map(|plan| plan.model.id.as_str());
     // The usual precisions may leave out the plan's own.
-    if let Some(scenario) = scenario.filter(|_| !is_asked(spec)) {
-        let rules = StackRules::of(scenario.options.software.base());
-        let dtype = scenario.dtype;
-        if !usual_precisions(rules, &scenario.gpu).into_iter().any(|usual| usual.may_be(dtype)) {
+    if let Some(plan) = plan.filter(|_| !is_asked(spec)) {
+        let rules = StackRules::of(plan.software.base());
+        let dtype = plan.dtype;
+        if !usual_precisions(rules, &plan.gpu).into_iter().any(|usual| usual.may_be(dtype)) {
             assume(Field::Precisions, &format!("bf16,mxfp8,{}", dtype.id()));
         }
     }
     // An own model has no id in the catalog, but then it is typed.
     assume(Field::Model, model.or(of_recipe).unwrap_or(FIRST_MODEL));
     assume(Field::Tokens, if has_scenario(spec) { "1T" } else { FIRST_TOKENS });
-    assume(Field::GpuTypes, &gpu_types(spec, scenario));
+    assume(Field::GpuTypes, &gpu_types(spec, plan));
     if !is_asked(spec)
-        && let Some(scenario) = scenario
+        && let Some(plan) = plan
     {
-        assume(Field::GpuRange, &scenario.layout.gpus().to_string());
-        if !scenario.is_proxy() {
-            assume(Field::SeqLen, &scenario.batch.seq_len().to_string());
-            assume(Field::Gbs, &scenario.batch.gbs().to_string());
+        assume(Field::GpuRange, &plan.gpus.to_string());
+        if !plan.is_proxy {
+            assume(Field::SeqLen, &plan.seq_len.to_string());
+            assume(Field::Gbs, &plan.gbs.to_string());
         }
     } else if GoalKind::FIELDS.iter().all(|field| spec.get(*field).is_none()) {
         assume(Field::Deadline, FIRST_DEADLINE);
@@ -175,9 +175,9 @@ pub(super) fn retyped(before: &Spec, typed: &Spec) -> Spec {
     of_search.fold(question, |question, (field, text)| question.with(field, text))
 }
 
-/// Returns the GPU types to compare, if none is typed: that of the scenario, and the usual ones on which its software runs.
-fn gpu_types(spec: &Spec, scenario: Option<&Scenario>) -> String {
-    let own = scenario.map(|scenario| scenario.gpu.id.as_str()).or(spec.get(Field::Gpu));
+/// Returns the GPU types to compare, if none is typed: that of the plan, and the usual ones on which its software runs.
+fn gpu_types(spec: &Spec, plan: Option<&Outline>) -> String {
+    let own = plan.map(|plan| plan.gpu.id.as_str()).or(spec.get(Field::Gpu));
     let software: Software = spec.parse(Field::Stack).ok().flatten().unwrap_or_default();
     let runs_on = |id: &str| {
         let gpu = Catalog::embedded().gpu(id);
@@ -262,15 +262,15 @@ mod tests {
 
     fn asked(query: &str) -> String {
         let spec = read(query);
-        let scenario = has_scenario(&spec).then(|| spec.scenario().ok()).flatten();
-        link::write(&question(&spec, scenario.as_ref()))
+        let plan = has_scenario(&spec).then(|| spec.outline()).flatten();
+        link::write(&question(&spec, plan.as_ref()))
     }
 
     #[test]
     fn a_run_is_compared_on_the_gpu_types_that_its_software_runs_on() {
         let of = |stack: &str| {
             let spec = read(&format!("m=llama3.1-405b&gpu=h100&n=512&tp=8&pp=16&gbs=512&{stack}"));
-            question(&spec, spec.scenario().ok().as_ref()).raw(Field::GpuTypes).to_string()
+            question(&spec, spec.outline().as_ref()).raw(Field::GpuTypes).to_string()
         };
         assert_eq!(of(""), "h100,b200");
         assert_eq!(of("stack=meta-llama3"), "h100");
@@ -313,13 +313,22 @@ mod tests {
     }
 
     #[test]
+    fn a_link_to_a_plan_that_cannot_run_asks_about_its_gpus() {
+        let valid = "m=llama3.1-70b&gpu=h100&n=1024&tp=4&gbs=1024";
+        let invalid = valid.replace("tp=4", "tp=3");
+        assert!(read(valid).scenario().is_ok() && read(&invalid).scenario().is_err());
+        assert_eq!(asked(&invalid), asked(valid));
+        assert_eq!(read(&asked(valid)).get(Field::GpuRange), Some("1024"));
+    }
+
+    #[test]
     fn a_chosen_plan_keeps_its_question_and_leaving_it_restores_the_address() {
         let spec = read("acc=research");
         let asked = question(&spec, None);
         let plan = read("m=llama3.1-70b&gpu=h100&n=1024&tp=4&gbs=1024&t=10T");
         let chosen = with_plan(&spec, &asked, &plan);
         assert!(has_scenario(&chosen));
-        assert_eq!(question(&chosen, chosen.scenario().ok().as_ref()), asked);
+        assert_eq!(question(&chosen, chosen.outline().as_ref()), asked);
         assert_eq!(chosen.get(Field::Account), Some("research"));
         assert!(!has_scenario(&without_plan(&chosen, &asked)));
     }

@@ -464,7 +464,7 @@ fn link_of(findings: &Findings, plan: &FoundPlan) -> String {
 /// Returns the question in the query of a plan.
 fn question_of(query: &str) -> Spec {
     let spec = link::read(query).spec;
-    question::question(&spec, spec.scenario().ok().as_ref())
+    question::question(&spec, spec.outline().as_ref())
 }
 
 /// Returns the plan of a query, if the search has found it.

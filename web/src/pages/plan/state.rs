@@ -9,7 +9,6 @@ use trainplan_shared::catalog::{Catalog, Recipe};
 use trainplan_shared::field::Field;
 use trainplan_shared::link;
 use trainplan_shared::problem::Problem;
-use trainplan_shared::scenario::Scenario;
 use trainplan_shared::spec::Spec;
 use trainplan_shared::units::parse_decimal;
 
@@ -59,9 +58,7 @@ impl MeasuredStep {
 
 /// Returns a hash of the fields of a plan's scenario (FNV-1a).
 fn plan_hash(plan: &Spec) -> u32 {
-    let fields = plan.iter().filter(|(field, _)| field.is_of_scenario());
-    let fields = fields.fold(Spec::default(), |spec, (field, text)| spec.with(field, text));
-    link::write(&fields)
+    link::write(&plan.only_scenario())
         .bytes()
         .fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }
@@ -123,13 +120,17 @@ pub(crate) struct PlanState {
     /// names neither recipe nor model; otherwise those of the best plan. While another question is searched, they stay those
     /// of the answered one.
     pub(crate) spec: Memo<Spec>,
-    /// The scenario of the shown plan, or its problems. The list of problems is empty while the first search runs.
-    pub(crate) scenario: Memo<Result<Scenario, Vec<Problem>>>,
+    /// Whether the shown plan can run; none while that is not known, and while the first search runs.
+    pub(super) can_run: Memo<Option<bool>>,
 }
 
 impl PlanState {
     /// Provides the address, and derives the rest. `find_best` gets the question, and returns the best plan.
-    pub(crate) fn provide(find_best: impl FnOnce(Memo<Spec>) -> Memo<Option<BestPlan>>) -> PlanState {
+    /// `can_run` says whether a scenario can run; none if that is not known yet.
+    pub(crate) fn provide(
+        find_best: impl FnOnce(Memo<Spec>) -> Memo<Option<BestPlan>>,
+        can_run: impl Fn(&Spec) -> Option<bool> + Copy + Send + Sync + 'static,
+    ) -> PlanState {
         provide_context(ValueTitle(question::value_title));
         let address = Address::provide_single("/", &[TAB_KEY, Y_KEY, ORDER_KEY, PLANS_KEY, MEASURED_KEY]);
         let question = Memo::new(move |before: Option<&Spec>| {
@@ -138,11 +139,10 @@ impl PlanState {
                 return question::question(&typed, None);
             }
             let own = own_scenario(&typed);
-            match (own.scenario(), before) {
-                (Ok(scenario), _) => question::question(&own, Some(&scenario)),
-                // While a value of the plan is being typed, the question stays.
-                (Err(_), Some(before)) => question::retyped(before, &own),
-                (Err(_), None) => question::question(&own, None),
+            match before.filter(|_| can_run(&own) != Some(true)) {
+                // While a value of the plan is being typed, the question stays, also until it is known whether the plan can run.
+                Some(before) => question::retyped(before, &own),
+                None => question::question(&own, own.outline().as_ref()),
             }
         });
         let best = find_best(question);
@@ -159,16 +159,13 @@ impl PlanState {
                 (None, _) => typed,
             }
         });
-        let scenario = Memo::new(move |_| {
-            let is_waiting = best.with(Option::is_none) && !address.with_spec(has_scenario);
-            if is_waiting { Err(Vec::new()) } else { spec.with(Spec::scenario) }
-        });
-        PlanState { address, question, best, spec, scenario }
+        let can_run = Memo::new(move |_| if is_waiting(address, best) { None } else { spec.with(can_run) });
+        PlanState { address, question, best, spec, can_run }
     }
 
     /// Whether the first search has yet to find a plan.
     pub(crate) fn is_waiting(self) -> bool {
-        self.scenario.with(|scenario| scenario.as_ref().is_err_and(Vec::is_empty))
+        is_waiting(self.address, self.best)
     }
 
     /// Shows a plan that was found, given as a query.
@@ -211,6 +208,10 @@ impl PlanState {
             }
         }
     }
+}
+
+fn is_waiting(address: Address, best: Memo<Option<BestPlan>>) -> bool {
+    best.with(Option::is_none) && !address.with_spec(has_scenario)
 }
 
 /// Returns the fields of the scenario of an address.
