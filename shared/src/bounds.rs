@@ -90,13 +90,18 @@ impl Field {
 impl FieldBounds {
     /// Returns the number of a text; none if it is not within the bounds. `read` reads the text and the bounds.
     pub fn number(self, text: &str, read: fn(&str) -> Option<f64>) -> Option<f64> {
-        read(text).filter(|number| self.nearest(*number, read) == *number)
+        read(text).filter(|number| self.contains(*number, read))
+    }
+
+    /// Whether a number is within the bounds.
+    pub(crate) fn contains(self, number: f64, read: fn(&str) -> Option<f64>) -> bool {
+        self.nearest(number, read) == number
     }
 
     /// Returns the range that a person wrote, as [`ValueRange::parse`] reads it; none if an end is not within the bounds.
     pub(crate) fn range(self, text: &str) -> Option<ValueRange> {
-        let is_within = |end: f64| self.nearest(end, parse_count) == end;
-        ValueRange::parse(text).filter(|range| is_within(range.low) && is_within(range.high))
+        let contains = |end| self.contains(end, parse_count);
+        ValueRange::parse(text).filter(|range| contains(range.low) && contains(range.high))
     }
 
     /// Returns the number within the bounds that is nearest to another one.
