@@ -34,8 +34,8 @@ impl Field {
                 "1,000,000",
                 ", such as 1024, a limit, such as <=1024, a list, such as 512,1024, or a range, such as 512..4096",
             ),
-            // From the sequences of BERT to more than any model reads.
-            Field::SeqLen => ("a whole number", "128", "16,777,216", ", such as 8192"),
+            // From the sequences of tests to more than any model reads.
+            Field::SeqLen => ("a whole number", "1", "16,777,216", ", such as 8192"),
             // 32 bits hold the micro batches of a step times the chunks of a pipeline.
             Field::Gbs => ("a whole number", "1", "4,194,304", ", such as 512"),
             Field::OffloadLayers => ("a whole number", "0", "1,000,000", ""),
@@ -187,7 +187,7 @@ mod tests {
             (Field::Deadline, "1e9d"),
             (Field::Deadline, "1e-9d"),
             (Field::Overhead, "1000"),
-            (Field::SeqLen, "1"),
+            (Field::SeqLen, "0"),
             (Field::Gbs, "4294967295"),
             (Field::Electricity, "1e9"),
             (Field::Power, "tdp*1e9"),

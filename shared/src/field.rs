@@ -112,7 +112,7 @@ fields! {
     Gbs "gbs" "gbs" "GBS" Scenario Whole "N"
         "Global batch size: sequences in each step" "Global batch size, in sequences, from 1 to 4,194,304",
     SeqLen "seq-len" "s" "Sequence length" Scenario Whole "N"
-        "" "Sequence length, in tokens, from 128 to 16,777,216",
+        "" "Sequence length, in tokens, from 1 to 16,777,216",
     Layers "layers" "l" "Layers" Scenario Whole "N"
         "" "Number of layers. If this is less than the model's own number, a smaller proxy of the model is used",
     Recompute "recompute" "rc" "Recompute" Scenario Text "WHICH"
