@@ -44,6 +44,11 @@ impl DataDir {
         }
     }
 
+    /// Returns the directory that [`DataDir::open`] opens; none if it does not exist.
+    pub(crate) fn find(given: Option<PathBuf>) -> Option<DataDir> {
+        given.or_else(set).or_else(usual).filter(|path| path.exists()).map(DataDir)
+    }
+
     /// Returns the path.
     pub(crate) fn path(&self) -> &Path {
         &self.0

@@ -34,8 +34,8 @@ impl Field {
                 "1,000,000",
                 ", such as 1024, a limit, such as <=1024, a list, such as 512,1024, or a range, such as 512..4096",
             ),
-            // From the sequences of BERT to more than any model reads.
-            Field::SeqLen => ("a whole number", "128", "16,777,216", ", such as 8192"),
+            // From the sequences of tests to more than any model reads.
+            Field::SeqLen => ("a whole number", "1", "16,777,216", ", such as 8192"),
             // 32 bits hold the micro batches of a step times the chunks of a pipeline.
             Field::Gbs => ("a whole number", "1", "4,194,304", ", such as 512"),
             Field::OffloadLayers => ("a whole number", "0", "1,000,000", ""),
@@ -90,13 +90,18 @@ impl Field {
 impl FieldBounds {
     /// Returns the number of a text; none if it is not within the bounds. `read` reads the text and the bounds.
     pub fn number(self, text: &str, read: fn(&str) -> Option<f64>) -> Option<f64> {
-        read(text).filter(|number| self.nearest(*number, read) == *number)
+        read(text).filter(|number| self.contains(*number, read))
+    }
+
+    /// Whether a number is within the bounds.
+    pub(crate) fn contains(self, number: f64, read: fn(&str) -> Option<f64>) -> bool {
+        self.nearest(number, read) == number
     }
 
     /// Returns the range that a person wrote, as [`ValueRange::parse`] reads it; none if an end is not within the bounds.
     pub(crate) fn range(self, text: &str) -> Option<ValueRange> {
-        let is_within = |end: f64| self.nearest(end, parse_count) == end;
-        ValueRange::parse(text).filter(|range| is_within(range.low) && is_within(range.high))
+        let contains = |end| self.contains(end, parse_count);
+        ValueRange::parse(text).filter(|range| contains(range.low) && contains(range.high))
     }
 
     /// Returns the number within the bounds that is nearest to another one.
@@ -182,7 +187,7 @@ mod tests {
             (Field::Deadline, "1e9d"),
             (Field::Deadline, "1e-9d"),
             (Field::Overhead, "1000"),
-            (Field::SeqLen, "1"),
+            (Field::SeqLen, "0"),
             (Field::Gbs, "4294967295"),
             (Field::Electricity, "1e9"),
             (Field::Power, "tdp*1e9"),

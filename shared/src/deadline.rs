@@ -14,7 +14,8 @@ pub fn date_of(typed: &Spec) -> Option<&str> {
     })
 }
 
-/// Returns the spec with the days from `today` in place of a date. `today` is a date such as `2026-11-28`.
+/// Returns the spec with the days from `today` in place of a date. `today` is the user's local date, such as
+/// `2026-11-28`.
 ///
 /// # Errors
 /// The date does not exist, is not after today, or is further away than any deadline may be.

@@ -112,7 +112,7 @@ fields! {
     Gbs "gbs" "gbs" "GBS" Scenario Whole "N"
         "Global batch size: sequences in each step" "Global batch size, in sequences, from 1 to 4,194,304",
     SeqLen "seq-len" "s" "Sequence length" Scenario Whole "N"
-        "" "Sequence length, in tokens, from 128 to 16,777,216",
+        "" "Sequence length, in tokens, from 1 to 16,777,216",
     Layers "layers" "l" "Layers" Scenario Whole "N"
         "" "Number of layers. If this is less than the model's own number, a smaller proxy of the model is used",
     Recompute "recompute" "rc" "Recompute" Scenario Text "WHICH"
@@ -198,8 +198,8 @@ fields! {
     Deadline "deadline" "by" "Deadline" Search Text "TIME"
         "Maximum time that training may take, such as 60d or 8w, or a date, such as 2027-03-01"
         "Maximum time that training may take, including time lost to failures, from 0.01d to 3650d: days (60d), weeks (8w), \
-         months of 30 days (2mo), or a date (2027-03-01), to which the days are counted from today [default: 60d, unless \
-         --gpus, --budget or --objective is set]",
+         months of 30 days (2mo), or a date (2027-03-01), to which the days are counted from today's local date [default: \
+         60d, unless --gpus, --budget or --objective is set]",
     Chance "chance" "odds" "Chance" Search Text "CHANCE"
         "How likely the plan must meet the deadline and the budget"
         "How likely the plan must meet the deadline and the budget: 9-in-10 or 90% (at the slow and expensive ends of its \

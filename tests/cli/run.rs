@@ -487,11 +487,14 @@ fn a_process_that_detaches_counts_what_was_submitted() {
 fn a_time_limit_that_is_too_short_stops_a_campaign_before_it_starts() {
     let campaign = CAMPAIGN.replacen("repeats = 1\n", "repeats = 1\ntime-limit = \"00:05:00\"\n", 1);
     let place = place(&campaign, &unreachable());
-    let dry = run_in(&place, &["--dry-run", "--clusters", "clusters.toml"]);
-    assert_eq!(dry.code, Some(0), "{}", dry.stderr);
+    let files = ["--clusters", "clusters.toml", "--data-dir", "data"];
+    let dry = run_in(&place, &[&files[..], &["--dry-run"]].concat());
+    assert!(dry.code == Some(2) && dry.stdout.contains("\"run\""), "{}", dry.stderr);
     let noted = "so the time limit of 00:05:00 is too short. Set time-limit = \"00:";
     assert!(dry.stderr.contains(noted), "{}", dry.stderr);
-    let more = ["--clusters", "clusters.toml", "--data-dir", "data", "--patience", "0"];
+    let dry = run_in(&place, &[&files[..], &["--dry-run", "--anyway"]].concat());
+    assert_eq!(dry.code, Some(0), "{}", dry.stderr);
+    let more = [&files[..], &["--patience", "0"]].concat();
     let run = run_in(&place, &more);
     assert_eq!((run.code, run.stdout.as_str()), (Some(2), ""), "{}", run.stderr);
     let said = "before their last step:\n       small: Set time-limit = \"00:";

@@ -521,7 +521,7 @@ fn a_slip_is_refused_with_the_flag_the_range_and_a_value_that_works() {
         ("--electricity", "-1", "from 0.001 to 10,000, such as 0.08"),
         ("--power", "-1", "from 0.05 to 20, such as 1.7"),
         ("--tokens", "-1T", "from 1M to 1,000T, such as 10T"),
-        ("--seq-len", "1", "from 128 to 16,777,216, such as 8192"),
+        ("--seq-len", "0", "from 1 to 16,777,216, such as 8192"),
         ("--gbs", "4294967295", "from 1 to 4,194,304, such as 512"),
     ];
     let of_search = [
@@ -574,6 +574,8 @@ fn a_deadline_may_be_a_date() {
     );
     let page = trainplan(question.iter().chain(&[&*date, "--format", "markdown"])).stdout;
     assert!(page.contains(&format!(" days, by {date} (9 times in 10)")), "{page}");
+    // On another day, the command gives the same answer.
+    assert!(page.contains(" --deadline 90d ") || page.contains(" --deadline 89d "), "{page}");
     let said = refusal(&[&question[..], &["2020-01-01"]].concat());
     assert!(said.contains("--deadline must be a date from 1d to 3650d after today, "), "{said}");
     assert!(said.ends_with(", or a time such as 60d, not \"2020-01-01\".\n"), "{said}");

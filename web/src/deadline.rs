@@ -19,7 +19,10 @@ pub(crate) fn from_today(spec: Spec) -> Result<Spec, Problem> {
     with_days(spec, &today())
 }
 
-/// Returns today's date in UTC: `2027-03-01`.
+/// Returns today's local date, as the terminal does: `2027-03-01`.
 pub(crate) fn today() -> String {
-    String::from(Date::new_0().to_iso_string()).chars().take(10).collect()
+    let now = Date::new_0();
+    // A time that is as far from UTC as the local time is, since only UTC is written as a date.
+    now.set_time(now.get_time() - 60e3 * now.get_timezone_offset());
+    String::from(now.to_iso_string()).chars().take(10).collect()
 }

@@ -29,6 +29,11 @@ impl DataDirArg {
     pub(super) fn existing(&self) -> Result<DataDir, Failure> {
         Ok(DataDir::existing(self.data_dir.clone())?)
     }
+
+    /// Returns the data directory; none if it does not exist.
+    pub(super) fn find(&self) -> Option<DataDir> {
+        DataDir::find(self.data_dir.clone())
+    }
 }
 
 /// The flags of a store. By default it is in the data directory.

@@ -91,7 +91,7 @@ pub(super) enum Failure {
     RunsDoNotFit(Vec<String>),
     /// The time limits of these runs end before their last step; each text names a run and a limit that works.
     #[error(
-        "Nothing was submitted, because these jobs are expected to reach their time limit before their last step:\n       {}\n       \
+        "These jobs are not submitted, because they are expected to reach their time limit before their last step:\n       {}\n       \
          To submit them regardless, add --anyway.",
         lines(.0)
     )]

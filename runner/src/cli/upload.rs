@@ -12,7 +12,7 @@ use crate::journal::{Journal, PendingUpload};
 use crate::store::Store;
 use crate::upload::{RawLog, Remote, Sent, UploadError, remote, send_due, send_stored, settle, unencrypted};
 use serde::Serialize;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -167,6 +167,9 @@ impl SendOutcome {
     }
 }
 
+/// How many files or results were not tried, by server, because it could not be reached, failed or denied access.
+type Untried = BTreeMap<Server, usize>;
+
 /// Something to send.
 enum UploadItem {
     File {
@@ -212,12 +215,12 @@ impl Args {
             all if self.forget => note(&format!("Dropped {all} results from the queue.")),
             all => note(&format!("{there} of {all} results are on the server, {new} of them new.")),
         }
-        match untried {
-            0 => {}
-            1 => note("The server was not tried again: 1 more file or result was not sent."),
-            more => {
-                note(&format!("The server was not tried again: {more} more files or results were not sent."));
-            }
+        for (server, more) in untried {
+            let left = match more {
+                1 => "1 more file or result was not sent".to_owned(),
+                more => format!("{more} more files or results were not sent"),
+            };
+            note(&format!("The server {server} was not tried again: {left}."));
         }
         if let Some(row) = rows.iter().find(|row| row.outcome == SendOutcome::Unreachable) {
             return Err(Failure::OutOfReach(row.reason.clone().unwrap_or_default()));
@@ -230,7 +233,7 @@ impl Args {
 
     /// Sends the results in the arguments, until the server can't be reached, fails or denies access. Returns a row for each that was
     /// tried, and the number of the others.
-    async fn send(&self, to: Server) -> Result<(Vec<SentRow>, usize), Failure> {
+    async fn send(&self, to: Server) -> Result<(Vec<SentRow>, Untried), Failure> {
         let view = View::of(self.scenario.spec()?, None)?;
         let items = self.items().await?;
         if self.log.is_some() && !matches!(items[..], [UploadItem::File { .. }]) {
@@ -259,8 +262,9 @@ impl Args {
                 break;
             }
         }
-        let untried = items.len() - rows.len();
-        Ok((rows, untried))
+        let untried = Some(items.len() - rows.len()).filter(|untried| *untried > 0);
+        let untried = untried.map(|untried| (upload.to, untried));
+        Ok((rows, untried.into_iter().collect()))
     }
 
     /// Returns what to send: existing paths, otherwise stored runs.
@@ -360,7 +364,7 @@ impl Args {
 
     /// Sends the results that campaigns could not send yet, to each server until it can't be reached or fails. Returns a row for each that
     /// was tried, and the number of the others.
-    async fn send_pending(&self) -> Result<(Vec<SentRow>, usize), Failure> {
+    async fn send_pending(&self) -> Result<(Vec<SentRow>, Untried), Failure> {
         let data = self.store.dir()?;
         let (journal, store) = (Journal::open(&data).await?, Store::open(&data).await?);
         let begun = std::time::Instant::now();
@@ -376,7 +380,7 @@ impl Args {
             }
         };
         let mut silent: BTreeSet<Server> = BTreeSet::new();
-        let (mut rows, mut untried) = (Vec::new(), 0);
+        let (mut rows, mut untried) = (Vec::new(), Untried::new());
         for due in journal.due().await? {
             let to = &due.upload.to;
             let (id, outcome, log, reason) = if self.forget {
@@ -384,7 +388,7 @@ impl Args {
                 settle(&journal, &due, &sent).await?;
                 (Some(due.run.clone()), SendOutcome::Forgotten, None, None)
             } else if silent.contains(to) {
-                untried += 1;
+                *untried.entry(to.clone()).or_default() += 1;
                 continue;
             } else {
                 let sent = send_one(&store, &due).await;

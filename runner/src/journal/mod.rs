@@ -243,9 +243,14 @@ impl Plan {
 }
 
 impl Journal {
+    /// Returns the file of the journal, which may not exist.
+    pub(crate) fn file(data: &DataDir) -> PathBuf {
+        data.path().join("journal.sqlite3")
+    }
+
     /// Opens the journal. Creates or migrates it if needed.
     pub(crate) async fn open(data: &DataDir) -> Result<Journal, JournalError> {
-        let path = data.path().join("journal.sqlite3");
+        let path = Journal::file(data);
         let options = SqliteConnectOptions::new()
             .filename(&path)
             .create_if_missing(true)
@@ -334,6 +339,17 @@ impl Journal {
     /// Returns all rounds, newest first.
     pub(crate) async fn rounds(&self) -> Result<Vec<Round>, JournalError> {
         self.located(async { Ok(sqlx::query_as(ROUNDS).fetch_all(&self.pool).await?) }).await
+    }
+
+    /// Returns the last round of a campaign on a cluster, unless it is over.
+    pub(crate) async fn open_round(
+        &self,
+        campaign: &str,
+        cluster: &str,
+    ) -> Result<Option<Round>, JournalError> {
+        let is_its = |round: &Round| round.campaign == campaign && round.cluster == cluster;
+        let last = self.rounds().await?.into_iter().find(is_its);
+        Ok(last.filter(|round| round.ended_ms.is_none()))
     }
 
     /// Returns a round's runs, in its order.
@@ -585,6 +601,11 @@ async fn add(connection: &mut SqliteConnection, run: &str, at_ms: i64, event: &E
 /// Returns the id of the process that holds a lock; it writes that into the file.
 fn holder(path: &Path) -> String {
     std::fs::read_to_string(path).ok().filter(|text| !text.is_empty()).unwrap_or_else(|| "unknown".into())
+}
+
+/// Whether one of these runs was submitted, or may have been.
+pub(crate) fn has_jobs(runs: &[Run]) -> bool {
+    runs.iter().any(|run| run.status.phase >= Phase::Intended)
 }
 
 /// Returns the time, in milliseconds since 1970.

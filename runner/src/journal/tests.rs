@@ -79,6 +79,23 @@ fn status(events: &[Event]) -> RunStatus {
 }
 
 #[tokio::test]
+async fn a_round_is_open_until_it_ends_and_has_jobs_from_the_first_launch() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = DataDir::open(Some(folder.path().into())).unwrap();
+    let journal = Journal::open(&data).await.unwrap();
+    assert!(Journal::file(&data).exists());
+    journal.begin(&round("one"), &[("r1".into(), plan("a")), ("r2".into(), plan("b"))]).await.unwrap();
+    let open = journal.open_round("nightly", "alpha").await.unwrap();
+    assert_eq!(open.map(|round| round.id).as_deref(), Some("one"));
+    assert!(journal.open_round("nightly", "beta").await.unwrap().is_none());
+    assert!(!has_jobs(&journal.runs("one").await.unwrap()));
+    journal.write("r2", 1, &Event::Intended { attempt: 1, token: "t".into() }).await.unwrap();
+    assert!(has_jobs(&journal.runs("one").await.unwrap()));
+    journal.end("one", 2).await.unwrap();
+    assert!(journal.open_round("nightly", "alpha").await.unwrap().is_none());
+}
+
+#[tokio::test]
 async fn the_next_process_reads_what_was_written() {
     let folder = tempfile::tempdir().unwrap();
     let data = DataDir::open(Some(folder.path().into())).unwrap();

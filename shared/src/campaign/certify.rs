@@ -8,7 +8,7 @@ use crate::catalog::{Catalog, Recipe, Reference, ReferenceClass, Release};
 use crate::estimate::Interval;
 use crate::field::Field;
 use crate::log::Stat;
-use crate::problem::Problem;
+use crate::problem::{Problem, one_of};
 use crate::result::steady_difference;
 use crate::spec::Spec;
 use crate::units::{group_digits, readable, readable_range};
@@ -82,7 +82,7 @@ pub enum UntestedReason {
     GpuCount,
     /// Its batch doesn't grow with the GPUs.
     StrongScaling,
-    /// It has fewer layers than its model.
+    /// Its recipe for this GPU count has fewer layers than the model.
     Proxy,
     /// It is a variant of another recipe.
     Variant,
@@ -104,7 +104,7 @@ pub struct UntestedRecipe {
     pub recipe: String,
     /// Why it doesn't run.
     pub reason: UntestedReason,
-    /// The GPU counts for which the release has it.
+    /// The GPU counts for which the release has it; in place of a proxy, those for which it has the full size.
     pub gpus: Vec<u32>,
 }
 
@@ -126,20 +126,27 @@ pub fn untested(gpu: &str, gpus: u32, release: Release) -> Vec<UntestedRecipe> {
         recipes.filter(|recipe| recipe.id.release == release && recipe.id.gpu == gpu).collect();
     let runs = |recipe: &Recipe| recipe.id.gpus == gpus && exclusion(recipe).is_none();
     let is_tested = |name: &str| recipes.iter().any(|recipe| runs(recipe) && run_name(recipe) == name);
+    let is_proxy = |recipe: &Recipe| exclusion(recipe) == Some(UntestedReason::Proxy);
+    let has_proxy = |name: &str| {
+        recipes.iter().any(|recipe| recipe.id.gpus == gpus && is_proxy(recipe) && run_name(recipe) == name)
+    };
     let mut found: Vec<UntestedRecipe> = Vec::new();
     for recipe in &recipes {
         let mut name = run_name(recipe);
         let reason = match exclusion(recipe) {
             Some(reason) if recipe.id.gpus == gpus => reason,
-            None if !is_tested(&name) => UntestedReason::GpuCount,
+            None if is_tested(&name) => continue,
+            None if has_proxy(&name) => UntestedReason::Proxy,
+            None => UntestedReason::GpuCount,
             _ => continue,
         };
         if let Some(variant) = &recipe.id.variant {
             let _ = write!(name, "+{variant}");
         }
+        let counts = (!is_proxy(recipe)).then_some(recipe.id.gpus);
         match found.iter_mut().find(|known| known.reason == reason && known.recipe == name) {
-            Some(known) => known.gpus.push(recipe.id.gpus),
-            None => found.push(UntestedRecipe { recipe: name, reason, gpus: vec![recipe.id.gpus] }),
+            Some(known) => known.gpus.extend(counts),
+            None => found.push(UntestedRecipe { recipe: name, reason, gpus: counts.into_iter().collect() }),
         }
     }
     found
@@ -320,11 +327,15 @@ impl CertifiedRun {
 impl UntestedRecipe {
     /// Returns its name, with the GPU counts that it needs if these are why it didn't run.
     fn in_words(&self) -> String {
-        if self.reason != UntestedReason::GpuCount {
-            return self.recipe.clone();
-        }
         let counts: Vec<String> = self.gpus.iter().map(|gpus| group_digits(f64::from(*gpus))).collect();
-        format!("{} ({} GPUs)", self.recipe, counts.join(" or "))
+        let counts = one_of(&counts);
+        match self.reason {
+            UntestedReason::GpuCount => format!("{} ({counts} GPUs)", self.recipe),
+            UntestedReason::Proxy if !counts.is_empty() => {
+                format!("{} (full size: {counts} GPUs)", self.recipe)
+            }
+            _ => self.recipe.clone(),
+        }
     }
 }
 
@@ -405,7 +416,9 @@ impl Certificate {
                 UntestedReason::StrongScaling => {
                     "their batch doesn't grow with the GPUs (strong scaling)".to_owned()
                 }
-                UntestedReason::Proxy => "they have fewer layers than their model (proxies)".to_owned(),
+                UntestedReason::Proxy => {
+                    format!("their recipes for {gpus} GPUs have fewer layers than the model (proxies)")
+                }
                 UntestedReason::Variant => "they are variants of other recipes".to_owned(),
             };
             (!names.is_empty()).then(|| format!("Not tested because {why}: {}.", names.join(", ")))
@@ -495,11 +508,34 @@ mod tests {
         let strong = of("gb200", 128, Release::R25_12, "nemotron4-340b-bf16");
         assert!(strong.contains(&UntestedReason::StrongScaling), "{strong:?}");
         let proxy = of("h100", 64, Release::R25_04, "llama3.1-405b-bf16");
-        assert!(proxy.contains(&UntestedReason::Proxy), "{proxy:?}");
+        assert_eq!(proxy, [UntestedReason::Proxy]);
         // Proxies for other GPU counts are not listed.
         assert!(!of("h100", 512, Release::R25_04, "llama3.1-405b-bf16").contains(&UntestedReason::Proxy));
         let variant = of("h100", 256, Release::BridgeMain, "qwen3-235b-a22b-bf16+hybridep_dev");
         assert_eq!(variant, [UntestedReason::Variant]);
+    }
+
+    #[test]
+    fn a_proxy_is_listed_once_with_the_gpu_counts_of_the_full_size() {
+        let certificate = Certificate {
+            cluster: "alpha".to_owned(),
+            gpu: "h100".to_owned(),
+            gpus: 64,
+            release: Release::R25_04,
+            began: "2026-11-25 02:00".to_owned(),
+            runs: Vec::new(),
+            untested: untested("h100", 64, Release::R25_04),
+        };
+        let sentences: Vec<String> = certificate.untested_in_words().collect();
+        let said =
+            "Not tested because their recipes for 64 GPUs have fewer layers than the model (proxies): ";
+        let [proxies] =
+            &sentences.iter().filter(|told| told.contains("llama3.1-405b-bf16")).collect::<Vec<_>>()[..]
+        else {
+            panic!("{sentences:?}")
+        };
+        let full = "llama3.1-405b-bf16 (full size: 512, 1,024 or 2,048 GPUs)";
+        assert!(proxies.starts_with(said) && proxies.contains(full), "{proxies}");
     }
 
     #[test]

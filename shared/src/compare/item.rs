@@ -48,7 +48,7 @@ pub struct RunFigures {
     /// Seconds per step in that window.
     pub step_time_s: Option<Stat>,
     /// The seconds per step by which the run is judged: those of the scored steps, or of all steps after the warm-up if fewer than 5
-    /// are scored; null if the run was not scored.
+    /// are scored and the user did not choose the window; null if the run was not scored.
     #[serde(default)]
     pub judged_s: Option<f64>,
     /// The steps that differences are taken over: those after the warm-up, or the chosen window.

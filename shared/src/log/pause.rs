@@ -6,6 +6,12 @@ use super::steps::Step;
 use crate::units::{hours_and_minutes, significant};
 use serde::{Deserialize, Serialize};
 
+/// When the clocks go forward in spring, a log in local time skips an hour.
+const CLOCK_CHANGE_S: f64 = 3600.0;
+
+/// The seconds by which the times of lines differ from the sum of their step times, beside those of two steps.
+const SLACK_S: f64 = 5.0;
+
 /// A time between the lines of two steps that is much longer than the step times that the lines state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pause {
@@ -19,14 +25,19 @@ pub struct Pause {
 
 impl Pause {
     /// Returns the pause between the last step, with its number and time, and the next one. None if it is short, if the steps took
-    /// that long or have no step time, or if the run was restarted from an earlier step.
+    /// that long or have no step time, if the run was restarted from an earlier step, or if the clock may have been changed.
     pub(super) fn between((last, last_at): (u64, i64), next: &Step, at: i64) -> Option<Self> {
         // Software may log every tenth step only.
         let steps = next.label.checked_sub(last).filter(|steps| *steps > 0)?;
         // Lines without a step time, as of torchtitan, have a speed that includes any pause.
-        let busy_s = steps as f64 * next.step_time_s?;
-        let idle_s = (at - last_at) as f64 - busy_s;
-        (idle_s > LEAST_S).then_some(Self { after: last, before: next.label, seconds: idle_s as u64 })
+        let step_s = next.step_time_s?;
+        let idle_s = (at - last_at) as f64 - steps as f64 * step_s;
+        let may_be_clock = (idle_s - CLOCK_CHANGE_S).abs() <= 2.0 * step_s + SLACK_S;
+        (idle_s > LEAST_S && !may_be_clock).then_some(Self {
+            after: last,
+            before: next.label,
+            seconds: idle_s as u64,
+        })
     }
 }
 
@@ -68,13 +79,21 @@ mod tests {
 
     #[test]
     fn a_time_that_no_step_includes_is_noted() {
-        let paused = log(48, 3600);
-        assert_eq!(paused.pause, Some(Pause { after: 19, before: 20, seconds: 3600 }));
-        let note = "Between steps 19 and 20, 1 h passed that no step time includes; a step takes 48 s.";
+        let paused = log(48, 3000);
+        assert_eq!(paused.pause, Some(Pause { after: 19, before: 20, seconds: 3000 }));
+        let note = "Between steps 19 and 20, 50 min passed that no step time includes; a step takes 48 s.";
         assert!(paused.pause_note().is_some_and(|told| told.starts_with(note)), "{:?}", paused.pause_note());
         // Shorter than ten minutes, or not much for such steps.
         assert_eq!(log(5, 500).pause, None);
         assert_eq!(log(60, 1000).pause_note(), None);
+    }
+
+    #[test]
+    fn an_hour_that_the_clock_skips_is_no_pause() {
+        for idle in [3600, 3612, 3590] {
+            assert_eq!(log(5, idle).pause, None, "{idle}");
+        }
+        assert!(log(5, 3640).pause.is_some() && log(5, 3560).pause.is_some());
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! How many tokens the limits of a question allow with a plan.
 
 use super::{GpuOffer, PlannedRun, Question};
+use crate::field::Field;
+use crate::units::parse_count;
 
 /// Rounded numbers of tokens that are tried with a plan, at most. Restarts and the last step's rounding don't shrink with the tokens, so
 /// that the first may be too many.
@@ -17,15 +19,17 @@ pub struct TrainableTokens {
 
 impl Question {
     /// Returns the most tokens, rounded down, that the limits allow with the GPUs and the layout of a plan; none if nothing limits
-    /// them, or without the price that a budget needs. Everything that names a number of tokens which is enough names this one.
+    /// them, without the price that a budget needs, or if they allow fewer tokens than any question may have. Everything that names a
+    /// number of tokens which is enough names this one.
     pub(super) fn within_limits(&self, offer: &GpuOffer, run: &PlannedRun) -> Option<TrainableTokens> {
-        let most = self.reach(run)?.tokens();
-        if most < 1.0 || !most.is_finite() {
-            return None;
-        }
+        let bounds = Field::Tokens.bounds();
+        let most = Some(self.reach(run)?.tokens()).filter(|most| most.is_finite())?;
+        // Commands and links with these tokens must be accepted.
+        let most = most.min(bounds.nearest(most, parse_count));
         let step = libm::pow(10.0, libm::log10(most).floor() - 1.0);
         let steps = (most / step).floor();
-        (0..MOST_TRIED).map(|fewer| (steps - f64::from(fewer)) * step).find_map(|tokens| {
+        let tried = (0..MOST_TRIED).map(|fewer| (steps - f64::from(fewer)) * step);
+        tried.filter(|tokens| bounds.contains(*tokens, parse_count)).find_map(|tokens| {
             let question = Question { tokens, ..self.clone() };
             let days_as_measured = run.days_as_measured.map(|days| days * tokens / self.tokens);
             let run = PlannedRun::new(&question, offer, run.gpus, run.layout);

@@ -17,7 +17,7 @@ impl Question {
     /// deadline or both.
     ///
     /// # Errors
-    /// Nothing limits the tokens, no price is known, or no layout works.
+    /// Nothing limits the tokens, the limits allow fewer than any question may have, no price is known, or no layout works.
     pub fn with_most_tokens(&self) -> Result<Question, Problem> {
         let refuse = |message| Problem::new(Field::Objective, self.objective, message);
         if !self.limits_tokens() {
@@ -36,7 +36,10 @@ impl Question {
         // No plan is within the limits.
         if tokens < 1.0 {
             return Err(refuse(message![
-                "No tokens can be trained: no layout works on these GPUs, or no price is known. Set ",
+                "No number of tokens can be planned: no layout works on these GPUs, no price is known, or the limits allow \
+                 fewer than ",
+                Field::Tokens.bounds().least,
+                " tokens. Set ",
                 Field::Tokens,
                 " to see why."
             ]));

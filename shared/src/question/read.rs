@@ -269,9 +269,12 @@ impl Reading<'_> {
         if let Some(gbs) = self.keep(self.spec.whole(Field::Gbs)) {
             return Some(GlobalBatches::fixed(gbs));
         }
+        // Short sequences would make more than any batch may have.
+        let sizes = Field::Gbs.bounds();
         let Some(text) = self.spec.get(Field::BatchTokens) else {
             let tokens = usual_batch_tokens(model.architecture.parameters());
-            return Some(GlobalBatches::assumed(assumed_sequences(tokens, seq_len)));
+            let sequences = f64::from(assumed_sequences(tokens, seq_len));
+            return Some(GlobalBatches::assumed(sizes.nearest(sequences, parse_count) as u32));
         };
         let ends = match (limit(text), text.split_once("..")) {
             // Smaller batches make the GPUs wait for each other.
@@ -285,11 +288,13 @@ impl Reading<'_> {
             least.sequences >= 1.0
                 && most.sequences >= least.sequences
                 && most.sequences * f64::from(seq_len) <= MOST_TOKENS
+                && sizes.contains(most.sequences, parse_count)
         };
         let Some((least, most)) = ends.filter(is_possible) else {
             let message = format!(
                 " must be the tokens of a step, such as 16M, a limit, such as <=16M, or a range, such as 4M..16M: at least one \
-                 sequence of {seq_len} tokens, and at most 1B. It is \"{text}\"."
+                 sequence of {seq_len} tokens, and at most 1B in {} sequences. It is \"{text}\".",
+                sizes.most
             );
             let problem = Problem::new(Field::BatchTokens, text, message![Field::BatchTokens, message]);
             self.problems.push(problem);

@@ -10,7 +10,7 @@ use crate::gpu_counts::GpuCounts;
 use crate::message::Setting;
 use crate::search::LayoutSearch;
 use crate::sorting::sorted;
-use crate::units::{format_count, significant_up};
+use crate::units::{format_count, parse_count, significant_up};
 
 /// The largest number of GPUs that is suggested.
 const MOST_SUGGESTED: u32 = 65_536;
@@ -122,12 +122,13 @@ impl Question {
         changes
     }
 
-    /// Returns the question with larger global batches.
+    /// Returns the question with larger global batches, as far as the field takes them.
     fn with_larger_batches(&self) -> Vec<(Setting, Question)> {
         let Some(largest) = self.gbs.sizes().last() else { return Vec::new() };
         // A power of two divides by most degrees.
         let size = largest.next_power_of_two();
         let sizes = [size, size.saturating_mul(2), size.saturating_mul(4)].into_iter();
+        let sizes = sizes.filter(|gbs| Field::Gbs.bounds().contains(f64::from(*gbs), parse_count));
         let with = |gbs| Question { gbs: GlobalBatches::fixed(gbs), ..self.clone() };
         sizes.map(|gbs| (Setting::new(Field::Gbs, gbs), with(gbs))).collect()
     }
@@ -229,4 +230,21 @@ fn by_tokens(enough: &TrainableTokens) -> Relaxation {
 /// Returns the number of GPUs of a plan.
 fn by_gpus(run: PlannedRun, reaches_goal: bool) -> Relaxation {
     Relaxation { setting: Setting::new(Field::GpuRange, run.gpus), run, reaches_goal }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::Spec;
+
+    #[test]
+    fn larger_batches_are_within_the_bounds_of_the_field() {
+        let sizes = |gbs: &str| -> Vec<String> {
+            let spec = Spec::default().with(Field::Model, "llama3.1-8b").with(Field::GpuTypes, "h100");
+            let question = spec.with(Field::Gbs, gbs).question().unwrap();
+            question.with_larger_batches().into_iter().map(|(setting, _)| setting.value).collect()
+        };
+        assert_eq!(sizes("1000"), ["1024", "2048", "4096"]);
+        assert_eq!(sizes("2000000"), ["2097152", "4194304"]);
+    }
 }

@@ -2,8 +2,9 @@
 
 use crate::architecture::{Architecture, Attention, AttentionKind, Mlp, Moe};
 use crate::catalog::{Catalog, Model};
+use crate::field::Field;
 use crate::log::Arguments;
-use crate::units::group_digits;
+use crate::units::{group_digits, parse_count};
 use std::borrow::Cow;
 
 /// How far a vocabulary may differ from the model's, as a fraction. Megatron-LM pads it to a multiple of TP, and the
@@ -80,6 +81,7 @@ impl ModelShape {
             latent: whole("moe_latent_size"),
             layers: routed_layers(arguments.text("moe_layer_freq"), layers),
         });
+        let lengths = Field::SeqLen.bounds();
         let has_pattern = ["hybrid_layer_pattern", "hybrid_override_pattern"];
         Some(Self {
             layers,
@@ -89,7 +91,7 @@ impl ModelShape {
             head_dim: whole("kv_channels"),
             ffn,
             vocab: whole("padded_vocab_size").or_else(|| whole("vocab_size")),
-            seq_len: whole("seq_length").filter(|tokens| *tokens > 0),
+            seq_len: whole("seq_length").filter(|tokens| lengths.contains(f64::from(*tokens), parse_count)),
             gated: arguments.flag("swiglu"),
             tied_embeddings: arguments.flag("untie_embeddings_and_output_weights").map(|untied| !untied),
             latent_attention: latent_attention.flatten(),

@@ -64,12 +64,16 @@ pub fn steady_difference(scored_s: f64, steady_s: f64) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Intake, Report, View};
+    use super::super::{Intake, Report, RunResult, View};
     use super::*;
     use crate::spec::Spec;
 
     /// Returns the report on a run of release 25.04, which scores the last step. `time` returns the seconds of a step.
     fn report(steps: u32, time: impl Fn(u32) -> f64) -> Report {
+        Report::of(&run(steps, time), &View::default())
+    }
+
+    fn run(steps: u32, time: impl Fn(u32) -> f64) -> RunResult {
         let mut intake = Intake::new("log-acct.pretrain_llama3.1_405b_fp8_512_2011_0.out", &Spec::default());
         for step in 0..steps {
             let (last, seconds) = (steps - 1, time(step));
@@ -78,7 +82,7 @@ mod tests {
             );
             intake.feed(line.as_bytes());
         }
-        Report::of(&intake.finish(), &View::default())
+        intake.finish()
     }
 
     #[test]
@@ -97,6 +101,17 @@ mod tests {
         let even = report(50, |_| 12.0);
         assert_eq!(even.steady.map(|steady| steady.mean_s), Some(12.0));
         assert!(!even.notes.iter().any(|note| note.contains("steady")), "{:?}", even.notes);
+    }
+
+    #[test]
+    fn a_window_that_the_user_chose_judges_the_run_however_few_its_steps_are() {
+        let run = run(50, |step| if step % 8 == 0 { 20.0 } else { 12.0 });
+        let judged_s = |window: &str| {
+            let view = View { window: Some(window.parse().unwrap()), ..View::default() };
+            Report::of(&run, &view).judged_s()
+        };
+        // Step 48 stalls.
+        assert_eq!([judged_s("46-49"), judged_s("49-49")], [Some(14.0), Some(12.0)]);
     }
 
     #[test]

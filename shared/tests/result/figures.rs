@@ -116,8 +116,14 @@ fn the_logs_own_figures_are_told_where_none_can_be_computed() {
         (Field::Dtype, "bf16"),
         (Field::Fsdp, "on"),
     ];
+    let spec = known.iter().fold(Spec::default(), |spec, (field, text)| spec.with(*field, *text));
     let known = with(&known);
     assert!(known.mfu.is_some() && !known.notes.join(" ").contains("As logged"), "{:?}", known.notes);
+    // Tests of torchtitan train on short sequences.
+    let short = torchtitan().replace("sequence length 8192", "sequence length 64");
+    let short = Report::of(&run("titan.log", &short), &View { spec, ..View::default() });
+    assert_eq!(short.step_time_s.map(|time| time.mean), Some(64.0 / 6144.0));
+    assert!(short.mfu.is_some() && short.tokens_per_s.is_some(), "{:?}", short.notes);
 }
 
 #[test]

@@ -29,8 +29,20 @@ test("another deadline is answered, and an invalid one keeps the answer", async 
   await expect(page.locator(".slot-problem")).toHaveCount(0);
 });
 
+test.describe("where the date is not that of UTC", () => {
+  test.use({ timezoneId: "Pacific/Kiritimati" });
+  test("the days to a date are counted from the local date", async ({ page }) => {
+    await page.clock.setFixedTime(new Date("2026-11-28T20:00:00Z"));
+    await page.goto("/?v=1&by=60d&gs=b200");
+    await page.locator("#ask-deadline").fill("2020-01-01");
+    await page.keyboard.press("Enter");
+    await expect(page.locator(".slot-problem")).toContainText("after today, 2026-11-29");
+  });
+});
+
 test("a deadline may be a date, which the link keeps", async ({ page }) => {
-  const date = new Date(Date.now() + 90 * 86_400_000).toISOString().slice(0, 10);
+  const later = new Date(Date.now() + 90 * 86_400_000);
+  const date = new Date(later.getTime() - later.getTimezoneOffset() * 60_000).toISOString().slice(0, 10);
   await page.goto(`/?v=1&by=${date}&gs=b200`);
   await expect(page.locator("#ask-deadline")).toHaveValue(date);
   await expect(page.locator(".verdict-line > p").first()).toContainText(

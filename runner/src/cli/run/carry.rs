@@ -12,7 +12,7 @@ use crate::conduct::{
 };
 use crate::data::DataDir;
 use crate::doctor::{self, Finding, Verdict};
-use crate::journal::{Event, Journal, Phase, Plan, Round, Run, now_ms};
+use crate::journal::{Event, Journal, Phase, Plan, Round, Run, has_jobs, now_ms};
 use crate::secrets;
 use crate::slurm::sha256;
 use crate::ssh::{Link, LinkError, LinkOptions};
@@ -81,6 +81,24 @@ impl CarryArgs {
     }
 }
 
+/// Whether the round that [`campaign`] would continue has jobs. Nothing is created.
+pub(super) fn continues_jobs(
+    campaign: &Campaign,
+    cluster: &Cluster,
+    args: &CarryArgs,
+    new: NewRound,
+) -> Result<bool, Failure> {
+    let data = args.data.find().filter(|data| !new.wanted && Journal::file(data).exists());
+    let Some(data) = data else { return Ok(false) };
+    block_on(async {
+        let journal = Journal::open(&data).await?;
+        match journal.open_round(campaign.name.as_str(), cluster.name.as_str()).await? {
+            Some(round) => Ok(has_jobs(&journal.runs(&round.id).await?)),
+            None => Ok(false),
+        }
+    })
+}
+
 /// Starts a round of a campaign, or continues the one that is not finished.
 pub(in crate::cli) fn campaign(
     campaign: &Campaign,
@@ -107,16 +125,12 @@ pub(in crate::cli) fn campaign(
         check_uploads(planned).await?;
         let text = serde_json::to_string(&plans).map_err(|error| Failure::Format(error.to_string()))?;
         let digest = sha256(&text);
-        let is_ours = |round: &Round| {
-            round.campaign == campaign.name.as_str() && round.cluster == cluster.name.as_str()
-        };
-        let last = journal.rounds().await?.into_iter().find(is_ours);
-        let open = last.filter(|round| round.ended_ms.is_none());
+        let open = journal.open_round(campaign.name.as_str(), cluster.name.as_str()).await?;
         let (continued, left) = if new.wanted { (None, open) } else { (open, None) };
         let mut is_submitted = false;
         if let Some(round) = &continued {
             let runs = journal.runs(&round.id).await?;
-            is_submitted = runs.iter().any(|run| run.status.phase >= Phase::Intended);
+            is_submitted = has_jobs(&runs);
             let since = watch::clock(round.begun_ms);
             if round.sha256 == digest {
                 note(&format!("Continuing the round of {since}."));

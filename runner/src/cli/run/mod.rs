@@ -40,7 +40,7 @@ Examples:
   trainplan run nightly.campaign.toml --format json --patience 120 >>nightly.jsonl
 
 Exit codes:
-  0  Every run was scored (with --dry-run: every run fits, or is too close to call)
+  0  Every run was scored (with --dry-run: every run would be submitted)
   1  The command failed, or detached. Submitted jobs keep running
   2  Invalid arguments or input
   3  A run does not fit in GPU memory
@@ -120,17 +120,19 @@ impl Args {
         let folder = self.campaign.parent().unwrap_or(Path::new("")).to_path_buf();
         let planned = plan(&campaign, &lines, cluster, |spec| with_files(spec, &folder))
             .map_err(|found| mistakes(&self.campaign, &found))?;
-        let unfit: Vec<String> =
-            planned.iter().filter(|run| !may_run(run)).map(|run| run.run.name.to_string()).collect();
+        let refused = match refusal(&planned) {
+            Some(_) if self.anyway => None,
+            // Another version of the program may have submitted them, with other predictions.
+            Some(_) if carry::continues_jobs(&campaign, cluster, &self.carry, self.new)? => None,
+            refused => refused,
+        };
         if !self.dry_run {
             warn(&planned);
-            if !unfit.is_empty() && !self.anyway {
-                note("Use --dry-run to see the whole plan, or --anyway to run it regardless.");
-                return Err(Failure::RunsDoNotFit(unfit));
-            }
-            let short: Vec<String> = planned.iter().filter_map(needed_limit).collect();
-            if !short.is_empty() && !self.anyway {
-                return Err(Failure::ShortTimeLimits(short));
+            if let Some(failure) = refused {
+                if matches!(failure, Failure::RunsDoNotFit(_)) {
+                    note("Use --dry-run to see the whole plan, or --anyway to run it regardless.");
+                }
+                return Err(failure);
             }
             return carry::campaign(
                 &campaign,
@@ -150,8 +152,19 @@ impl Args {
         warn(&planned);
         note_unset_secrets(&planned);
         self.format.note_unasked_json();
-        if unfit.is_empty() { Ok(()) } else { Err(Failure::RunsDoNotFit(unfit)) }
+        refused.map_or(Ok(()), Err)
     }
+}
+
+/// Returns why runs are not submitted: some don't fit in memory, or can't finish within their time limit.
+fn refusal(planned: &[Planned]) -> Option<Failure> {
+    let unfit = planned.iter().filter(|run| !may_run(run)).map(|run| run.run.name.to_string());
+    let unfit: Vec<String> = unfit.collect();
+    if !unfit.is_empty() {
+        return Some(Failure::RunsDoNotFit(unfit));
+    }
+    let short: Vec<String> = planned.iter().filter_map(needed_limit).collect();
+    (!short.is_empty()).then_some(Failure::ShortTimeLimits(short))
 }
 
 /// Returns whether a run fits by its estimate, or has a published result and so has run before.

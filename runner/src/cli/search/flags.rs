@@ -58,7 +58,7 @@ impl clap::Args for SearchFlags {
                 "GPU types to compare, separated by commas (`trainplan gpus` lists all) [default: h100,b200]",
             ),
             (Field::Gbs, "Global batch size, in sequences, from 1 to 4,194,304 [default: see --batch-tokens]"),
-            (Field::SeqLen, "Sequence length, in tokens, from 128 to 16,777,216 [default: the model's]"),
+            (Field::SeqLen, "Sequence length, in tokens, from 1 to 16,777,216 [default: the model's]"),
             (
                 Field::Stack,
                 "Training software, such as nemo-2, megatron-bridge-26.06 or torchtitan [default: the newest \

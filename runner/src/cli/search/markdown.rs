@@ -11,6 +11,7 @@ use crate::cli::Failure;
 use crate::cli::output::text;
 use std::fmt::Write as _;
 use trainplan_shared::deadline::date_of;
+use trainplan_shared::field::Field;
 use trainplan_shared::message::Front;
 use trainplan_shared::question::Question;
 use trainplan_shared::tables::{LayoutColumn, PlanColumn, PlanRow};
@@ -45,8 +46,12 @@ pub(super) fn print(question: &Question, found: &[SearchedGpu<'_>]) -> Result<()
             top if top == usize::from(TOP_OF_TABLE) => String::new(),
             top => format!(" --top {top}"),
         };
+        // On another day, the date of a deadline would be another question.
+        let days = date.and_then(|_| question.spec.get(Field::Deadline));
+        let asked =
+            days.map_or_else(|| found.typed.clone(), |days| found.typed.clone().with(Field::Deadline, days));
         let command =
-            command_of_flags("search", found.typed.iter().map(|(field, text)| (field.search_flag(), text)));
+            command_of_flags("search", asked.iter().map(|(field, text)| (field.search_flag(), text)));
         let _ = writeln!(
             page,
             "Computed by Trainplan {version}:\n\n```sh\n{command}{top} --format markdown\n```"

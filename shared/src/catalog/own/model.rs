@@ -7,7 +7,7 @@ use crate::decimal::parse_decimal;
 use crate::field::Field;
 use crate::pairs::pairs;
 use crate::problem::{Problem, all_of};
-use crate::units::significant;
+use crate::units::{parse_count, significant};
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
@@ -120,8 +120,13 @@ impl Model {
         let mut model = Model::from_row(&row)
             .map_err(|error| refuse(format!("The own model is invalid: {}.", error.into_reason())))?;
         model.architecture.check().map_err(|clause| refuse(format!("The own model {clause}.")))?;
-        if model.seq_len == 0 {
-            return Err(refuse("The own model needs a seq_len of at least 1, not 0.".to_string()));
+        let bounds = Field::SeqLen.bounds();
+        if !bounds.contains(f64::from(model.seq_len), parse_count) {
+            let message = format!(
+                "The own model needs a seq_len from {} to {}, not {}.",
+                bounds.least, bounds.most, model.seq_len
+            );
+            return Err(refuse(message));
         }
         model.count_parameters();
         model.title = title.unwrap_or_else(|| model.made_title());
@@ -501,7 +506,10 @@ mod tests {
         assert!(said("kv_heads=8", "kv_heads=5").contains("can't be divided among 5 KV heads"));
         assert!(said("gated=1", "gated=1,moe_ffn=8").contains("\"moe_ffn=8\" has no effect"));
         assert!(said("gated=1", "gated=1,window=8").contains("\"window=8\" has no effect"));
-        assert!(said("seq_len=8192", "seq_len=0").contains("seq_len of at least 1"));
+        for seq_len in ["0", "16777217"] {
+            let said = said("seq_len=8192", &format!("seq_len={seq_len}"));
+            assert!(said.contains(&format!("seq_len from 1 to 16,777,216, not {seq_len}.")), "{said}");
+        }
         assert!(said("own:", "").contains("is written as own:"));
     }
 

@@ -131,6 +131,31 @@ fn the_most_tokens_are_those_that_the_limits_allow() {
 }
 
 #[test]
+fn the_most_tokens_are_within_the_bounds_of_the_field() {
+    let fields = [
+        (Field::Model, "llama3.1-8b"),
+        (Field::GpuTypes, "h100"),
+        (Field::GpuRange, "16384"),
+        (Field::Deadline, "60d"),
+        (Field::Objective, "most-tokens"),
+    ];
+    let question = ask(&fields).with_most_tokens().unwrap();
+    assert!((9e14..=1e15).contains(&question.tokens), "{}", question.tokens);
+    assert_eq!(question.spec.question().map(|question| question.tokens), Ok(question.tokens));
+    // A deadline within which a plan trains so many tokens: too few are not named.
+    let question = small(&[(Field::GpuRange, "8"), (Field::Gbs, "8")]);
+    let (offer, found) = (&question.offers[0], answer(&question));
+    let run = found.layouts.first().expect("a layout");
+    let named = |tokens: f64| {
+        let days = run.days_with(question.chance) * tokens / question.tokens;
+        let question = Question { goal: Goal::Deadline(days), ..question.clone() };
+        question.within_limits(offer, run).map(|enough| enough.tokens)
+    };
+    assert!(named(3e9).is_some_and(|tokens| tokens <= 3e9), "{:?}", named(3e9));
+    assert_eq!(named(5e5), None);
+}
+
+#[test]
 fn a_run_for_a_budget_takes_no_years() {
     // On demand, the cheapest plan is the one on the fewest GPUs.
     let fields = [

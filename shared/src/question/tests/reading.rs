@@ -218,3 +218,24 @@ fn an_assumed_batch_suits_every_usual_number_of_gpus() {
         assert!(answer.layouts.iter().all(|other| is_near(other.layout.candidate.gbs)), "{gpus}");
     }
 }
+
+#[test]
+fn short_sequences_have_plans_whose_batches_are_within_the_bounds() {
+    let question = ask(&[(Field::Model, "llama3.1-405b"), (Field::SeqLen, "1")]);
+    assert_eq!(question.gbs.sizes(), [4_194_304]);
+    let [problem] =
+        &refused(&[(Field::Model, "llama3.1-8b"), (Field::SeqLen, "1"), (Field::BatchTokens, "16M")])[..]
+    else {
+        panic!("one problem")
+    };
+    assert!(problem.field == Field::BatchTokens && problem.to_string().contains("in 4,194,304 sequences"));
+    for tokens in ["1", "2", "32", "100"] {
+        let question = small(&[(Field::SeqLen, tokens), (Field::Gbs, "1024"), (Field::GpuRange, "16")]);
+        let found = answer(&question);
+        let run = found.layouts.first().expect("a layout");
+        assert!(
+            run.days.is_finite() && run.days > 0.0 && run.mfu > 0.0 && run.mfu < 1.0,
+            "{tokens}: {run:?}"
+        );
+    }
+}

@@ -68,6 +68,9 @@ pub struct Report {
     /// The scored window, by the numbers in the log: `35-44`.
     #[serde(serialize_with = "as_text")]
     pub window: Option<Span>,
+    /// Whether the user chose the window: then its steps judge the run, however few they are.
+    #[serde(skip)]
+    pub(crate) is_window_chosen: bool,
     /// Seconds per step.
     pub step_time_s: Option<Stat>,
     /// The step time over all steps after the warm-up, whatever was scored; null if the run was not scored, if the log has fewer
@@ -191,11 +194,13 @@ impl Report {
         ViewedRun::of(run, view).report
     }
 
-    /// Returns the seconds per step by which the run is judged (see [`judged_s`]); none if it was not scored.
+    /// Returns the seconds per step by which the run is judged: the mean of a window that the user chose, otherwise as [`judged_s`]
+    /// says; none if it was not scored.
     #[must_use]
     pub fn judged_s(&self) -> Option<f64> {
         let scored = self.step_time_s?;
-        Some(judged_s(scored.mean, scored.n, self.steady.map(|steady| steady.mean_s)))
+        let steady = self.steady.filter(|_| !self.is_window_chosen);
+        Some(judged_s(scored.mean, scored.n, steady.map(|steady| steady.mean_s)))
     }
 }
 
@@ -248,6 +253,7 @@ impl<'a> ViewedRun<'a> {
             format: run.framework(),
             steps: log.steps.len() as u64,
             window: score.window,
+            is_window_chosen: view.window.is_some(),
             step_time_s: score.step_time_s,
             steady: score.step_time_s.and_then(|_| SteadyMean::of(&log.steps)),
             tflops_per_gpu: score.tflops_per_gpu,
@@ -314,6 +320,7 @@ impl Report {
             format: None,
             steps: 0,
             window: None,
+            is_window_chosen: false,
             step_time_s: None,
             steady: None,
             tflops_per_gpu: None,
