@@ -195,6 +195,25 @@ fn only_scored_runs_show_how_a_cluster_differs() {
 }
 
 #[test]
+fn a_run_that_stalls_beside_its_scored_step_counts_with_its_steady_mean() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log-acct.pretrain_llama3.1_8b_fp8_8_1_0.out");
+    // Every eighth step takes 19 s, but not step 49, which release 25.04 scores.
+    let step = |step: u32| {
+        let seconds = if step % 8 == 0 { 19.0 } else { 11.0 };
+        format!(
+            "Training epoch 0, iteration {step}/49 | global_batch_size: 128 | train_step_timing in s: {seconds}\n"
+        )
+    };
+    fs::write(&path, (0..50).map(step).collect::<String>()).unwrap();
+    let path = path.to_str().unwrap();
+    assert_eq!(json(&["parse", path])[0]["step_time_s"]["mean"], 11.0);
+    // Over steps 10 to 49, of which 5 stall.
+    let measured = &json(&["calibrate", "--cluster", path])["runs"][0]["measured_s"];
+    assert!((measured.as_f64().unwrap() - 12.0).abs() < 1e-9, "{measured}");
+}
+
+#[test]
 fn the_gpu_type_of_logs_is_named_as_missing_and_can_be_given() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("train.log"), crate::golden::megatron_lm(18_900)).unwrap();

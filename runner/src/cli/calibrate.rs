@@ -233,16 +233,16 @@ impl Args {
     }
 }
 
-/// Returns the scenario and the step time of a run, in seconds. Only a scored run can show how its cluster differs from the
-/// estimate. Otherwise returns in a word or two why not, and a sentence that says so.
+/// Returns the scenario of a run, and the seconds per step by which it is judged. Only a scored run can show how its cluster differs
+/// from the estimate. Otherwise returns in a word or two why not, and a sentence that says so.
 fn usable(report: &Report) -> Result<(Scenario, f64), (&'static str, String)> {
     if report.status != Status::Scored {
         let status = report.status.title();
         let reason = report.reason.as_deref().map_or_else(String::new, |why| format!(" {}", sentence(why)));
         return Err((status, format!("The run was left out, because its status is {status}.{reason}")));
     }
-    match (report.scenario.scenario(), &report.step_time_s) {
-        (Ok(scenario), Some(stat)) => Ok((scenario, stat.mean)),
+    match (report.scenario.scenario(), report.judged_s()) {
+        (Ok(scenario), Some(step_time_s)) => Ok((scenario, step_time_s)),
         (Err(problems), _) => Err(unknown(&problems)),
         (_, None) => {
             Err(("no step time", "The run was left out, because its log has no step time.".to_owned()))
