@@ -8,7 +8,7 @@ use crate::catalog::{Catalog, Recipe, Reference, ReferenceClass, Release};
 use crate::estimate::Interval;
 use crate::field::Field;
 use crate::log::Stat;
-use crate::problem::Problem;
+use crate::problem::{Problem, one_of};
 use crate::result::steady_difference;
 use crate::spec::Spec;
 use crate::units::{group_digits, readable, readable_range};
@@ -324,7 +324,7 @@ impl UntestedRecipe {
             return self.recipe.clone();
         }
         let counts: Vec<String> = self.gpus.iter().map(|gpus| group_digits(f64::from(*gpus))).collect();
-        format!("{} ({} GPUs)", self.recipe, counts.join(" or "))
+        format!("{} ({} GPUs)", self.recipe, one_of(&counts))
     }
 }
 
@@ -462,6 +462,14 @@ mod tests {
     use super::*;
 
     const RELEASE: Release = Release::R26_06_01;
+
+    #[test]
+    fn the_gpu_counts_of_an_untested_recipe_are_a_list() {
+        let gpus = vec![16, 32, 64, 1024];
+        let reason = UntestedReason::GpuCount;
+        let untested = UntestedRecipe { recipe: "llama3.1-8b".to_owned(), reason, gpus };
+        assert_eq!(untested.in_words(), "llama3.1-8b (16, 32, 64 or 1,024 GPUs)");
+    }
 
     fn of(recipe: &str, times: &[f64]) -> CertifiedRun {
         judged(recipe, times.iter().map(|time| (*time, *time)).collect())

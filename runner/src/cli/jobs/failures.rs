@@ -13,6 +13,7 @@ use trainplan_shared::estimate::Interval;
 use trainplan_shared::field::Field;
 use trainplan_shared::goodput::{FailureRate, FailureStudy, ObservedFailures};
 use trainplan_shared::log::Log;
+use trainplan_shared::problem::all_of;
 use trainplan_shared::units::{group_digits, readable, readable_range};
 use uuid::Uuid;
 
@@ -152,7 +153,7 @@ fn print(
         count(summary.jobs, "job"),
         count(summary.runs, "run"),
         count(summary.rounds, "round"),
-        summary.clusters.iter().copied().collect::<Vec<_>>().join(" and "),
+        all_of(&summary.clusters.iter().collect::<Vec<_>>()),
     ))?;
     let rows = summary.ends.iter().map(|row| {
         let is_interruption = if row.is_interruption { "yes" } else { "no" };
