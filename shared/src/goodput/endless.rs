@@ -1,5 +1,6 @@
 //! Runs that never end, because failures come faster than they make progress.
 
+use super::run_time::HOUR_S;
 use super::{Disruptions, FailureRate};
 use crate::field::Field;
 use crate::message;
@@ -8,9 +9,6 @@ use crate::units::{group_digits, readable};
 
 /// The least share of the training time that failures leave. With less, a run takes over a thousand times as long, which nobody awaits.
 const LEAST_SHARE: f64 = 0.001;
-
-/// Seconds in an hour.
-const HOUR_S: f64 = 3600.0;
 
 /// Returns whether a run ends, by its goodput with and without failures.
 pub(super) fn ends(goodput: f64, without_failures: f64) -> bool {

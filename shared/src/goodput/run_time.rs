@@ -13,7 +13,7 @@ use crate::units::{DAY_S, significant};
 use serde::Serialize;
 
 /// Seconds in an hour.
-const HOUR_S: f64 = 3600.0;
+pub(super) const HOUR_S: f64 = 3600.0;
 
 /// What a run has to do, and on how many GPUs.
 #[derive(Debug, Clone, Copy, PartialEq)]
