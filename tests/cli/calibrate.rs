@@ -208,7 +208,7 @@ fn a_run_that_stalls_beside_its_scored_step_counts_with_its_steady_mean() {
     fs::write(&path, (0..50).map(step).collect::<String>()).unwrap();
     let path = path.to_str().unwrap();
     assert_eq!(json(&["parse", path])[0]["step_time_s"]["mean"], 11.0);
-    // Over steps 10 to 49, of which 5 stall.
+    // The mean of steps 10 to 49. Five of these 40 stall.
     let measured = &json(&["calibrate", "--cluster", path])["runs"][0]["measured_s"];
     assert!((measured.as_f64().unwrap() - 12.0).abs() < 1e-9, "{measured}");
 }
