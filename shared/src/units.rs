@@ -107,6 +107,9 @@ pub fn group_three_digits(value: f64) -> String {
 
 /// Returns a number rounded to an integer, with thousands separators: `8,621,236`.
 pub fn group_digits(value: f64) -> String {
+    if value.is_infinite() {
+        return "∞".to_string();
+    }
     let digits = format!("{:.0}", value.abs());
     let mut grouped = String::with_capacity(digits.len() * 4 / 3 + 1);
     if value < 0.0 {
@@ -171,6 +174,9 @@ pub fn significant_up(value: f64, digits: i32) -> f64 {
 /// Returns a number for people to read: always three significant digits, so that a value and its interval have
 /// the same precision, thousands separators, and no rounding of the whole part: `0.444`, `5.90`, `169,535`.
 pub fn readable(value: f64) -> String {
+    if value.is_infinite() {
+        return "∞".to_string();
+    }
     // The exponent of the rounded value: 9.996 becomes 10.0, not 10.00.
     let exponent = format!("{value:.2e}").rsplit_once('e').and_then(|(_, exponent)| exponent.parse().ok());
     match exponent {

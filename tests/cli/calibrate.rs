@@ -195,6 +195,50 @@ fn only_scored_runs_show_how_a_cluster_differs() {
 }
 
 #[test]
+fn a_run_that_stalls_beside_its_scored_step_counts_with_its_steady_mean() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log-acct.pretrain_llama3.1_8b_fp8_8_1_0.out");
+    // Every eighth step takes 19 s, but not step 49, which release 25.04 scores.
+    let step = |step: u32| {
+        let seconds = if step % 8 == 0 { 19.0 } else { 11.0 };
+        format!(
+            "Training epoch 0, iteration {step}/49 | global_batch_size: 128 | train_step_timing in s: {seconds}\n"
+        )
+    };
+    fs::write(&path, (0..50).map(step).collect::<String>()).unwrap();
+    let path = path.to_str().unwrap();
+    assert_eq!(json(&["parse", path])[0]["step_time_s"]["mean"], 11.0);
+    // The mean of steps 10 to 49. Five of these 40 stall.
+    let measured = &json(&["calibrate", "--cluster", path])["runs"][0]["measured_s"];
+    assert!((measured.as_f64().unwrap() - 12.0).abs() < 1e-9, "{measured}");
+}
+
+#[test]
+fn results_do_not_keep_the_window_but_calibrate_takes_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
+    let (log, results) = (path("log-acct.pretrain_llama3.1_8b_fp8_8_1_0.out"), path("results"));
+    let step = |step: u32| {
+        let seconds = if (35..=44).contains(&step) { 10.0 } else { 9.5 };
+        format!(
+            "Training epoch 0, iteration {step}/49 | global_batch_size: 128 | train_step_timing in s: {seconds}\n"
+        )
+    };
+    fs::write(&log, (0..50).map(step).collect::<String>()).unwrap();
+    let parse = trainplan(["parse", &log, "--window", "35-44", "--save", &results]);
+    let advice = "The window is not saved, because results keep all steps of a log. Give --window 35-44 to";
+    assert!(parse.stderr.contains(advice), "{}", parse.stderr);
+    let measured = |more: &[&str]| {
+        let fit = json(&[&["calibrate", "--cluster", &results][..], more].concat());
+        fit["runs"][0]["measured_s"].as_f64().unwrap()
+    };
+    // The mean of steps 10 to 49, because the release scores only step 49.
+    assert!((measured(&[]) - 9.625).abs() < 1e-9, "{}", measured(&[]));
+    assert!((measured(&["--window", "35-44"]) - 10.0).abs() < 1e-9);
+    assert!(refusal(&["calibrate", "--window", "35-44"]).contains("--cluster"));
+}
+
+#[test]
 fn the_gpu_type_of_logs_is_named_as_missing_and_can_be_given() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("train.log"), crate::golden::megatron_lm(18_900)).unwrap();

@@ -59,6 +59,14 @@ fn a_regression_ends_with_6() {
 }
 
 #[test]
+fn a_series_that_was_always_slower_than_published_did_not_become_slower() {
+    let (_place, data) = store(&[12_000]);
+    let run = check(&data, &["--format", "json"]);
+    assert_eq!(run.code, Some(6), "{}", run.stderr);
+    assert!(run.stderr.contains("1 of 1 series is too far below the published speed."), "{}", run.stderr);
+}
+
+#[test]
 fn what_can_not_be_judged_ends_with_4() {
     let (_place, data) = store(&[9400, 9401]);
     let run = check(&data, &["--baseline-percent", "off", "--format", "json"]);

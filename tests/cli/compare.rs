@@ -77,6 +77,22 @@ fn two_logs_beside_each_other() {
 }
 
 #[test]
+fn mfus_of_two_precisions_have_different_peaks() {
+    let place = Place::new();
+    let (fp8, bf16) = (place.log(8, 1), place.path("log-acct.pretrain_llama3.1_8b_bf16_8_4_0.out"));
+    fs::write(&bf16, log(128, 13_000)).unwrap();
+    for convention in ["recipe", "full"] {
+        let comparison = json(&["compare", &fp8, &bf16, "--convention", convention]);
+        let notes = comparison["difference"]["each"][0]["notes"].to_string();
+        assert!(notes.contains("MFUs are relative to different peaks: 98"), "{notes}");
+        assert!(
+            notes.contains("1979 TFLOPS in the reference") && !notes.contains("Set a convention"),
+            "{notes}"
+        );
+    }
+}
+
+#[test]
 fn the_networks_of_runs_are_compared_and_a_slow_run_says_what_could_explain_it() {
     let place = Place::new();
     let line = |text: &str| format!("node0003:98:1251 [3] NCCL INFO {text}\n");

@@ -130,6 +130,27 @@ fn own_numbers_replace_what_is_assumed() {
 }
 
 #[test]
+fn a_run_that_never_ends_says_so_in_the_place_of_figures() {
+    let endless = with(&["--failure-rate", "1"]);
+    let run = trainplan([&endless[..], &["--format", "table"]].concat());
+    let why = "so the run never ends. Lower --failure-rate (published: 1.97e-5..1.2e-4) or --restart-time.";
+    assert!(
+        run.stderr.contains("A job on 512 GPUs fails every 7.03 s") && run.stderr.contains(why),
+        "{}",
+        run.stderr
+    );
+    for line in ["days for 1T tokens", "days with failures", "energy"] {
+        let line = run.stdout.lines().find(|text| text.trim_start().starts_with(line)).unwrap();
+        assert!(line.contains('∞'), "{line}");
+    }
+    let run = &json(&endless)["whole_run"];
+    assert_eq!((&run["expected_days"], run["goodput"]["high"].as_f64()), (&Value::Null, Some(0.0)));
+    let search =
+        ["search", "--model", "llama3.1-405b", "--gpu", "h100", "--gpus", "512", "--failure-rate", "1"];
+    assert!(refusal(&search).contains("a restart takes 600 s, so the run never ends. Lower --failure-rate"));
+}
+
+#[test]
 fn the_published_measurement_is_the_one_that_recipes_prints() {
     let estimate = json(&RECIPE);
     let recipes = json(&["recipes", "--model", "llama3.1-405b", "--gpus", "512", "--dtype", "fp8"]);

@@ -436,15 +436,17 @@ fn a_node_with_more_interruptions_than_chance_explains_is_named() {
 }
 
 #[test]
-fn no_failure_gives_the_upper_end_and_not_zero() {
+fn few_hours_without_a_failure_give_no_rate_to_plan_with() {
     let journal = two_clusters();
     let beta = journal.failures(&["--cluster", "beta"]);
-    assert_eq!((&beta["interruptions"], &beta["failure_rate"]), (&0.into(), &"2.4e-2".into()));
+    assert_eq!((&beta["interruptions"], &beta["failure_rate"]), (&0.into(), &Value::Null));
     assert_eq!((&beta["includes_studies"], &beta["requeue"]), (&true.into(), &Value::Null));
     let table = journal.table(&["--cluster", "beta"]);
-    for text in ["at most 24.0 per 1,000 GPU-hours", "After 19,188 GPU-hours", "--failure-rate 2.4e-2\n"] {
+    for text in ["at most 24.0 per 1,000 GPU-hours", "After 19,188 GPU-hours"] {
         assert!(table.contains(text), "{text} is not in {table}");
     }
+    // The default is more precise.
+    assert!(!table.contains("To plan with this rate"), "{table}");
 }
 
 #[test]

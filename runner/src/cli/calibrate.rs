@@ -16,7 +16,7 @@ use trainplan_shared::calibration::{
 };
 use trainplan_shared::estimate::{Anchors, Constants, Distance};
 use trainplan_shared::field::Field;
-use trainplan_shared::log::Status;
+use trainplan_shared::log::{Status, Window};
 use trainplan_shared::measurements::{self, Measurement};
 use trainplan_shared::message::Front;
 use trainplan_shared::problem::{Problem, all_of};
@@ -56,6 +56,11 @@ pub(super) struct Args {
     /// GPU type of logs that don't name it, with --cluster (`trainplan gpus` lists all)
     #[arg(long, value_name = "GPU", requires = "cluster")]
     gpu: Option<String>,
+    /// The steps to score in logs and results, with --cluster: last (the last step), or a range of the log's step
+    /// numbers such as 35-44. If they are fewer than 5, all steps after the warm-up count [default: the steps that the
+    /// release prescribes]
+    #[arg(long, value_name = "WINDOW", requires = "cluster")]
+    window: Option<Window>,
     #[command(flatten)]
     format: FormatArg,
 }
@@ -172,7 +177,7 @@ impl Args {
             }
         }
         let said = Spec::default().with(Field::Gpu, self.gpu.as_deref().unwrap_or_default());
-        let view = View::of(said, None)?;
+        let view = View::of(said, self.window)?;
         let reports = if logs.is_empty() { Vec::new() } else { parse::reports(&logs, &view) };
         let mut scored: Vec<(&str, Scenario, f64)> = Vec::new();
         let mut left_out: BTreeMap<&str, usize> = BTreeMap::new();
@@ -233,16 +238,16 @@ impl Args {
     }
 }
 
-/// Returns the scenario and the step time of a run, in seconds. Only a scored run can show how its cluster differs from the
-/// estimate. Otherwise returns in a word or two why not, and a sentence that says so.
+/// Returns the scenario of a run, and the seconds per step by which it is judged. Only a scored run can show how its cluster differs
+/// from the estimate. Otherwise returns in a word or two why not, and a sentence that says so.
 fn usable(report: &Report) -> Result<(Scenario, f64), (&'static str, String)> {
     if report.status != Status::Scored {
         let status = report.status.title();
         let reason = report.reason.as_deref().map_or_else(String::new, |why| format!(" {}", sentence(why)));
         return Err((status, format!("The run was left out, because its status is {status}.{reason}")));
     }
-    match (report.scenario.scenario(), &report.step_time_s) {
-        (Ok(scenario), Some(stat)) => Ok((scenario, stat.mean)),
+    match (report.scenario.scenario(), report.judged_s()) {
+        (Ok(scenario), Some(step_time_s)) => Ok((scenario, step_time_s)),
         (Err(problems), _) => Err(unknown(&problems)),
         (_, None) => {
             Err(("no step time", "The run was left out, because its log has no step time.".to_owned()))

@@ -11,7 +11,7 @@ use jiff::tz::TimeZone;
 use serde::Serialize;
 use trainplan_shared::api::RunSummary;
 use trainplan_shared::catalog::Catalog;
-use trainplan_shared::history::{Thresholds, TimeLine, time_lines};
+use trainplan_shared::history::{ThresholdKind, Thresholds, TimeLine, time_lines};
 use trainplan_shared::tables::{CheckColumn, CheckedTimeLine};
 
 /// Check whether the newest run of each recipe or custom scenario is too slow
@@ -139,7 +139,7 @@ impl Args {
             )),
             (0, _) => Err(Failure::NothingJudged("no run could be checked. Each row says why")),
             (_, 0) => Ok(()),
-            (judged, regressions) => Err(Failure::Regression(regressions, judged)),
+            (judged, _) => Err(Failure::Regression(in_words(&lines, judged))),
         }
     }
 
@@ -156,6 +156,26 @@ impl Args {
         let Some(since) = self.since else { return true };
         let newest = line.points.last().and_then(|point| point.at.parse::<Timestamp>().ok());
         newest.is_some_and(|newest| newest >= since)
+    }
+}
+
+/// Returns how many of the checked series became slower, and how many others are only slower than published, as a sentence.
+fn in_words(lines: &[TimeLine], judged: usize) -> String {
+    let count = |is_slower: bool| {
+        let became_slower = |line: &&TimeLine| {
+            let mut alerts = line.alerts.iter();
+            !line.alerts.is_empty() && alerts.any(|alert| alert.kind != ThresholdKind::Baseline) == is_slower
+        };
+        lines.iter().filter(became_slower).count()
+    };
+    let (slower, below) = (count(true), count(false));
+    let are = if below == 1 { "is" } else { "are" };
+    match (slower, below) {
+        (_, 0) => format!("{slower} of {judged} series became slower."),
+        (0, _) => format!("{below} of {judged} series {are} too far below the published speed."),
+        _ => format!(
+            "{slower} of {judged} series became slower, and {below} more {are} too far below the published speed."
+        ),
     }
 }
 

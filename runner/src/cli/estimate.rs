@@ -174,7 +174,8 @@ impl Args {
         let spec = self.whole_run.0.iter().fold(scenario, |spec, (field, text)| spec.with(field, text));
         let (predicted, plan) = spec.estimate_run()?;
         let output = || EstimateOutput { prediction: contract(&predicted), whole_run: plan.as_ref() };
-        predicted.warnings.iter().for_each(|warning| note(&warning.to_string()));
+        let never_ends = plan.as_ref().and_then(|plan| plan.never_ends.as_ref());
+        predicted.warnings.iter().chain(never_ends).for_each(|warning| note(&warning.to_string()));
         match self.format.choose() {
             Format::Json => output::json(&output())?,
             Format::Csv => output::csv(["metric", "value"], flat(&output()))?,

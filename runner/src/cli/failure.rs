@@ -104,9 +104,9 @@ pub(super) enum Failure {
     /// No run could be compared with earlier ones.
     #[error("{0}")]
     NothingJudged(&'static str),
-    /// So many of so many series became slower; the rows of the result have the figures.
-    #[error("{0} of {1} series became slower. Each row says by how much.")]
-    Regression(usize, usize),
+    /// How many series became slower, or are slower than published, as a sentence; the rows of the result have the figures.
+    #[error("{0} Each row says by how much.")]
+    Regression(String),
     /// So many of so many runs are slower than what they are compared with; the report has the figures.
     #[error("{slow} of {all} runs are slower than their reference. The table says by how much.")]
     Slow { slow: usize, all: usize },

@@ -3,7 +3,9 @@
 use super::ErrorSummary;
 use super::fit::{FittedModel, LeastSquares, LogPrior, ROUNDS};
 use crate::cluster_factors::{ClusterFactor, ClusterFactors, RunScatter, USUAL_SCATTER as RUNS};
-use crate::estimate::{Anchors, Breakdown, Constants, Inputs, OF_80_PERCENT};
+use crate::estimate::{
+    Anchors, Breakdown, Constants, EvidenceKind, Inputs, Interval, IntervalTable, OF_80_PERCENT,
+};
 use crate::options::TrainingOptions;
 use crate::range::ValueRange;
 use serde::Serialize;
@@ -41,7 +43,7 @@ pub struct ClusterFit {
     /// Mean absolute error of the prediction of each run with the factors of all others, as a fraction; none for one run.
     pub error_left_out: Option<f64>,
     /// What the runs tell of the interval of an estimate with the factors; none if they are too few, differ in GPU type, software or
-    /// kind of model, or are probably described wrongly.
+    /// kind of model, or are probably described wrongly, or if the factors are 1 and the runs narrow no interval.
     #[serde(skip)]
     pub own_runs: Option<RunScatter>,
 }
@@ -161,6 +163,10 @@ impl ClusterFit {
             own_runs: None,
         };
         fit.own_runs = if fit.is_doubtful() { None } else { run_scatter(&runs, &errors) };
+        // Without a change of the step time, only a narrower interval helps.
+        let helps =
+            |own: &RunScatter| !fitted.is_neutral() || runs.iter().any(|run| narrows(*own, &run.run.inputs));
+        fit.own_runs = fit.own_runs.filter(helps);
         fit.cluster_factor = fitted.with_own_runs(fit.own_runs).to_string();
         Some(fit)
     }
@@ -247,6 +253,23 @@ fn run_scatter(runs: &[Corrected<'_>], errors: &[f64]) -> Option<RunScatter> {
     });
     let scatter = three_digits((squares.sum::<f64>() / errors.len() as f64).sqrt());
     Some(RunScatter { runs: runs.len() as u32, scatter, scope: first })
+}
+
+/// Returns whether own runs, with factors of 1, make the interval of an estimate narrower, because nobody else measured the GPU type or
+/// the software.
+fn narrows(own: RunScatter, inputs: &Inputs<'_>) -> bool {
+    /// Less by more than rounding.
+    const NARROWER: f64 = 1.0 - 1e-9;
+    let width = |own: Option<RunScatter>| {
+        let options =
+            TrainingOptions { cluster: ClusterFactors::default().with_own_runs(own), ..*inputs.options };
+        let is_routed = inputs.architecture.moe.is_some();
+        let layouts =
+            IntervalTable::embedded().of_layouts(inputs.gpu, inputs.layout.gpus(), is_routed, &options);
+        let Interval { low, high, .. } = layouts.around(1.0, EvidenceKind::Modelled, 1.0, 0.0, false);
+        high / low
+    };
+    width(Some(own)) < width(None) * NARROWER
 }
 
 /// Returns the error of the prediction of each run with factors from others, as a fraction: from all others, or with many runs from
@@ -439,6 +462,24 @@ mod tests {
         assert_eq!([of_one_software("1.18", 2).own_runs, of_one_software("10", 5).own_runs], [None; 2]);
         // Of two versions of the software.
         assert_eq!(fitted("1.18", 20).own_runs, None);
+    }
+
+    #[test]
+    fn factors_of_1_have_own_runs_only_if_these_narrow_the_interval() {
+        let own = RunScatter { runs: 6, scatter: 0.01, scope: 0 };
+        let is_narrower = |software: &str| {
+            let mut rows = measurements::embedded().iter().filter(|row| row.source == "nanotron-ultrascale");
+            let scenario = rows.find_map(|row| row.scenario.as_ref().ok()).unwrap();
+            let options = TrainingOptions { software: software.parse().unwrap(), ..scenario.options };
+            let inputs = Inputs { options: &options, ..scenario.inputs() };
+            let is_routed = inputs.architecture.moe.is_some();
+            let scope = RunScatter::scope_of(&inputs.gpu.id, &options.software, is_routed);
+            narrows(RunScatter { scope, ..own }, &inputs)
+        };
+        assert_eq!([is_narrower("nanotron:overlaps_tp=yes"), is_narrower("nanotron")], [true, false]);
+        // Runs of measured software, as fast as predicted.
+        let confirmed = fitted_to("1", 6, |row| row.release == "2025-01");
+        assert_eq!((confirmed.own_runs, &*confirmed.cluster_factor), (None, "1"));
     }
 
     #[test]

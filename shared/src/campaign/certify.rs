@@ -476,6 +476,14 @@ mod tests {
 
     const RELEASE: Release = Release::R26_06_01;
 
+    #[test]
+    fn the_gpu_counts_of_an_untested_recipe_are_a_list() {
+        let gpus = vec![16, 32, 64, 1024];
+        let reason = UntestedReason::GpuCount;
+        let untested = UntestedRecipe { recipe: "llama3.1-8b".to_owned(), reason, gpus };
+        assert_eq!(untested.in_words(), "llama3.1-8b (16, 32, 64 or 1,024 GPUs)");
+    }
+
     fn of(recipe: &str, times: &[f64]) -> CertifiedRun {
         judged(recipe, times.iter().map(|time| (*time, *time)).collect())
     }

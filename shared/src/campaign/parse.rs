@@ -7,7 +7,7 @@ use super::{Campaign, Name, Run, Settings, Upload, VERSION, is_setting};
 use crate::catalog::Catalog;
 use crate::field::Field;
 use crate::message;
-use crate::problem::{Problem, most_alike};
+use crate::problem::{Problem, all_of, most_alike};
 use crate::spec::Spec;
 use std::collections::BTreeSet;
 use toml::de::DeValue;
@@ -215,6 +215,14 @@ fn read_runs(reader: &mut TomlReader, entry: Entry, lines: &mut CampaignLines) -
 
 /// Reads where to send results.
 fn upload(reader: &mut TomlReader, entry: Entry) -> Option<Upload> {
+    if matches!(entry.value, DeValue::String(_)) {
+        let message = format!(
+            "Use a table, not a string: upload = {{ to = \"https://results.example\" }}. Its keys are {}.",
+            all_of(&OF_AN_UPLOAD)
+        );
+        reader.refuse(&entry, message);
+        return None;
+    }
     let (line, path) = (entry.line, entry.path.clone());
     let entries = reader.table(entry, true)?;
     if !entries.iter().any(|entry| entry.key == "to") {

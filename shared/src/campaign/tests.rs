@@ -127,7 +127,7 @@ fn each_mistake_has_its_line_and_its_solution() {
         (
             "cluster = \"alpha\"",
             "cluster = \"alpha\"\nupload = \"https://x\"",
-            "line 5: upload: Use a table, not a string.",
+            "line 5: upload: Use a table, not a string: upload = { to = \"https://results.example\" }. Its keys are to, token, logs and progress.",
         ),
         (
             "after = \"a\"",

@@ -258,12 +258,25 @@ impl RunPair<'_> {
                 words(reference)
             ));
         }
-        if let (Some(one), Some(other)) = (reference.convention, item.convention)
-            && (one != other || reference.peak_tflops != item.peak_tflops)
-        {
-            notes.push("The two MFUs are counted differently. Set a convention to compare them.".to_owned());
-        }
+        notes.extend(self.mfu_note());
         notes
+    }
+
+    /// Returns why the two MFUs are not comparable, and what to compare.
+    fn mfu_note(&self) -> Option<String> {
+        let (one, other) = self.reference.convention.zip(self.item.convention)?;
+        if one != other {
+            return Some(
+                "The two MFUs are counted differently. Set a convention to compare them.".to_owned(),
+            );
+        }
+        let (of_reference, own) = self.reference.peak_tflops.zip(self.item.peak_tflops)?;
+        own.total_cmp(&of_reference).is_ne().then(|| {
+            format!(
+                "The two MFUs are relative to different peaks: {own} TFLOPS here, {of_reference} TFLOPS in the reference. \
+                 Compare tokens per second or TFLOPS instead."
+            )
+        })
     }
 }
 

@@ -68,7 +68,9 @@ impl RunCost {
     pub fn of(run: &RunTime, tokens: f64, price: Price, storage: CheckpointStorage) -> RunCost {
         let gpu_hours = run.paid_gpu_hours();
         let ValueRange { low, high } = price.per_gpu_hour;
-        let gpus = ValueRange { low: gpu_hours.low * low, high: gpu_hours.high * high };
+        // What costs nothing, costs nothing for ever.
+        let cost = |hours: f64, price: f64| if price > 0.0 { hours * price } else { 0.0 };
+        let gpus = ValueRange { low: cost(gpu_hours.low, low), high: cost(gpu_hours.high, high) };
         let terabytes = storage.kept * run.checkpoint_bytes / TERABYTE;
         let storage = match storage.per_tb_month {
             price if price > 0.0 => run.days().times(terabytes * price / MONTH_DAYS),

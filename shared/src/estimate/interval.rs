@@ -380,7 +380,8 @@ impl IntervalTable {
     ///
     /// A cluster's own runs tell how far predictions for its GPU type and software are off, even if nobody else measured them. So what
     /// they leave open replaces what widens the interval for these, if it is less. Other layouts are as uncertain as
-    /// without them, and no interval is narrower than the runs scatter.
+    /// without them, and no interval is narrower than the runs scatter. Factors of 1 confirm the estimate, so with them no interval is
+    /// wider than without the runs: the scatter of a few may be chance.
     pub(crate) fn of_layouts(
         &self,
         gpu: &Gpu,
@@ -394,7 +395,8 @@ impl IntervalTable {
         let base = |is_interpolated| self.ends(class(is_interpolated));
         let distances = Distance::all_of(gpu, gpus, is_routed, software);
         let ends = |distance: &Distance| self.ends(distance.class(is_routed));
-        let mut wider: Vec<Ends> = distances.iter().map(ends).collect();
+        let unmeasured: Vec<Ends> = distances.iter().map(ends).collect();
+        let mut wider = unmeasured.clone();
         let usual = base(false);
         if let Some(own) = own_runs {
             let is_of_machine = |distance: &&Distance| **distance != Distance::Scale;
@@ -404,17 +406,22 @@ impl IntervalTable {
             wider = distances.iter().filter(|distance| !is_of_machine(distance)).map(ends).collect();
             wider.push(machine);
         }
-        let scattered = |ends: Ends| own_runs.map_or(ends, |own| ends.at_least(OF_80_PERCENT * own.scatter));
-        let (near, distant) = (base(true).widened(usual, &wider), usual.widened(usual, &wider));
+        let widened = |ends: Ends, rare: &[Ends]| {
+            let with_runs = ends.widened(usual, &[&wider[..], rare].concat());
+            let Some(own) = own_runs else { return with_runs };
+            let scattered = with_runs.at_least(OF_80_PERCENT * own.scatter);
+            match options.cluster.is_neutral() {
+                true => scattered.within(ends.widened(usual, &[&unmeasured[..], rare].concat())),
+                false => scattered,
+            }
+        };
         // Dense models are measured with everything.
-        if is_routed {
-            wider.push(self.ends(IntervalClass::RoutedRare));
-        }
+        let rare: Option<Ends> = is_routed.then(|| self.ends(IntervalClass::RoutedRare));
         let interpolated = self.row(class(true));
         LayoutIntervals {
-            interpolated: scattered(near),
-            extrapolated: scattered(distant),
-            rare: scattered(usual.widened(usual, &wider)),
+            interpolated: widened(base(true), &[]),
+            extrapolated: widened(usual, &[]),
+            rare: widened(usual, rare.as_slice()),
             per_doubt: interpolated.map_or(0.0, |row| row.per_doubt),
             growth: interpolated.map_or(1.0, |row| row.growth),
         }
@@ -445,11 +452,16 @@ mod tests {
 
     /// Returns the intervals of layouts of a dense model with own software on H100, without own runs or with some that scatter so.
     fn with_own_runs(gpus: u32, own: Option<(u32, f64)>) -> LayoutIntervals {
+        with_factors("1.01", OWN, gpus, own)
+    }
+
+    /// Returns them with these factors and this software.
+    fn with_factors(factors: &str, software: &str, gpus: u32, own: Option<(u32, f64)>) -> LayoutIntervals {
         let gpu = Catalog::embedded().gpu("h100").unwrap();
-        let software: Software = OWN.parse().unwrap();
+        let software: Software = software.parse().unwrap();
         let scope = RunScatter::scope_of(&gpu.id, &software, false);
         let own = own.map(|(runs, scatter)| RunScatter { runs, scatter, scope });
-        let cluster = ClusterFactors::default().with_own_runs(own);
+        let cluster = factors.parse::<ClusterFactors>().unwrap().with_own_runs(own);
         let options = TrainingOptions { software, cluster, ..TrainingOptions::default() };
         IntervalTable::embedded().of_layouts(gpu, gpus, false, &options)
     }
@@ -565,6 +577,27 @@ mod tests {
         ] {
             assert!(contains(own, none), "{own:?} {none:?}");
         }
+    }
+
+    #[test]
+    fn own_runs_with_factors_of_1_widen_nothing() {
+        for (software, scatter) in
+            [OWN, "nemo-2"].into_iter().flat_map(|of| [0.0, 0.02, 0.6].map(|by| (of, by)))
+        {
+            let [none, own] = [None, Some((5, scatter))].map(|own| with_factors("1", software, 64, own));
+            for (none, own) in [
+                (none.interpolated, own.interpolated),
+                (none.extrapolated, own.extrapolated),
+                (none.rare, own.rare),
+            ] {
+                assert!(
+                    own.low >= none.low && own.high <= none.high,
+                    "{software} {scatter}: {own:?} {none:?}"
+                );
+            }
+        }
+        let [none, own] = [None, Some((5, 0.02))].map(|own| with_factors("1", OWN, 64, own).extrapolated);
+        assert!(contains(none, own), "{own:?} {none:?}");
     }
 
     #[test]

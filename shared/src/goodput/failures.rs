@@ -71,6 +71,12 @@ impl FailureRate {
         }
     }
 
+    /// Returns the middle of the range, in failures per GPU-hour. Rates span a factor, so it is the geometric mean.
+    pub(super) fn middle(self) -> f64 {
+        let ValueRange { low, high } = self.per_gpu_hour();
+        (low * high).sqrt()
+    }
+
     /// Returns the source of the range, for people.
     pub fn source(self) -> String {
         match self {

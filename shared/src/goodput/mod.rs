@@ -8,6 +8,7 @@
 mod checkpoint;
 mod compute_optimal;
 mod disruptions;
+mod endless;
 mod failures;
 mod observed;
 mod run_time;

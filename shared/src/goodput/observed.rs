@@ -29,10 +29,11 @@ impl ObservedFailures {
     }
 
     /// Returns the failure rate to plan with, as [`FailureRate`] reads it: the ends of the interval, as far as they are within its
-    /// bounds. After no interruption, it is the upper end alone, because no number of hours shows a rate of zero.
+    /// bounds. After no interruption, it is the upper end alone, because no number of hours shows a rate of zero. None if the studies
+    /// say more than the observation does.
     #[must_use]
     pub fn setting(self) -> Option<String> {
-        let Interval { low, high, .. } = self.per_gpu_hour()?;
+        let Interval { low, high, .. } = self.per_gpu_hour().filter(|_| !self.includes_studies())?;
         let [low, high] = [low, high].map(|end| Field::FailureRate.bounds().nearest(end, parse_count));
         Some(if low > 0.0 { format!("{low:.1e}..{high:.1e}") } else { format!("{high:.1e}") })
     }
@@ -74,7 +75,7 @@ mod tests {
     fn a_setting_is_read_as_a_failure_rate() {
         for (seen, range) in [
             (observed(2, 1e4), ValueRange { low: 5.3e-5, high: 5.3e-4 }),
-            (observed(0, 1e4), ValueRange::of(2.3e-4)),
+            (observed(0, 1e5), ValueRange::of(2.3e-5)),
             (observed(1, 0.5), ValueRange { low: 0.21, high: 1.0 }),
         ] {
             let rate: FailureRate = seen.setting().unwrap().parse().unwrap();
@@ -88,7 +89,7 @@ mod tests {
         let interval = none.per_gpu_hour().unwrap();
         assert_eq!((interval.low, interval.mid), (0.0, 0.0));
         assert!((interval.high - 0.023_026).abs() < 1e-6);
-        assert_eq!((none.setting().as_deref(), none.includes_studies()), (Some("2.3e-2"), true));
+        assert_eq!((none.setting().as_deref(), none.includes_studies()), (None, true));
         let needed = ObservedFailures::gpu_hours_below(1.2e-4);
         assert!((needed - 19_188.2).abs() < 0.1, "{needed}");
         let enough = observed(0, needed).per_gpu_hour().unwrap();

@@ -1,17 +1,19 @@
 //! The time of a whole run, as a range.
 
 use super::{
-    Disruptions, FailureRate, Recovery, SaveTime, checkpoint_goodput, daly_interval_s, young_interval_s,
+    Disruptions, FailureRate, Recovery, SaveTime, checkpoint_goodput, daly_interval_s, endless,
+    young_interval_s,
 };
 use crate::assumption::Assumption;
 use crate::estimate::Interval;
 use crate::explain::Line;
+use crate::message::Message;
 use crate::range::ValueRange;
 use crate::units::{DAY_S, significant};
 use serde::Serialize;
 
 /// Seconds in an hour.
-const HOUR_S: f64 = 3600.0;
+pub(super) const HOUR_S: f64 = 3600.0;
 
 /// What a run has to do, and on how many GPUs.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -31,9 +33,7 @@ pub struct RunLoad {
 impl RunLoad {
     /// Returns the time with failures at the predicted step time and the middle of the failure rates: both of its ends are the same.
     pub fn expected(&self, disruptions: &Disruptions) -> RunTime {
-        let ValueRange { low, high } = disruptions.failure_rate.per_gpu_hour();
-        // Rates span a factor, so the geometric mean is their middle.
-        let failure_rate = FailureRate::Own(ValueRange::of((low * high).sqrt()));
+        let failure_rate = FailureRate::Own(ValueRange::of(disruptions.failure_rate.middle()));
         let mid = self.step_time_s.mid;
         let load = RunLoad { step_time_s: Interval { low: mid, mid, high: mid }, ..*self };
         RunTime::of(&load, &Disruptions { failure_rate, ..*disruptions })
@@ -53,9 +53,10 @@ pub struct RunCase {
     pub save_interval_s: f64,
     /// The share of the time that trains, with saves and failures only.
     pub checkpoint_goodput: f64,
-    /// The share of the time that trains, with overheads as well: days without disruptions over days.
+    /// The share of the time that trains, with overheads as well: days without disruptions over days; 0 if failures come too often
+    /// for the run to end.
     pub goodput: f64,
-    /// Days; infinite if failures come too often for the run to end.
+    /// Days; infinite if the run doesn't end.
     pub days: f64,
     /// Failures expected in the run; infinite if it doesn't end.
     pub failures: f64,
@@ -108,6 +109,14 @@ impl RunTime {
             low: case(load.step_time_s.low, rate.low),
             high: case(load.step_time_s.high, rate.high),
         }
+    }
+
+    /// Returns why the run never ends, not even in the low case, as a sentence; none if it may end.
+    pub fn never_ends(&self) -> Option<Message> {
+        let RunCase { mtbf_s, save_interval_s, days, .. } = self.low;
+        let attempt_s = self.recovery_s + save_interval_s + self.save_s;
+        let what = "a restart and the work until the next save take";
+        days.is_infinite().then(|| endless::never_ends(self.gpus, mtbf_s, what, attempt_s))
     }
 
     /// Returns the days with failures, saves and overheads.
@@ -269,7 +278,9 @@ impl RunCase {
         let steps = (daly_interval_s(save_s, mtbf_s) / step_time_s).round();
         let save_interval_s = steps.min(load.steps).max(1.0) * step_time_s;
         let checkpoint_goodput = checkpoint_goodput(save_interval_s, save_s, recovery_s, mtbf_s);
-        let goodput = checkpoint_goodput / (1.0 + overhead);
+        let without_failures = save_interval_s / (save_interval_s + save_s);
+        let ends = endless::ends(checkpoint_goodput, without_failures);
+        let goodput = if ends { checkpoint_goodput / (1.0 + overhead) } else { 0.0 };
         let days = if goodput > 0.0 { days_undisturbed / goodput } else { f64::INFINITY };
         let failures = if mtbf_s.is_infinite() { 0.0 } else { days * DAY_S / mtbf_s };
         RunCase {
@@ -336,6 +347,31 @@ mod tests {
         let run = RunTime::of(&load(100_000, 10.0, 30.0), &disruptions);
         assert!(run.low.days.is_finite() && run.high.days.is_infinite() && run.high.failures.is_infinite());
         assert!(run.explain(&disruptions).iter().all(|line| !line.value.is_nan()));
+    }
+
+    #[test]
+    fn a_run_that_takes_a_thousand_times_as_long_never_ends() {
+        let at = |rate: f64| {
+            let failure_rate = FailureRate::Own(ValueRange::of(rate));
+            RunTime::of(&load(512, 10.0, 30.0), &Disruptions { failure_rate, ..Disruptions::default() })
+        };
+        let [slow, endless] = [at(0.02), at(1.0)];
+        assert!(
+            slow.low.days.is_finite() && slow.low.goodput > 0.001 && slow.never_ends().is_none(),
+            "{slow:?}"
+        );
+        assert!(endless.low.days.is_infinite() && endless.low.checkpoint_goodput > 0.0, "{endless:?}");
+        assert_eq!(endless.goodput(), ValueRange::of(0.0));
+        let why = endless.never_ends().unwrap().to_string();
+        assert!(
+            why.starts_with("A job on 512 GPUs fails every 7.03 s on average, but a restart and"),
+            "{why}"
+        );
+        // A save that takes long, without failures, does not count.
+        let failure_rate = FailureRate::Own(ValueRange::of(0.0));
+        let save = SaveTime::Seconds(86_400.0);
+        let disruptions = Disruptions { failure_rate, save, ..Disruptions::default() };
+        assert!(RunTime::of(&load(8, 1.0, 1.0 / 86_400.0), &disruptions).low.days.is_finite());
     }
 
     #[test]

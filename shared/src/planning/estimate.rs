@@ -10,7 +10,7 @@ use crate::message;
 use crate::message::{Message, Setting};
 use crate::metrics::Metrics;
 use crate::options::Recompute;
-use crate::problem::Problem;
+use crate::problem::{Problem, one_of};
 use crate::scenario::Scenario;
 use crate::search::Unsupported;
 use crate::spec::Spec;
@@ -231,7 +231,7 @@ fn rarely_measured(scenario: &Scenario) -> String {
         (options.fsdp, "FSDP"),
     ];
     let used: Vec<&str> = uses.into_iter().filter(|(is_used, _)| *is_used).map(|(_, what)| what).collect();
-    used.join(" or ")
+    one_of(&used)
 }
 
 #[cfg(test)]

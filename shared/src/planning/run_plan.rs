@@ -5,6 +5,7 @@ use crate::cost::{Power, RunCost, RunEnergy};
 use crate::estimate::Interval;
 use crate::explain::Line;
 use crate::goodput::{RunLoad, RunTime, checkpoint_bytes};
+use crate::message::Message;
 use crate::problem::Problem;
 use crate::range::ValueRange;
 use crate::scenario::Scenario;
@@ -16,10 +17,13 @@ use serde::Serialize;
 pub struct RunPlan {
     /// Tokens that it trains.
     pub tokens: f64,
-    /// Days with failures, saves and overheads.
+    /// Days with failures, saves and overheads; null if failures come too often for the run to end.
     pub days: ValueRange,
     /// Days with failures at the predicted step time and the middle of the failure rates.
     pub expected_days: f64,
+    /// Why the run is not expected to end, as a sentence.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub never_ends: Option<Message>,
     /// The share of the time that trains.
     pub goodput: ValueRange,
     /// Failures expected in the run.
@@ -65,6 +69,7 @@ impl RunPlan {
             tokens,
             days: time.days(),
             expected_days: expected.high.days,
+            never_ends: expected.never_ends(),
             goodput: time.goodput(),
             failures: time.failures(),
             failure_rate_source: settings.disruptions.failure_rate.source(),
@@ -206,6 +211,15 @@ mod tests {
         assert!((two.days.high / one.days.high - 2.0).abs() < 0.01);
         let cost = |plan: &RunPlan| plan.costs[0].per_trillion_tokens.high;
         assert!((cost(&two) / cost(&one) - 1.0).abs() < 0.01);
+    }
+
+    #[test]
+    fn a_run_that_never_ends_says_so_and_has_no_figures() {
+        let plan = plan(&[(Field::FailureRate, "1"), (Field::Price, "0"), (Field::Purchase, "owned")]);
+        assert!(plan.expected_days.is_infinite() && plan.days.low.is_infinite(), "{:?}", plan.days);
+        assert!(plan.costs[0].total.high.is_infinite() && plan.energy.mwh.high.is_infinite());
+        let why = plan.never_ends.unwrap().to_string();
+        assert!(why.contains("so the run never ends. Lower --failure-rate (published: 1.97e-5.."), "{why}");
     }
 
     #[test]

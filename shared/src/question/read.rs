@@ -9,7 +9,7 @@ use crate::catalog::{Catalog, Gpu, Model};
 use crate::cost::{Price, PurchaseForm};
 use crate::data_file::{DataError, FromRow, Row, embedded};
 use crate::field::Field;
-use crate::goodput::compute_optimal_tokens;
+use crate::goodput::{Disruptions, compute_optimal_tokens};
 use crate::gpu_counts::GpuCounts;
 use crate::layout::{cp_problem, ep_problem, tp_problem};
 use crate::message;
@@ -70,6 +70,7 @@ impl Reading<'_> {
         let offers = self.offers(&settings);
         if self.problems.is_empty() {
             self.check_nodes(&counts, &offers);
+            self.check_failures(&counts, &offers, &settings.disruptions);
         }
         let model = self.model();
         let tokens = self.keep(self.spec.typed_tokens());
@@ -138,6 +139,16 @@ impl Reading<'_> {
             let instead = if named.len() == 1 { nearest_multiples(*gpus, node) } else { Vec::new() };
             self.problems.push(problem.suggest(instead));
         }
+    }
+
+    /// Refuses failures that come so fast that no run ends, even on the fewest GPUs.
+    fn check_failures(&mut self, counts: &GpuCounts, offers: &[GpuOffer], disruptions: &Disruptions) {
+        let counts =
+            offers.iter().filter_map(|offer| counts.of_nodes(offer.gpu.gpus_per_node).first().copied());
+        let Some(message) = counts.min().and_then(|fewest| disruptions.never_ends(fewest)) else { return };
+        let is_typed = |field: &Field| self.spec.get(*field).is_some();
+        let field = Some(Field::FailureRate).filter(is_typed).unwrap_or(Field::RestartTime);
+        self.problems.push(Problem::new(field, self.spec.get(field).unwrap_or_default(), message));
     }
 
     /// Refuses a lock if the shape of the model allows none of its values.

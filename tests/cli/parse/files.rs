@@ -63,6 +63,8 @@ fn whatever_is_bad_is_listed_with_its_reason() {
     );
     for row in rows.iter().filter(|row| row["status"] != "scored") {
         assert!(row["reason"].as_str().unwrap().len() > 20, "{row}");
+        let comparable = &row["comparable"];
+        assert!(comparable["yes"] == false && comparable["reasons"][0].is_string(), "{row}");
     }
     let reason = |path: &str| rows.iter().find(|row| row["path"] == path).unwrap()["reason"].to_string();
     assert!(reason("./newer.result.json").contains("update trainplan"));

@@ -118,7 +118,10 @@ pub(crate) struct EvidenceRun {
 /// What a whole run takes, with failures.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct WholeRun {
+    /// Infinite if the run is not expected to end.
     pub(crate) expected_days: f64,
+    /// Why it is not, as a sentence.
+    pub(crate) never_ends: Option<String>,
     pub(crate) days: (f64, f64),
     /// Lowest, expected and highest; none without a price.
     pub(crate) cost: Option<[f64; 3]>,

@@ -7,13 +7,8 @@ use std::cmp::Reverse;
 use trainplan_shared::api::{
     Acknowledgement, AcknowledgementRequest, AlertRecord, AlertRecords, RunHistories,
 };
-use trainplan_shared::field::Field;
-use trainplan_shared::history::{
-    self, ChangePoint, CheckOutcome, ThresholdCheck, ThresholdKind, TimeLineKey,
-};
-use trainplan_shared::link;
+use trainplan_shared::history::{self, ChangePoint, CheckOutcome, ThresholdCheck, ThresholdKind};
 use trainplan_shared::result::steady_difference;
-use trainplan_shared::stack::Software;
 use trainplan_shared::tables::cells;
 use trainplan_shared::units::{minute, signed, significant};
 use web_sys::js_sys::Date;
@@ -87,7 +82,7 @@ fn time_line(series: &history::TimeLine) -> TimeLine {
     });
     TimeLine {
         key: format!("{:?}", series.key),
-        title: title(&series.key),
+        title: cells::time_line(&series.key),
         recipe: series.key.recipe.clone(),
         cluster: series.key.cluster.clone(),
         points: points.collect(),
@@ -95,24 +90,6 @@ fn time_line(series: &history::TimeLine) -> TimeLine {
         alert: None,
         slower: slower(series).map(|text| unbroken(&text)),
         checks: series.checks.iter().filter_map(|check| check_line(series, check)).collect(),
-    }
-}
-
-/// Returns the title of a time line. Without a recipe of their own, runs are called what they ran, such as
-/// `llama3.1-8b/h100/fp8/8@25.04, GBS 64`.
-fn title(key: &TimeLineKey) -> String {
-    let scenario = key.scenario.as_deref().filter(|_| key.recipe.is_none());
-    let scenario = scenario.map(|scenario| link::read(scenario).spec).unwrap_or_default();
-    let value = |(field, text): (Field, &str)| match field {
-        Field::Recipe => text.to_string(),
-        Field::Model => cells::model(text),
-        Field::Stack => text.parse().map_or_else(|_| text.to_string(), |software: Software| software.title()),
-        _ => format!("{} {text}", field.label()),
-    };
-    let values: Vec<String> = scenario.iter().map(value).collect();
-    match values.is_empty() {
-        true => key.label(),
-        false => TimeLineKey { recipe: Some(values.join(", ")), ..key.clone() }.label(),
     }
 }
 
@@ -169,7 +146,7 @@ mod tests {
                 ..history::TimeLinePoint::default()
             };
             let points = times.iter().enumerate().map(point).collect();
-            history::TimeLine::of(TimeLineKey::default(), points, &history::Thresholds::default())
+            history::TimeLine::of(history::TimeLineKey::default(), points, &history::Thresholds::default())
         };
         let nights = [12.0, 12.1, 12.0, 12.1, 12.0, 12.1, 12.0, 12.1, 12.0, 12.7, 12.7, 12.7];
         let told = slower(&series(&nights, None)).expect("a regression");
@@ -181,28 +158,5 @@ mod tests {
         let expected = "Slower than published: 13.5 s per step, 9.1 % above the published 12.37 s.";
         assert_eq!(published.as_deref(), Some(expected));
         assert_eq!(slower(&series(&[12.0], Some(12.37))), None);
-    }
-
-    #[test]
-    fn a_time_line_without_a_recipe_is_titled_by_labels() {
-        let key = |recipe: Option<&str>, scenario: Option<&str>| TimeLineKey {
-            recipe: recipe.map(str::to_string),
-            scenario: scenario.map(str::to_string),
-            cluster: Some("eos".into()),
-            ..TimeLineKey::default()
-        };
-        let own = key(None, Some("v=1&r=llama3.1-405b/h100/fp8/512@25.04&n=256&gbs=128"));
-        assert_eq!(title(&own), "llama3.1-405b/h100/fp8/512@25.04, GPUs 256, GBS 128 on eos");
-        let model = "own:layers=32,hidden=4096,ffn=14336,heads=32,kv_heads=8,head_dim=128,vocab=128256,gated=1,\
-                     tied_embeddings=0,seq_len=8192";
-        let own = format!("v=1&m={model}&n=256&stack=megatron-lm-0.14:overlaps_tp=yes");
-        assert_eq!(
-            title(&key(None, Some(&own))),
-            "own model, 8.03B, GPUs 256, Megatron-LM 0.14 with overlaps_tp=yes on eos"
-        );
-        assert_eq!(
-            title(&key(Some("llama3.1-8b/h100/fp8/8@25.04"), None)),
-            "llama3.1-8b/h100/fp8/8@25.04 on eos"
-        );
     }
 }

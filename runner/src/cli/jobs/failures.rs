@@ -13,6 +13,7 @@ use trainplan_shared::estimate::Interval;
 use trainplan_shared::field::Field;
 use trainplan_shared::goodput::{FailureRate, FailureStudy, ObservedFailures};
 use trainplan_shared::log::Log;
+use trainplan_shared::problem::all_of;
 use trainplan_shared::units::{group_digits, readable, readable_range};
 use uuid::Uuid;
 
@@ -40,7 +41,7 @@ struct FailureSummary<'a> {
     goodput: Option<MeasuredGoodput>,
     /// Nodes whose jobs were interrupted more often than chance explains.
     suspect_nodes: Vec<SuspectNode>,
-    /// The value of --failure-rate.
+    /// The value of --failure-rate; none if its default is more precise.
     failure_rate: Option<String>,
     /// Whether the interval includes all published studies.
     includes_studies: bool,
@@ -138,7 +139,7 @@ fn print(
     observed: ObservedFailures,
     on_known_nodes: u64,
 ) -> Result<(), Failure> {
-    let (Some(rate), Some(setting)) = (summary.interruptions_per_gpu_hour, &summary.failure_rate) else {
+    let Some(rate) = summary.interruptions_per_gpu_hour else {
         note("No job has run yet, so no failure rate is known. Start one with `trainplan run CAMPAIGN`.");
         return Ok(());
     };
@@ -152,7 +153,7 @@ fn print(
         count(summary.jobs, "job"),
         count(summary.runs, "run"),
         count(summary.rounds, "round"),
-        summary.clusters.iter().copied().collect::<Vec<_>>().join(" and "),
+        all_of(&summary.clusters.iter().collect::<Vec<_>>()),
     ))?;
     let rows = summary.ends.iter().map(|row| {
         let is_interruption = if row.is_interruption { "yes" } else { "no" };
@@ -196,6 +197,7 @@ fn print(
     if summary.clusters.len() > 1 {
         output::text_line("Failure rates differ between clusters: choose one with --cluster.")?;
     }
+    let Some(setting) = &summary.failure_rate else { return Ok(()) };
     let flag = Field::FailureRate.flag();
     output::text_line(&format!(
         "To plan with this rate in `trainplan search` or `trainplan estimate`: --{flag} {setting}"

@@ -45,7 +45,7 @@ pub(super) struct Args {
     /// [default: the steps that the release prescribes]
     #[arg(long, value_name = "WINDOW")]
     window: Option<Window>,
-    /// Save the result of each log in this folder, as ID.result.json
+    /// Save the result of each log in this folder, as ID.result.json. It has all steps of the log, whatever the --window
     #[arg(long, value_name = "DIR")]
     save: Option<PathBuf>,
     #[command(flatten)]
@@ -115,6 +115,12 @@ impl Args {
         if let Some(shelf) = shelf {
             let results = shelf.close()?;
             note(&format!("{results} {} saved", if results == 1 { "result" } else { "results" }));
+            if let Some(window) = self.window.filter(|_| results > 0) {
+                note(&format!(
+                    "The window is not saved, because results keep all steps of a log. Give --window {window} to `trainplan compare` \
+                     and `trainplan calibrate --cluster` too."
+                ));
+            }
         }
         match reports.iter().any(|report| report.status == Status::Scored) {
             true => Ok(()),

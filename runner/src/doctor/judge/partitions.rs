@@ -6,6 +6,7 @@ use super::super::scope::Scope;
 use super::seen;
 use trainplan_shared::campaign::Cluster;
 use trainplan_shared::launch::TimeLimit;
+use trainplan_shared::problem::one_of;
 
 /// Judges the partitions of a profile, or Slurm's default partition for a profile without one.
 pub(super) fn of_cluster(cluster: &Cluster, scope: &Scope, answers: &Answers, found: &mut Vec<Finding>) {
@@ -191,7 +192,7 @@ fn gpus_of_nodes(partition: &str, cluster: &Cluster, answers: &Answers, found: &
     kinds.dedup();
     let wanted = cluster.gpus_per_node();
     let counted: Vec<u32> = kinds.iter().map(|gres| gpus(gres)).collect();
-    let seen = format!("{} per node", kinds.join(" or "));
+    let seen = format!("{} per node", one_of(&kinds));
     found.push(if counted.iter().all(|count| *count == 0) {
         Finding::warning(
             "GPUs",

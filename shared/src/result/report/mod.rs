@@ -154,6 +154,11 @@ pub struct Report {
 /// Why a run without a score is not comparable.
 pub(crate) const NOT_SCORED: &str = "It was not scored.";
 
+/// Returns the reason for which a run with this status can't be compared, if it was not scored.
+fn not_scored(status: Status) -> Option<String> {
+    (status != Status::Scored).then(|| NOT_SCORED.to_owned())
+}
+
 /// The checkpoints of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Checkpoints {
@@ -243,9 +248,7 @@ impl<'a> ViewedRun<'a> {
 
         let mut reasons = run.comparable.reasons.clone();
         reasons.extend(identity.conflicts.iter().cloned());
-        if score.status != Status::Scored {
-            reasons.push(NOT_SCORED.into());
-        }
+        reasons.extend(not_scored(score.status));
         let mut report = Report {
             id: (!matches!(score.status, Status::NoData | Status::Unreadable)).then(|| run.id.to_string()),
             status: score.status,
@@ -343,7 +346,7 @@ impl Report {
             prediction: None,
             assumed_software: None,
             slowdown: None,
-            comparable: Comparability::unless(Vec::new()),
+            comparable: Comparability::unless(not_scored(status).into_iter().collect()),
             notes: Vec::new(),
             failures: Vec::new(),
             checkpoint: Checkpoints::default(),

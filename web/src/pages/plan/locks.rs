@@ -3,6 +3,7 @@
 use super::Planner;
 use leptos::prelude::*;
 use trainplan_shared::field::Field;
+use trainplan_shared::problem::one_of;
 use trainplan_shared::search::{Lock, Locks};
 
 /// Returns the locks of a text; none if it has a problem.
@@ -12,7 +13,7 @@ pub(crate) fn read(text: &str) -> Locks {
 
 /// Returns the values that a lock leaves to the search: `8`, `4 or 8` or `not full`.
 pub(crate) fn lock_text(lock: &Lock) -> String {
-    format!("{}{}", if lock.excludes { "not " } else { "" }, lock.values.join(" or "))
+    format!("{}{}", if lock.excludes { "not " } else { "" }, one_of(&lock.values))
 }
 
 /// Returns the locks in words: `TP 8, PP 2`.

@@ -39,12 +39,21 @@ pub(crate) fn predict(query: &str) -> Option<Prediction> {
     });
     let predicted = by_script.map_or(planned, |(predicted, _)| predicted);
     let run = whole_run(&spec, &predicted);
+    let never_ends = run.as_ref().and_then(|run| Some([" ", run.never_ends.as_deref()?].concat()));
     let Predicted { estimate, remedies, .. } = predicted;
     Some(Prediction {
         low_s: estimate.step_time_s.low,
         mid_s: estimate.step_time_s.mid,
         high_s: estimate.step_time_s.high,
-        basis: unbroken(&(estimate.evidence.summary() + &whose.unwrap_or_default() + &measured)),
+        basis: unbroken(
+            &[
+                estimate.evidence.summary(),
+                whose.unwrap_or_default(),
+                measured,
+                never_ends.unwrap_or_default(),
+            ]
+            .concat(),
+        ),
         evidence: estimate.evidence.anchors.iter().map(evidence_run).collect(),
         held_out,
         time: time(&estimate),
@@ -92,6 +101,7 @@ fn whole_run(spec: &Spec, predicted: &Predicted) -> Option<WholeRun> {
     });
     Some(WholeRun {
         expected_days: plan.expected_days,
+        never_ends: plan.never_ends.as_ref().map(|why| why.text(Front::Page)),
         days: (plan.days.low, plan.days.high),
         cost,
         currency: plan.currency.clone(),
