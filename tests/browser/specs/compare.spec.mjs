@@ -74,7 +74,7 @@ test("runs that can't be compared are listed in one box, which is open", async (
   await page.goto(`/compare?v=1&ids=${ids.join(",")}`);
   const box = page.locator(".verdict .notice.wrong");
   await expect(box).toHaveCount(1);
-  const summary = box.getByText("4 of 5 runs are not comparable with job 71");
+  const summary = box.getByText("4 of 5 runs are not comparable with the reference");
   await expect(headline(page)).toContainText(/^1 of 5 runs shows no difference from .+ \(job\s71\)\. 4 are not comparable: .+ and 1 more\./);
   await expect(summary).toBeVisible();
   await expect(box.getByText("GPUs 1024 (reference 512)")).toBeVisible();

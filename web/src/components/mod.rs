@@ -8,7 +8,6 @@ pub(crate) mod filters;
 pub(crate) mod focus;
 pub(crate) mod frame;
 pub(crate) mod gpu_mark;
-pub(crate) mod headline;
 pub(crate) mod maths;
 pub(crate) mod numbers;
 pub(crate) mod passing_note;

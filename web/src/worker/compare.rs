@@ -9,7 +9,7 @@ use crate::message::{
 };
 use std::rc::Rc;
 use trainplan_shared::compare::{
-    Comparison, ComparisonOptions, ConfigurationRow, Curve, ReferenceLevelKind, RunFigures,
+    BriefLabels, Comparison, ComparisonOptions, ConfigurationRow, Curve, ReferenceLevelKind, RunFigures,
 };
 use trainplan_shared::comparison_file::ComparisonDocument;
 use trainplan_shared::field::Field;
@@ -32,12 +32,15 @@ pub(super) async fn compare(ids: Vec<String>, view: View) -> Result<Compared, Re
         [alone] => alone.failure_line,
         _ => None,
     };
+    // The headline names the runs. The lines below it, and the headline itself, don't repeat long labels.
+    let labels = BriefLabels::of(comparison.items.iter().map(|item| item.label.as_str()));
+    let brief = |lines: Vec<String>| lines.iter().map(|line| unbroken(&labels.shorten(line))).collect();
     Ok(Compared {
-        headline: unbroken(&headline(&comparison)),
+        headline: unbroken(&labels.shorten_repeated(&headline(&comparison))).replace("job ", "job\u{a0}"),
         failure_line,
         outcome: outcome(&comparison),
-        unlike: all_unbroken(&not_comparable(&comparison)),
-        notes: all_unbroken(&notes(&comparison)),
+        unlike: brief(not_comparable(&comparison)),
+        notes: brief(notes(&comparison)),
         method: unbroken(&comparison.difference.method),
         pooled: pooled(&comparison),
         step_time: Plot {
@@ -53,10 +56,6 @@ pub(super) async fn compare(ids: Vec<String>, view: View) -> Result<Compared, Re
         scored: unbroken(&scored(&comparison, asked).unwrap_or_default()),
         source: source(&runs, &comparison),
     })
-}
-
-fn all_unbroken(lines: &[String]) -> Vec<String> {
-    lines.iter().map(|line| unbroken(line)).collect()
 }
 
 /// Returns which steps of a run alone are scored and why, and where to choose others.

@@ -1,7 +1,5 @@
 //! The short names of runs whose names have much in common.
 
-use trainplan_shared::compare::BriefLabels;
-
 /// Returns names without the beginning and the end that all of them share, except the last part of the beginning. A name that lost its
 /// beginning starts with an ellipsis. A name alone stays whole, and so do names that sentences write in full, too, unless only their
 /// jobs tell them apart.
@@ -9,13 +7,18 @@ pub(super) fn short_names(names: &[&str]) -> Vec<String> {
     let parts: Vec<Vec<&str>> = names.iter().map(|name| name.split_inclusive(SEPARATORS).collect()).collect();
     let whole = || names.iter().copied().map(String::from).collect();
     let Some((first, others)) = parts.split_first() else { return whole() };
-    let is_long = |name: &&str| name.chars().count() > BriefLabels::LONG;
+    let is_long = |name: &&str| name.chars().count() > LONG;
     if others.iter().all(|other| other == first) {
         return whole();
     }
     if !names.iter().any(is_long) {
-        let brief = BriefLabels::of(names.iter().copied());
-        return names.iter().map(|name| brief.shorten(name)).collect();
+        let jobs: Option<Vec<(&str, &str)>> = names.iter().map(|name| name_and_job(name)).collect();
+        return match jobs {
+            Some(jobs) if jobs.iter().all(|(name, _)| *name == jobs[0].0) => {
+                jobs.into_iter().map(|(_, job)| job.to_string()).collect()
+            }
+            _ => whole(),
+        };
     }
     let least = parts.iter().map(Vec::len).min().unwrap_or(0);
     // Something is left of each name.
@@ -29,6 +32,14 @@ pub(super) fn short_names(names: &[&str]) -> Vec<String> {
     let cut = if from > 0 { "…" } else { "" };
     let short = |parts: &Vec<&str>| parts[from..parts.len() - end].concat();
     parts.iter().map(|parts| format!("{cut}{}", short(parts).trim_end_matches(SEPARATORS))).collect()
+}
+
+/// Names up to this length, in characters, stay whole.
+const LONG: usize = 60;
+
+/// Splits the name of a run: `pretrain (job 12)` into `pretrain` and `job 12`.
+fn name_and_job(name: &str) -> Option<(&str, &str)> {
+    name.strip_suffix(')')?.rsplit_once(" (")
 }
 
 /// The characters after which a name is divided. A hyphen is inside a date or a word.

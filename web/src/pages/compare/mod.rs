@@ -3,7 +3,6 @@
 use crate::address::{Address, name_page};
 use crate::components::copy::{CopyButton, as_file, to_clipboard};
 use crate::components::field::AddressProblems;
-use crate::components::headline::{brief_labels, headline};
 use crate::components::numbers::Numbers;
 use crate::components::plots::{Plots, SCALE};
 use crate::components::run_table::{RunTable, compare_href, view_of};
@@ -163,23 +162,19 @@ pub(crate) fn Verdict(
     move || {
         let compared = compared.get();
         let others = compared.rows.len().saturating_sub(1);
-        // The headline names the runs; the lines below it don't repeat long labels.
-        let labels = brief_labels(&compared);
-        let brief = |lines: &[String]| lines.iter().map(|line| labels.shorten(line)).collect::<Vec<_>>();
-        let reference = labels.shorten(compared.rows.first().map_or("", |row| &row.path));
         let unlike =
-            format!("{} of {others} runs are not comparable with {reference}", compared.unlike.len());
+            format!("{} of {others} runs are not comparable with the reference", compared.unlike.len());
         let notes = format!("{} notes on the comparison", compared.notes.len());
         view! {
             <section class="answers verdict" data-verdict=compared.outcome.id() aria-label="Verdict">
                 <p class="headline" role="status">
-                    {headline(&compared)}
+                    {compared.headline.clone()}
                     {compared.failure_line.filter(|_| has_log.get()).map(|line| view! {
                         " " <a href=format!("#L{line}") rel="external">{format!("Go to line {line}")}</a>
                     })}
                 </p>
-                {few_or_folded(&brief(&compared.unlike), "notice wrong", unlike, true)}
-                {few_or_folded(&brief(&compared.notes), "basis", notes, false)}
+                {few_or_folded(&compared.unlike, "notice wrong", unlike, true)}
+                {few_or_folded(&compared.notes, "basis", notes, false)}
                 {(others > compared.unlike.len()).then(|| view! { <p class="basis">{compared.method.clone()}</p> })}
             </section>
         }

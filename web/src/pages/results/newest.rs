@@ -1,7 +1,6 @@
 //! The comparison of the newest runs.
 
 use crate::address::Address;
-use crate::components::headline::headline;
 use crate::components::plots::PlotSection;
 use crate::components::run_table::{compare_href, run_href};
 use crate::desk::Desk;
@@ -44,7 +43,7 @@ fn NewestOf(compared: Arc<Compared>) -> impl IntoView {
     view! {
         <section class="answers verdict" aria-labelledby="newest" data-verdict=compared.outcome.id()>
             <h2 id="newest">"Newest run" {name}</h2>
-            <p class="headline">{headline(&compared)}</p>
+            <p class="headline">{compared.headline.clone()}</p>
             <p><A href=compare_href(address, &ids)>"Open comparison"</A></p>
             <PlotSection id="newest-step-time" title="Step time, s" plot />
         </section>
