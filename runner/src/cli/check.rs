@@ -174,8 +174,8 @@ fn repeat(run: &RunSummary) -> Option<(&str, (&str, &str, u32))> {
     Some((run.id.as_str(), (run.campaign.as_deref()?, run.run.as_deref()?, run.repeat?)))
 }
 
-/// Judges the mean of the newest round's repeats, if they are several and the newest run alone is no regression. If the mean is one,
-/// the time line has its checks.
+/// Judges the mean of the newest round's repeats, if there are several and the newest run alone is fast enough. If the mean is a
+/// regression, its checks replace those of the newest run.
 fn judge_round(line: &mut TimeLine, repeats: &Repeats<'_>, thresholds: &Thresholds) {
     if !line.alerts.is_empty() {
         return;
@@ -265,7 +265,7 @@ mod tests {
         );
         // The second repeat was tried twice.
         assert_eq!(first(&[("a", 1, true), ("a", 2, false), ("a", 2, true), ("a", 3, true)]), 0);
-        // The last round has one run yet, and another run is no repeat.
+        // The last round has one run yet, and the repeats are those of one run.
         assert_eq!(first(&[("a", 1, true), ("a", 2, true), ("a", 1, true)]), 2);
         assert_eq!(first(&[("b", 1, true), ("a", 2, true)]), 1);
         assert_eq!(first_of_round(&[TimeLinePoint::default()], &Repeats::new()), 1);
