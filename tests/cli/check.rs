@@ -67,6 +67,54 @@ fn a_series_that_was_always_slower_than_published_did_not_become_slower() {
 }
 
 #[test]
+fn the_repeats_of_the_newest_round_are_judged_together() {
+    let check_of = |rounds: &[&[u32]]| {
+        let place = tempfile::tempdir().unwrap();
+        let path = |name: &str| place.path().join(name).to_string_lossy().into_owned();
+        let (results, data) = (path("results"), path("data"));
+        let runs = rounds.iter().enumerate().flat_map(|(round, times_ms)| {
+            times_ms.iter().enumerate().map(move |(place, ms)| (round, place + 1, *ms))
+        });
+        for (round, repeat, ms) in runs {
+            let name = path(&format!("log-acct.pretrain_llama3.1_8b_fp8_8_{round}{repeat}_0.out"));
+            fs::write(&name, log(128, ms)).unwrap();
+            let _ = fs::remove_dir_all(&results);
+            assert_eq!(trainplan(["parse", &name, "--save", &results]).code, Some(0));
+            let mut files = fs::read_dir(&results).unwrap().map(|entry| entry.unwrap().path());
+            let file = files.find(|path| path.to_string_lossy().ends_with(".result.json")).unwrap();
+            let mut result: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+            result["carried"] = serde_json::json!({
+                "campaign": "nightly", "run": "llama", "repeat": repeat, "cluster": "alpha",
+                "jobs": [{
+                    "id": format!("{round}{repeat}"), "name": "pretrain", "state": "COMPLETED", "exit_code": 0,
+                    "started": format!("2026-11-0{}T0{repeat}:00:00Z", round + 1), "nodes": "n1",
+                }],
+                "launch": {
+                    "release": "25.04", "style": "launch-sh", "script_sha256": "0".repeat(64), "steps": 50,
+                    "comparable": { "yes": true, "reasons": [] },
+                },
+                "plan": {
+                    "step_time_s": { "low": 9.0, "mid": 9.4, "high": 10.0 }, "memory_bytes": 6e10,
+                    "capacity_bytes": 8e10, "basis": "published", "calibration": "trainplan 0.1.0",
+                },
+            });
+            fs::write(&file, serde_json::to_vec(&result).unwrap()).unwrap();
+            let import = trainplan(["import", &results, "--data-dir", &data]);
+            assert_eq!(import.code, Some(0), "{}", import.stderr);
+        }
+        check(&data, &["--format", "json"])
+    };
+    let before: [&[u32]; 2] = [&[9400, 9410, 9390], &[9401, 9420, 9402]];
+    let slow = check_of(&[before[0], before[1], &[10_250, 10_260, 9403]]);
+    assert_eq!(slow.code, Some(6), "{}{}", slow.stdout, slow.stderr);
+    assert!(slow.stdout.contains("mean of 3 repeats: "), "{}", slow.stdout);
+    // One slow repeat is not enough, and the newest run is judged alone.
+    let fine = check_of(&[before[0], before[1], &[9600, 9411, 9403]]);
+    assert_eq!(fine.code, Some(0), "{}{}", fine.stdout, fine.stderr);
+    assert!(!fine.stdout.contains("mean of"), "{}", fine.stdout);
+}
+
+#[test]
 fn what_can_not_be_judged_ends_with_4() {
     let (_place, data) = store(&[9400, 9401]);
     let run = check(&data, &["--baseline-percent", "off", "--format", "json"]);

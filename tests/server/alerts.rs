@@ -16,6 +16,7 @@ use std::time::Duration;
 
 on_every_store! {
     a_regression_is_delivered_once_signed_and_with_a_link
+    late_runs_cause_no_message_and_worse_ones_do
     a_killed_server_judges_after_its_restart
     redirects_are_failures_and_slow_hooks_delay_no_other
     alerts_for_removed_webhooks_are_dropped
@@ -141,6 +142,40 @@ fn a_regression_is_delivered_once_signed_and_with_a_link(kind: Kind) {
     let output = server.output();
     assert!(output.contains("127.0.0.1 did not accept an alert (attempt 1)"), "{output}");
     assert!(!output.contains("s3cret") && !output.contains(SECRET), "{output}");
+}
+
+fn late_runs_cause_no_message_and_worse_ones_do(kind: Kind) {
+    let ear = Ear::new(&[]);
+    // A lasting change is another threshold, which would have a message of its own.
+    let arguments = ["--webhook", &ear.url, "--webhook-allow-private", "--threshold", "change=off"];
+    let server = Server::with(&Place::new(kind), &Options { arguments: &arguments, ..Options::default() });
+    let owner = server.owner();
+    let put_at = |step_time_s: f64, cluster: &str, hours_ago: i64| {
+        let mut run = carried(step_time_s, cluster).run;
+        let at = jiff::Timestamp::now() - jiff::SignedDuration::from_hours(hours_ago);
+        run.carried.as_mut().unwrap().jobs[0].started = Some(at.to_string());
+        assert_eq!(owner.put(&run).status, 201);
+        let unjudged = || server.place.number("SELECT count(*) FROM unjudged");
+        wait_for("judgement", SOON, || (unjudged() == 0).then_some(()));
+        run.id.to_string()
+    };
+    for hours_ago in (15..21).rev() {
+        put_at(9.4, "alpha", hours_ago);
+    }
+    let first = put_at(10.5, "alpha", 3);
+    // Logs that arrive newest first are from before the run that people know about.
+    for hours_ago in [4, 5, 6] {
+        wait_for_alert(&owner, &put_at(10.5, "alpha", hours_ago));
+    }
+    wait_for_alert(&owner, &put_at(10.5, "alpha", 2));
+    let worse = put_at(10.9, "alpha", 1);
+    // Another time line, whose first run is more than a week old.
+    wait_for_alert(&owner, &put_at(11.0, "beta", 8 * 24));
+    let last = put_at(11.0, "gamma", 1);
+    for expected in [first, worse, last] {
+        let body: Value = serde_json::from_str(&ear.next().body).unwrap();
+        assert_eq!(body["run"], expected, "{body}");
+    }
 }
 
 fn redirects_are_failures_and_slow_hooks_delay_no_other(kind: Kind) {

@@ -9,9 +9,12 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use serde::Serialize;
+use std::collections::HashMap;
 use trainplan_shared::api::RunSummary;
 use trainplan_shared::catalog::Catalog;
-use trainplan_shared::history::{ThresholdKind, Thresholds, TimeLine, time_lines};
+use trainplan_shared::history::{
+    Regression, ThresholdCheck, ThresholdKind, Thresholds, TimeLine, TimeLinePoint, time_lines,
+};
 use trainplan_shared::tables::{CheckColumn, CheckedTimeLine};
 
 /// Check whether the newest run of each recipe or custom scenario is too slow
@@ -19,7 +22,8 @@ use trainplan_shared::tables::{CheckColumn, CheckedTimeLine};
 /// Runs of a recipe, or of your own scenario, on a cluster form a timeline. Its newest run is compared with
 /// the published speed and with the median and spread of earlier runs. The timeline is also searched for
 /// lasting slowdowns (E-divisive and a t-test, the method of the tool Hunter). Earlier runs that are not
-/// comparable, such as profiled ones, are skipped; a newest run of that kind is not judged.
+/// comparable, such as profiled ones, are skipped; a newest run of that kind is not judged. If the newest
+/// run is one of several repeats, the mean of its round's repeats is judged as well.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -120,6 +124,10 @@ impl Args {
         }
         let mut lines = time_lines(runs.iter().filter(|run| self.wants(run)).map(point), &thresholds);
         lines.retain(|line| self.is_recent(line));
+        let repeats: Repeats<'_> = runs.iter().filter_map(repeat).collect();
+        for line in &mut lines {
+            judge_round(line, &repeats, &thresholds);
+        }
         let judged = lines.iter().filter(|line| line.is_judged()).count();
         let regressions = lines.iter().filter(|line| !line.alerts.is_empty()).count();
 
@@ -179,6 +187,62 @@ fn in_words(lines: &[TimeLine], judged: usize) -> String {
     }
 }
 
+/// The campaign, the name and the repeat of each run of a campaign, by the run's id.
+type Repeats<'a> = HashMap<&'a str, (&'a str, &'a str, u32)>;
+
+fn repeat(run: &RunSummary) -> Option<(&str, (&str, &str, u32))> {
+    Some((run.id.as_str(), (run.campaign.as_deref()?, run.run.as_deref()?, run.repeat?)))
+}
+
+/// Judges the mean of the newest round's repeats, if there are several and the newest run alone is fast enough. If the mean is a
+/// regression, its checks replace those of the newest run.
+fn judge_round(line: &mut TimeLine, repeats: &Repeats<'_>, thresholds: &Thresholds) {
+    if !line.alerts.is_empty() {
+        return;
+    }
+    let first = first_of_round(&line.points, repeats);
+    let (before, round) = line.points.split_at(first);
+    let scored: Vec<&TimeLinePoint> = round.iter().filter(|point| point.measured_s().is_some()).collect();
+    let (Some(newest), 2..) = (scored.last(), scored.len()) else { return };
+    let mean = |figure: fn(&TimeLinePoint) -> Option<f64>| {
+        Some(scored.iter().filter_map(|point| figure(point)).sum::<f64>() / scored.len() as f64)
+    };
+    let pooled = TimeLinePoint {
+        step_time_s: mean(TimeLinePoint::scored_s),
+        steady_mean_s: mean(TimeLinePoint::measured_s),
+        std_s: None,
+        n: scored.iter().map(|point| point.n).min().unwrap_or_default(),
+        ..TimeLinePoint::clone(newest)
+    };
+    let points = before.iter().cloned().chain([pooled]).collect();
+    let judged = TimeLine::of(line.key.clone(), points, thresholds);
+    if judged.alerts.is_empty() {
+        return;
+    }
+    let told = |text: &str| format!("mean of {} repeats: {text}", scored.len());
+    let checks = judged.checks.into_iter().map(|check| ThresholdCheck { text: told(&check.text), ..check });
+    let alerts = judged.alerts.into_iter().map(|alert| Regression { text: told(&alert.text), ..alert });
+    (line.checks, line.alerts) = (checks.collect(), alerts.collect());
+}
+
+/// Returns the place of the first run in the round of the newest one. Results don't name their round, but the numbers of its repeats
+/// ascend, because they are submitted in this order.
+fn first_of_round(points: &[TimeLinePoint], repeats: &Repeats<'_>) -> usize {
+    let of = |point: &TimeLinePoint| repeats.get(point.id.as_str()).copied();
+    let Some((campaign, run, _)) = points.last().and_then(of) else { return points.len() };
+    let mut next = u32::MAX;
+    let other = points.iter().rposition(|point| match of(point) {
+        // The attempts of a repeat that failed have its number, too.
+        Some((its_campaign, its_run, repeat)) if (its_campaign, its_run) == (campaign, run) => {
+            let is_earlier = repeat < next || (repeat == next && point.measured_s().is_none());
+            next = next.min(repeat);
+            !is_earlier
+        }
+        _ => true,
+    });
+    other.map_or(0, |place| place + 1)
+}
+
 /// Reads a date or a time.
 fn since(text: &str) -> Result<Timestamp, String> {
     if let Ok(time) = text.parse::<Timestamp>() {
@@ -189,4 +253,41 @@ fn since(text: &str) -> Result<Timestamp, String> {
     start
         .map(|start| start.timestamp())
         .map_err(|_| "use a date or a time, such as 2026-03-01 or 2026-03-01T06:00:00Z".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_round_is_the_ascending_repeats_up_to_the_newest_run() {
+        // Each run with its repeat, and whether it was scored.
+        let first = |runs: &[(&str, u32, bool)]| {
+            let ids: Vec<String> = (0..runs.len()).map(|place| place.to_string()).collect();
+            let repeats = ids.iter().zip(runs);
+            let repeats: Repeats<'_> =
+                repeats.map(|(id, (run, repeat, _))| (id.as_str(), ("nightly", *run, *repeat))).collect();
+            let points: Vec<TimeLinePoint> = ids
+                .iter()
+                .zip(runs)
+                .map(|(id, (_, _, is_scored))| TimeLinePoint {
+                    id: id.clone(),
+                    step_time_s: is_scored.then_some(9.4),
+                    comparable: *is_scored,
+                    ..TimeLinePoint::default()
+                })
+                .collect();
+            first_of_round(&points, &repeats)
+        };
+        assert_eq!(
+            first(&[("a", 1, true), ("a", 2, true), ("a", 1, true), ("a", 2, true), ("a", 3, true)]),
+            2
+        );
+        // The second repeat was tried twice.
+        assert_eq!(first(&[("a", 1, true), ("a", 2, false), ("a", 2, true), ("a", 3, true)]), 0);
+        // The last round has one run yet, and the repeats are those of one run.
+        assert_eq!(first(&[("a", 1, true), ("a", 2, true), ("a", 1, true)]), 2);
+        assert_eq!(first(&[("b", 1, true), ("a", 2, true)]), 1);
+        assert_eq!(first_of_round(&[TimeLinePoint::default()], &Repeats::new()), 1);
+    }
 }

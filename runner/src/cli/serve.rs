@@ -52,8 +52,8 @@ pub(super) struct Args {
     /// Threshold for regressions, as in `trainplan check`: baseline-percent=90, sigma=off (repeatable)
     #[arg(long, value_name = "NAME=VALUE")]
     threshold: Vec<String>,
-    /// URL to which the server posts new regressions as JSON. If TRAINPLAN_WEBHOOK_SECRET is set, requests are
-    /// signed with it (repeatable)
+    /// URL to which the server posts new and worsened regressions as JSON, except those of runs older than a week. If
+    /// TRAINPLAN_WEBHOOK_SECRET is set, requests are signed with it (repeatable)
     #[arg(long, value_name = "URL")]
     webhook: Vec<String>,
     /// Allow webhook addresses outside the public internet, such as in your own network

@@ -6,8 +6,8 @@ use crate::slurm::{End, State};
 use jiff::Timestamp;
 use serde::Serialize;
 use std::path::PathBuf;
-use trainplan_shared::log::Status;
-use trainplan_shared::result::{CampaignRun, Report, RunResult, SlurmJob, View};
+use trainplan_shared::log::{FailureKind, Status};
+use trainplan_shared::result::{CampaignRun, Report, RunResult, SlurmJob, View, sentence};
 use uuid::Uuid;
 
 /// The outcome of a run.
@@ -88,8 +88,22 @@ fn reason(run: &Run, report: &Report) -> Option<String> {
         (Status::Incomplete, _) | (_, None) => {
             format!("{ended} after {} of {} steps", report.steps, run.plan.launched.steps)
         }
-        (_, Some(reason)) => format!("{ended}; {reason}"),
+        (_, Some(reason)) if names_end(run, report) => reason,
+        (_, Some(reason)) => format!("{ended}. {}", sentence(&reason)),
     })
+}
+
+/// Returns whether the cause that the log names is how the job ended.
+fn names_end(run: &Run, report: &Report) -> bool {
+    let last = report.failures.iter().filter(|failure| failure.after_last_step);
+    let cause = last.min_by_key(|failure| failure.kind).map(|failure| failure.kind);
+    match run.status.jobs.first().and_then(|(_, seen)| seen.as_ref()).map(|seen| &seen.state) {
+        Some(State::Ended(End::Cancelled)) => cause == Some(FailureKind::Cancelled),
+        Some(State::Ended(End::TimeLimit)) => cause == Some(FailureKind::TimeLimit),
+        Some(State::Ended(End::NodeFail)) => cause == Some(FailureKind::NodeFailure),
+        Some(State::Ended(End::Preempted)) => cause == Some(FailureKind::Preempted),
+        _ => false,
+    }
 }
 
 /// Returns how the measured job ended, unless it completed.
@@ -167,6 +181,38 @@ mod tests {
     use super::*;
     use crate::journal::tests::{plan, round};
     use crate::journal::{Plan, RunStatus};
+    use crate::slurm::{Sighting, StateSource};
+    use trainplan_shared::result::Intake;
+    use trainplan_shared::spec::Spec;
+
+    #[test]
+    fn how_a_job_ended_is_said_once() {
+        let reason_of = |end: End, log: &str| {
+            let sighting = Sighting {
+                state: State::Ended(end),
+                source: StateSource::Sacct,
+                reason: String::new(),
+                exit_code: None,
+                submitted: None,
+                started: None,
+                ended: None,
+                nodes: None,
+            };
+            let status = RunStatus { jobs: vec![("7".into(), Some(sighting))], ..RunStatus::default() };
+            let run = Run { id: "a".into(), round: "r".into(), plan: plan("llama-8b"), status };
+            let mut intake = Intake::new("log-a.pretrain_llama3.1_8b_fp8_8_7_0.out", &Spec::default());
+            intake.feed(log.as_bytes());
+            let report = Report::of(&intake.finish(), &View::default());
+            assert_eq!(report.status, Status::Failed);
+            reason(&run, &report).unwrap()
+        };
+        let log = "Training epoch 0, iteration 0/49 | global_batch_size: 128 | global_step: 0 | train_step_timing in s: 9.4\n\
+            slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2026-11-20T12:00:00 ***\n";
+        let cancelled = reason_of(End::Cancelled, log);
+        assert_eq!(cancelled.matches("the job was cancelled").count(), 1, "{cancelled}");
+        let preempted = reason_of(End::Preempted, log);
+        assert!(preempted.starts_with("the job was preempted. The log ends at step "), "{preempted}");
+    }
 
     #[test]
     fn a_result_says_which_attempt_it_is_where_retries_are_allowed() {

@@ -5,15 +5,15 @@ use crate::history::point;
 use crate::store::{Cursor, Query, Sort, StoreError, time};
 use jiff::{SignedDuration, Timestamp};
 use std::time::Duration;
-use trainplan_shared::api::AlertMessage;
-use trainplan_shared::history::TimeLine;
+use trainplan_shared::api::{AlertMessage, RunSummary};
+use trainplan_shared::history::{Regression, TimeLine, TimeLineKey, TimeLinePoint};
 use uuid::Uuid;
 
 /// How often to look for runs that a server received but did not judge before it ended.
 const EVERY: Duration = Duration::from_secs(30);
 
-/// The number of earlier runs that a run is compared with.
-const BEFORE: u32 = 100;
+/// The number of earlier runs that a run is compared with, and of later ones among which one that was judged is looked for.
+const BEYOND: u32 = 100;
 
 /// Runs older than this cause alerts without notifications: they come from collections of old logs.
 const NEWS: SignedDuration = SignedDuration::from_hours(7 * 24);
@@ -57,25 +57,27 @@ async fn judge_one(server: &Server, run: Uuid) -> Result<(), StoreError> {
     if !key.is_one_scenario() {
         return Ok(());
     }
-    let query = Query {
-        line: summary.line.clone(),
-        cluster: key.cluster.clone(),
-        sort: Sort::NEWEST_RUN,
-        limit: Some(BEFORE),
-        cursor: Cursor::after(&summary, Sort::NEWEST_RUN),
-        ..Query::default()
-    };
-    let before = server.store.points(&query).await?.into_iter();
-    let before = before.filter(|(other, _)| *other == key).map(|(_, point)| point);
-    let points = before.chain([own]).collect();
+    let before = beyond(server, &key, &summary, Sort::NEWEST_RUN).await?;
+    let points = before.into_iter().chain([own]).collect();
     let thresholds = server.options.thresholds;
     let Ok(line) = tokio::task::spawn_blocking(move || TimeLine::of(key, points, &thresholds)).await else {
         return Ok(());
     };
-    let before = line.points.iter().rev().skip(1).find(|point| point.measured_s().is_some());
-    let is_old = summary.ran_at < time(Timestamp::now() - NEWS);
+    let alerts: Vec<&Regression> = line.alerts.iter().filter(|alert| alert.point == summary.id).collect();
+    if alerts.is_empty() {
+        return Ok(());
+    }
+    let is_old =
+        summary.ran_at < time(Timestamp::now() - NEWS) || is_overtaken(server, &line.key, &summary).await?;
+    let before = line.points.iter().rev().skip(1);
+    let before: Vec<(&str, f64)> =
+        before.filter_map(|point| Some((point.id.as_str(), point.measured_s()?))).collect();
+    let ids: Vec<&str> = before.iter().map(|(id, _)| *id).collect();
     let (mut told, mut untold) = (Vec::new(), Vec::new());
-    for alert in line.alerts.iter().filter(|alert| alert.point == summary.id) {
+    for alert in alerts {
+        let alerted = server.store.with_alert(&ids, alert.kind.id()).await?;
+        let regressed = before.iter().take_while(|(id, _)| alerted.iter().any(|other| other == id));
+        let regressed: Vec<f64> = regressed.map(|(_, step_time_s)| *step_time_s).collect();
         let message = AlertMessage {
             run: summary.id.clone(),
             what: line.label.clone(),
@@ -86,21 +88,72 @@ async fn judge_one(server: &Server, run: Uuid) -> Result<(), StoreError> {
             expected_s: alert.expected_s,
             limit_s: alert.limit_s,
         };
-        // A regression that persists is reported once.
-        let persists = match before {
-            Some(before) => server.store.has_alert(&before.id, alert.kind.id()).await?,
-            None => false,
-        };
-        if persists || is_old { untold.push(message) } else { told.push(message) }
+        let is_told = !is_old && is_news(&regressed, alert.measured_s, thresholds.margin_percent);
+        if is_told { told.push(message) } else { untold.push(message) }
     }
     let alerts: Vec<&AlertMessage> = untold.iter().chain(told.iter().skip(1)).chain(told.first()).collect();
-    if alerts.is_empty() {
-        return Ok(());
-    }
     // One message tells of a run, with the first alert.
     let texts: Vec<&str> = told.iter().map(|alert| alert.text.as_str()).collect();
     let message = told.first().map(|first| AlertMessage { text: texts.join("\n"), ..first.clone() });
     server.store.alert(run, &alerts, message.as_ref(), server.webhooks.urls()).await?;
     server.watch.notify();
     Ok(())
+}
+
+/// Returns the runs of a time line beyond one of them, in an order.
+async fn beyond(
+    server: &Server,
+    key: &TimeLineKey,
+    run: &RunSummary,
+    sort: Sort,
+) -> Result<Vec<TimeLinePoint>, StoreError> {
+    let query = Query {
+        line: run.line.clone(),
+        cluster: key.cluster.clone(),
+        sort,
+        limit: Some(BEYOND),
+        cursor: Cursor::after(run, sort),
+        ..Query::default()
+    };
+    let points = server.store.points(&query).await?.into_iter();
+    Ok(points.filter(|(other, _)| other == key).map(|(_, point)| point).collect())
+}
+
+/// Returns whether a run of the same time line that ran later was judged: people know a newer state then. Later runs that are yet to be
+/// judged don't count: if this run began a regression, no message would be about them.
+async fn is_overtaken(server: &Server, key: &TimeLineKey, run: &RunSummary) -> Result<bool, StoreError> {
+    let after = beyond(server, key, run, Sort::OLDEST_RUN).await?.into_iter();
+    let after: Vec<String> =
+        after.filter(|point| point.measured_s().is_some()).map(|point| point.id).collect();
+    server.store.is_any_judged(&after).await
+}
+
+/// Returns whether to send a message about a run of a regression: about the first one, and about each that is slower, by more than the
+/// margin, than the last one that a message was about. `before` has the step times of the regression's earlier runs, newest first.
+fn is_news(before: &[f64], step_time_s: f64, margin_percent: f64) -> bool {
+    let is_worse = |told_s: f64, step_time_s: f64| step_time_s > told_s * (1.0 + margin_percent / 100.0);
+    let told_s = before
+        .iter()
+        .rev()
+        .copied()
+        .reduce(|told_s, step_time_s| if is_worse(told_s, step_time_s) { step_time_s } else { told_s });
+    told_s.is_none_or(|told_s| is_worse(told_s, step_time_s))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_news;
+
+    #[test]
+    fn a_regression_is_told_once_and_again_whenever_it_gets_worse() {
+        assert!(is_news(&[], 13.6, 1.0));
+        assert!(!is_news(&[13.6], 13.6, 1.0));
+        assert!(!is_news(&[13.6], 13.7, 1.0));
+        assert!(is_news(&[13.6], 14.6, 1.0));
+        assert!(!is_news(&[14.6, 13.6], 14.6, 1.0));
+        // By less than the margin each time, but by more since the last message.
+        assert!(is_news(&[13.7, 13.6], 13.8, 1.0));
+        // Faster runs in between don't make a run as slow as before news.
+        assert!(!is_news(&[13.6, 14.6], 14.6, 1.0));
+    }
 }

@@ -38,10 +38,10 @@ pub(super) enum Acknowledged {
 }
 
 impl Store {
-    /// Returns at most 100 runs that are yet to be judged, in the order in which they were received.
+    /// Returns at most 100 runs that are yet to be judged: those that were received first, in the order in which they ran.
     pub(crate) async fn unjudged(&self) -> Result<Vec<Uuid>, StoreError> {
-        let select = "SELECT runs.id FROM unjudged JOIN runs ON runs.id = unjudged.id \
-            ORDER BY received_at, runs.id LIMIT 100";
+        let select = "SELECT id FROM (SELECT runs.id, ran_at FROM unjudged JOIN runs ON runs.id = unjudged.id \
+            ORDER BY received_at, runs.id LIMIT 100) AS due ORDER BY ran_at, id";
         let ids: Vec<String> = sqlx::query_scalar(select)
             .fetch_all(&self.database.readers)
             .await
@@ -63,6 +63,21 @@ impl Store {
         let deleted = delete.query().persistent(false).execute(&mut *writing).await;
         deleted.map_err(|error| self.failed(error))?;
         self.commit(writing).await
+    }
+
+    /// Returns whether any of these runs was judged.
+    pub(crate) async fn is_any_judged(&self, runs: &[String]) -> Result<bool, StoreError> {
+        if runs.is_empty() {
+            return Ok(false);
+        }
+        let mut select = Statement::new("SELECT count(*) FROM unjudged WHERE id IN (");
+        for run in runs {
+            select.bind_item(run.clone());
+        }
+        select.push(")");
+        let count = select.rows::<(i64,)>().persistent(false).fetch_one(&self.database.readers).await;
+        let (unjudged,) = count.map_err(|error| self.failed(error))?;
+        Ok(usize::try_from(unjudged).is_ok_and(|unjudged| unjudged < runs.len()))
     }
 
     /// Stores alerts of a run in one transaction, unless the run has an alert of the same kind. If the last one is stored, has a
@@ -101,15 +116,20 @@ impl Store {
         self.commit(writing).await
     }
 
-    /// Returns whether a run has an alert of this kind.
-    pub(crate) async fn has_alert(&self, run: &str, kind: &str) -> Result<bool, StoreError> {
-        let count: i64 = sqlx::query_scalar("SELECT count(*) FROM alerts WHERE run = $1 AND kind = $2")
-            .bind(run)
-            .bind(kind)
-            .fetch_one(&self.database.readers)
-            .await
-            .map_err(|error| self.failed(error))?;
-        Ok(count > 0)
+    /// Returns those of these runs that have an alert of this kind.
+    pub(crate) async fn with_alert(&self, runs: &[&str], kind: &str) -> Result<Vec<String>, StoreError> {
+        if runs.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut select = Statement::new("SELECT run FROM alerts WHERE kind = ");
+        select.bind(kind.to_owned()).push(" AND run IN (");
+        for run in runs {
+            select.bind_item((*run).to_owned());
+        }
+        select.push(")");
+        let found = select.rows::<(String,)>().persistent(false).fetch_all(&self.database.readers).await;
+        let found = found.map_err(|error| self.failed(error))?;
+        Ok(found.into_iter().map(|(run,)| run).collect())
     }
 
     /// Returns the newest alerts, newest first: at most `limit`, with at most [`PAGE_BYTES`].

@@ -81,6 +81,9 @@ pub(crate) struct Sort {
 impl Sort {
     /// The newest run first.
     pub(crate) const NEWEST_RUN: Sort = Sort { key: SortKey::RanAt, descending: true };
+
+    /// The oldest run first.
+    pub(crate) const OLDEST_RUN: Sort = Sort { key: SortKey::RanAt, descending: false };
 }
 
 impl Default for Sort {

@@ -9,9 +9,9 @@ use crate::estimate::Interval;
 use crate::field::Field;
 use crate::log::Stat;
 use crate::problem::{Problem, one_of};
-use crate::result::steady_difference;
+use crate::result::{sentence, steady_difference};
 use crate::spec::Spec;
-use crate::units::{group_digits, readable, readable_range};
+use crate::units::{group_digits, readable, readable_range, significant};
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -219,10 +219,15 @@ impl RunReference {
 
     /// Returns its step time and where it comes from: `12.4 s, published`.
     pub fn in_words(self) -> String {
+        self.written(readable)
+    }
+
+    /// Returns the same, with a published step time written by a function.
+    fn written(self, number: fn(f64) -> String) -> String {
         match self {
-            RunReference::Published { step_time_s } => format!("{} s, published", readable(step_time_s)),
+            RunReference::Published { step_time_s } => format!("{} s, published", number(step_time_s)),
             RunReference::WeakScaled { step_time_s, gpus } => {
-                format!("{} s, published on {gpus} GPUs", readable(step_time_s))
+                format!("{} s, published on {gpus} GPUs", number(step_time_s))
             }
             RunReference::Predicted { step_time_s } => format!(
                 "{} s ({}), predicted",
@@ -237,11 +242,11 @@ impl RunReference {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunVerdict {
-    /// It is fast enough.
+    /// It is fast enough, by the repeats that were scored.
     Passed,
     /// It is slower than 95 % of the published speed, or than the interval of the prediction.
     Slow,
-    /// Not all of its repeats have a step time.
+    /// None of its repeats has a step time.
     NotScored,
 }
 
@@ -254,6 +259,8 @@ pub struct CertifiedRun {
     pub recipe: Option<String>,
     /// GPUs.
     pub gpus: u32,
+    /// How often it ran.
+    pub repeats: usize,
     /// The mean step time of each repeat that was scored, in seconds.
     pub step_times_s: Vec<f64>,
     /// What it is compared with.
@@ -267,13 +274,13 @@ pub struct CertifiedRun {
     pub judged_speed_percent: Option<f64>,
     /// What it proves.
     pub verdict: RunVerdict,
-    /// Why a repeat has no step time: sentences.
+    /// Why repeats have no step time: sentences.
     pub reasons: Vec<String>,
 }
 
 impl CertifiedRun {
     /// Returns a run of `repeats` repeats, with the step times of those that were scored: the scored one, and that by which the
-    /// repeat is judged.
+    /// repeat is judged. `reasons` says why the others were not scored.
     pub fn new(
         run: &str,
         recipe: Option<&str>,
@@ -287,11 +294,23 @@ impl CertifiedRun {
         let (scored_s, judged_s) = (mean(&step_times_s), mean(&judged));
         let speed = |step_time_s: f64| 100.0 * reference.step_time_s() / step_time_s;
         let verdict = match judged_s {
-            Some(_) if step_times_s.len() < repeats => RunVerdict::NotScored,
             None => RunVerdict::NotScored,
             Some(judged_s) if judged_s > reference.limit_s() => RunVerdict::Slow,
             Some(_) => RunVerdict::Passed,
         };
+        let missing = repeats.saturating_sub(step_times_s.len());
+        let mut sentences: Vec<String> = Vec::new();
+        if repeats > 1 && missing > 0 {
+            let were = if missing == 1 { "was" } else { "were" };
+            sentences.push(format!("{missing} of {repeats} repeats {were} not scored."));
+        }
+        for reason in reasons {
+            let reason = sentence(&reason);
+            if !sentences.contains(&reason) {
+                sentences.push(reason);
+            }
+        }
+        let reasons = if sentences.is_empty() { Vec::new() } else { vec![sentences.join(" ")] };
         CertifiedRun {
             run: run.to_owned(),
             recipe: recipe.map(str::to_owned),
@@ -299,6 +318,7 @@ impl CertifiedRun {
             speed_percent: scored_s.map(speed),
             judged_s,
             judged_speed_percent: judged_s.map(speed),
+            repeats,
             step_times_s,
             reference,
             verdict,
@@ -306,17 +326,24 @@ impl CertifiedRun {
         }
     }
 
+    /// Returns the number of its repeats that have no step time.
+    pub fn missing(&self) -> usize {
+        self.repeats.saturating_sub(self.step_times_s.len())
+    }
+
     fn measured(&self) -> String {
         let Some((scored_s, judged_s)) = mean(&self.step_times_s).zip(self.judged_s) else {
             return "-".to_owned();
         };
-        let repeats = match self.step_times_s.len() {
-            1 => String::new(),
-            several => format!(", mean of {several}"),
+        let repeats = match (self.step_times_s.len(), self.repeats) {
+            (1, 0..=1) => String::new(),
+            (1, all) => format!(", 1 of {all} repeats"),
+            (several, all) if several >= all => format!(", mean of {several}"),
+            (several, all) => format!(", mean of {several} of {all} repeats"),
         };
         let scored = steady_difference(scored_s, judged_s)
-            .map_or(String::new(), |_| format!(" (scored: {} s)", readable(scored_s)));
-        format!("{} s{repeats}{scored}", readable(judged_s))
+            .map_or(String::new(), |_| format!(" (scored: {} s)", precise(scored_s)));
+        format!("{} s{repeats}{scored}", precise(judged_s))
     }
 
     fn speed(&self) -> String {
@@ -348,6 +375,11 @@ impl RunVerdict {
             RunVerdict::NotScored => "not scored",
         }
     }
+}
+
+/// Returns a step time, in seconds, with a digit more than other tables have: the speed beside it would seem wrong otherwise.
+fn precise(step_time_s: f64) -> String {
+    significant(step_time_s, 4)
 }
 
 /// Returns the mean; none without values.
@@ -393,16 +425,25 @@ impl Certificate {
         if open > 0 {
             let _ = write!(text, ", {open} {} not scored", if open == 1 { "was" } else { "were" });
         }
+        text += ".";
         match predicted.count() {
-            0 => text + ".",
+            0 => {}
             predicted => {
                 let _ = write!(
                     text,
-                    ". For {predicted} of them nothing is published: they were compared with the prediction."
+                    " For {predicted} of them nothing is published: they were compared with the prediction."
                 );
-                text
             }
         }
+        let judged = self.runs.iter().filter(|run| run.verdict != RunVerdict::NotScored);
+        match judged.filter(|run| run.missing() > 0).count() {
+            0 => {}
+            1 => text += " 1 run was judged without all of its repeats.",
+            several => {
+                let _ = write!(text, " {several} runs were judged without all of their repeats.");
+            }
+        }
+        text
     }
 
     /// Returns what was not tested: a sentence for each reason.
@@ -429,7 +470,7 @@ impl Certificate {
     pub fn rows(&self) -> impl Iterator<Item = [String; 5]> {
         self.runs.iter().map(|run| {
             let verdict = run.verdict.in_words().to_owned();
-            [run.run.clone(), run.measured(), run.reference.in_words(), run.speed(), verdict]
+            [run.run.clone(), run.measured(), run.reference.written(precise), run.speed(), verdict]
         })
     }
 
@@ -461,7 +502,7 @@ impl Certificate {
             .flat_map(|run| run.reasons.iter().map(|why| format!("- {}: {why}\n", run.run)))
             .collect();
         if !reasons.is_empty() {
-            let _ = write!(text, "\nWhy runs were not scored:\n\n{}", reasons.concat());
+            let _ = write!(text, "\nWhy runs or repeats were not scored:\n\n{}", reasons.concat());
         }
         for untested in self.untested_in_words() {
             let _ = writeln!(text, "\n{untested}");
@@ -569,7 +610,40 @@ mod tests {
         assert_eq!(stalls.verdict, RunVerdict::Slow);
         let speeds = [stalls.speed_percent, stalls.judged_speed_percent].map(|speed| speed.unwrap().round());
         assert_eq!(speeds, [100.0, 90.0]);
-        assert_eq!(stalls.measured(), "21.9 s (scored: 19.7 s)");
+        assert_eq!(stalls.measured(), "21.88 s (scored: 19.69 s)");
+    }
+
+    #[test]
+    fn a_run_is_judged_by_the_repeats_that_were_scored() {
+        let recipe = Some("llama3.1-70b/h100/fp8/64@26.06.01");
+        let predicted = Interval { low: 9.0, mid: 10.0, high: 11.0 };
+        let run = |repeats: usize, times: &[f64], reasons: &[&str]| {
+            let times: Vec<(f64, f64)> = times.iter().map(|time| (*time, *time)).collect();
+            let reasons = reasons.iter().map(|reason| (*reason).to_owned()).collect();
+            CertifiedRun::new("run", recipe, 64, (repeats, times), predicted, reasons)
+        };
+        let cancelled = "the job was cancelled";
+        let one = run(2, &[19.8], &[cancelled]);
+        assert_eq!((one.verdict, one.missing()), (RunVerdict::Passed, 1));
+        assert_eq!(one.measured(), "19.8 s, 1 of 2 repeats");
+        assert_eq!(one.reasons, ["1 of 2 repeats was not scored. The job was cancelled."]);
+        assert_eq!(run(3, &[21.0, 21.2], &[cancelled]).verdict, RunVerdict::Slow);
+        assert_eq!(run(3, &[21.0, 21.2], &[cancelled]).measured(), "21.1 s, mean of 2 of 3 repeats");
+        assert_eq!(run(2, &[21.0, 21.2], &[]).measured(), "21.1 s, mean of 2");
+        let none = run(2, &[], &[cancelled, cancelled]);
+        assert_eq!(none.verdict, RunVerdict::NotScored);
+        assert_eq!(none.reasons, ["2 of 2 repeats were not scored. The job was cancelled."]);
+        assert_eq!(run(1, &[], &[cancelled]).reasons, ["The job was cancelled."]);
+        let certificate = Certificate {
+            cluster: "alpha".to_owned(),
+            gpu: "h100".to_owned(),
+            gpus: 64,
+            release: RELEASE,
+            began: "2026-11-25 02:00".to_owned(),
+            runs: vec![one],
+            untested: Vec::new(),
+        };
+        assert_eq!(certificate.summary(), "1 of 1 runs passed. 1 run was judged without all of its repeats.");
     }
 
     #[test]
@@ -588,7 +662,7 @@ mod tests {
         };
         let text = certificate.markdown();
         assert!(text.contains("1 of 2 runs passed, 1 is slow. For 1 of them nothing is published"), "{text}");
-        assert!(text.contains("19.7 s, published |") && text.contains("(9.00–11.0), predicted"), "{text}");
+        assert!(text.contains("19.69 s, published |") && text.contains("(9.00–11.0), predicted"), "{text}");
         assert!(text.contains("\n\nNot tested because the release has no recipe for 64 GPUs: "), "{text}");
         assert!(text.contains("llama3.1-405b-bf16 (1,024 GPUs)"), "{text}");
         assert!(text.contains("qwen3-235b-a22b-bf16 (256 or 512 GPUs)"), "{text}");

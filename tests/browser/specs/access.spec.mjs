@@ -274,7 +274,7 @@ test("an upload carries the recipe that was set, and names the runs that still h
   await page.locator("[data-files]").setInputFiles([file("one.log", 12.4)]);
   await expect(page.getByText("Read 1 of 1 files")).toBeVisible();
   await upload.click();
-  await expect(page.getByText("Not in History, because their recipe is unknown: one.log. Set it under Recipe and upload again.")).toBeVisible();
+  await expect(page.getByText(/^Not in History: one\.log\. Unknown: Model, GPU.*\. Set this, or the recipe, and upload again\.$/)).toBeVisible();
   expect(await recipes()).toEqual([null]);
 
   // The server corrects the run that it has, and gets the new one with its recipe.
@@ -282,7 +282,7 @@ test("an upload carries the recipe that was set, and names the runs that still h
   await page.locator("[data-files]").setInputFiles([file("one.log", 12.4), file("two.log", 12.5)]);
   await expect(page.getByText("Read 2 of 2 files")).toBeVisible();
   await upload.click();
-  await expect(page.getByText("Uploaded: 1, already on the server: 1.", { exact: true })).toBeVisible();
+  await expect(page.getByText("Uploaded: 1, corrected: 1.", { exact: true })).toBeVisible();
   await expect(page.getByText("Not in History")).toHaveCount(0);
   expect(await recipes()).toEqual([recipe, recipe]);
   const there = page.getByRole("region", { name: "Results on the server" });

@@ -51,6 +51,19 @@ test("without ids the newest comparison is drawn, with plan, published number, c
   await expect(headline(page)).toContainText("longer");
 });
 
+test("the newest run is the one that ran last, in whatever order runs arrive", async ({ page, server }) => {
+  const ran = (run, started) => {
+    const made = carried(run);
+    return { ...made, jobs: [{ ...made.jobs[0], started }] };
+  };
+  await server.put(12.9, { carried: ran("third", "2026-11-28T12:38:00Z") });
+  await server.put(12.3, { carried: ran("second", "2026-11-28T12:37:00Z") });
+  await server.put(12.4, { carried: ran("first", "2026-11-28T12:35:00Z") });
+  await page.goto("/results");
+  await expect(page.getByRole("heading", { name: "Newest run: nightly/third#1" })).toBeVisible();
+  await expect(headline(page)).toContainText(/nightly\/third#1 takes 4\.\d+\s% longer per step than nightly\/second#1/);
+});
+
 test("unlike runs are flagged loudly, and window, convention and scale stand in the address", async ({ page, server }) => {
   const small = await server.put(12.4);
   const large = await server.put(12.4, { gpus: 1024 });

@@ -20,9 +20,11 @@ first = dict(zip(names, store.execute("SELECT * FROM runs").fetchone()))
 insert = f"INSERT INTO runs ({','.join(names)}) VALUES ({','.join('?' * len(names))})"
 [(file,)] = store.execute("SELECT file FROM results WHERE id = ?", [first["id"]])
 for run in range(times):
+    at = f"2026-01-01T{run // 3600:02}:{run // 60 % 60:02}:{run % 60:02}.000000Z"
     row = first | {
         "id": f"018f0000-0000-7000-8000-{run:012x}",
-        "received_at": f"2026-01-01T{run // 3600:02}:{run // 60 % 60:02}:{run % 60:02}.000000Z",
+        "received_at": at,
+        "ran_at": at,
         "run": f"copy-{run}",
         "cluster": "oci" if run % 100 == 0 else "eos",
         "step_time_s": 12 + run / 10000,

@@ -15,6 +15,7 @@ use trainplan_shared::comparison_file::ComparisonDocument;
 use trainplan_shared::field::Field;
 use trainplan_shared::log::{Status, Window};
 use trainplan_shared::result::{Report, RunClock, RunResult, Scoring, Slowdown, View, sentence};
+use trainplan_shared::sorting::order;
 use trainplan_shared::tables::{ComparedRun, ComparisonColumn, PooledColumn, cells};
 use trainplan_shared::text::capital;
 use trainplan_shared::units::{minute, parse_decimal};
@@ -147,23 +148,26 @@ impl FoundRuns {
 /// The most dropped runs that are compared unasked: more lines in a chart are hard to tell apart.
 const MOST_DROPPED: usize = 8;
 
-/// Returns the ids of the comparable runs that were dropped, of the newest one's recipe or like it without one, the first one first.
-/// If none were dropped, of the two newest runs on the server with the newest one's recipe, or of that run alone.
+/// Returns the ids of the comparable runs that were dropped, of the newest one's recipe or like it without one, the oldest first.
+/// If none were dropped, of the two newest runs on the server with the newest one's recipe, or of that run alone. Runs are ordered by
+/// when they ran, because logs may arrive in any order.
 async fn newest() -> Result<Vec<String>, RequestError> {
-    let dropped: Vec<(String, Option<String>)> = files::runs()
-        .into_iter()
-        .rev()
-        .map(|(id, run)| (id, Report::of(&run, &View::default())))
-        .filter(|(_, report)| report.status == Status::Scored && report.comparable.yes)
-        .map(|(id, report)| (id, report.recipe))
-        .collect();
+    let runs = files::runs();
+    let ran_at = |place: usize| (runs[place].1.ran_at().map(|(at, _)| at), place);
+    let dropped: Vec<(String, Option<String>)> =
+        order(runs.len(), &|one, other| ran_at(other).cmp(&ran_at(one)))
+            .into_iter()
+            .map(|place| (&runs[place].0, Report::of(&runs[place].1, &View::default())))
+            .filter(|(_, report)| report.status == Status::Scored && report.comparable.yes)
+            .map(|(id, report)| (id.clone(), report.recipe))
+            .collect();
     if let Some((_, recipe)) = dropped.first() {
         let alike = dropped.iter().filter(|(_, other)| other == recipe).take(MOST_DROPPED);
         let mut ids: Vec<String> = alike.map(|(id, _)| id.clone()).collect();
         ids.reverse();
         return Ok(ids);
     }
-    let items = runs::list("status=scored", RECENT).await?.items;
+    let items = runs::list("status=scored&sort=-ran_at", RECENT).await?.items;
     let comparable: Vec<(String, Option<String>)> = items
         .iter()
         .filter(|item| item.comparable)

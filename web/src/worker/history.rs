@@ -20,10 +20,16 @@ const NEWEST: &str = "limit=1000";
 pub(super) async fn read(query: &str) -> Result<Vec<TimeLine>, RequestError> {
     let RunHistories { series, .. } = server::get(&format!("/history?{query}")).await?;
     let mut lines: Vec<TimeLine> = series.iter().map(time_line).collect();
-    if lines.iter().any(TimeLine::is_regression) {
+    // The Results page shows no earlier regressions.
+    if query != NEWEST || lines.iter().any(TimeLine::is_regression) {
         let AlertRecords { items } = server::get("/alerts").await?;
-        for line in lines.iter_mut().filter(|line| line.is_regression()) {
-            line.alert = line.points.last().and_then(|newest| run_alert(&items, &newest.id));
+        for line in &mut lines {
+            for point in &mut line.points {
+                point.is_alert |= items.iter().any(|alert| alert.run == point.id);
+            }
+            if line.is_regression() {
+                line.alert = line.points.last().and_then(|newest| run_alert(&items, &newest.id));
+            }
         }
     }
     lines.sort_by_key(|line| (!line.is_regression(), Reverse(line.points.len())));

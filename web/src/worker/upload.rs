@@ -41,26 +41,39 @@ async fn send_all() -> Result<UploadSummary, RequestError> {
             continue;
         }
         let mut sent = send(&run, log.as_ref(), &mut progress).await;
+        let mut is_corrected = false;
         // The server has the run, but not as a run of what the user set.
         if matches!(sent, Err(RequestError::Other(_))) && said != Spec::default() {
             let id = run.id.to_string();
-            sent = match runs::summary(&id).await {
-                Ok(_) => runs::rescore(&id, &said).await.map(|()| false).map_err(|error| match error {
+            if runs::summary(&id).await.is_ok() {
+                is_corrected = true;
+                sent = runs::rescore(&id, &said).await.map(|()| false).map_err(|error| match error {
                     RequestError::Other(why) => {
                         RequestError::Other(format!("on the server it has another recipe. {why}"))
                     }
                     other => other,
-                }),
-                Err(_) => sent,
-            };
+                });
+            }
         }
         match sent {
             Ok(is_new) => {
-                let count = if is_new { &mut uploaded.new } else { &mut uploaded.known };
+                let count = match (is_new, is_corrected) {
+                    (true, _) => &mut uploaded.new,
+                    (_, true) => &mut uploaded.corrected,
+                    _ => &mut uploaded.known,
+                };
                 *count += 1;
                 // Without a scenario, a run belongs to no time line.
-                if is_new && run.identity.scenario.scenario().is_err() {
-                    uploaded.without_recipe.push(run.source.path.clone());
+                if (is_new || is_corrected)
+                    && let Err(problems) = run.identity.scenario.scenario()
+                {
+                    uploaded.without_scenario.push(run.source.path.clone());
+                    for problem in problems {
+                        let label = problem.field.label();
+                        if !uploaded.lacking.iter().any(|known| known == label) {
+                            uploaded.lacking.push(label.to_string());
+                        }
+                    }
                 }
                 files::note(&run.id.to_string(), true);
             }

@@ -31,7 +31,8 @@ use trainplan_shared::units::{readable, readable_range};
 ///
 /// Every run is submitted, never twice, and followed. When it ends, it is scored: its step time, tokens per second
 /// and MFU are computed from its log. They are compared with the plan and with the published number, and stored.
-/// `trainplan serve` shows the results. If the command is interrupted, repeat it to continue.
+/// `trainplan serve` shows the results. If the command is interrupted, repeat it to continue. A run with `after` waits
+/// for the end of other runs, even a failed or cancelled one; with on = "success", it needs their score.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

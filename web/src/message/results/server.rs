@@ -21,10 +21,14 @@ pub(crate) struct UploadSummary {
     pub(crate) new: usize,
     /// The number of results that the server had.
     pub(crate) known: usize,
+    /// The number of results that the server had as runs of something else, and corrected.
+    pub(crate) corrected: usize,
     /// The rejected files, each with the reason.
     pub(crate) refused: Vec<String>,
-    /// The paths of new results whose recipe is unknown, so that History can't show them.
-    pub(crate) without_recipe: Vec<String>,
+    /// The paths of new or corrected results whose scenario is unknown, so that History can't show them.
+    pub(crate) without_scenario: Vec<String>,
+    /// The labels of the fields that their scenarios lack.
+    pub(crate) lacking: Vec<String>,
 }
 
 /// The progress of an upload.

@@ -65,7 +65,7 @@ pub(super) fn SaveButtons() -> impl IntoView {
         </Show>
         <div aria-live="polite">{move || heard.get().map(|heard| view! { <span class="visually-hidden">{heard}</span> })}{move || uploaded.get().map(|uploaded| view! {
             <p>{told(&uploaded)}</p>
-            {not_in_history(&uploaded.without_recipe).map(|note| view! { <p class="notice">{note}</p> })}
+            {not_in_history(&uploaded).map(|note| view! { <p class="notice">{note}</p> })}
             {uploaded.refused.iter().map(|refused| view! { <p class="notice wrong">{refused.clone()}</p> }).collect_view()}
         })}</div>
         <RequestErrorNote trouble />
@@ -79,25 +79,31 @@ fn how_far(UploadProgress { file, files, percent, is_broken }: &UploadProgress) 
     format!("Uploading{which}: {percent} %{broken}")
 }
 
-/// Names uploaded runs that belong to no time line, and says what to do; none without such runs.
-fn not_in_history(paths: &[String]) -> Option<String> {
+/// Names uploaded runs that belong to no time line, what is missing, and what to do; none without such runs.
+fn not_in_history(UploadSummary { without_scenario: paths, lacking, .. }: &UploadSummary) -> Option<String> {
     let (named, more) = paths.split_at(paths.len().min(NAMED));
     let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
     let named = named.join(", ");
     (!named.is_empty()).then(|| {
-        format!("Not in History, because their recipe is unknown: {named}{more}. Set it under Recipe and upload again.")
+        let lacking = lacking.join(", ");
+        format!(
+            "Not in History: {named}{more}. Unknown: {lacking}. Set this, or the recipe, and upload again."
+        )
     })
 }
 
 /// Returns the outcome of an upload, in words.
-fn told(UploadSummary { new, known, refused, .. }: &UploadSummary) -> String {
+fn told(UploadSummary { new, known, corrected, refused, .. }: &UploadSummary) -> String {
     let mut counts = vec![format!("Uploaded: {new}")];
     if *known > 0 {
         counts.push(format!("already on the server: {known}"));
     }
+    if *corrected > 0 {
+        counts.push(format!("corrected: {corrected}"));
+    }
     if !refused.is_empty() {
         counts.push(format!("refused: {}", refused.len()));
-    } else if new + known == 0 {
+    } else if new + known + corrected == 0 {
         return "Nothing to upload: no file has a training step.".to_string();
     }
     format!("{}.", counts.join(", "))
