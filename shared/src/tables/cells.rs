@@ -17,7 +17,7 @@ use crate::units::{
 };
 
 /// What the heading says of [`step_time`].
-pub(super) const STEP_TIME: &str = "The mean of the scored steps, with their standard deviation (SD): of the sample, or for NeMo's logs of the population. If fewer than 5 steps are scored, the mean of all steps after the warm-up; below it, the scored step time if it differs by more than 1 %";
+pub(super) const STEP_TIME: &str = "The mean of the scored steps, with their standard deviation (SD): of the sample, or for NeMo's logs of the population. If fewer than 5 steps are scored, the mean of all steps after the warm-up; below it, the scored step time";
 
 /// Returns the step time in seconds by which a run is judged. Below it is the standard deviation, or the scored step time if it is
 /// unlike.
@@ -27,12 +27,6 @@ pub fn step_time(scored: Option<Stat>, judged_s: Option<f64>) -> PageCell {
     let std = scored.filter(|stat| stat.n > 1 && is_judged(stat)).and_then(|stat| stat.std);
     let std = std.map(|std| format!("SD {}", significant(std, 2)));
     PageCell::new(judged_s.map(seconds), std.or_else(|| scored_beside(scored, judged_s)))
-}
-
-/// Returns [`step_time`] on a terminal, without the standard deviation.
-pub(super) fn step_time_text(scored: Option<Stat>, judged_s: Option<f64>) -> Option<String> {
-    let scored = scored_beside(scored, judged_s).map_or(String::new(), |scored| format!(", {scored}"));
-    Some(format!("{}{scored}", seconds(judged_s?)))
 }
 
 /// Returns the scored step time, to show beside the one by which the run is judged: `scored 14.199`. None if they read alike.

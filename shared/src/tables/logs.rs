@@ -37,14 +37,17 @@ columns! {
         page "Step time, s" [number, main, hint(cells::STEP_TIME)] => |report| {
             cells::step_time(report.step_time_s, report.judged_s())
         };
-        terminal "step s" [number] => |report| cells::step_time_text(report.step_time_s, report.judged_s());
+        terminal "step s" [number] => |report| report.judged_s().map(cells::seconds);
         csv 6 "step_time_s_mean" => |report| number(report.step_time_s.map(|stat| stat.mean));
+    }
+    ScoredTime "scored_time" {
+        terminal "scored s" [number, extra(5)] => |report| report.step_time_s.map(|stat| cells::seconds(stat.mean));
     }
     Steady "steady" {
         csv 38 "steady_mean_s" => |report| number(report.steady.map(|steady| steady.mean_s));
     }
     Deviation "deviation" {
-        terminal "std" [number, extra(5)] => |report| {
+        terminal "std" [number, extra(6)] => |report| {
             let stat = report.step_time_s.filter(|stat| stat.n > 1)?;
             Some(format!("{} {}", significant(stat.std?, 2), stat.std_kind.id()))
         };
@@ -71,7 +74,7 @@ columns! {
         csv 11 "mfu" => |report| number(report.mfu);
     }
     Counting "counting" {
-        terminal "counted by" [extra(7)] => |report| cells::counting(report.convention, report.peak_tflops);
+        terminal "counted by" [extra(8)] => |report| cells::counting(report.convention, report.peak_tflops);
         csv 12 "convention" => |report| report.convention.map(|convention| convention.to_string());
     }
     Peak "peak" {
@@ -100,7 +103,7 @@ columns! {
         page "Predicted, s" [number, optional, hint(cells::OF_PREDICTED)] => |report| {
             cells::planned(predicted(report), report.judged_s(), None)
         };
-        terminal "predicted s" [number, extra(8)] => |report| {
+        terminal "predicted s" [number, extra(9)] => |report| {
             predicted(report).map(|predicted| cells::interval(predicted.step_time_s))
         };
         csv 35 "predicted_step_time_s" => |report| {
@@ -118,7 +121,7 @@ columns! {
         };
     }
     OfPredicted "of_predicted" {
-        terminal "speed % of predicted" [number, extra(6)] => |report| {
+        terminal "speed % of predicted" [number, extra(7)] => |report| {
             cells::of_predicted(predicted(report), report.judged_s())
         };
         csv 37 "predicted_speed_percent" => |report| {
@@ -235,7 +238,9 @@ mod tests {
         let report = Report::of(&intake.finish(), &View::default());
         let time = LogColumn::StepTime.page_cell(&report).unwrap();
         assert_eq!((time.text.as_str(), time.detail.as_str()), ("9.625", "scored 9"));
-        assert_eq!(LogColumn::StepTime.terminal_cell(&report).unwrap(), "9.625, scored 9");
+        let terminal =
+            [LogColumn::StepTime, LogColumn::ScoredTime].map(|column| column.terminal_cell(&report).unwrap());
+        assert_eq!(terminal, ["9.625", "9"]);
         for column in [LogColumn::Tokens, LogColumn::Mfu] {
             let cell = column.page_cell(&report).unwrap();
             assert!(cell.detail.ends_with("scored"), "{cell:?}");

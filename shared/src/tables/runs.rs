@@ -64,8 +64,11 @@ columns! {
         page "Step time, s" [number, main, order("step_time_s"), hint(cells::STEP_TIME)] => |run| {
             cells::step_time(run.step_time_s, run.judged_s())
         };
-        terminal "step s" [number] => |run| cells::step_time_text(run.step_time_s, run.judged_s());
+        terminal "step s" [number] => |run| run.judged_s().map(cells::seconds);
         csv 9 "step_time_s_mean" => |run| number(run.step_time_s.map(|stat| stat.mean));
+    }
+    ScoredTime "scored_time" {
+        terminal "scored s" [number, extra(6)] => |run| run.step_time_s.map(|stat| cells::seconds(stat.mean));
     }
     Steady "steady" {
         csv 27 "steady_mean_s" => |run| number(run.steady_mean_s);
@@ -99,7 +102,7 @@ columns! {
     Predicted "predicted" {
         page "Predicted, s" [number, optional, order("-prediction_error"), hint(cells::OF_PREDICTED)] =>
             |run| cells::planned(run.predicted(), run.judged_s(), None);
-        terminal "predicted s" [number, extra(7)] => |run| {
+        terminal "predicted s" [number, extra(8)] => |run| {
             run.predicted().map(|predicted| cells::interval(predicted.step_time_s))
         };
         csv 17 "predicted_step_time_s" => |run| {
@@ -113,7 +116,7 @@ columns! {
         csv 18 "predicted_high_s" => |run| number(run.predicted().map(|predicted| predicted.step_time_s.high));
     }
     PredictionError "prediction_error" {
-        terminal "speed % of predicted" [number, extra(6)] => |run| {
+        terminal "speed % of predicted" [number, extra(7)] => |run| {
             cells::of_predicted(run.predicted(), run.judged_s())
         };
         csv 19 "prediction_error" => |run| number(run.predicted().and_then(|predicted| predicted.error));
