@@ -163,7 +163,9 @@ mod tests {
             // A GPU type narrows them.
             if field != Field::GemmTflops {
                 for bound in [bounds.least, bounds.most] {
-                    assert_eq!(read(field, bound).err(), None, "{field:?}");
+                    // Another field may refuse it: a million GPUs fail faster than they restart.
+                    let refused = read(field, bound).err().filter(|problem| problem.field == field);
+                    assert_eq!(refused, None, "{field:?}");
                 }
             }
             for text in ["-2", "1e300", "x"] {

@@ -133,10 +133,11 @@ fn the_most_tokens_are_those_that_the_limits_allow() {
 #[test]
 fn the_most_tokens_are_within_the_bounds_of_the_field() {
     let fields = [
-        (Field::Model, "llama3.1-8b"),
-        (Field::GpuTypes, "h100"),
+        (Field::Model, "llama3.2-1b"),
+        (Field::GpuTypes, "b200"),
         (Field::GpuRange, "16384"),
         (Field::Deadline, "60d"),
+        (Field::BatchTokens, "64M"),
         (Field::Objective, "most-tokens"),
     ];
     let question = ask(&fields).with_most_tokens().unwrap();
