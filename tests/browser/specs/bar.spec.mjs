@@ -311,7 +311,7 @@ test("a chosen form of purchase stays with every goal, and the form in the bar i
   await answered(page);
   const purchase = page.locator("#ask-purchase");
   const header = cards(page).first().locator("header");
-  const share = cards(page).first().locator(".mini.main + p");
+  const share = cards(page).first().locator("p", { hasText: "in all, unless" });
   for (const goal of ["deadline", "budget"]) {
     await page.locator("#ask-goal").selectOption(goal);
     await answered(page);
