@@ -2,6 +2,8 @@
 
 pub use crate::decimal::parse_decimal;
 
+/// Seconds in an hour.
+pub(crate) const HOUR_S: f64 = 3600.0;
 /// Seconds in a day.
 pub const DAY_S: f64 = 86_400.0;
 

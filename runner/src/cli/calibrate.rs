@@ -57,8 +57,8 @@ pub(super) struct Args {
     #[arg(long, value_name = "GPU", requires = "cluster")]
     gpu: Option<String>,
     /// The steps to score in logs and results, with --cluster: last (the last step), or a range of the log's step
-    /// numbers such as 35-44. If they are fewer than 5, all steps after the warm-up count [default: the steps that the
-    /// release prescribes]
+    /// numbers such as 35-44 [default: the steps that the release prescribes, or if these are fewer than 5, all after the
+    /// warm-up]
     #[arg(long, value_name = "WINDOW", requires = "cluster")]
     window: Option<Window>,
     #[command(flatten)]

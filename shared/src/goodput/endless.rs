@@ -1,11 +1,10 @@
 //! Runs that never end, because failures come faster than they make progress.
 
-use super::run_time::HOUR_S;
 use super::{Disruptions, FailureRate};
 use crate::field::Field;
 use crate::message;
 use crate::message::Message;
-use crate::units::{group_digits, readable};
+use crate::units::{HOUR_S, group_digits, readable};
 
 /// The least share of the training time that failures leave. With less, a run takes over a thousand times as long, which nobody awaits.
 const LEAST_SHARE: f64 = 0.001;

@@ -9,11 +9,8 @@ use crate::estimate::Interval;
 use crate::explain::Line;
 use crate::message::Message;
 use crate::range::ValueRange;
-use crate::units::{DAY_S, significant};
+use crate::units::{DAY_S, HOUR_S, significant};
 use serde::Serialize;
-
-/// Seconds in an hour.
-pub(super) const HOUR_S: f64 = 3600.0;
 
 /// What a run has to do, and on how many GPUs.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -37,7 +37,7 @@ pub(super) async fn compare(ids: Vec<String>, view: View) -> Result<Compared, Re
     let labels = BriefLabels::of(comparison.items.iter().map(|item| item.label.as_str()));
     let brief = |lines: Vec<String>| lines.iter().map(|line| unbroken(&labels.shorten(line))).collect();
     Ok(Compared {
-        headline: unbroken(&labels.shorten_repeated(&headline(&comparison))).replace("job ", "job\u{a0}"),
+        headline: unbroken(&labels.shorten_repeated(&headline(&comparison))).replace(". job ", ". Job "),
         failure_line,
         outcome: outcome(&comparison),
         unlike: brief(not_comparable(&comparison)),

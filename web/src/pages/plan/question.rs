@@ -153,7 +153,13 @@ pub(crate) fn question(spec: &Spec, plan: Option<&Outline>) -> Spec {
     if !is_asked(spec)
         && let Some(plan) = plan
     {
-        assume(Field::GpuRange, &plan.gpus.to_string());
+        let node = plan.gpu.gpus_per_node;
+        // A search takes no number of GPUs that fills no whole nodes.
+        if plan.gpus < node || plan.gpus.is_multiple_of(node) {
+            assume(Field::GpuRange, &plan.gpus.to_string());
+        } else {
+            assume(Field::Deadline, FIRST_DEADLINE);
+        }
         if !plan.is_proxy {
             assume(Field::SeqLen, &plan.seq_len.to_string());
             assume(Field::Gbs, &plan.gbs.to_string());
@@ -319,6 +325,9 @@ mod tests {
         assert!(read(valid).scenario().is_ok() && read(&invalid).scenario().is_err());
         assert_eq!(asked(&invalid), asked(valid));
         assert_eq!(read(&asked(valid)).get(Field::GpuRange), Some("1024"));
+        let part_of_a_node = read(&asked("r=llama3.1-405b/h100/fp8/512@25.04&n=500"));
+        assert_eq!(part_of_a_node.get(Field::GpuRange), None);
+        assert_eq!(part_of_a_node.get(Field::Deadline), Some("60d"));
     }
 
     #[test]
