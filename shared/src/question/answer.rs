@@ -171,8 +171,8 @@ impl GpuAnswer {
         layouts.filter_map(|run| self.layout_missing_with(run, &space, question, offer)).collect()
     }
 
-    /// Returns a layout with software that was measured, and the title of that, where it decides that the layout misses the goal; none if
-    /// it does not decide for the plan to show. `space` is that of the question.
+    /// Returns a layout with software that was measured, and the title of that, where this software decides that the layout misses the
+    /// goal; none if the plan to show reaches the goal with it, or misses the goal as predicted, too. `space` is that of the question.
     pub fn layout_missing_with(
         &self,
         run: &PlannedRun,
@@ -180,7 +180,8 @@ impl GpuAnswer {
         question: &Question,
         offer: &GpuOffer,
     ) -> Option<(&'static str, PlannedRun)> {
-        let unmet = self.unmet.filter(|_| self.is_by_measured_software())?;
+        let is_only_by_it = |run| self.is_by_measured_software() && question.reaches_as_predicted(run);
+        let unmet = self.unmet.filter(|_| self.shown().is_some_and(is_only_by_it))?;
         let (software, measured) = run.with_measured_software(space, question, offer)?;
         let decides = match unmet {
             Unmet::TooSlow { .. } => measured.days > run.time.high.days,
@@ -193,10 +194,8 @@ impl GpuAnswer {
     /// that was measured; none elsewhere.
     pub fn enough_as_predicted(&self, question: &Question) -> Option<u32> {
         let best = self.best().filter(|_| question.objective == Objective::FewestGpus)?;
-        let reaches_as_predicted =
-            |run: &PlannedRun| question.reaches(&PlannedRun { days_as_measured: None, ..run.clone() });
         let mut fewer = self.points.iter().filter(|run| run.gpus < best.gpus && !question.reaches(run));
-        Some(fewer.find(|run| reaches_as_predicted(run))?.gpus)
+        Some(fewer.find(|run| question.reaches_as_predicted(run))?.gpus)
     }
 
     /// Whether measured software decided that the plan to show misses the goal.
@@ -300,6 +299,11 @@ impl Question {
     /// Whether a plan reaches the goal with the chance that was asked for.
     pub fn reaches(&self, point: &PlannedRun) -> bool {
         self.reaches_with(self.chance, point)
+    }
+
+    /// Whether a plan reaches the goal if its software performs as predicted.
+    fn reaches_as_predicted(&self, point: &PlannedRun) -> bool {
+        self.reaches(&PlannedRun { days_as_measured: None, ..point.clone() })
     }
 
     fn reaches_with(&self, chance: Chance, point: &PlannedRun) -> bool {

@@ -79,7 +79,11 @@ pub(super) fn headline(comparison: &Comparison) -> String {
         [one] => Some(of_pair(reference, one)),
         several => Some(of_several(reference, several)),
     };
-    let own = match (comparison.items.last().and_then(achieved), comparison.items.as_slice()) {
+    let told = match comparison.items.as_slice() {
+        [_, _, _, ..] => slowest(comparison),
+        few => few.last(),
+    };
+    let own = match (told.and_then(achieved), comparison.items.as_slice()) {
         (None, [alone]) => [step_time(alone).or_else(|| why_alone(alone)), as_predicted(alone)],
         (achieved, _) => [achieved, None],
     };
@@ -93,6 +97,15 @@ pub(super) fn headline(comparison: &Comparison) -> String {
     let ended = |run: &RunFigures| run.ended_early.as_ref().map(|how| format!("{} {how}.", run.label));
     sentences.extend(comparison.items.iter().filter(is_open).filter_map(ended));
     sentences.join(" ")
+}
+
+/// Returns the run that is slowest relative to its published number, of those that are comparable with the reference.
+fn slowest(comparison: &Comparison) -> Option<&RunFigures> {
+    let is_unlike =
+        |place: usize| comparison.difference.each.iter().any(|one| one.item == place && !one.comparable);
+    let comparable = comparison.items.iter().enumerate().filter(|(place, _)| !is_unlike(*place));
+    let speeds = comparable.filter_map(|(_, run)| Some((speed_percent(run)?, run)));
+    speeds.min_by(|one, other| one.0.total_cmp(&other.0)).map(|(_, run)| run)
 }
 
 /// Returns the speed of a run relative to its published number and its plan; none if it has neither.
