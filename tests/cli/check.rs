@@ -8,16 +8,23 @@ use trainplan_tests::{Run, trainplan};
 /// A store with a run of the 8B for each of these milliseconds per step, in this order; no two alike, or they are one log.
 pub(crate) fn store(times_ms: &[u32]) -> (TempDir, String) {
     let place = tempfile::tempdir().unwrap();
-    let path = |name: &str| place.path().join(name).to_string_lossy().into_owned();
-    let (results, data) = (path("results"), path("data"));
     for (job, ms) in times_ms.iter().enumerate() {
-        let name = path(&format!("log-acct.pretrain_llama3.1_8b_fp8_8_{job}_0.out"));
-        fs::write(&name, log(128, *ms)).unwrap();
-        let _ = fs::remove_dir_all(&results);
-        assert_eq!(trainplan(["parse", &name, "--save", &results]).code, Some(0));
-        assert_eq!(trainplan(["import", &results, "--data-dir", &data]).code, Some(0));
+        add(&place, &format!("fp8_8_{job}"), &log(128, *ms));
     }
+    let data = place.path().join("data").to_string_lossy().into_owned();
     (place, data)
+}
+
+/// Adds a run of the 8B to the store: its precision, GPUs and job, such as `fp8_8_1`, and its log.
+fn add(place: &TempDir, run: &str, log: &str) {
+    let path = |name: &str| place.path().join(name).to_string_lossy().into_owned();
+    let name = path(&format!("log-acct.pretrain_llama3.1_8b_{run}_0.out"));
+    let (results, data) = (path("results"), path("data"));
+    fs::write(&name, log).unwrap();
+    let _ = fs::remove_dir_all(&results);
+    // 4: the log was not scored. It is saved all the same.
+    assert!(matches!(trainplan(["parse", &name, "--save", &results]).code, Some(0 | 4)));
+    assert_eq!(trainplan(["import", &results, "--data-dir", &data]).code, Some(0));
 }
 
 fn check(data: &str, more: &[&str]) -> Run {
@@ -132,6 +139,36 @@ fn what_can_not_be_judged_ends_with_4() {
     let judged =
         json(&["check", "--data-dir", &data, "--recipe", "llama3.1-8b/h100/fp8/8", "--since", "2001-01-01"]);
     assert_eq!((&judged["judged"], &judged["regressions"]), (&1.into(), &0.into()));
+}
+
+#[test]
+fn a_newest_run_that_was_not_scored_ends_with_4_although_another_series_is_fine() {
+    let (place, data) = store(&[9400, 9410, 9390, 9401, 9420, 9402]);
+    add(&place, "bf16_8_50", &log(128, 12_300));
+    // The second series can't be judged for lack of history, which does not count.
+    let few = check(&data, &["--baseline-percent", "off", "--format", "json"]);
+    assert_eq!(few.code, Some(0), "{}", few.stderr);
+    assert!(few.stdout.contains("no previous runs; 5 are needed"), "{}", few.stdout);
+
+    let nan = log(128, 9403).replace("reduced_train_loss: 11.96", "reduced_train_loss: nan");
+    add(&place, "fp8_8_51", &nan);
+    let run = check(&data, &["--format", "json"]);
+    assert_eq!(run.code, Some(4), "{}", run.stderr);
+    assert!(run.stderr.contains("The newest run of 1 of 2 series was not scored."), "{}", run.stderr);
+    let judged: Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(
+        ["judged", "regressions", "not_scored"].map(|key| judged[key].as_u64()),
+        [Some(1), Some(0), Some(1)]
+    );
+    let why = "the newest run was not scored. The loss is NaN or infinite at step 0";
+    assert!(run.stdout.contains(why), "{}", run.stdout);
+    let alone = check(&data, &["--recipe", "llama3.1-8b/h100/fp8/8"]);
+    assert_eq!(alone.code, Some(4), "{}", alone.stderr);
+
+    // A regression of the other series matters more.
+    add(&place, "bf16_8_52", &log(128, 14_000));
+    let both = check(&data, &["--format", "json"]);
+    assert_eq!(both.code, Some(6), "{}", both.stderr);
 }
 
 #[test]

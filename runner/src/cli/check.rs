@@ -15,6 +15,7 @@ use trainplan_shared::catalog::Catalog;
 use trainplan_shared::history::{
     Regression, ThresholdCheck, ThresholdKind, Thresholds, TimeLine, TimeLinePoint, time_lines,
 };
+use trainplan_shared::result::{Report, View};
 use trainplan_shared::tables::{CheckColumn, CheckedTimeLine};
 
 /// Check whether the newest run of each recipe or custom scenario is too slow
@@ -34,7 +35,7 @@ Examples:
 Exit codes:
   0 no regression found
   2 invalid arguments or input
-  4 no run could be checked
+  4 the newest run of a timeline was not scored, or no run could be checked
   6 a regression was found")]
 pub(super) struct Args {
     /// Only runs of this recipe. Without @RELEASE, runs of all its releases
@@ -111,13 +112,16 @@ struct Judged<'a> {
     judged: usize,
     /// The number of regressions among them.
     regressions: usize,
+    /// The number of timelines whose newest run was not scored.
+    not_scored: usize,
     series: &'a [TimeLine],
 }
 
 impl Args {
     pub(super) fn run(self) -> Result<(), Failure> {
         let thresholds = self.thresholds.read()?;
-        let runs = Stored::open(&self.store)?.summaries()?;
+        let stored = Stored::open(&self.store)?;
+        let runs = stored.summaries()?;
         if let (Some(recipe), false) = (&self.recipe, runs.iter().any(|run| self.wants(run))) {
             // A recipe without runs may be mistyped.
             Catalog::embedded().recipe(recipe)?;
@@ -126,28 +130,33 @@ impl Args {
         lines.retain(|line| self.is_recent(line));
         let repeats: Repeats<'_> = runs.iter().filter_map(repeat).collect();
         for line in &mut lines {
+            explain_not_scored(line, &stored);
             judge_round(line, &repeats, &thresholds);
         }
         let judged = lines.iter().filter(|line| line.is_judged()).count();
         let regressions = lines.iter().filter(|line| !line.alerts.is_empty()).count();
+        let not_scored = lines.iter().filter(|line| newest_not_scored(line).is_some()).count();
 
         let rows = CheckedTimeLine::all(&lines);
         match self.format.choose() {
-            Format::Json => output::json(&Judged { thresholds, judged, regressions, series: &lines })?,
+            Format::Json => {
+                output::json(&Judged { thresholds, judged, regressions, not_scored, series: &lines })?;
+            }
             Format::Csv => output::csv_table(&CheckColumn::csv(&rows))?,
             Format::Table => {
                 output::text_table(CheckColumn::terminal_table(&rows))?;
                 note(&format!("thresholds: {thresholds}"));
             }
         }
-        match (judged, regressions) {
-            (0, _) if lines.is_empty() => Err(Failure::NothingJudged(
+        match (regressions, not_scored, judged) {
+            (0, 0, 0) if lines.is_empty() => Err(Failure::NothingJudged(
                 "nothing to check: the store has no such runs of a known scenario. Add runs with \
                  `trainplan import`, `trainplan upload` or `trainplan run`",
             )),
-            (0, _) => Err(Failure::NothingJudged("no run could be checked. Each row says why")),
-            (_, 0) => Ok(()),
-            (judged, _) => Err(Failure::Regression(in_words(&lines, judged))),
+            (0, 0, 0) => Err(Failure::NothingJudged("no run could be checked. Each row says why")),
+            (0, 0, _) => Ok(()),
+            (0, not_scored, _) => Err(Failure::NewestNotScored { not_scored, all: lines.len() }),
+            _ => Err(Failure::Regression(in_words(&lines, judged))),
         }
     }
 
@@ -184,6 +193,22 @@ fn in_words(lines: &[TimeLine], judged: usize) -> String {
         _ => format!(
             "{slower} of {judged} series became slower, and {below} more {are} too far below the published speed."
         ),
+    }
+}
+
+/// Returns the newest run of a series if it was not scored.
+fn newest_not_scored(line: &TimeLine) -> Option<&TimeLinePoint> {
+    line.points.last().filter(|newest| newest.step_time_s.is_none())
+}
+
+/// Adds to the checks why the newest run was not scored. A result that can't be read gives no reason, and the other series are judged
+/// all the same.
+fn explain_not_scored(line: &mut TimeLine, stored: &Stored) {
+    let Some(newest) = newest_not_scored(line) else { return };
+    let Ok(Some(run)) = stored.result(&newest.id) else { return };
+    let Some(reason) = Report::of(&run, &View::default()).reason else { return };
+    for check in &mut line.checks {
+        check.text = format!("{}. {reason}", check.text);
     }
 }
 

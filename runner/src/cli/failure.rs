@@ -104,6 +104,9 @@ pub(super) enum Failure {
     /// No run could be compared with earlier ones.
     #[error("{0}")]
     NothingJudged(&'static str),
+    /// The newest runs of so many of all series were not scored; the rows of the result have the reasons.
+    #[error("The newest run of {not_scored} of {all} series was not scored. Each row says why.")]
+    NewestNotScored { not_scored: usize, all: usize },
     /// How many series became slower, or are slower than published, as a sentence; the rows of the result have the figures.
     #[error("{0} Each row says by how much.")]
     Regression(String),
@@ -220,7 +223,10 @@ impl Failure {
             | Failure::Store(StoreError::Address { .. })
             | Failure::Secret(_) => Exit::Invalid,
             Failure::DoesNotFit | Failure::RunsDoNotFit(_) | Failure::NoPlan => Exit::NoPlan,
-            Failure::NothingScored | Failure::NothingJudged(_) | Failure::RunFailed => Exit::NotScored,
+            Failure::NothingScored
+            | Failure::NothingJudged(_)
+            | Failure::NewestNotScored { .. }
+            | Failure::RunFailed => Exit::NotScored,
             Failure::Unreachable(_)
             | Failure::OutOfReach(_)
             | Failure::Unconnected(_)

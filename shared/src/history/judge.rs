@@ -199,7 +199,8 @@ impl Newest<'_> {
         let reach_s = (sigma * deviation_s).max(median_s * self.thresholds.margin_percent / 100.0);
         let judged = self.judged(median_s, median_s + reach_s);
         Ok(judged.described(format!(
-            "{} s; the last {} runs took {} ± {} s, so the limit is {} s ({sigma} deviations, at least {} %)",
+            "{} s; the median of the last {} runs is {} s (typical spread {} s), so the limit is {} s ({sigma} times this \
+             spread above the median, at least {} %)",
             significant(self.measured_s, 4),
             self.previous.len(),
             significant(median_s, 4),

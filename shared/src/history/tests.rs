@@ -111,6 +111,16 @@ fn the_newest_run_is_judged_by_each_threshold() {
 }
 
 #[test]
+fn the_spread_of_the_previous_runs_is_in_words() {
+    let line = line(&[9.9, 10.0, 10.0, 10.1, 10.2, 10.05]);
+    let check = line.checks.iter().find(|check| check.kind == ThresholdKind::Sigma).unwrap();
+    // The median of the distances from 10 s is 0.1 s.
+    let text = "10.05 s; the median of the last 5 runs is 10 s (typical spread 0.15 s), so the limit is 10.44 s (3 times this \
+                spread above the median, at least 1 %)";
+    assert_eq!((check.outcome, check.text.as_str()), (CheckOutcome::Fine, text));
+}
+
+#[test]
 fn the_published_speed_needs_no_history() {
     let judged = |time: f64| {
         let point = TimeLinePoint { baseline_step_time_s: Some(9.5), ..point(0, time) };
