@@ -195,6 +195,37 @@ fn only_scored_runs_show_how_a_cluster_differs() {
 }
 
 #[test]
+fn a_log_and_its_saved_result_count_as_one_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path().to_str().unwrap();
+    let path = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
+    let calibrate = || {
+        let fit = trainplan(["calibrate", "--cluster", place, "--format", "json"]);
+        assert_eq!(fit.code, Some(0), "{}", fit.stderr);
+        let cluster: Value = serde_json::from_str(&fit.stdout).unwrap();
+        (cluster, fit.stderr)
+    };
+    let log = path("log-acct.pretrain_llama3.1_8b_fp8_8_1_0.out");
+    fs::write(&log, crate::compare::log(128, 9400)).unwrap();
+    let (alone, said) = calibrate();
+    assert_eq!((&alone["n"], said.contains("same run")), (&1.into(), false), "{said}");
+    assert_eq!(trainplan(["parse", &log, "--save", place]).code, Some(0));
+    let (both, said) = calibrate();
+    assert_eq!(both, alone);
+    let count = "note: 1 of 2 logs and saved results is of the same run as another. The run counts once.\n";
+    assert!(said.contains(count), "{said}");
+
+    // The saved result knows the GPU type, which the log lacks.
+    let log = path("train.log");
+    fs::write(&log, crate::golden::megatron_lm(18_900)).unwrap();
+    assert_eq!(trainplan(["parse", &log, "--gpu", "h100", "--save", place]).code, Some(0));
+    let (two, said) = calibrate();
+    assert_eq!(two["n"], 2, "{two}");
+    let count = "note: 2 of 4 logs and saved results are of the same runs as others. Each run counts once.\n";
+    assert!(said.contains(count) && !said.contains("left out"), "{said}");
+}
+
+#[test]
 fn a_run_that_stalls_beside_its_scored_step_counts_with_its_steady_mean() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("log-acct.pretrain_llama3.1_8b_fp8_8_1_0.out");

@@ -1,10 +1,11 @@
 //! `trainplan calibrate`: fits the constants of the estimate, or the factors of one cluster.
 
 use super::output::{self, Format, FormatArg};
-use super::{Failure, note, parse, stack_file, validate};
+use super::parse::{self, FileReport};
+use super::{Failure, note, stack_file, validate};
 use crate::side_by_side;
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use trainplan_shared::benchmarks;
@@ -178,7 +179,18 @@ impl Args {
         }
         let said = Spec::default().with(Field::Gpu, self.gpu.as_deref().unwrap_or_default());
         let view = View::of(said, self.window)?;
-        let reports = if logs.is_empty() { Vec::new() } else { parse::reports(&logs, &view) };
+        let read = if logs.is_empty() { Vec::new() } else { parse::reports(&logs, &view) };
+        let all = read.len();
+        let reports = distinct(read);
+        match all - reports.len() {
+            0 => {}
+            1 => note(&format!(
+                "1 of {all} logs and saved results is of the same run as another. The run counts once."
+            )),
+            same => note(&format!(
+                "{same} of {all} logs and saved results are of the same runs as others. Each run counts once."
+            )),
+        }
         let mut scored: Vec<(&str, Scenario, f64)> = Vec::new();
         let mut left_out: BTreeMap<&str, usize> = BTreeMap::new();
         for report in &reports {
@@ -236,6 +248,22 @@ impl Args {
             Format::Table => cluster_table(&fit),
         }
     }
+}
+
+/// Returns one report of each run. If both its log and a saved result were read, that is the usable one, or else the saved one,
+/// because a user may have set parts of its scenario.
+fn distinct(mut read: Vec<FileReport>) -> Vec<Report> {
+    read.sort_by_cached_key(|one| (usable(&one.report).is_err(), !one.is_saved));
+    // Both are compared: a campaign's result has an id of its own, and an id may belong to logs that grew in between.
+    let (mut ids, mut hashes) = (BTreeSet::new(), BTreeSet::new());
+    read.retain(|FileReport { report, sha256, .. }| {
+        // A log without an id has no data. Such logs may be equal and yet of different runs.
+        let Some(id) = &report.id else { return true };
+        let is_new_id = ids.insert(id.clone());
+        let is_new_log = hashes.insert(sha256.clone());
+        is_new_id && is_new_log
+    });
+    read.into_iter().map(|one| one.report).collect()
 }
 
 /// Returns the scenario of a run, and the seconds per step by which it is judged. Only a scored run can show how its cluster differs

@@ -11,6 +11,7 @@ pub(super) use walk::LogFiles;
 use super::output::{self, Format, FormatArg, printable};
 use super::scenario::ScenarioArgs;
 use super::{Failure, note};
+use crate::side_by_side;
 pub(super) use remarks::remarks;
 use shelf::Shelf;
 use std::path::{Path, PathBuf};
@@ -54,9 +55,27 @@ pub(super) struct Args {
     format: FormatArg,
 }
 
+/// A report, with what tells whether another one is of the same run.
+pub(super) struct FileReport {
+    pub(super) report: Report,
+    /// The SHA-256 of the log; none if nothing could be read.
+    pub(super) sha256: Option<String>,
+    /// Whether it was read from a saved result rather than from the log.
+    pub(super) is_saved: bool,
+}
+
 /// Returns the reports of logs, results and folders of them.
-pub(super) fn reports(paths: &[PathBuf], view: &View) -> Vec<Report> {
-    read::read_all(&walk::find(paths), view, None)
+pub(super) fn reports(paths: &[PathBuf], view: &View) -> Vec<FileReport> {
+    side_by_side::map(&walk::find(paths), |found| {
+        let is_saved = found.is_saved();
+        match read::run_of(found, view) {
+            Ok(run) => {
+                let report = Report::of(&run, view);
+                FileReport { report, sha256: Some(run.source.sha256), is_saved }
+            }
+            Err(report) => FileReport { report: *report, sha256: None, is_saved },
+        }
+    })
 }
 
 /// Returns the results of one path, or for each file without a result the report that says why.
