@@ -151,13 +151,6 @@ impl GpuAnswer {
         self.shown.map(|index| &self.points[index])
     }
 
-    /// Returns the title of the measured software with which the plan to show misses the goal, and that plan with it; none if another
-    /// test decided.
-    pub fn missing_with(&self) -> Option<(&'static str, &PlannedRun)> {
-        let (software, run) = self.with_measured_software.as_ref()?;
-        self.is_by_measured_software().then(|| (software.title(), run))
-    }
-
     /// Returns the listed layouts and the published one with software that was measured, each with its title, where that decides that they
     /// miss the goal; empty if it does not decide for the plan to show.
     pub fn layouts_missing_with(

@@ -81,10 +81,7 @@ impl<'a> SearchedGpu<'a> {
 
     /// Returns the plan to show: the best one, or the one that comes nearest to the goal, with the figures by which it misses that.
     pub(super) fn shown(&self) -> Option<PlanRow<'a>> {
-        let nearest = || match self.answer.missing_with() {
-            Some((software, run)) => Some(PlanRow { software: Some(software), ..self.row(run) }),
-            None => Some(self.row(self.answer.shown()?)),
-        };
+        let nearest = || Some(self.judged(self.row(self.answer.shown()?)));
         self.best().or_else(nearest)
     }
 

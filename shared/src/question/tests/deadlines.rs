@@ -35,17 +35,20 @@ fn a_plan_that_is_late_only_with_measured_software_is_judged_with_it() {
             (Field::Deadline, "60d"),
             (Field::GpuRange, gpus),
         ];
-        answer(&ask(&fields))
+        let question = ask(&fields);
+        let answer = answer(&question);
+        let missing_with = answer.layouts_missing_with(&question, &question.offers[0]);
+        (answer, missing_with)
     };
-    let late = found("384");
+    let (late, missing_with) = found("384");
     let Some(Unmet::TooSlow { days }) = late.unmet else { panic!("{:?}", late.unmet) };
     let range_end = late.shown().expect("a plan").time.high.days;
     // Otherwise this shows nothing: choose a number of GPUs whose range ends in time.
     assert!(range_end <= 60.0 && days > 60.0, "{range_end} {days}");
-    let judged = late.missing_with().map(|(software, run)| (software, run.gpus, run.days));
+    let judged = missing_with.first().map(|(software, run)| (*software, run.gpus, run.days));
     assert_eq!(judged, Some((late.measured_software().expect("a title"), 384, days)));
-    let in_time = found("480");
-    assert!(in_time.with_measured_software.is_some() && in_time.missing_with().is_none());
+    let (in_time, missing_with) = found("480");
+    assert!(in_time.with_measured_software.is_some() && missing_with.is_empty());
 }
 
 #[test]
