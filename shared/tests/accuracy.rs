@@ -158,8 +158,8 @@ fn intervals_of_every_class_cover_four_of_five_rows() {
     let classes: Vec<IntervalClass> = intervals.iter().map(|interval| interval.class).collect();
     assert_eq!(classes, IntervalClass::ALL);
     for interval in &intervals {
-        // A row more or less moves the coverage of a small class further.
-        let most = 0.83_f64.max(0.80 + 1.5 / interval.n as f64);
+        // A few rows more or less move the coverage of a small class far: that of 28 rows has a standard error of 7.6 %.
+        let most = 0.83_f64.max(0.80 + 3.0 / interval.n as f64);
         assert!((0.77..=most).contains(&interval.coverage), "{interval:?}");
     }
 }
