@@ -437,7 +437,7 @@ mod tests {
     #[test]
     fn an_unknown_run_says_how_to_get_a_published_number() {
         let comparison = compare(&[&run("train", 1, 12_000)]);
-        assert_eq!(headline(&comparison), "12 s per step.");
+        assert_eq!(headline(&comparison), "12 s per step (steady mean).");
         assert_eq!(notes(&comparison), ["No published number to compare with."]);
         let with_known = compare(&[&run(LLAMA, 1, 12_000), &run("train", 2, 12_000)]);
         let why = not_comparable(&with_known);
