@@ -197,9 +197,13 @@ for (const types of ["h100", "h100,b200,gb300"]) {
     // The first key shows where the chart marks it.
     const chart = page.locator(".chart-keys");
     await expect(chart.locator(".scatterlayer .trace").first()).toBeVisible();
-    await chart.focus();
-    await page.keyboard.press("End");
-    await expect(page.locator(".chart-note [aria-live]")).toContainText(`${gpus} × ${type}: `);
+    // The chart is drawn a few times only while plans stream in.
+    await expect(async () => {
+      await chart.blur();
+      await chart.focus();
+      await page.keyboard.press("End");
+      await expect(page.locator(".chart-note [aria-live]")).toContainText(`${gpus} × ${type}: `, { timeout: 1000 });
+    }).toPass();
     await expect(page.locator(".chart-note [aria-live]")).toContainText(`(${days})`);
   });
 }

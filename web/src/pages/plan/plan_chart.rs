@@ -62,15 +62,20 @@ impl PlanChart {
         lines.collect()
     }
 
-    /// Returns the cursor to begin with: the highlighted point, or the first one.
+    /// Returns the cursor to begin with: the point nearest to the plan that is marked (which may lie beside the lines, as
+    /// a plan of the user's own does), or the first one.
     pub(super) fn start(&self) -> Option<ChartCursor> {
-        let places = self.lines.iter().enumerate().flat_map(|(line, of)| {
+        let mut places = self.lines.iter().enumerate().flat_map(|(line, of)| {
             of.points.iter().enumerate().map(move |(point, at)| (ChartCursor { line, point }, at))
         });
-        let is_selected = |(_, at): &(ChartCursor, &PlanPoint)| self.selected == Some((at.gpus, at.value));
-        let mut places = places.peekable();
-        let first = places.peek().map(|(cursor, _)| *cursor);
-        places.find(is_selected).map(|(cursor, _)| cursor).or(first)
+        let start = match self.selected {
+            None => places.next(),
+            Some((gpus, value)) => {
+                let distance = |at: &PlanPoint| [(at.gpus - gpus).abs(), (at.value - value).abs()];
+                places.reduce(|best, other| if distance(other.1) < distance(best.1) { other } else { best })
+            }
+        };
+        start.map(|(cursor, _)| cursor)
     }
 
     /// Returns the cursor after a step; the same one at an end.
@@ -303,6 +308,9 @@ mod tests {
         assert_eq!(chart.step(at(1, 2), CursorStep::Forward), at(1, 2));
         assert_eq!(chart.step(at(1, 0), CursorStep::Back), at(1, 0));
         assert_eq!(chart.step(at(1, 0), CursorStep::Last), at(1, 2));
+        let marking = |selected| PlanChart { selected, ..chart.clone() }.start();
+        assert_eq!(marking(Some((64.0, 84.0))), Some(at(0, 0)), "a plan beside the lines");
+        assert_eq!(marking(None), Some(at(0, 0)));
         assert_eq!(PlanChart::default().start(), None);
     }
 }
