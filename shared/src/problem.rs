@@ -115,7 +115,7 @@ impl Problem {
             Field::Model => Some(["models", ""]),
             Field::Gpu | Field::GpuTypes => Some(["gpus", ""]),
             Field::Recipe => Some(["recipes", ""]),
-            // The properties of an own stack are those of its base.
+            // The properties of a custom stack are those of its base.
             Field::Stack => {
                 Some(self.given.split_once(':').map_or(["stacks", ""], |(base, _)| ["stacks ", base]))
             }

@@ -76,7 +76,7 @@ fn the_table_says_how_the_factor_follows_from_the_runs() {
     let (_folder, path) = runs(&slower);
     let table = trainplan(["calibrate", "--cluster", path.to_str().unwrap(), "--format", "table"]).stdout;
     assert!(
-        table.contains(" (median of 4 runs). The factor is drawn from there towards 1, because"),
+        table.contains(" (median of 4 runs). The factor is shrunk from there towards 1, because"),
         "{table}"
     );
     let factors = table.trim_end().rsplit(' ').next().unwrap();
@@ -212,7 +212,8 @@ fn a_log_and_its_saved_result_count_as_one_run() {
     assert_eq!(trainplan(["parse", &log, "--save", place]).code, Some(0));
     let (both, said) = calibrate();
     assert_eq!(both, alone);
-    let count = "note: 1 of 2 logs and saved results is of the same run as another. The run counts once.\n";
+    let count =
+        "note: 1 of 2 logs and saved results belongs to the same run as another. The run counts once.\n";
     assert!(said.contains(count), "{said}");
 
     // The saved result knows the GPU type, which the log lacks.
@@ -221,7 +222,8 @@ fn a_log_and_its_saved_result_count_as_one_run() {
     assert_eq!(trainplan(["parse", &log, "--gpu", "h100", "--save", place]).code, Some(0));
     let (two, said) = calibrate();
     assert_eq!(two["n"], 2, "{two}");
-    let count = "note: 2 of 4 logs and saved results are of the same runs as others. Each run counts once.\n";
+    let count =
+        "note: 2 of 4 logs and saved results belong to the same runs as others. Each run counts once.\n";
     assert!(said.contains(count) && !said.contains("left out"), "{said}");
 }
 

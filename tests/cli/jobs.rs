@@ -365,7 +365,7 @@ fn the_end_of_a_round_is_posted_to_a_webhook_and_a_refusal_is_not_fatal() {
     let (address, heard) = receiver(&[500, 500, 500]);
     let run = follow(&address);
     assert_eq!((run.code, heard.join().unwrap().len()), (Some(4), 3), "{}", run.stderr);
-    let why = "The webhook at 127.0.0.1 didn't take the message about nightly@1: it answered 500";
+    let why = "The webhook at 127.0.0.1 didn't accept the message about nightly@1: it answered 500";
     assert!(run.stderr.contains(why) && !run.stderr.contains("s3cret"), "{}", run.stderr);
     let said = refusal(&["jobs", "follow", "--webhook", "hooks.example.com/s3cret", "--data-dir", &data]);
     assert!(said.contains("https://hooks.example.com/trainplan") && !said.contains("s3cret"), "{said}");

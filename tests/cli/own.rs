@@ -35,7 +35,7 @@ fn a_config_json_counts_like_the_published_model() {
     assert_eq!(of_file["parameters"]["total"], 8_030_261_248.0);
     let run = trainplan(["flops", "--model", &path, "--format", "table"]);
     assert!(
-        run.stdout.starts_with("own model, 8.03B (8.03B parameters), 32 layers, 8192 tokens"),
+        run.stdout.starts_with("custom model, 8.03B (8.03B parameters), 32 layers, 8192 tokens"),
         "{}",
         run.stdout
     );

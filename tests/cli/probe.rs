@@ -51,7 +51,7 @@ fn a_probe_shows_each_figure_beside_a_machine_in_good_order() {
         "SLOW: 83.3 %",
         "matmul=0.899",
         "SLOW: n1: GPU 5 reaches 80.0 % of the median (BF16 matrix multiplication).",
-        "estimates hold if it leaves out the slow ones",
+        "estimates assume that the slow ones are left out",
         "Not measured: matmul fp8: PyTorch is too old",
         "cluster-factor = \"1,network=0.833,matmul=0.899\"",
     ] {

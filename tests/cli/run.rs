@@ -447,7 +447,7 @@ fn no_round_begins_before_the_cluster_answers() {
     let place = place(CAMPAIGN, &unreachable());
     let run = run_in(&place, &["--clusters", "clusters.toml", "--data-dir", "data", "--patience", "0.1"]);
     assert_eq!((run.code, run.stdout.as_str()), (Some(5), ""), "{}", run.stderr);
-    let said = "Nothing is submitted before it answers. Trying again at least every 60 s until ";
+    let said = "Nothing is submitted until it answers. Trying again at least every 60 s until ";
     assert!(run.stderr.contains("no-such-host.invalid") && run.stderr.contains(said), "{}", run.stderr);
     assert_eq!(listed(&place).as_array().unwrap().len(), 0);
 }

@@ -138,7 +138,11 @@ fn a_plan_for_a_planned_gpu_says_that_nobody_has_measured_one() {
         "table",
     ]);
     assert_eq!(run.code, Some(0), "{}", run.stderr);
-    assert!(run.stdout.contains("Nobody has measured a VR200: it is planned"), "{}", run.stdout);
+    assert!(
+        run.stdout.contains("The VR200 is not available yet, so nobody has measured it."),
+        "{}",
+        run.stdout
+    );
 }
 
 #[test]

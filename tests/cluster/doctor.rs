@@ -249,7 +249,7 @@ fn doctor_cancels_its_job_when_it_is_interrupted() {
     assert!(lines.any(|line| line.contains("The job waits in the queue.")));
     assert!(Command::new("kill").args(["-INT", &doctor.id().to_string()]).status().unwrap().success());
     let rest: Vec<String> = lines.collect();
-    assert!(rest.iter().any(|line| line.contains("interrupted, and its job canceled")), "{rest:?}");
+    assert!(rest.iter().any(|line| line.contains("interrupted, and its job cancelled")), "{rest:?}");
     assert_eq!(doctor.wait().unwrap().code(), Some(2));
     assert_eq!(cluster.text("squeue --noheader --format=%A"), other);
     person.has_left();

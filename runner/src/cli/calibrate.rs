@@ -185,10 +185,10 @@ impl Args {
         match all - reports.len() {
             0 => {}
             1 => note(&format!(
-                "1 of {all} logs and saved results is of the same run as another. The run counts once."
+                "1 of {all} logs and saved results belongs to the same run as another. The run counts once."
             )),
             same => note(&format!(
-                "{same} of {all} logs and saved results are of the same runs as others. Each run counts once."
+                "{same} of {all} logs and saved results belong to the same runs as others. Each run counts once."
             )),
         }
         let mut scored: Vec<(&str, Scenario, f64)> = Vec::new();
@@ -347,7 +347,7 @@ fn cluster_table(fit: &ClusterFit) -> Result<(), Failure> {
     }
     if fit.is_only_step() {
         output::prose(&format!(
-            "\nMeasured / predicted is {:.3} ({}{runs}). The factor is drawn from there towards 1, because machines of one type \
+            "\nMeasured / predicted is {:.3} ({}{runs}). The factor is shrunk from there towards 1, because machines of one type \
              usually differ by less than {}, and one run may be off by {} for other reasons.",
             fit.median,
             if fit.n == 1 { "" } else { "median of " },

@@ -131,7 +131,7 @@ async fn check_gpus(cluster: &Cluster, check: &GpuCheck) -> Result<Vec<Finding>,
         }
         _ = tokio::signal::ctrl_c() => {
             cancel(&submitted).await;
-            Err(Failure::Refused("The check was interrupted, and its job canceled"))
+            Err(Failure::Refused("The check was interrupted, and its job cancelled"))
         }
     }
 }

@@ -150,7 +150,7 @@ pub(super) enum Failure {
     },
     /// The process that carried a campaign out, and that this one watched, has ended.
     #[error(
-        "The process that carried out {campaign} has ended. To continue, use `trainplan jobs follow \
+        "The process that was running {campaign} has ended. To continue, use `trainplan jobs follow \
          {campaign}`."
     )]
     Abandoned { campaign: String },

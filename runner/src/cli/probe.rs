@@ -156,7 +156,7 @@ impl Args {
             result = result => result.map_err(Failure::from),
             _ = tokio::signal::ctrl_c() => {
                 let _ = tokio::time::timeout(Duration::from_secs(30), submitted.cancel()).await;
-                Err(Failure::Refused("The probe was interrupted, and its job canceled"))
+                Err(Failure::Refused("The probe was interrupted, and its job cancelled"))
             }
         };
         let mut probe = measured?;
@@ -274,26 +274,26 @@ fn conclusion(probe: &Probe, report: &ProbeReport, path: &str) -> String {
         return format!("{what}, so nothing is compared, and the file can't adapt estimates.");
     };
     let mut sentences = vec![match (report.is_sound(), report.cluster_factor.as_str()) {
-        (true, _) => format!(
-            "What was measured is as fast as on {} in good order. Estimates stay as they are.",
-            gpu.name
-        ),
-        (false, "1") => "Estimates stay as they are, but see the warnings above.".to_string(),
+        (true, _) => {
+            format!("Everything measured is as fast as on a healthy {}. Estimates don't change.", gpu.name)
+        }
+        (false, "1") => "Estimates don't change, but see the warnings above.".to_string(),
         (false, factors) => format!(
             "To adapt estimates to this cluster, pass `--cluster-factor {path}`, or write `cluster-factor = \"{factors}\"` \
              in its profile. The profile can also name the file."
         ),
     }];
     if !report.slow_gpus.is_empty() {
-        sentences
-            .push("A run waits for its slowest GPU: estimates hold if it leaves out the slow ones.".into());
+        sentences.push(
+            "A run waits for its slowest GPU, so estimates assume that the slow ones are left out.".into(),
+        );
     }
     if report.figures.iter().any(|figure| figure.verdict == ProbeVerdict::Implausible) {
-        sentences.push("Figures that no such machine reaches, or far too low ones, are left out.".into());
+        sentences.push("Implausibly high or low figures are ignored.".into());
     }
     if !report.missing.is_empty() {
         let missing: Vec<&str> = report.missing.iter().map(|kind| kind.title()).collect();
-        sentences.push(format!("Assumed to be in good order, since not measured: {}.", missing.join("; ")));
+        sentences.push(format!("Not measured, and assumed to be healthy: {}.", missing.join("; ")));
     }
     sentences.join(" ")
 }

@@ -45,7 +45,7 @@ pub(super) fn read(folder: &Path, text: &str, spec: &Spec) -> Result<Option<Stri
         )));
     }
     note_once(&match report.cluster_factor.as_str() {
-        "1" => format!("{text}: measured on {measured}; as fast as in good order, so nothing changes"),
+        "1" => format!("{text}: measured on {measured}; as fast as a healthy cluster, so nothing changes"),
         factors => format!("{text}: measured on {measured}; the same as --cluster-factor {factors}"),
     });
     if !report.slow_gpus.is_empty() {

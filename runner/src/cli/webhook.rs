@@ -173,7 +173,11 @@ impl Webhook {
         }
         let mut news = self.news();
         news.extend(is_late.then(|| {
-            format!("The webhook at {} didn't take every message within {} s.", self.host, LONGEST.as_secs())
+            format!(
+                "The webhook at {} didn't accept every message within {} s.",
+                self.host,
+                LONGEST.as_secs()
+            )
         }));
         news
     }
@@ -215,7 +219,7 @@ async fn deliver_all(
     while let Some(Message { about, body }) = queue.recv().await {
         if let Err(why) = deliver(&client, &url, &body).await {
             let _ =
-                notes.send(format!("The webhook at {host} didn't take the message about {about}: {why}."));
+                notes.send(format!("The webhook at {host} didn't accept the message about {about}: {why}."));
         }
     }
 }
@@ -341,7 +345,7 @@ mod tests {
         let notes = webhook.finish().await;
         heard.join().unwrap();
         let [refused, redirected] = &notes[..] else { panic!("{notes:?}") };
-        let about = "The webhook at 127.0.0.1 didn't take the message about nightly@1: it answered ";
+        let about = "The webhook at 127.0.0.1 didn't accept the message about nightly@1: it answered ";
         assert!(refused.starts_with(&format!("{about}403")), "{refused}");
         assert!(redirected.starts_with(&format!("{about}302")), "{redirected}");
         assert!(redirected.ends_with("redirects are not followed."), "{redirected}");

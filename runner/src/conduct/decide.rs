@@ -171,7 +171,7 @@ pub(super) fn judge_attempt(run: &Run, report: &AttemptReport, known: LaunchEvid
         (Launcher::Elsewhere, _) => "its launcher was started on another login node".into(),
         (_, None) => "the launcher was killed".into(),
         (_, Some(0)) => {
-            format!("the launcher succeeded, but no job of it was found. {}", last_words(&report.output))
+            format!("the launcher succeeded, but none of its jobs was found. {}", last_words(&report.output))
         }
         (_, Some(code)) => {
             format!("the launcher failed with exit code {code}. {}", last_words(&report.output))

@@ -58,9 +58,7 @@ pub(crate) enum JournalError {
     #[error("{}: {error}", path.display())]
     File { path: PathBuf, error: io::Error },
     /// Another process carries out the campaign.
-    #[error(
-        "Process {holder} is carrying out {campaign}. To watch it, use `trainplan jobs follow {campaign}`."
-    )]
+    #[error("Process {holder} is running {campaign}. To watch it, use `trainplan jobs follow {campaign}`.")]
     Busy { campaign: String, holder: String },
 }
 

@@ -75,7 +75,7 @@ impl From<StoreError> for Problem {
             }
             StoreError::Full { .. } | StoreError::Blob(BlobError::Full { .. }) => {
                 tracing::error!("{error}");
-                let detail = "The server's disk is full. Tell who runs it, and try again later.";
+                let detail = "The server's disk is full. Tell its administrator, and try again later.";
                 Problem::new(StatusCode::INSUFFICIENT_STORAGE, detail).with(header::RETRY_AFTER, 60)
             }
             StoreError::ReadOnly { .. } => {

@@ -120,13 +120,13 @@ impl Watch {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if open.get(caller).is_some_and(|count| *count >= STREAMS_OF_ONE) {
             let detail = format!(
-                "You have {STREAMS_OF_ONE} event streams, the most at a time. Close one, and try again."
+                "You have {STREAMS_OF_ONE} event streams, which is the maximum. Close one, and try again."
             );
             return Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, detail).with(header::RETRY_AFTER, 10));
         }
         if open.values().sum::<usize>() >= STREAMS {
             let detail =
-                format!("The server has {STREAMS} event streams, the most at a time. Try again later.");
+                format!("The server has {STREAMS} event streams, which is the maximum. Try again later.");
             return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail).with(header::RETRY_AFTER, 10));
         }
         *open.entry(caller.to_owned()).or_default() += 1;

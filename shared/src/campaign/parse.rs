@@ -292,7 +292,7 @@ fn order(campaign: &Campaign, lines: &CampaignLines) -> Vec<CampaignProblem> {
     for (index, run) in campaign.runs.iter().enumerate() {
         if let Some(first) = names[..index].iter().position(|name| *name == run.name.as_str()) {
             let (line, _) = lines.of(campaign, first, "name");
-            refuse(index, "name", format!("The run in line {line} is already called \"{}\".", run.name));
+            refuse(index, "name", format!("The run on line {line} is already called \"{}\".", run.name));
         }
         for before in run.after.iter().map(|after| &after.run) {
             if !names.contains(&before.as_str()) {

@@ -77,7 +77,7 @@ impl TomlReader {
         for (_, entry) in found {
             match entries.iter().find(|earlier| earlier.key == entry.key) {
                 Some(earlier) => {
-                    let message = format!("Duplicate key, already set in line {}.", earlier.line);
+                    let message = format!("Duplicate key, already set on line {}.", earlier.line);
                     self.refuse(&entry, message);
                 }
                 None => entries.push(entry),
@@ -208,7 +208,7 @@ impl TomlReader {
         let text = self.text(entry)?;
         let found = words.iter().find(|(word, _)| *word == text).map(|(_, value)| *value);
         if found.is_none() {
-            let message = format!("\"{text}\" is not known here.");
+            let message = format!("Unknown value \"{text}\".");
             let known = words.map(|(word, _)| word);
             let problem = CampaignProblem::unknown(entry.line, &entry.path, message, &text, known);
             self.problems.push(problem);

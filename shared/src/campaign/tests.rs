@@ -144,7 +144,7 @@ fn each_mistake_has_its_line_and_its_solution() {
         ),
         ("fp8/512@25.04", "fp8/512@25.4", "line 11: run.a.recipe: "),
         ("405b/h100", "450b/h100", "llama3.1-405b/h100/fp8/512@25.04"),
-        ("name = \"b\"", "name = \"a\"", "line 14: run.a.name: The run in line 10 is already called \"a\"."),
+        ("name = \"b\"", "name = \"a\"", "line 14: run.a.name: The run on line 10 is already called \"a\"."),
         ("name = \"b\"", "", "line 13: run.2.name: Missing: the run's name."),
         (
             "after = \"a\"",
@@ -177,7 +177,7 @@ fn each_mistake_has_its_line_and_its_solution() {
         (
             "after = \"a\"",
             "after = { run = \"a\", on = \"sucess\" }",
-            "line 15: run.b.after.on: \"sucess\" is not known here. Did you mean success?",
+            "line 15: run.b.after.on: Unknown value \"sucess\". Did you mean success?",
         ),
         ("after = \"a\"", "after = { on = \"success\" }", "line 15: run.b.after: Missing: run = \"NAME\""),
         (

@@ -76,8 +76,8 @@ fn load(plan: &mut LaunchPlan, path: &ShellWord) {
                 Field::LoadCheckpoint,
                 " and ",
                 Field::Profile,
-                " exclude each other: a run that loads a checkpoint takes one step and never reaches the \
-                 profile. Use a launch for each."
+                " can't be combined: a run that loads a checkpoint takes one step and never reaches the \
+                 profile. Use a separate launch for each."
             ];
             plan.refuse(Problem::new(Field::LoadCheckpoint, path, message));
         }

@@ -214,7 +214,7 @@ fn nccl_trace(plan: &mut LaunchPlan) {
             Field::NcclTrace,
             " and ",
             Field::Profile,
-            " exclude each other: the release's script refuses both. Use a launch for each."
+            " can't be combined: the release's script refuses both. Use a separate launch for each."
         ];
         plan.refuse(Problem::new(Field::NcclTrace, "", message));
         return;

@@ -23,7 +23,7 @@ pub(super) fn usual_release(scenario: &Scenario) -> Result<Release, Vec<Problem>
     let recipe = scenario.recipe.or_else(|| scenario.published_as());
     recipe.map(|recipe| recipe.id.release).or_else(|| releases(scenario).into_iter().max()).ok_or_else(|| {
         let message = format!(
-            "NVIDIA's DGX Cloud benchmarking recipes have none for {}. Megatron-Bridge may have a recipe of its own.",
+            "NVIDIA's DGX Cloud benchmarking collection has no recipe for {}. Megatron-Bridge may have a recipe of its own.",
             scenario.model.title
         );
         vec![Problem::new(Field::Model, &scenario.model.id, message)]
@@ -62,7 +62,7 @@ pub(super) fn no_model(scenario: &Scenario, release: Release) -> Problem {
 pub(super) fn no_recipe(scenario: &Scenario) -> Problem {
     let (model, gpu, dtype) = (&scenario.model, &scenario.gpu.name, scenario.dtype.title());
     let message = format!(
-        "NVIDIA's DGX Cloud benchmarking recipes have none for {} on the {gpu} in {dtype}.",
+        "NVIDIA's DGX Cloud benchmarking collection has no recipe for {} on the {gpu} in {dtype}.",
         model.title
     );
     Problem::new(Field::Model, &model.id, message)

@@ -161,7 +161,7 @@ fn own_jobs(plan: &mut LaunchPlan) {
     }
     if options.profile && options.nccl_trace {
         plan.warn(
-            "The document says that profile and NCCL trace exclude each other; the script submits a job \
+            "The document says that profile and NCCL trace can't be combined; the script submits a job \
              for each anyway.",
             "Launch one after the other.",
         );

@@ -116,7 +116,7 @@ impl SlowPeriod {
                 format!("{} took {percent:.0} % longer than the others.", capital(&self.steps.with_noun()))
             }
             Some(_) if self.lasts => format!(
-                "The run is slower since step {}: its steps took {percent:.0} % longer than the others ({others} s).",
+                "The run has been slower since step {}: its steps took {percent:.0} % longer than the others ({others} s).",
                 self.steps.first
             ),
             Some(_) => format!(
@@ -239,7 +239,7 @@ mod tests {
         assert_eq!(
             notes(40..=120, (50, 60)),
             [
-                "The run is slower since step 40: its steps took 40 % longer than the others (4.6 s). All scored steps are among \
+                "The run has been slower since step 40: its steps took 40 % longer than the others (4.6 s). All scored steps are among \
               them."
             ]
         );

@@ -104,7 +104,7 @@ mod tests {
         assert!(said("name = \"x\"\nbase = \"nanotrn\"").contains("Did you mean nanotron?"));
         assert!(
             ours("eagre = true")
-                .contains("Line 3: Unknown property \"eagre\" of an own stack. Did you mean eager?")
+                .contains("Line 3: Unknown property \"eagre\" of a custom stack. Did you mean eager?")
         );
         assert!(ours("eager = 1").contains("must be yes or no, not \"1\"."));
         assert!(ours("weights = \"bf16,eager=no\"").contains("must be fp32, bf16, beside or alone, not"));

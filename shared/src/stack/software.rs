@@ -59,15 +59,16 @@ impl Software {
         let refuse = |message: String| Problem::new(Field::Stack, &given, message);
         let Some(place) = names.iter().position(|name| *name == property) else {
             let closest = most_alike(property, names).map(str::to_string);
-            let problem = refuse(format!("Unknown property \"{property}\" of an own stack."));
+            let problem = refuse(format!("Unknown property \"{property}\" of a custom stack."));
             return Err(Problem { closest, ..problem }.allow(names));
         };
         let taken = &mut *properties.values()[place];
         if !taken.take(value) {
             let closest = most_alike(value, taken.choices()).map(str::to_string);
             let wanted = taken.wanted();
-            let problem =
-                refuse(format!("The property {property} of an own stack must be {wanted}, not \"{value}\"."));
+            let problem = refuse(format!(
+                "The property {property} of a custom stack must be {wanted}, not \"{value}\"."
+            ));
             return Err(Problem { closest, ..problem });
         }
         Ok(Software::new(self.base, properties))
@@ -123,7 +124,7 @@ impl FromStr for Software {
         let given = pairs(Field::Stack, list, &StackProperties::NAMES).map_err(of_base)?;
         if given.iter().all(Option::is_none) {
             let message = format!(
-                "\"{text}\" changes no property. An own stack is written as nanotron:overlaps_tp=yes."
+                "\"{text}\" changes no property. A custom stack is written as nanotron:overlaps_tp=yes."
             );
             return Err(Problem::new(Field::Stack, text, message).suggest([base]));
         }
@@ -177,12 +178,12 @@ mod tests {
             said("nanotron:overlap_tp=yes")
                 .contains("Unknown property \"overlap_tp\" in \"overlap_tp=yes\". Did you mean overlaps_tp?")
         );
-        assert!(said("nanotron:").contains("changes no property. An own stack is written as nanotron:"));
+        assert!(said("nanotron:").contains("changes no property. A custom stack is written as nanotron:"));
         assert!(said("nanotron:eager").contains("\"eager\" must be property=value. Did you mean eager=…?"));
         assert!(said("nanotron:eager=no,eager=yes").contains("The property eager is given twice."));
-        assert!(said("nanotron:eager=on").contains("eager of an own stack must be yes or no, not \"on\""));
+        assert!(said("nanotron:eager=on").contains("eager of a custom stack must be yes or no, not \"on\""));
         assert!(said("nanotron:attention=tunned").contains(
-            "attention of an own stack must be unfused, fused or tuned, not \"tunned\". Did you mean tuned?"
+            "attention of a custom stack must be unfused, fused or tuned, not \"tunned\". Did you mean tuned?"
         ));
         for value in ["-1", "nan", "inf", "1e999", "many", "100.1"] {
             let said = said(&format!("nanotron:optimizer_bytes={value}"));
@@ -190,7 +191,7 @@ mod tests {
         }
         assert!(said("nanotron:bucket_mib=0").contains("a number from 0.001 to 1000000, or none"));
         let unknown = Software::default().with("overlap", "yes").unwrap_err().to_string();
-        assert!(unknown.contains("Unknown property \"overlap\" of an own stack."), "{unknown}");
+        assert!(unknown.contains("Unknown property \"overlap\" of a custom stack."), "{unknown}");
         assert!(unknown.ends_with("`trainplan stacks megatron-bridge-26.06` lists all."), "{unknown}");
         let unknown = said("megatron-bridge-25.11:overlap_tp=yes");
         assert!(unknown.ends_with("`trainplan stacks megatron-bridge-25.09` lists all."), "{unknown}");

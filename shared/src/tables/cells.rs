@@ -310,7 +310,7 @@ mod tests {
         let own = format!("v=1&m={model}&n=256&stack=megatron-lm-0.14:overlaps_tp=yes");
         assert_eq!(
             time_line(&key(None, Some(&own))),
-            "own model, 8.03B, GPUs 256, Megatron-LM 0.14 with overlaps_tp=yes on eos"
+            "custom model, 8.03B, GPUs 256, Megatron-LM 0.14 with overlaps_tp=yes on eos"
         );
         assert_eq!(
             time_line(&key(Some("llama3.1-8b/h100/fp8/8@25.04"), None)),

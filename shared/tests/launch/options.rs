@@ -131,7 +131,7 @@ fn llama_profiles_and_traces_in_jobs_of_their_own() {
         both.outputs.jobs,
         [experiment.into(), format!("{experiment}_nsys"), format!("{experiment}_nccltrace")]
     );
-    assert!(warns(&both, "the plain run is also cut to 25 steps") && warns(&both, "exclude each other"));
+    assert!(warns(&both, "the plain run is also cut to 25 steps") && warns(&both, "can't be combined"));
     let profiles = both.outputs.profile_glob.unwrap().shell();
     assert!(
         profiles.ends_with(&format!("/{experiment}_*/{experiment}_nsys/nsys_profile/profile_*.nsys-rep"))

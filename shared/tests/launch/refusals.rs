@@ -78,7 +78,7 @@ fn an_unpublished_model_is_answered_with_the_published_ones() {
     assert_eq!(problems[0].field, Field::Model);
     assert!(
         problems[0].to_string().starts_with(
-            "NVIDIA's DGX Cloud benchmarking recipes have none for Llama 2 7B. Megatron-Bridge may"
+            "NVIDIA's DGX Cloud benchmarking collection has no recipe for Llama 2 7B. Megatron-Bridge may"
         ),
         "{problems:?}"
     );

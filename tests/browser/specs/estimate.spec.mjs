@@ -249,7 +249,7 @@ test("a dropped probe adapts the estimate to the cluster, for its GPU type only"
   await dropFile(page, "alpha.probe.json", PROBE);
   const notice = page.getByRole("alert");
   await expect(notice).toContainText("Imported cluster alpha (H100).");
-  await expect(notice).toContainText("BF16 matrix multiplication: 640 TFLOPS, 89.9 % of a machine in good order.");
+  await expect(notice).toContainText("BF16 matrix multiplication: 640 TFLOPS, 89.9 % of what a healthy machine reaches.");
   await expect(page).toHaveURL(/[?&]cf=1%2Cmatmul%3D0\.899/);
   await expect(figure(page, "step-time")).not.toHaveText(before);
 

@@ -56,7 +56,7 @@ test("a plan that exceeds the budget or misses the deadline is the nearest, not 
 test("the headline says how long the launch script takes, if it doesn't run the plan as planned", async ({ page }) => {
   const rest = page.locator(".verdict-line > p").first();
   await page.goto("/?v=1&m=mixtral-8x7b&t=10T&gs=b200&by=60d");
-  await expect(rest).toContainText(/^The launch scripts are counted: on B200, \d+\s% longer than planned/);
+  await expect(rest).toContainText(/^These figures are for the launch scripts: on B200, \d+\s% longer than planned/);
   await expect(page.locator(".launch-fit")).toContainText("without fused kernels for experts");
   // Megatron-Bridge's recipe runs the planned software.
   await page.goto("/?v=1&m=qwen3-235b-a22b&t=10T&gs=gb300&by=60d");
@@ -70,7 +70,7 @@ test("a card says what its launch script does, and the verdict doesn't say that 
   await page.goto("/?v=1&m=mixtral-8x7b&t=10T&gs=b200,h100&by=60d");
   await expect(details(page)).toBeVisible();
   const noted = cards(page).filter({ has: page.locator(".card-note") });
-  await expect(noted.first().locator(".card-note")).toHaveText(/^The launch script takes .+, which is counted\.$/);
+  await expect(noted.first().locator(".card-note")).toHaveText(/^The launch script takes .+\. These figures include that\.$/);
   await expect(noted.first().locator(".days > small")).toHaveText(/^Meets the deadline (about|more than|less than) \d+ times? in 10( as predicted, .+ in 10 with software that was measured: .+ \(.+\))?$/);
   const rest = await page.locator(".verdict-line > p").first().textContent();
   expect(rest).toMatch(/launch scripts? /);
@@ -93,12 +93,12 @@ test("headline, card, table and details have the figures of the launch script, a
   expect(script.slowdown).toBeGreaterThan(1.1);
   const days = `${Math.round(best.days)} days`;
   await page.goto("/?v=1&m=mixtral-8x7b&t=10T&gs=b200&by=60d");
-  await expect(page.locator(".verdict-line > p").first()).toContainText(/The launch scripts are counted: on B200, \d+\s% longer than planned/);
+  await expect(page.locator(".verdict-line > p").first()).toContainText(/These figures are for the launch scripts: on B200, \d+\s% longer than planned/);
   expect(await verdict(page).textContent()).toContain(`${best.gpus} × B200 take about ${days} and cost `);
   const card = cards(page).first();
   await expect(card.locator(".hero")).toContainText(String(best.gpus));
   expect(await card.locator(".mini.main > div").first().textContent()).toContain(days);
-  await expect(card).toContainText("which is counted");
+  await expect(card).toContainText("These figures include that");
   await expect(page.locator(".layout-table tbody tr").first()).toContainText(`${Math.round(best.days)} `);
   await expect(page.locator(".answers header small")).toHaveText(new RegExp(`^Proposed plan · ${days.replace(" ", "\\s")} · `));
   await expect(page.locator("#details")).toContainText("All figures are for the launch script, which runs Megatron-LM without fused kernels for experts.");

@@ -117,7 +117,7 @@ async fn stored_log(data: &DataDir, store: &mut Option<Store>, run: &Run) -> Res
 fn unknown_cluster(cluster: &str, known: &BTreeSet<&str>) -> Failure {
     let known: Vec<&str> = known.iter().copied().collect();
     Failure::NoRun(match &*known {
-        [] => format!("No campaign has run on cluster \"{cluster}\", nor on another one."),
+        [] => format!("No campaign has run on cluster \"{cluster}\" or on any other."),
         _ => format!(
             "No campaign has run on cluster \"{cluster}\". The journal has runs on {}.",
             known.join(", ")

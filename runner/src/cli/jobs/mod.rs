@@ -78,7 +78,7 @@ enum JobsCommand {
         #[command(flatten)]
         format: FormatArg,
     },
-    /// Continue a campaign, or watch the process that carries it out
+    /// Continue a campaign, or watch the process that is running it
     Follow {
         /// Name of the campaign, or of one of its rounds (nightly@2) [default: the newest unfinished one]
         #[arg(value_name = "CAMPAIGN")]
@@ -227,7 +227,7 @@ async fn list(data: &DataDir, all: bool, filter: &RunFilter, format: Format) -> 
     for (round, runs) in &listed {
         let state = match (round.ended_ms, journal.carried_out_by(round)) {
             (Some(ended), _) => format!("finished {}", watch::clock(ended)),
-            (None, Some(holder)) => format!("carried out by process {holder}"),
+            (None, Some(holder)) => format!("run by process {holder}"),
             (None, None) => format!("paused: to continue, use `trainplan jobs follow {}`", round.title()),
         };
         output::prose(&format!(
@@ -342,7 +342,7 @@ async fn follow(campaign: Option<&str>, args: &CarryArgs, format: Format) -> Res
         }
         Err(JournalError::Busy { holder, .. }) => {
             note(&format!(
-                "Watching process {holder}, which carries out {}. Ctrl-C stops watching only.",
+                "Watching process {holder}, which is running {}. Ctrl-C stops watching only.",
                 round.campaign
             ));
             watch_journal(&journal, &round, &[], &args.follow, format).await

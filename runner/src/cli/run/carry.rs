@@ -231,7 +231,7 @@ async fn await_findings(
                 }
                 if !waits {
                     note(&format!(
-                        "Cluster {} can't be reached: {error} Nothing is submitted before it answers. {}",
+                        "Cluster {} can't be reached: {error} Nothing is submitted until it answers. {}",
                         cluster.name,
                         trying_again(patience.map(|patience| patience.saturating_sub(begun.elapsed())))
                     ));
@@ -307,7 +307,7 @@ async fn leave(journal: &Journal, round: &Round, abandon: bool) -> Result<(), Fa
         journal.end(&round.id, now_ms()).await?;
     } else {
         note(&format!(
-            "Nobody follows the unfinished runs of round {0} now. To follow them, use `trainplan jobs follow {0}`.",
+            "No process is following the unfinished runs of round {0}. To follow them, use `trainplan jobs follow {0}`.",
             round.title()
         ));
     }

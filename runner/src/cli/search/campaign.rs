@@ -53,7 +53,7 @@ pub(super) fn refuse_existing(file: &Path) -> Result<(), Failure> {
 fn existing(file: &Path) -> Failure {
     Failure::Contents {
         path: file.into(),
-        what: "The file exists, and a search overwrites nothing. Choose another name for --campaign.".into(),
+        what: "The file already exists, and a search never overwrites files. Choose another name for --campaign.".into(),
     }
 }
 

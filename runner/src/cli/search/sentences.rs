@@ -552,7 +552,7 @@ pub(super) fn beside_published(found: &SearchedGpu<'_>) -> Option<String> {
 pub(super) fn beside_measured(found: &SearchedGpu<'_>) -> Option<String> {
     if found.offer.gpu.generation.is_planned() {
         return Some(format!(
-            "Nobody has measured a {}: it is planned, and the estimate rests on its published peaks.",
+            "The {} is not available yet, so nobody has measured it. The estimate rests on its published peaks.",
             found.offer.gpu.name
         ));
     }
@@ -567,7 +567,10 @@ pub(super) fn beside_measured_software(found: &SearchedGpu<'_>) -> Option<String
     let (software, run) = found.answer.with_measured_software.as_ref()?;
     let enough = found.answer.enough_as_predicted(found.question);
     let enough = enough.map_or(String::new(), |gpus| {
-        format!(" {} GPUs would do as predicted, but not with that software.", group_digits(gpus.into()))
+        format!(
+            " At the predicted speed, {} GPUs would be enough, but not with that software.",
+            group_digits(gpus.into())
+        )
     });
     let chance = match (found.question.goal, found.answer.best()) {
         (Goal::Deadline(limit), Some(_)) => {

@@ -42,7 +42,7 @@ pub(super) fn all_reduce(gpu: Option<&Gpu>, nodes: &[String], answers: &Answers)
             CHECK,
             shortened(&slow),
             format!(
-                "A node in good order reaches at least {limit:.0} GB/s. Check `nvidia-smi nvlink --status` and the fabric manager \
+                "A healthy node reaches at least {limit:.0} GB/s. Check `nvidia-smi nvlink --status` and the fabric manager \
                  there, or leave the nodes out with exclude."
             ),
         );

@@ -145,7 +145,7 @@ impl GpuCheck {
     pub(crate) fn not_started(job: u64, waited: Duration) -> Finding {
         Finding::warning(
             JOB,
-            format!("job {job} waited in the queue for {} minutes and was canceled", waited.as_secs() / 60),
+            format!("job {job} waited in the queue for {} minutes and was cancelled", waited.as_secs() / 60),
             "Repeat the command when nodes are idle. `sinfo` lists them.",
         )
     }

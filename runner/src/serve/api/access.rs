@@ -171,7 +171,7 @@ pub(super) async fn create_share(
     let share = server.store.create_share(&runs, &caller.creator(), days(days_wanted), MOST_SHARES).await?;
     let share = share.ok_or_else(|| {
         let detail = format!(
-            "You have {MOST_SHARES} active share links, the most at a time. Revoke one, and try again."
+            "You have {MOST_SHARES} active share links, which is the maximum. Revoke one, and try again."
         );
         Problem::new(StatusCode::CONFLICT, detail)
     })?;

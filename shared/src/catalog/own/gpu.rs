@@ -128,7 +128,7 @@ impl Gpu {
 fn unchanged(text: &str) -> String {
     let columns = names().join(", ");
     format!(
-        "\"{text}\" changes no field. An own GPU is written as h100:hbm_gb=96, with the fields {columns}."
+        "\"{text}\" changes no field. A custom GPU is written as h100:hbm_gb=96, with the fields {columns}."
     )
 }
 
@@ -143,7 +143,7 @@ impl OwnColumn {
             _ => {
                 let (kind, unit) = unit.map_or(("whole number", "GPUs"), |unit| ("number", unit));
                 let message = format!(
-                    "The field {name} of an own GPU must be a {kind} from {least} to {most} {unit}, not \"{text}\"."
+                    "The field {name} of a custom GPU must be a {kind} from {least} to {most} {unit}, not \"{text}\"."
                 );
                 Err(Problem::new(Field::Gpu, format!("{name}={text}"), message))
             }
@@ -186,7 +186,7 @@ mod tests {
     #[test]
     fn another_unit_is_refused() {
         let said = |text: &str| own(text).unwrap_err().to_string();
-        let text = "The field hbm_tbps of an own GPU must be a number from 0.1 to 100 TB/s, not \"3350\".";
+        let text = "The field hbm_tbps of a custom GPU must be a number from 0.1 to 100 TB/s, not \"3350\".";
         assert_eq!(said("h100:hbm_tbps=3350"), text);
         assert!(said("h100:nvlink_domain=0.5").contains("must be a whole number from 1 to 10000 GPUs"));
     }

@@ -83,7 +83,7 @@ impl Model {
         let text = text.trim();
         let refuse = |message: String| Problem::new(Field::Model, text, message);
         let Some(list) = text.strip_prefix(PREFIX) else {
-            let message = "An own model is written as own: and field=value pairs with commas between them.";
+            let message = "Write a custom model as own: followed by field=value pairs, separated by commas.";
             return Err(refuse(format!("{message} The fields are {}.", COLUMNS.join(", "))));
         };
         let given = pairs(Field::Model, list, &COLUMNS)?;
@@ -118,12 +118,12 @@ impl Model {
 
         let row = Row::alone(&header, &cells);
         let mut model = Model::from_row(&row)
-            .map_err(|error| refuse(format!("The own model is invalid: {}.", error.into_reason())))?;
-        model.architecture.check().map_err(|clause| refuse(format!("The own model {clause}.")))?;
+            .map_err(|error| refuse(format!("The custom model is invalid: {}.", error.into_reason())))?;
+        model.architecture.check().map_err(|clause| refuse(format!("The custom model {clause}.")))?;
         let bounds = Field::SeqLen.bounds();
         if !bounds.contains(f64::from(model.seq_len), parse_count) {
             let message = format!(
-                "The own model needs a seq_len from {} to {}, not {}.",
+                "The custom model needs a seq_len from {} to {}, not {}.",
                 bounds.least, bounds.most, model.seq_len
             );
             return Err(refuse(message));
@@ -229,8 +229,8 @@ impl Model {
 
     fn made_title(&self) -> String {
         match self.params_b < 1.0 {
-            true => format!("own model, {}M", significant(self.params_b * 1e3, 3)),
-            false => format!("own model, {}B", significant(self.params_b, 3)),
+            true => format!("custom model, {}M", significant(self.params_b * 1e3, 3)),
+            false => format!("custom model, {}B", significant(self.params_b, 3)),
         }
     }
 
@@ -354,7 +354,7 @@ impl GivenColumns<'_> {
 /// Checks that a value is a number in the range of its column.
 fn check_value(column: &str, value: &str) -> Result<(), Problem> {
     let refuse = |wanted: &str| {
-        let message = format!("The field {column} of an own model must be {wanted}, not \"{value}\".");
+        let message = format!("The field {column} of a custom model must be {wanted}, not \"{value}\".");
         Err(Problem::new(Field::Model, format!("{column}={value}"), message))
     };
     match column {
@@ -381,12 +381,12 @@ fn checked_title(title: &str) -> Result<String, Problem> {
     let title = title.trim();
     let refuse = |message: String| Err(Problem::new(Field::Model, title.escape_debug(), message));
     match title {
-        "" => refuse("The title of an own model can't be empty.".to_string()),
+        "" => refuse("The title of a custom model can't be empty.".to_string()),
         _ if title.chars().count() > LONGEST_TITLE => {
-            refuse(format!("The title of an own model can have at most {LONGEST_TITLE} characters."))
+            refuse(format!("The title of a custom model can have at most {LONGEST_TITLE} characters."))
         }
         _ if title.chars().any(char::is_control) => {
-            refuse("The title of an own model can't have control characters.".to_string())
+            refuse("The title of a custom model can't have control characters.".to_string())
         }
         _ => Ok(title.to_string()),
     }
@@ -417,7 +417,7 @@ mod tests {
         let own = Model::own(LLAMA).unwrap();
         let published = Catalog::embedded().model("llama3.1-8b").unwrap();
         assert_eq!(own.architecture, published.architecture);
-        assert_eq!((own.id.as_str(), own.title.as_str()), (LLAMA, "own model, 8.03B"));
+        assert_eq!((own.id.as_str(), own.title.as_str()), (LLAMA, "custom model, 8.03B"));
         assert!((own.params_b / published.params_b - 1.0).abs() < 1e-3);
     }
 
@@ -496,7 +496,7 @@ mod tests {
                 .contains("lacks head_dim. Add head_dim=128,")
         );
         assert!(said("hidden=4096", "hidden=0").contains("needs hidden width of 1 or more"));
-        assert!(said("hidden=4096", "hidden=4k").contains("hidden of an own model must be a whole number"));
+        assert!(said("hidden=4096", "hidden=4k").contains("hidden of a custom model must be a whole number"));
         assert!(said("hidden=4096", "hidden=-1").contains("must be a whole number"));
         assert!(said("hidden=4096", "hidden=99999999999").contains("must be a whole number"));
         assert!(said("gated=1", "gated=yes").contains("1 (yes) or 0 (no)"));

@@ -258,7 +258,7 @@ fn the_files_name_becomes_the_title() {
     };
     assert_eq!(named("meta-llama/Llama-2-7b-hf"), "Llama-2-7b-hf");
     for nothing in ["", "./", ".", "\\u0007"] {
-        assert_eq!(named(nothing), "own model, 6.74B", "{nothing}");
+        assert_eq!(named(nothing), "custom model, 6.74B", "{nothing}");
     }
     // A latent attention has no KV heads of its own.
     let AttentionKind::Mla { q_lora, .. } =

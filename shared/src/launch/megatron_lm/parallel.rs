@@ -126,7 +126,7 @@ fn sharding(job: &mut MegatronJob) {
                 Setting::new(Field::Pp, pp),
                 " and ",
                 Field::Fsdp,
-                " exclude each other: Megatron-LM doesn't shard pipeline stages."
+                " can't be combined: Megatron-LM doesn't shard pipeline stages."
             ];
             job.refuse(Problem::new(Field::Pp, pp, message).suggest([1]));
         }

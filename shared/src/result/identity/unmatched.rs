@@ -26,8 +26,8 @@ impl Unmatched<'_> {
     pub(super) fn text(&self) -> String {
         let title = &self.model.title;
         let why = match self.release {
-            Some(release) => format!("release {release} has none for this model"),
-            None => "its name and format are of no known release".to_owned(),
+            Some(release) => format!("release {release} has no recipe for this model"),
+            None => "its name and format match no known release".to_owned(),
         };
         let is_unknown = |place: usize| self.wanted.get(place).is_none_or(|(_, number)| number.is_none());
         let needed = [(true, "GPU type"), (is_unknown(GPUS), "GPU count"), (is_unknown(GBS), "GBS")];

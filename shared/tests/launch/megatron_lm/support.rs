@@ -75,7 +75,7 @@ fn scenarios_that_megatron_lm_cannot_run_are_refused() {
         (
             "model=llama3.1-8b gpu=h100 gpus=16 gbs=16 pp=2 fsdp=yes",
             Field::Pp,
-            "--pp 2 and --fsdp exclude each other",
+            "--pp 2 and --fsdp can't be combined",
         ),
         ("model=nemotron-h-56b gpu=h100 gpus=64 gbs=64 pp=4", Field::Pp, "layers unevenly"),
         ("model=nemotron-h-56b gpu=h100 gpus=64 gbs=64 pp=2 vp=59", Field::Vp, "supported for hybrids"),

@@ -69,7 +69,7 @@ fn assumptions(question: &Spec) -> Vec<String> {
         format!("Checkpoints: {save_time}"),
         format!("Evaluation and warm-up: {} % more time", number(overhead * 100.0)),
         format!("Free memory: at least {} GiB on each GPU", number(headroom)),
-        "Energy: that of the whole site, with cooling and network".into(),
+        "Energy: the whole site, including cooling and network".into(),
         "Ranges: 80 % intervals".into(),
     ];
     lines.into_iter().chain(electricity).chain(prices).collect()

@@ -73,7 +73,7 @@ pub(super) fn Changes() -> impl IntoView {
         grey.to_string()
     });
     let in_question = Signal::derive(move || {
-        let note = if is_own() { "" } else { "The question at the top names both. Describe your own here." };
+        let note = if is_own() { "" } else { "The question at the top sets both. Describe your own here." };
         note.to_string()
     });
     let gbs = of_scenario(|scenario| scenario.batch.gbs(), |recipe| recipe.gbs);

@@ -196,7 +196,7 @@ fn PurchaseBox() -> impl IntoView {
             id="ask-purchase"
             class="goal"
             aria-label="Purchase"
-            title="How GPUs are paid for that have no price of yours. Owned: their total cost of ownership"
+            title="How GPUs are paid for, unless you set their price. Owned: their total cost of ownership"
             on:change=choose
         >
             {[PurchaseForm::Reserved, PurchaseForm::OnDemand, PurchaseForm::Owned].map(|each| view! {
@@ -377,7 +377,7 @@ fn ChanceBox() -> impl IntoView {
         plan.state.ask(&[(Field::Chance, text)]);
     };
     view! {
-        <select id="ask-chance" class="goal" aria-label="Chance to hold the limits" title=Field::Chance.hint() on:change=choose>
+        <select id="ask-chance" class="goal" aria-label="Chance of staying within the limits" title=Field::Chance.hint() on:change=choose>
             {Chance::ALL.map(|each| view! {
                 <option value=each.id() prop:selected=move || chance.get() == each>{each.title()}</option>
             })}

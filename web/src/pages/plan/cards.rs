@@ -228,7 +228,9 @@ fn card(
     // What the run's share of a reservation doesn't say.
     let purchase = offer.gpu.purchase.as_ref().filter(|_| amounts::outlasts(&offer.gpu, found.days.mid));
     let in_all = purchase.zip(whole_term.as_ref()).map(|(purchase, whole_term)| {
-        format!("GPUs {purchase} cost {whole_term} in all, unless you use the rest.")
+        format!(
+            "GPUs {purchase} cost {whole_term} in all, if you have no other use for the rest of the term."
+        )
     });
     let figures_with = measured_software.map(|software| {
         view! { <p><small>{format!("Figures {}", as_measured(Some(software)))}</small></p> }
@@ -275,7 +277,7 @@ fn card(
     let more = plan.more_figures;
     let by_script = script.map(|effect| match effect.is_unavailable {
         true => "No launch script can be written for this plan.".to_string(),
-        false => format!("The launch script takes {}, which is counted.", script_text(effect)),
+        false => format!("The launch script takes {}. These figures include that.", script_text(effect)),
     });
     let buttons = view! {
         <div class="card-foot">
@@ -477,7 +479,7 @@ fn Evidence(offer: OfferFindings, found: FoundPlan) -> impl IntoView {
     let plan = Planner::of_page();
     let is_planned = Catalog::embedded().gpu(&offer.gpu.id).is_ok_and(|gpu| gpu.generation.is_planned());
     let why = match is_planned {
-        true => format!("Nobody has measured a {}: it is planned.", offer.gpu.name),
+        true => format!("The {} is not available yet, so nobody has measured it.", offer.gpu.name),
         false => trust_text(found.trust).why.to_string(),
     };
     let beyond = plan.search.findings.with_untracked(|findings| findings.best_as_measured_days(&offer));
@@ -495,7 +497,10 @@ fn Evidence(offer: OfferFindings, found: FoundPlan) -> impl IntoView {
     let software = answer.and_then(|answer| {
         let (software, days) = answer.with_measured_software?;
         let enough = answer.enough_as_predicted.map_or(String::new(), |gpus| {
-            format!(" {} GPUs would do as predicted, but not with that software.", group_digits(gpus.into()))
+            format!(
+                " At the predicted speed, {} GPUs would be enough, but not with that software.",
+                group_digits(gpus.into())
+            )
         });
         Some(format!(" The plan takes {} {}.{enough}", time_text(days), as_measured(Some(&software))))
     });

@@ -148,7 +148,7 @@ fn of_other(other: &OtherPlan, findings: &Findings, best: &Verdict) -> Headline 
     });
     let by_script = other.script.filter(|_| plan.is_some());
     let by_script = by_script.map_or(String::new(), |effect| {
-        format!("The launch script takes {}, which is counted.", script_text(effect))
+        format!("The launch script takes {}. These figures include that.", script_text(effect))
     });
     let lead = match &plan {
         Some(plan) => {

@@ -84,7 +84,7 @@ fn by_script(findings: &Findings) -> String {
     if plans.is_empty() {
         String::new()
     } else {
-        format!("The launch scripts are counted: {}.", plans.join("; "))
+        format!("These figures are for the launch scripts: {}.", plans.join("; "))
     }
 }
 
@@ -542,7 +542,7 @@ mod tests {
         findings.offers[0].script = Some(effect);
         let rest = lead(&findings).1;
         assert!(
-            rest.starts_with("The launch scripts are counted: on B200, 20 % longer than planned."),
+            rest.starts_with("These figures are for the launch scripts: on B200, 20 % longer than planned."),
             "{rest}"
         );
         let effect = ScriptEffect { slowdown: 1.0, may_lack_memory: true, is_unavailable: false };

@@ -162,7 +162,7 @@ fn Begin() -> impl IntoView {
             </div>
             <div>
                 <h2>"No log yet?"</h2>
-                <p>"Plan a run and take its launch script, or look at what others measured."</p>
+                <p>"Plan a run and copy its launch script, or look at what others measured."</p>
                 <p class="buttons">
                     <a href="/?tab=launch" rel="external" class="action">"Plan a run"</a>
                     <a href="/benchmarks" rel="external" class="action">"See benchmarks"</a>

@@ -65,7 +65,11 @@ fn import_probe(text: &str) -> Result<Imported, String> {
     let slow = report.figures.iter().filter(|figure| figure.is_slow()).map(|figure| {
         let share = figure.score.map_or(String::new(), percent);
         let measured = readable(figure.measured);
-        format!("{}: {measured} {}, {share} of a machine in good order.", figure.figure.title(), figure.unit)
+        format!(
+            "{}: {measured} {}, {share} of what a healthy machine reaches.",
+            figure.figure.title(),
+            figure.unit
+        )
     });
     let nodes = report.slow_nodes();
     let slow_gpus = nodes.iter().take(SlowNode::SHOWN).map(SlowNode::in_words);
@@ -74,10 +78,14 @@ fn import_probe(text: &str) -> Result<Imported, String> {
         notes.push(format!("{} nodes in all have slow GPUs.", nodes.len()));
     }
     if !nodes.is_empty() {
-        notes.push("A run waits for its slowest GPU: the plan holds if it leaves out the slow ones.".into());
+        notes.push(
+            "A run waits for its slowest GPU, so the plan assumes that the slow ones are left out.".into(),
+        );
     }
     if notes.is_empty() {
-        notes.push("What was measured is as fast as in good order, so the plan does not change.".into());
+        notes.push(
+            "Everything measured is as fast as on a healthy cluster, so the plan doesn't change.".into(),
+        );
     }
     notes.push(format!(
         "Only {} was measured, so other GPU types are removed from the question. Undo brings them back.",
@@ -85,7 +93,7 @@ fn import_probe(text: &str) -> Result<Imported, String> {
     ));
     if !report.missing.is_empty() {
         let missing: Vec<&str> = report.missing.iter().map(|kind| kind.title()).collect();
-        notes.push(format!("Assumed to be in good order, since not measured: {}.", missing.join("; ")));
+        notes.push(format!("Not measured, and assumed to be healthy: {}.", missing.join("; ")));
     }
     Ok(Imported {
         value: ImportedValue::Cluster { factors: report.cluster_factor, gpu: gpu.id.clone() },
