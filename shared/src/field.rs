@@ -141,8 +141,9 @@ fields! {
         "TFLOPS that your GPUs reach in a large BF16 matrix multiplication. The estimate is scaled accordingly",
     ClusterFactor "cluster-factor" "cf" "Cluster factors" Scenario Text "FACTORS"
         "Measured over predicted step time on your cluster, such as 1.08, or the factors that trainplan calibrate --cluster prints"
-        "Factors that fit the estimate to your cluster: one on the step time, such as 1.08, or several, such as \
-         1.08,host=1.4,network=0.8. `trainplan calibrate --cluster` computes them. A file of `trainplan probe` can stand for them",
+        "Factors that fit the estimate to your cluster: one for the step time, such as 1.08, or several, such as \
+         1.08,host=1.4,network=0.8. `trainplan calibrate --cluster` computes them. You can also pass the \
+         file that `trainplan probe` wrote",
     Convention "convention" "c" "FLOPs convention" Counting Text "CONVENTION"
         "" "How FLOPs are counted: recipe (as in the recipe's own README), full (the whole attention matrix) or causal \
             (half of it) [default: recipe with --recipe, otherwise full]",
@@ -164,8 +165,9 @@ fields! {
         "How long training is blocked while a checkpoint is saved, from 0s to 1d, such as 30s; a number without a unit is \
          in seconds [default: its size divided by the bandwidth]",
     CheckpointBandwidth "checkpoint-bandwidth" "ckbw" "Checkpoint bandwidth" Goal Number "GB/S"
-        "GB/s that the whole job writes to storage"
-        "GB/s that the whole job writes to storage, from 0.001 to 100,000 [default: 0.122 per GPU]",
+        "Bandwidth at which the whole job writes to storage, in GB/s"
+        "Bandwidth at which the whole job writes to storage, in GB/s, from 0.001 to 100,000 [default: 0.122 per \
+         GPU]",
     Overhead "overhead" "ovh" "Overhead" Goal Text "PERCENT"
         "Time for evaluation, warm-up and batch ramps, in percent of the training time"
         "Time for evaluation, warm-up and batch ramps, in percent of the training time, from 0 to 100 [default: 0]",
@@ -180,15 +182,15 @@ fields! {
         "How the GPUs are paid for: owned (total cost of ownership), reserved or on-demand"
         "How the GPUs are paid for: owned (total cost of ownership), reserved or on-demand [default: all three are shown]",
     Power "power" "kw" "Power" Goal Text "KW"
-        "kW per GPU with cooling and network, or tdp*1.3 for the GPU's TDP times a PUE"
-        "kW per GPU with cooling and network, from 0.05 to 20, or tdp*1.3 for the GPU's TDP times a PUE from 1 to 3 \
+        "Power per GPU in kW, with cooling and network, or tdp*1.3 for the GPU's TDP times a PUE"
+        "Power per GPU in kW, with cooling and network, from 0.05 to 20, or tdp*1.3 for the GPU's TDP times a PUE from 1 to 3 \
          [default: published all-in power, or TDP × PUE 1.3]",
     Electricity "electricity" "el" "Electricity price" Goal Number "PRICE"
         "Price of electricity per kWh"
         "Price of a kWh of electricity in your currency, from 0.001 to 10,000 [default: US industrial average]",
     Currency "currency" "cur" "Currency" Goal Text "NAME"
-        "Label of your prices; nothing is converted"
-        "Label of your prices; nothing is converted [default: USD]",
+        "Currency label of your prices; nothing is converted"
+        "Currency label of your prices; nothing is converted [default: USD]",
     GpuTypes "gpu-types" "gs" "GPU types" Search Text "TYPES"
         "GPU types to compare" "GPU types to compare, such as h100,b200",
     GpuRange "gpu-range" "nr" "GPU counts" Search Text "RANGE"
@@ -198,7 +200,7 @@ fields! {
     Deadline "deadline" "by" "Deadline" Search Text "TIME"
         "Maximum time that training may take, such as 60d or 8w, or a date, such as 2027-03-01"
         "Maximum time that training may take, including time lost to failures, from 0.01d to 3650d: days (60d), weeks (8w), \
-         months of 30 days (2mo), or a date (2027-03-01), to which the days are counted from today's local date [default: \
+         months of 30 days (2mo), or a date (2027-03-01), counted from today's local date [default: \
          60d, unless --gpus, --budget or --objective is set]",
     Chance "chance" "odds" "Chance" Search Text "CHANCE"
         "How likely the plan must meet the deadline and the budget"
@@ -213,7 +215,7 @@ fields! {
          cheapest or most-tokens [default: fewest-gpus with a deadline, worthwhile with a budget, otherwise fastest]",
     Precisions "precisions" "ds" "Precisions" Search Text "DTYPES"
         "Precisions to choose from"
-        "Precisions to choose from, such as bf16,fp8, or not to use, such as \"no fp8\" [default: BF16, and MXFP8 or \
+        "Precisions to choose from, such as bf16,fp8, or to exclude, such as \"no fp8\" [default: BF16, and MXFP8 or \
          FP8 where the GPU has it]",
     BatchTokens "batch-tokens" "bt" "Tokens per step" Search Text "TOKENS"
         "Global batch in tokens: one size, a limit (<=8M) or a range (4M..8M). 1M is 2²⁰ tokens"
@@ -272,7 +274,7 @@ fields! {
         "" "Container image for megatron-lm, in the form that Slurm's pyxis takes. Without one, the job runs \
             outside a container",
     Env "env" "env" "Environment" Cluster Variables "NAME=VALUE"
-        "" "Environment variable of the run; may be repeated",
+        "" "Environment variable for the run; may be repeated",
     Scaling "scaling" "scal" "Scaling" View Text "SCALING"
         "" "Scaling mode: weak or strong",
     Measured "measured" "meas" "Measured only" View Switch ""

@@ -30,8 +30,8 @@ use trainplan_shared::units::significant;
 /// Fit the estimate to measured runs, or compute correction factors for your cluster
 ///
 /// Without files, it fits the embedded measurements and reproduces the embedded constants bit for bit. With
-/// --cluster, it compares your own runs with their predictions. From that it computes factors for
-/// --cluster-factor: on the whole step time, the host, the network, matrix multiplications and a step's fixed time.
+/// --cluster, it compares your own runs with their predictions. From this it computes factors for
+/// --cluster-factor: for the whole step time, the host, the network, matrix multiplications and a step's fixed time.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -47,8 +47,8 @@ pub(super) struct Args {
     /// Compute the factors of your cluster instead, for --cluster-factor
     #[arg(long, requires = "files")]
     cluster: bool,
-    /// Folder for the constants, the corrections, the intervals, the held-out errors, the regret of searches and the report. If you give no
-    /// FILE, benchmarks.csv and best_measured.csv are written too
+    /// Folder for the constants, the corrections, the intervals, the held-out errors, the regret of searches and the
+    /// report. If you give no FILE, benchmarks.csv and best_measured.csv are written too
     #[arg(short, long, value_name = "DIR", conflicts_with = "cluster")]
     output: Option<PathBuf>,
     /// Software of rows whose framework is own: a value of --stack, or a file (docs/stacks.md)
@@ -266,8 +266,8 @@ fn distinct(mut read: Vec<FileReport>) -> Vec<Report> {
     read.into_iter().map(|one| one.report).collect()
 }
 
-/// Returns the scenario of a run, and the seconds per step by which it is judged. Only a scored run can show how its cluster differs
-/// from the estimate. Otherwise returns in a word or two why not, and a sentence that says so.
+/// Returns the scenario of a run, and the seconds per step by which it is judged. Only a scored run can show how its
+/// cluster differs from the estimate. Otherwise returns in a word or two why not, and a sentence that says so.
 fn usable(report: &Report) -> Result<(Scenario, f64), (&'static str, String)> {
     if report.status != Status::Scored {
         let status = report.status.title();

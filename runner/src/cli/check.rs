@@ -20,11 +20,11 @@ use trainplan_shared::tables::{CheckColumn, CheckedTimeLine};
 
 /// Check whether the newest run of each recipe or custom scenario is too slow
 ///
-/// Runs of a recipe, or of your own scenario, on a cluster form a timeline. Its newest run is compared with
-/// the published speed and with the median and spread of earlier runs. The timeline is also searched for
-/// lasting slowdowns (E-divisive and a t-test, the method of the tool Hunter). Earlier runs that are not
-/// comparable, such as profiled ones, are skipped; a newest run of that kind is not judged. If the newest
-/// run is one of several repeats, the mean of its round's repeats is judged as well.
+/// Runs of a recipe, or of your own scenario, on a cluster form a timeline. Its newest run is compared with the
+/// published speed and with the median and spread of earlier runs. The timeline is also searched for lasting
+/// slowdowns (E-divisive and a t-test, the method of the tool Hunter). Earlier runs that are not comparable, such as
+/// profiled ones, are skipped. If the newest run is not comparable, it is not judged. If the newest run is one of
+/// several repeats, the mean of its round's repeats is judged as well.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -201,8 +201,8 @@ fn newest_not_scored(line: &TimeLine) -> Option<&TimeLinePoint> {
     line.points.last().filter(|newest| newest.step_time_s.is_none())
 }
 
-/// Adds to the checks why the newest run was not scored. A result that can't be read gives no reason, and the other series are judged
-/// all the same.
+/// Adds to the checks why the newest run was not scored. A result that can't be read gives no reason, and the other
+/// series are judged all the same.
 fn explain_not_scored(line: &mut TimeLine, stored: &Stored) {
     let Some(newest) = newest_not_scored(line) else { return };
     let Ok(Some(run)) = stored.result(&newest.id) else { return };
@@ -250,8 +250,8 @@ fn judge_round(line: &mut TimeLine, repeats: &Repeats<'_>, thresholds: &Threshol
     (line.checks, line.alerts) = (checks.collect(), alerts.collect());
 }
 
-/// Returns the place of the first run in the round of the newest one. Results don't name their round, but the numbers of its repeats
-/// ascend, because they are submitted in this order.
+/// Returns the place of the first run in the round of the newest one. Results don't name their round, but the numbers
+/// of its repeats ascend, because they are submitted in this order.
 fn first_of_round(points: &[TimeLinePoint], repeats: &Repeats<'_>) -> usize {
     let of = |point: &TimeLinePoint| repeats.get(point.id.as_str()).copied();
     let Some((campaign, run, _)) = points.last().and_then(of) else { return points.len() };

@@ -21,9 +21,10 @@ const CANCELING: Duration = Duration::from_secs(30);
 /// Checks the connection, the login node, Slurm and the installed releases. To see whether jobs keep their
 /// comments, it submits a held job, which never starts, and cancels it. It leaves nothing else on the cluster.
 ///
-/// With --check-gpus, it also submits a job of at most five minutes that looks at the GPUs of a node or several: their number and
-/// type, clocks, power limits, memory in use, ECC errors and thermal slowdown. If the nodes have all_reduce_perf of nccl-tests, in PATH
-/// or at the path that ALL_REDUCE_PERF in the profile's env names, the job also measures an all-reduce between the GPUs of each node.
+/// With --check-gpus, it also submits a job of at most five minutes that looks at the GPUs of one or more nodes:
+/// their number and type, clocks, power limits, memory in use, ECC errors and thermal slowdown. If the nodes have
+/// all_reduce_perf of nccl-tests, in PATH or at the path that ALL_REDUCE_PERF in the profile's env names, the job
+/// also measures an all-reduce between the GPUs of each node.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -15,10 +15,10 @@ const COPY: &str = "store.sqlite.part";
 
 /// Copy the store into a folder of plain files
 ///
-/// Writes each run as ID.result.json (the uploaded result), ID.log.zst (the raw log, if stored) and ID.score.json (the
-/// newest score, if the log was scored again). `trainplan import FOLDER` reads them into any store. Existing files are
-/// kept, so a second export adds only new runs. Each result and each log is compared with its hash; missing and damaged
-/// ones are named, and everything else is written.
+/// Writes each run as ID.result.json (the uploaded result), ID.log.zst (the raw log, if stored) and ID.score.json
+/// (the newest score, if the log was scored again). `trainplan import FOLDER` reads them into any store. Existing
+/// files are kept, so a second export adds only new runs. Each result and each log is compared with its hash; missing
+/// and damaged ones are reported, and everything else is written.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

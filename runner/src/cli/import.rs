@@ -19,9 +19,9 @@ use uuid::Uuid;
 /// Beside NAME.result.json, the raw log NAME.log.zst and the score NAME.score.json are imported too. A stored result never
 /// changes: importing it again does nothing, and a different result with the same id is rejected.
 ///
-/// What is sound is imported, whatever else is rejected. If the log beside a result is damaged, too large or belongs to another
-/// one, or if its score is not accepted, the result is stored without it. A result of an older version that is not accepted
-/// any more is made again from the log beside it.
+/// Everything intact is imported, even if other files are rejected. If the log beside a result is damaged, too large
+/// or belongs to another one, or if its score is not accepted, the result is stored without it. A result of an older
+/// version that is no longer accepted is recreated from the log beside it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -15,12 +15,13 @@ use trainplan_shared::probe::{
 };
 use trainplan_shared::units::{percent, readable};
 
-/// Measure what a cluster's GPUs and links reach, without a training run
+/// Measure the speed of a cluster's GPUs and links, without a training run
 ///
-/// Submits one job of at most ten minutes that measures matrix multiplications, attention, memory bandwidth, kernel launches and
-/// collectives in and between nodes. It needs a Python with PyTorch (1.13 or newer), or a container with one. Account, partition,
-/// GRES and Slurm parameters are those of the cluster's profile. Each figure is shown beside what a machine in good order
-/// reaches, and GPUs that are slower than the others are named. The file that it writes adapts estimates to the cluster.
+/// Submits one job of at most ten minutes that measures matrix multiplications, attention, memory bandwidth, kernel
+/// launches and collectives in and between nodes. It needs a Python with PyTorch (1.13 or newer), or a container with
+/// one. Account, partition, GRES and Slurm parameters are those of the cluster's profile. Each figure is shown beside
+/// what a healthy machine reaches, and GPUs that are slower than the others are named. The file that it writes adapts
+/// estimates to the cluster.
 ///
 /// To show the figures of a file again, give the file instead of a cluster.
 #[derive(Debug, clap::Args)]

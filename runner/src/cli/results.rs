@@ -43,7 +43,7 @@ enum ResultsCommand {
         #[command(flatten)]
         format: FormatArg,
     },
-    /// Let deleted runs be uploaded and imported again. What was deleted does not come back by itself
+    /// Let deleted runs be uploaded and imported again. This does not bring back what was deleted
     Restore {
         /// Ids of deleted runs, or at least their first eight digits
         #[arg(value_name = "ID", required = true)]

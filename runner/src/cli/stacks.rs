@@ -8,8 +8,8 @@ use trainplan_shared::stack::{Software, Stack, StackProperties};
 
 /// List the known training software, or the properties of one
 ///
-/// Without STACK, lists every known software. With STACK, lists what that software does: the properties that an own stack can
-/// change (docs/stacks.md).
+/// Without STACK, lists every known software. With STACK, lists what that software does: the properties that a custom
+/// stack can change (docs/stacks.md).
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -71,7 +71,7 @@ pub(super) enum ListedState {
     Waiting,
     /// A job runs
     Running,
-    /// The cluster can't be seen, or no process follows the run
+    /// The cluster can't be reached, or no process follows the run
     Unknown,
     /// All jobs have ended, and the log is not scored yet
     Ended,

@@ -10,11 +10,11 @@ use trainplan_shared::api::LogFault;
 
 /// Compare stored results and raw logs with their hashes
 ///
-/// Reads every result and its scores, names those that are missing or damaged, and computes rows of lists again that
-/// disagree with their results or are lost. With SQLite, checks the structure of the file first. Then reads every log
-/// whole, names those that are missing or damaged, and marks them for the server. The next upload of such a result or
-/// log replaces it. An interrupted check continues with the logs that were not checked yet. The server may run
-/// meanwhile.
+/// Reads every result and its scores, and reports those that are missing or damaged. Recomputes rows of the list of
+/// runs that are lost or disagree with their results. With SQLite, checks the structure of the file first. Then reads
+/// every log in full, reports those that are missing or damaged, and marks them for the server. The next upload of
+/// such a result or log replaces it. An interrupted check continues with the logs that were not checked yet. The
+/// server can keep running.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

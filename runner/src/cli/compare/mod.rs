@@ -26,7 +26,7 @@ enum ComparisonFormat {
     Csv,
     /// For a pull request
     Markdown,
-    /// One file with tables and charts, which a browser opens without a network
+    /// One file with tables and charts, which a browser opens offline
     Html,
 }
 

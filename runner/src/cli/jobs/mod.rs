@@ -24,13 +24,13 @@ use uuid::Uuid;
 
 /// List, show, follow, cancel or fetch the runs of campaigns, and count their failures
 ///
-/// Works from any terminal of this machine, whether or not `trainplan run` is active. RUN is a run's name
-/// (llama-8b), a repeat of it (llama-8b#2 is the second), or, if several campaigns use the name, the name with
-/// its campaign (nightly/llama-8b). The first 8 digits of an id also work. A name refers to the
-/// run in the campaign's newest round (a round is one pass through the campaign). Rounds are counted:
-/// nightly@2/llama-8b is the run in the second round of nightly.
+/// Works from any terminal of this machine, whether or not `trainplan run` is active. RUN is a run's name (llama-8b),
+/// a repeat of it (llama-8b#2 is the second), or, if several campaigns use the name, the name with its campaign
+/// (nightly/llama-8b). The first 8 digits of an id also work. A name refers to the run in the campaign's newest round
+/// (a round is one pass through the campaign). Rounds are numbered: nightly@2/llama-8b is the run in the second round
+/// of nightly.
 ///
-/// These commands don't read clusters.toml and have no --clusters: each round keeps its cluster's ssh host.
+/// These commands don't read clusters.toml and have no --clusters option: each round keeps its cluster's ssh host.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -126,7 +126,7 @@ enum JobsCommand {
     ///
     /// As in the published studies, an interruption is unplanned: a lost node, a preemption, a requeue, or a job that
     /// failed after its first step. A job that fails before its first step, runs out of memory, hits its time limit or
-    /// is cancelled does not count. The logs of stored results tell why a job failed.
+    /// is cancelled does not count. The logs of stored results show why a job failed.
     Failures {
         /// Only jobs on this cluster
         #[arg(long, value_name = "NAME")]

@@ -266,7 +266,7 @@ pub(in crate::cli) struct NewRound {
     /// Start a new round (a pass through the campaign), even if the last one is not finished
     #[arg(long = "new", id = "new")]
     pub(in crate::cli) wanted: bool,
-    /// With --new, leave the jobs of the unfinished round: they go on, and nobody follows them
+    /// With --new, abandon the jobs of the unfinished round: they keep running, but nothing follows them
     #[arg(long, requires = "new")]
     abandon: bool,
     /// Submit without checking partitions, accounts, paths and free space on the cluster first

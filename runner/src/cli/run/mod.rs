@@ -26,10 +26,11 @@ use trainplan_shared::units::{readable, readable_range};
 
 /// Run a campaign on its cluster, or continue one
 ///
-/// A campaign file (*.campaign.toml) lists runs. Each run names a recipe or describes a scenario. Its
-/// TOML keys have the names of the flags of `trainplan estimate` and `trainplan launch`. The cluster's profile is in ~/.config/trainplan/clusters.toml.
+/// A campaign file (*.campaign.toml) lists runs. Each run names a recipe or describes a scenario. Its TOML keys have
+/// the names of the flags of `trainplan estimate` and `trainplan launch`. The cluster's profile is in
+/// ~/.config/trainplan/clusters.toml.
 ///
-/// Every run is submitted, never twice, and followed. When it ends, it is scored: its step time, tokens per second
+/// Every run is submitted exactly once, and followed. When it ends, it is scored: its step time, tokens per second
 /// and MFU are computed from its log. They are compared with the plan and with the published number, and stored.
 /// `trainplan serve` shows the results. If the command is interrupted, repeat it to continue. A run with `after` waits
 /// for the end of other runs, even a failed or cancelled one; with on = "success", it needs their score.

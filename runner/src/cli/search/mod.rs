@@ -54,9 +54,9 @@ enum SearchFormat {
 
 /// Find the GPU type, GPU count and layout that train a model on time or within budget
 ///
-/// Searches every layout that the software can run, on each number of GPUs (--gpus). Prints the answer in a sentence, and
-/// the best plan of each GPU type with ranges for days to train, cost and energy. --top adds the next-best layouts and
-/// the published one. The last lines are the commands that estimate and launch the best plan.
+/// Searches every layout that the software can run, on each number of GPUs (--gpus). Prints the answer in one
+/// sentence, then the best plan for each GPU type with ranges for days to train, cost and energy. --top adds the
+/// next-best layouts and the published one. The last lines are the commands that estimate and launch the best plan.
 ///
 /// Only --model is required. Values that you leave out are assumed, and the output names each assumption.
 #[derive(Debug, clap::Args)]
