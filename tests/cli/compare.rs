@@ -250,7 +250,7 @@ fn runs_come_from_the_store_too() {
     assert_eq!(comparison["difference"]["each"][0]["notes"][0], "This is the same run as the reference.");
 
     let refused = refusal(&["compare", "abcd1234", &place.path("nothing.log"), "--data-dir", &data]);
-    assert!(refused.contains("abcd1234 is not a file, and doesn't name one run in the store"), "{refused}");
+    assert!(refused.contains("abcd1234 is not a file, and doesn't identify a run in the store"), "{refused}");
     assert!(refused.contains("nothing.log is not a file"), "{refused}");
 }
 

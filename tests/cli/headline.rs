@@ -217,8 +217,8 @@ fn spare_nodes_beyond_the_gpus_that_were_named_are_noted_with_the_number_that_le
             ["search", "--model", "llama3.1-8b", "--gpu", "h100", "--tokens", "1T", "--gpus", gpus];
         trainplan(question.iter().chain(&["--format", "table"])).stderr
     };
-    let lacking = "note: H100: 1,072 GPUs in all: 1,024 that train and 48 spare. With 1,024 in all, set --gpus to 976, or \
-                   --spare-nodes to 0 for none.";
+    let lacking = "note: H100: This takes 1,072 GPUs in all: 1,024 for training and 48 spare. If you have 1,024 in \
+                   all, set --gpus to 976, or --spare-nodes to 0 for none.";
     assert!(said("1024").contains(lacking), "{}", said("1024"));
     assert!(!said("976,1024").contains(" in all"), "{}", said("976,1024"));
 }

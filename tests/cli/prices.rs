@@ -77,7 +77,11 @@ fn owned_gpus_at_a_price_of_0_cost_their_energy_and_the_storage() {
     let said = text(&["--gpus", "64", "--electricity", "0.2"]);
     assert!(said.contains(" Electricity: 0.2 USD per kWh (yours)."), "{said}");
     let said = text(&["--gpus", "64", "--price", "2"]);
-    assert!(!said.contains("Electricity: ") && said.contains("Spare nodes, paid for too: 5 %"), "{said}");
+    assert!(
+        !said.contains("Electricity: ")
+            && said.contains("Spare nodes: 5 % on top of the training GPUs, also paid for"),
+        "{said}"
+    );
     // A budget and the lowest cost are about the energy.
     let cost = number(&best["cost_range"]["high"]);
     let [below, above] = [0.5, 1.5].map(|times| (cost * times).to_string());

@@ -393,7 +393,9 @@ fn the_published_layout_stands_beside_the_best() {
     ];
     let published = &json(&arguments)["answers"][0]["published"];
     assert!(published["recipe"].as_str().unwrap().starts_with("llama3.1-405b/h100/fp8/512@"), "{published}");
-    assert!(published["text"].as_str().unwrap().contains("the published one of llama3.1-405b/h100/fp8/512@"));
+    assert!(
+        published["text"].as_str().unwrap().contains("the one published for llama3.1-405b/h100/fp8/512@")
+    );
     let speed = &published["speed_of_best"];
     assert!(number(&speed["low"]) < number(&speed["mid"]) && number(&speed["mid"]) < number(&speed["high"]));
     let (header, rows) = csv(&arguments);
@@ -439,7 +441,7 @@ fn an_absurd_plan_is_doubted_with_the_flags_to_change() {
 #[test]
 fn mistakes_name_the_flags_of_a_search() {
     let text = refusal(&["search", "--model", "llama3.1-8b", "--gpu", "a100", "--dtype", "fp8"]);
-    assert!(text.contains("--dtype names no precision of"), "{text}");
+    assert!(text.contains("--dtype lists no precision that"), "{text}");
     assert!(!text.contains("--precisions") && !text.contains("--gpu-types"), "{text}");
     assert!(refusal(&["search", "--gpu", "h100"]).contains("Missing: --model"));
     assert!(refusal(&["search", "--model", "llama3.1-8b", "--campaign", "new.toml"]).contains("--cluster"));

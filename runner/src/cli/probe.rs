@@ -53,7 +53,7 @@ pub(super) struct Args {
     /// File with your cluster profiles [default: ~/.config/trainplan/clusters.toml]
     #[arg(long, value_name = "FILE", requires = "cluster")]
     clusters: Option<PathBuf>,
-    /// Number of nodes. Two or more measure the network; each further one has its GPUs checked too
+    /// Number of nodes. Two are enough to measure the network; with more, the GPUs of the others are checked too
     #[arg(long, value_name = "N", default_value_t = 2, requires = "cluster", value_parser = clap::value_parser!(u32).range(1..=1_024))]
     nodes: u32,
     /// GPUs per node [default: those of the profile or its GPU type]

@@ -18,7 +18,7 @@ Examples:
   trainplan stacks ours.stack.toml
   trainplan stacks --format csv")]
 pub(super) struct Args {
-    /// A value of --stack: a known software, an own one as text, or a file
+    /// A value of --stack: known software, your own as text, or a file
     #[arg(value_name = "STACK")]
     stack: Option<String>,
     #[command(flatten)]

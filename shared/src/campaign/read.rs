@@ -312,7 +312,7 @@ impl TomlReader {
             self.refuse(
                 entry,
                 format!(
-                    "By its name, this is a secret, which must not be in a file. Use {name} = {{ env = \
+                    "The name suggests a secret, which must not be in a file. Use {name} = {{ env = \
                      \"{name}\" }} to read it from your environment, {name} = {{ command = [\"pass\", \
                      \"show\", \"…\"] }} to run a program that prints it, or {name} = \"${name}\" for the \
                      variable on the cluster."

@@ -113,7 +113,9 @@ impl PlannedRun {
 pub fn spares_in_addition(gpus: u32, paid_gpus: u32, beside_spares: u32) -> Message {
     let [named, in_all, spare] = [gpus, paid_gpus, paid_gpus - gpus].map(|gpus| group_digits(gpus.into()));
     message![
-        format!("{in_all} GPUs in all: {named} that train and {spare} spare. With {named} in all, set "),
+        format!(
+            "This takes {in_all} GPUs in all: {named} for training and {spare} spare. If you have {named} in all, set "
+        ),
         Field::GpuRange,
         format!(" to {beside_spares}, or "),
         Field::SpareNodes,
@@ -256,8 +258,8 @@ mod tests {
             let best = Survey::new(&question, &question.offers[0]).finish().best().unwrap().clone();
             best.cautions(&question).iter().map(|caution| caution.text(Front::Search)).collect::<Vec<_>>()
         };
-        let expected = "1,072 GPUs in all: 1,024 that train and 48 spare. With 1,024 in all, set --gpus to 976, or --spare-nodes to 0 \
-                        for none.";
+        let expected = "This takes 1,072 GPUs in all: 1,024 for training and 48 spare. If you have 1,024 in \
+                        all, set --gpus to 976, or --spare-nodes to 0 for none.";
         assert!(said("1024", "").iter().any(|caution| caution == expected), "{:?}", said("1024", ""));
         // A limit, or another share, is what the user wants.
         for (gpus, spares) in [("1024", "5"), ("1024", "0"), ("up to 1024", ""), ("64", "")] {

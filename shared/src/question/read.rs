@@ -228,7 +228,7 @@ impl Reading<'_> {
                 let message = message![
                     Field::Precisions,
                     format!(
-                        " names no precision of {} on the {}: \"{}\".",
+                        " lists no precision that {} supports on the {}: \"{}\".",
                         options.software.title(),
                         gpu.name,
                         self.spec.raw(Field::Precisions)

@@ -44,8 +44,8 @@ impl Report {
             self.assumed_software = assumed.filter(|_| is_usable);
             self.notes.extend(self.assumed_software.map(|software| {
                 format!(
-                    "The prediction assumes {}, because the log doesn't state the exact software. Set it if it was \
-                     another.",
+                    "The prediction assumes {}, because the log doesn't state the exact software. Set it if the run \
+                     used other software.",
                     software.title()
                 )
             }));

@@ -28,8 +28,8 @@ const TIE: f64 = 0.01;
 const RISK: f64 = 1.05;
 
 /// How layouts are ordered, for people.
-pub const ORDER: &str = "Ordered by the slow end of the step time, so that layouts like measured ones come first; within 1 %, by \
-                         confidence, simplicity and free memory. One that may not fit counts as 5 % slower.";
+pub const ORDER: &str = "Ordered by the slow end of the step time, so that layouts similar to measured ones come first; within \
+                         1 %, by confidence, simplicity and free memory. A layout that may not fit in memory counts as 5 % slower.";
 
 /// Free memory from which more makes no difference between equally fast layouts, in bytes.
 const AMPLE_FREE_BYTES: f64 = 8.0 * 1_073_741_824.0;

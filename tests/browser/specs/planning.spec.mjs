@@ -250,7 +250,7 @@ test("a number of GPUs may have a comma", async ({ page }) => {
   await page.keyboard.press("Enter");
   await expect(verdict(page)).toHaveText(/^1,024 × H100 take/);
   // Those who have 1,024 in all lack the spare ones.
-  const lacking = "1,072 GPUs in all: 1,024 that train and 48 spare. With 1,024 in all, set GPU counts to 976, or Spare nodes to 0 for none.";
+  const lacking = "This takes 1,072 GPUs in all: 1,024 for training and 48 spare. If you have 1,024 in all, set GPU counts to 976, or Spare nodes to 0 for none.";
   await expect(cards(page).first().getByText(lacking)).toBeVisible();
 });
 

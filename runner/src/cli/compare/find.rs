@@ -66,7 +66,7 @@ impl FromStore<'_> {
         };
         let id = identify(name, runs).map_err(|why| {
             Failure::NoRun(format!(
-                "{name} is not a file, and doesn't name one run in the store {}. {why}",
+                "{name} is not a file, and doesn't identify a run in the store {}. {why}",
                 stored.place()
             ))
         })?;

@@ -90,7 +90,7 @@ pub(super) fn assumptions(question: &Question) -> String {
     };
     let assumed = match question.gbs.are_assumed() {
         true => {
-            ", or up to 25 % more or less where that suits the number of GPUs; assumed: change it with --batch-tokens"
+            ", or up to 25 % more or fewer to suit the number of GPUs (assumed; change it with --batch-tokens)"
         }
         false => "",
     };
@@ -123,11 +123,11 @@ pub(super) fn assumptions(question: &Question) -> String {
     let spares = question.settings.disruptions.spare_share;
     let source = if question.spec.get(Field::SpareNodes).is_some() { "yours" } else { "assumed" };
     let mut prices = question.offers.iter().filter_map(|offer| offer.price);
-    let paid = if prices.clone().all(|price| price.is_of_owned()) { "" } else { ", paid for too" };
+    let paid = if prices.clone().all(|price| price.is_of_owned()) { "" } else { ", also paid for" };
     parts.push(match spares {
         0.0 => "No spare nodes.".to_string(),
         _ => format!(
-            "Spare nodes{paid}: {} % in addition to the GPUs that train ({source}).",
+            "Spare nodes: {} % on top of the training GPUs{paid} ({source}).",
             significant(spares * 100.0, 3)
         ),
     });
@@ -498,7 +498,7 @@ pub(super) fn unmet_sentence(unmet: Unmet, found: &SearchedGpu<'_>) -> String {
             )
         }
         Unmet::NoPrice => message![
-            format!("No price of the {name} is known, so no budget can be met: set "),
+            format!("No price is known for the {name}, so no budget can be met: set "),
             message::Setting::new(Field::Price, format!("{}=2.95", offer.gpu.id)),
             ", for example."
         ]
@@ -524,13 +524,13 @@ pub(super) fn beside_published(found: &SearchedGpu<'_>) -> Option<String> {
     let (recipe, published) = found.answer.published.as_ref()?;
     let best = found.answer.layouts.first()?;
     if best.layout.candidate == published.layout.candidate {
-        return Some(format!("The best layout is the published one of {}.", recipe.id));
+        return Some(format!("The best layout is the one published for {}.", recipe.id));
     }
     let Interval { low, mid, high } = best.speed_over(published);
     let whole = |ratio: f64| format!("{:.0}", (ratio - 1.0) * 100.0);
     Some(match low > 1.0 {
         true => format!(
-            "The best layout is {} % faster than the published one of {} ({}–{} %).",
+            "The best layout is {} % faster than the one published for {} ({}–{} %).",
             whole(mid),
             recipe.id,
             whole(low),

@@ -36,7 +36,7 @@ fn arguments_are_the_whole_scenario_but_the_gpu_type() {
     assert!(told.mfu.is_some_and(|mfu| (0.39..0.41).contains(&mfu)), "{:?}", told.mfu);
     // No word of a recipe that nobody named, but of the software, which nobody named either.
     let assumed = "The prediction assumes Megatron-LM 0.14, because the log doesn't state the exact software. Set it \
-                   if it was another.";
+                   if the run used other software.";
     assert!(told.comparable.yes && told.notes == [assumed], "{:?}", told.notes);
     assert_eq!((told.format, told.assumed_software), (Some(Format::MegatronLm), Some(Stack::MegatronLm014)));
     assert_eq!(told.scenario.get(Field::Stack), Some("megatron-lm-0.14"));
