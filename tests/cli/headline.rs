@@ -126,8 +126,9 @@ fn a_plan_that_misses_the_deadline_only_with_measured_software_shows_that_in_eve
                  The nearest is predicted to take about ";
     assert!(headline.starts_with(tests), "{headline}");
     let software = "Megatron-Bridge 25.09 to 25.11";
-    let decided =
-        format!(", but takes {days:.0} days with {software}, which was measured here, on 384 × B200");
+    let decided = format!(
+        ", but would take {days:.0} days with {software}, which was measured on this GPU type, on 384 × B200"
+    );
     assert!(headline.contains(&decided), "{headline}");
     // The row has the figures with that software.
     let mut table = text.lines().skip_while(|line| !line.contains("confidence"));

@@ -12,10 +12,10 @@ pub fn limit_text(days: f64) -> String {
 }
 
 /// Returns that an amount beyond the end of a plan's range is that of measured software, which the range does not count: `with NeMo 2,
-/// which was measured here`. `software` is its title, if it is known.
+/// which was measured on this GPU type`. `software` is its title, if it is known.
 pub fn as_measured(software: Option<&str>) -> String {
     match software {
-        Some(software) => format!("with {software}, which was measured here"),
+        Some(software) => format!("with {software}, which was measured on this GPU type"),
         None => "with software that was measured".to_string(),
     }
 }
@@ -92,7 +92,7 @@ impl PlanInWords<'_> {
         let budget = budget.unwrap_or_default();
         let costs = |amount: f64| match (by_slow_end, self.most_cost.filter(|_| by_measured)) {
             (_, Some(most)) => format!(
-                "is predicted to cost up to {}, but costs {} {}",
+                "is predicted to cost up to {}, but would cost {} {}",
                 cost(most),
                 cost(amount),
                 as_measured(self.measured_software)
@@ -115,7 +115,7 @@ impl PlanInWords<'_> {
                 let predicted = format!("about {} ({})", duration(mid), duration_range(mid, (low, high)));
                 let takes = match (by_slow_end, by_measured) {
                     (_, true) => format!(
-                        "is predicted to take {predicted}, but takes {} {}",
+                        "is predicted to take {predicted}, but would take {} {}",
                         duration(days),
                         as_measured(self.measured_software)
                     ),
@@ -195,7 +195,7 @@ mod tests {
         assert_eq!(
             plan.misses(Unmet::TooSlow { days: 81.0 }, false, &limits(true)),
             "No plan finishes within 60 days both as predicted, 9 times in 10, and with software that was measured. The nearest \
-             is predicted to take about 61 days (55–70), but takes 81 days with NeMo 2, which was measured here, on 1,024 × H100."
+             is predicted to take about 61 days (55–70), but would take 81 days with NeMo 2, which was measured on this GPU type, on 1,024 × H100."
         );
         let expensive = Unmet::TooExpensive { cost: 99.0, tokens: 2.2e11, gpus: 40 };
         assert_eq!(
@@ -212,7 +212,7 @@ mod tests {
         assert!(
             plan.misses(beyond, true, &limits(true)).ends_with(
                 "for at most $50k both as predicted, 9 times in 10, and with software that was measured. The cheapest that \
-                 finishes in time is predicted to cost up to $99, but costs $120 with NeMo 2, which was measured here, on \
+                 finishes in time is predicted to cost up to $99, but would cost $120 with NeMo 2, which was measured on this GPU type, on \
                  1,024 × H100."
             )
         );

@@ -204,7 +204,7 @@ columns! {
                 run.item.baseline.map(|baseline| format!("of {} s", cells::seconds(baseline.step_time_s)));
             PageCell::new(cells::of_published(run.item.baseline, run.item.judged_s), published)
         };
-        terminal "  speed of it %" => |run| cells::of_published(run.item.baseline, run.item.judged_s);
+        terminal "  relative speed, %" => |run| cells::of_published(run.item.baseline, run.item.judged_s);
         csv 36 "speed_percent" => |run| {
             number(run.item.baseline.and_then(|baseline| baseline.speed_percent))
         };
@@ -253,7 +253,7 @@ columns! {
         };
     }
     PlanError "plan_error" {
-        terminal "  speed of it %" => |run| {
+        terminal "  relative speed, %" => |run| {
             cells::of_predicted(run.item.plan.or(run.item.prediction), run.item.judged_s)
         };
         csv 34 "plan_error" => |run| number(run.item.plan.and_then(|plan| plan.error));

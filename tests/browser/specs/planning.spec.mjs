@@ -145,7 +145,7 @@ test("a limit that only measured software misses is named where the range ends w
   if ((await card.locator(".missed").first().textContent()).includes("As predicted")) {
     await expect(card.locator(".days > small")).toContainText(/ with Megatron-Bridge .+$/);
     // The card, its row and what a star saves are of the same scenario.
-    await expect(card).toContainText(/Figures with Megatron-Bridge .+, which was measured here/);
+    await expect(card).toContainText(/Figures with Megatron-Bridge .+, which was measured on this GPU type/);
     const days = (await card.locator(".mini.main > div").first().locator("dd").first().textContent()).split(" ")[0];
     const row = page.locator(".layout-table tbody tr").first();
     await expect(row.getByRole("rowheader")).toContainText("with Megatron-Bridge");
@@ -173,7 +173,7 @@ for (const types of ["h100", "h100,b200,gb300"]) {
   test(`a deadline and a budget that can't both be met are explained by one plan, on ${types}`, async ({ page }) => {
     await page.goto(`/?v=1&m=llama3.1-70b&t=10T&gs=${types}&by=60d&bud=50K`);
     const says =
-      /^No plan finishes within 60 days for at most \$50k (?:9 times in 10|both as predicted, .+ measured)\. The cheapest that finishes in time (?:costs up to \$[\d.]+M|is predicted to cost up to \$[\d.]+M, but costs \$[\d.]+M with .+, which was measured here), on ([\d,]+) × (\w+)\.$/;
+      /^No plan finishes within 60 days for at most \$50k (?:9 times in 10|both as predicted, .+ measured)\. The cheapest that finishes in time (?:costs up to \$[\d.]+M|is predicted to cost up to \$[\d.]+M, but would cost \$[\d.]+M with .+, which was measured on this GPU type), on ([\d,]+) × (\w+)\.$/;
     await expect(verdict(page)).toHaveText(says);
     // Where launch scripts differ from the plans, another one may come nearest.
     await expect(page.locator("#details")).toHaveAttribute("data-scripts", /n=/);

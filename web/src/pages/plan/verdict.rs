@@ -253,7 +253,7 @@ pub(super) fn terms(
     };
     let in_all = paid_gpus
         .map_or(String::new(), |gpus| format!(" and cost {} in all", cost_range(term, gpus, currency)));
-    let on_demand = gpu.on_demand_factor.map_or("No price on demand is known".to_string(), |factor| {
+    let on_demand = gpu.on_demand_factor.map_or("No on-demand price is known".to_string(), |factor| {
         let on_demand = cost.product(factor);
         let exceeds = match budget.is_some_and(|budget| on_demand.mid > budget) {
             true => ", more than the budget",
@@ -620,7 +620,7 @@ mod tests {
         assert_eq!(
             lead(&findings).0,
             "No plan finishes within 180 days both as predicted, 9 times in 10, and with software that was measured. The \
-             nearest is predicted to take about 49 days (44–54), but takes 185 days with software that was measured, on \
+             nearest is predicted to take about 49 days (44–54), but would take 185 days with software that was measured, on \
              640 × B200, the largest number searched."
         );
     }

@@ -279,7 +279,9 @@ mod tests {
         let text = format!("The run takes {} (", duration(run.days));
         assert!(basis(&plan).contains(&unbroken(&text)), "{} {text}", basis(&plan));
         assert!(basis(&plan).contains(&unbroken(&as_measured(Some(software.title())))));
-        assert!(!basis(&plan.with(Field::Stack, software.id())).contains("which was measured here"));
+        assert!(
+            !basis(&plan.with(Field::Stack, software.id())).contains("which was measured on this GPU type")
+        );
     }
 
     #[test]
