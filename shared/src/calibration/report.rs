@@ -299,29 +299,29 @@ corrected | by model: modelled | error of modelled |
 const INTERVALS: &str = "
 ## Intervals
 
-Predictions fall into classes (table below). *Routed* means a mixture of experts (MoE), *plain software* fuses no kernels but
+Predictions fall into classes (see the table below). *Routed* means a mixture of experts (MoE), *plain software* fuses no kernels except
 attention. A prediction is *interpolated* if a similar layout of the LLM was measured on the same GPU type, with the same
 software and as many bits; otherwise it is *extrapolated*. Rows are held out by mapping to measure the interpolated classes, and
 by model to measure the extrapolated ones.
 
 Measurements of other layouts correct a prediction, and part of a large correction may not apply to its layout. That *doubt* is
-the correction's logarithm times the share of the error that the nearest run does not tell. The intervals widen with it, so that
+the correction's logarithm times the share of the error that the nearest run does not explain. The intervals widen with it, so that
 they contain 80 % of the predictions with the most doubtful corrections too. The correction counts as at least what the nearest
 run contributes: the error of that run's own held-out prediction (`surprise` in `shared/data/anchors.csv`), times its likeness.
 Two runs that contradict each other may cancel in the correction, but not in the doubt. Held-out rows are judged in the same way:
 the errors of the runs near them come from predictions that have seen neither.
 
 The interval of an interpolated prediction grows from that of its class, for a measured layout, to that of the extrapolated class,
-where the nearest measured layout is hardly similar. It grows as late as it still contains 80 % of the predictions with the least
+where the nearest measured layout has little in common with it. It grows as late as possible while it still contains 80 % of the predictions with the least
 similar runs.
 
 The other classes are those of predictions that are far from every measurement of any LLM:
 
 - *Unmeasured GPU type*: nobody measured the GPU type, or the user changed its figures, such as its memory or network. All rows
-  of one GPU type are held out together, and its factor on the speed is forgotten.
+  of one GPU type are held out together, and its speed factor is dropped.
 - *Unmeasured NVIDIA release* and *unmeasured software*: nobody measured this release of NVIDIA's software or of
   Megatron-LM, or this other software, on the GPU's generation (Ampere, Hopper or Blackwell). A user's own software is always
-  unmeasured. All rows of one software on one generation are held out together, and its factor on the step time is forgotten.
+  unmeasured. All rows of one software on one generation are held out together, and its step-time factor is dropped.
 - *Unmeasured scale*: more than twice as many GPUs as in any measured run of the generation. Runs on 2 to 16 times as many GPUs
   as all runs of the fit are predicted, for fits to at most 16, 64 and 256 GPUs. A row may count more than once.
 
@@ -333,7 +333,7 @@ logarithms of the distant classes' intervals exceed the extrapolated one's are a
 
 *Rarely measured parallelism* is context parallelism, expert tensor parallelism, full recomputation or FSDP of a routed model, if no
 similar measured run of the LLM uses it. Such a prediction counts as extrapolated, and its interval is widened in the same way. The
-rows of the class are all routed ones with such parallelism, held out by model. There are so few that it is chance on which side
+rows of the class are all routed ones with such parallelism, held out by model. There are so few that it is a matter of chance on which side
 of the predictions most lie, so each counts on both sides.
 
 The interval of a class contains at least 80 % of the ratios of measured to predicted step time among its held-out rows.
@@ -457,7 +457,7 @@ fn memory(text: &mut String, rows: &[Measurement]) {
                 writeln!(text, "| {source} | {fits} | {close} | {not} | {refused} | {unsure} | {missed} |");
         }
     }
-    *text += "\nEvery run of the other collections worked and fits by the estimate.\n";
+    *text += "\nEvery run of the other collections worked, and fits according to the estimate.\n";
     for (source, counts) in counts {
         let runs: usize = counts.ran_out.iter().sum();
         if runs == 0 {
