@@ -265,7 +265,9 @@ async fn put(
 /// Says that the log beside a result is not stored, and why. The store may have that log from another run.
 async fn without_log(store: &Store, run: &RunResult, why: &str) -> Result<String, StoreError> {
     Ok(match store.has_log(run.id).await? {
-        true => format!("The store has the result's log already, but the one beside it is bad. {why}"),
+        true => {
+            format!("The store already has the result's log, but the log beside the result is bad. {why}")
+        }
         false => format!("The result is stored without its log. {why}"),
     })
 }

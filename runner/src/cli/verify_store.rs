@@ -21,7 +21,7 @@ Examples:
   trainplan verify-store
   trainplan verify-store --skip-checked 30
 
-Exit codes: 0 everything is sound; 1 a result, a log or the database has a fault (its row says which), or the store failed.")]
+Exit codes: 0 everything is intact; 1 a result, a log or the database has a fault (its row says which), or the store failed.")]
 pub(super) struct Args {
     /// Skip logs that were found sound in the last DAYS days; 0 checks all logs
     #[arg(long, value_name = "DAYS", default_value_t = 1, value_parser = clap::value_parser!(u32).range(..=36500))]

@@ -321,7 +321,7 @@ impl Blobs {
             let aside = path.with_extension(format!("moved-{}", Uuid::now_v7()));
             fs::remove_dir(&path).or_else(|_| {
                 tracing::warn!(
-                    "{} is a folder in the place of a log; it becomes {}",
+                    "{} is a folder where a log should be; it is renamed to {}",
                     path.display(),
                     aside.display()
                 );

@@ -22,7 +22,7 @@ pub(super) fn apply(plan: &mut LaunchPlan) {
         let for_sbatch = SET_FOR_SBATCH.iter().find(|(known, _)| *known == name).map(|(_, field)| *field);
         let refuse = |plan: &mut LaunchPlan, message| plan.refuse(Problem::new(Field::Env, name, message));
         if let Some(field) = option.or(for_sbatch) {
-            refuse(plan, message![format!("{name} has a setting of its own. Use "), field, "."]);
+            refuse(plan, message![format!("{name} can't be set here. Instead, use "), field, "."]);
             continue;
         }
         if plan.exports(name) {

@@ -206,7 +206,7 @@ impl FromStr for SlurmParams {
             }
             if let Some(field) = own_option(&key) {
                 return refuse(message![
-                    format!("Slurm parameter \"{shown}\" has a setting of its own. Use "),
+                    format!("Slurm parameter \"{shown}\" can't be set here. Instead, use "),
                     field,
                     "."
                 ]);

@@ -88,9 +88,9 @@ pub fn recipe(recipe: &RecipeId) -> String {
 }
 
 /// What readers of the columns below should know: published and predicted times are compared by the speed.
-pub(super) const OF_PUBLISHED: &str = "Speed in % of the published: below 100 is slower";
-pub(super) const OF_PREDICTED: &str = "Speed in % of the predicted: below 100 is slower";
-pub(super) const RAN: &str = "When the run began, by Slurm or by the first time in its log; without either, when the file was last written";
+pub(super) const OF_PUBLISHED: &str = "Speed as a percentage of the published speed; below 100 is slower";
+pub(super) const OF_PREDICTED: &str = "Speed as a percentage of the predicted speed; below 100 is slower";
+pub(super) const RAN: &str = "When the run began, according to Slurm or to the first timestamp in its log; without either, when the file was last written";
 
 /// Returns the speed in percent of the published one, by the step time by which the run is judged.
 #[must_use]

@@ -75,7 +75,7 @@ test("what the server has is shown beside its prediction, and what comes later c
   await expect(first.getByRole("rowheader")).toContainText("llama-405b on eosnightly/");
   await expect(cell(first, "Tokens/s")).toHaveText("169,535");
   await expect(cell(first, "Of published, %")).toHaveText("100.0");
-  await expect(page.getByRole("button", { name: "Of published, %" })).toHaveAttribute("title", "Speed in % of the published: below 100 is slower");
+  await expect(page.getByRole("button", { name: "Of published, %" })).toHaveAttribute("title", "Speed as a percentage of the published speed; below 100 is slower");
   await expect(cell(first, "Predicted, s")).toHaveText("1211.4–12.9, 97.0 % of it");
   await expect(cell(row(page, "llama-405b on eos #2"), "Predicted, s")).toContainText("88.9 % of it");
   // No campaign launched it, so it has the prediction for its scenario.

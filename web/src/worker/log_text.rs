@@ -130,6 +130,7 @@ pub(super) async fn slice(blob: &Blob, from: f64, to: f64) -> Result<Vec<u8>, St
 
 fn broken(error: &JsValue) -> String {
     let message = Reflect::get(error, &"message".into()).ok().and_then(|message| message.as_string());
-    let message = message.unwrap_or_else(|| "it may have moved, or lacks permission".into());
+    let message =
+        message.unwrap_or_else(|| "it may have been moved, or you may lack permission to read it".into());
     format!("the browser could not read it: {message}")
 }

@@ -91,7 +91,7 @@ pub(crate) fn ComparePage() -> impl IntoView {
         <div class="results-page">
             <h1>"Compare"</h1>
             <AddressProblems address />
-            <RequestErrorNote trouble=Signal::derive(move || asked.trouble()) alone="No server here. Drop logs or result files to compare them." />
+            <RequestErrorNote trouble=Signal::derive(move || asked.trouble()) alone="This site has no results server. Drop logs or result files to compare them." />
             <Missing shown />
             <Show when=move || !is_empty.get() fallback=move || view! { <Nothing asked /> }>
                 <div class="results-page" class:stale=move || asked.is_open()>

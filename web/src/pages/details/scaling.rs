@@ -51,7 +51,7 @@ pub(super) fn Scaling() -> impl IntoView {
             >
                 <QuantityChoice quantity />
                 <p class="hint">
-                    "This layout on other numbers of GPUs: only data parallelism changes. Counts on which it doesn’t run or fit are left out."
+                    "This layout on other numbers of GPUs: only data parallelism changes. GPU counts on which it can’t run or doesn’t fit are left out."
                     {move || published.with(Vec::is_empty).then_some(" No published runs of this model on this GPU type differ only in the number of GPUs, so there is no published scaling to compare with.")}
                 </p>
                 <Chart chart summary />

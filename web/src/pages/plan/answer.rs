@@ -79,7 +79,7 @@ pub(super) fn Answer() -> impl IntoView {
             });
             let software = asked.offers.first().map_or(String::new(), |gpu| format!(" · {}", gpu.software));
             let longest = asked.longest_days.map_or(String::new(), |days| {
-                format!(" · plans of at most {} only: choose a time to change that", limit_text(days))
+                format!(" · only plans of at most {}; choose a time to change that", limit_text(days))
             });
             // Before the first answer, every plan may have spare nodes.
             let mut plans = findings.plans().peekable();

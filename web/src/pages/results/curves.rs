@@ -30,7 +30,7 @@ pub(super) fn Curves() -> impl IntoView {
         </div>
         <Show when=is_part>
             <p class="basis">
-                {format!("The charts show {MOST} logs: the selected ones, or else the {SLOWEST} slowest and the last ones by name.")}
+                {format!("The charts show {MOST} logs: the selected ones, or if none are selected, the {SLOWEST} slowest and the last ones by name.")}
             </p>
         </Show>
     }

@@ -51,7 +51,9 @@ pub(super) fn IdentifyPicked(picked: Memo<Vec<String>>) -> impl IntoView {
         desk.ask(Question::Identify { ids: ids.get_untracked(), query }, move |answer| match answer {
             Ok(Answer::Checked(Some(refusal))) => problem.set(Some(refusal.into())),
             Ok(_) => is_open.set(false),
-            Err(_) => problem.set(Some(Problem::new(Field::Recipe, "", "This failed. Reload the page."))),
+            Err(_) => {
+                problem.set(Some(Problem::new(Field::Recipe, "", "Something went wrong. Reload the page.")))
+            }
         });
     };
     // The focus goes to the first field when the form opens. The form is over the page, which stays where it is.
