@@ -307,7 +307,7 @@ fn problems(count: usize) -> String {
 fn submitted_of(count: usize) -> String {
     match count {
         0 => "none of them submitted".into(),
-        count => format!("{count} of them submitted. Submitted jobs go on"),
+        count => format!("{count} of them submitted. Submitted jobs keep running"),
     }
 }
 

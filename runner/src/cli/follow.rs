@@ -228,7 +228,9 @@ impl EndCommand {
                 match child.try_wait() {
                     Ok(None) if begun.elapsed() < LONGEST => std::thread::sleep(Duration::from_millis(50)),
                     Ok(None) => {
-                        note(&format!("The command of --on-end still runs for {run}. It goes on."));
+                        note(&format!(
+                            "The command of --on-end is still running for {run}. It is not stopped."
+                        ));
                         break;
                     }
                     Ok(Some(status)) if status.success() => break,

@@ -16,12 +16,12 @@ pub(crate) enum ConductError {
     Store(#[from] StoreError),
     /// The copy of a log can't be written.
     #[error(
-        "Can't save the copy of a log in {}: {error}. Submitted jobs go on. Free some space, then use \
+        "Can't save the copy of a log in {}: {error}. Submitted jobs keep running. Free some space, then use \
          `trainplan run` to continue.",
         path.display()
     )]
     Copy { path: PathBuf, error: io::Error },
     /// The cluster can't be reached.
-    #[error("{0}\n       Submitted jobs go on. Repeat the command to continue.")]
+    #[error("{0}\n       Submitted jobs keep running. Repeat the command to continue.")]
     Unreachable(String),
 }

@@ -210,7 +210,7 @@ impl Database {
         if count > 0 {
             let (texts, are) = if count == 1 { ("text", "is") } else { ("texts", "are") };
             tracing::warn!(
-                "{count} {texts} of the store {} {are} not UTF-8. `trainplan verify-store` names the runs that are damaged by that.",
+                "{count} {texts} of the store {} {are} not UTF-8. `trainplan verify-store` lists the runs that this damages.",
                 self.name
             );
         }

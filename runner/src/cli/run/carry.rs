@@ -501,7 +501,7 @@ async fn send_orders(orders: mpsc::UnboundedSender<Order>, pause: Option<Pause>)
 fn ask() -> Option<Order> {
     let _ = write!(
         io::stderr(),
-        "\n  d  Detach: leave now. Jobs go on; the next `trainplan run` continues the campaign\n  \
+        "\n  d  Detach: leave now. Jobs keep running; the next `trainplan run` continues the campaign\n  \
          q  Quit: submit nothing more, and leave when the submitted runs are over\n  \
          c  Cancel: cancel every job, and wait until Slurm confirms it\n  \
          Enter without a letter continues. Ctrl-C again detaches.\n  [d/q/c] "

@@ -44,8 +44,8 @@ pub(super) fn slurm<'a>(
 
 /// Judges whether a held job kept its comment.
 pub(super) fn comments(answers: &Answers) -> Finding {
-    const WITHOUT: &str = "If an answer of sbatch is lost, Trainplan looks for the job by its name and the time, and \
-                           doesn't launch the run again. Don't give the names of runs to other jobs of yours.";
+    const WITHOUT: &str = "If sbatch's answer is lost, Trainplan looks for the job by its name and the time, and \
+                           doesn't launch the run again. Don't give your other jobs the names of runs.";
     let refused = answers.output("probe").filter(|said| said.code != 0);
     match (answers.output("comment"), answers.one("mark"), refused) {
         (_, _, Some(said)) => Finding::warning(
