@@ -490,10 +490,10 @@ impl Certificate {
         let _ = write!(
             text,
             "\nA run passes if it reaches {LEAST_SPEED_PERCENT} % of the published speed. A published result of the same layout \
-             at another GPU count counts, because by weak scaling a step takes as long. Where nothing is published, the run \
-             passes if its step time is not above the 80 % interval of Trainplan's prediction: of ten healthy clusters, one \
-             is expected to fail that. Where fewer than {few} steps are scored, a run is judged by the mean of all its steps \
-             after the warm-up, because a stall may spare a single step.\n",
+             at another GPU count counts, because with weak scaling a step takes the same time. Where nothing is published, the run \
+             passes if its step time is not above the 80 % interval of Trainplan's prediction: one healthy cluster in \
+             ten is expected to fail that test. Where fewer than {few} steps are scored, a run is judged by the mean of all its steps \
+             after the warm-up, because a single step may miss a stall.\n",
             few = Stat::FEW
         );
         let reasons: Vec<String> = self

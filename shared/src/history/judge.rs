@@ -180,7 +180,7 @@ impl Newest<'_> {
         let most = self.thresholds.previous_percent.unwrap_or_default();
         let judged = self.judged(median_s, median_s * (1.0 + most / 100.0));
         Ok(judged.described(format!(
-            "{} s is {} % from the median of the last {} runs ({} s); the limit is +{most} %",
+            "{} s differs by {} % from the median of the last {} runs ({} s); the limit is +{most} %",
             significant(self.measured_s, 4),
             signed(100.0 * (self.measured_s / median_s - 1.0), 1),
             self.previous.len(),

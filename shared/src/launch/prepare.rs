@@ -118,8 +118,8 @@ fn setup_as_job(plan: &LaunchPlan) -> Instruction {
         "Set the recipe up",
         [submit],
         format!(
-            "In the directory {} of the release, with the Python environment active. It is a job: it \
-             installs NeMo next to itself and imports the container to {}. Ignore an error about \
+            "In the directory {} of the release, with the Python environment active. This submits a \
+             job that installs NeMo next to the script and imports the container to {}. Ignore an error about \
              tritonclient and urllib3.",
             plan.script().checkout,
             plan.image()

@@ -102,7 +102,7 @@ pub(super) fn swallowed_params(plan: &mut LaunchPlan) {
 /// Returns the warning of a parameter whose value contains what looks like `other`.
 pub(super) fn swallowed(param: &SlurmParam, other: &str) -> (String, String) {
     (
-        format!("Slurm parameter {param} is passed as one, with {other} in its value."),
+        format!("Slurm parameter {param} is passed as a single parameter, with {other} in its value."),
         format!("If {other} is another parameter, put a semicolon before it: ;{other}"),
     )
 }

@@ -31,10 +31,10 @@ pub(super) fn prepare(job: &MegatronJob) -> Vec<Instruction> {
     steps.push(Instruction::new(
         "Check what the plan assumes",
         [],
-        "The plan knows widths and counts. Activation, normalization, unscaled positions and no biases are \
-         usual for the model's family: they hardly affect the step time, but they affect what the model \
-         learns. Learning rate and data are for a benchmark. Change them in the script before real \
-         training.",
+        "The plan defines only widths and counts. Activation, normalization, unscaled positions and the absence \
+         of biases are those usual for the model's family: they hardly affect the step time, but they affect \
+         what the model learns. The learning rate and the data are those of a benchmark. Change them in the \
+         script before real training.",
     ));
     steps
 }
