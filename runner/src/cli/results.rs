@@ -31,7 +31,7 @@ pub(super) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum ResultsCommand {
-    /// List runs, the newest first
+    /// List runs, newest first
     List(List),
     /// Delete runs permanently: results, scores, and raw logs that no other run shares. Uploads don't bring them back
     Delete {

@@ -56,7 +56,7 @@ impl Sort {
     fn in_words(self) -> Option<String> {
         let PageHeading { title, is_number, .. } = self.column.page_heading()?;
         let (ascending, descending) = match self.column {
-            BenchmarkColumn::Release => ("the oldest first", "the newest first"),
+            BenchmarkColumn::Release => ("oldest first", "newest first"),
             _ if is_number => ("the lowest first", "the highest first"),
             _ => ("from A to Z", "from Z to A"),
         };

@@ -701,7 +701,7 @@ fn change_title(field: Field, value: &str, currency: &str) -> String {
         Field::Tokens => format!("Train on {} tokens", parse_count(value).map_or(shown, count_text)),
         Field::GpuRange => format!("Use {shown} GPUs"),
         Field::Gbs => format!("Use a global batch of {shown}"),
-        Field::Lock => format!("Fix only {}", locks::summary(&locks::read(value))),
+        Field::Lock => format!("Lock only {}", locks::summary(&locks::read(value))),
         _ => format!("Set {} to {shown}", field.label()),
     }
 }

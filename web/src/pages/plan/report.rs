@@ -36,7 +36,7 @@ pub(super) fn PrintButton() -> impl IntoView {
     let wants_print = Planner::of_page().wants_print;
     view! {
         <button type="button" class="link" on:click=move |_| wants_print.set(true)>
-            {move || if wants_print.get() { "Printing after the search …" } else { "Print a report" }}
+            {move || if wants_print.get() { "Printing starts after the search …" } else { "Print a report" }}
         </button>
     }
 }

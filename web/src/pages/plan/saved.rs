@@ -170,7 +170,7 @@ impl PlanFact {
             PlanFact::Software => "Software",
             PlanFact::Days => "Days",
             PlanFact::AsMeasured => "Days at the measured speed",
-            PlanFact::ByScript => "Days by the launch script",
+            PlanFact::ByScript => "Days with the launch script",
             PlanFact::InTime => "In time",
             PlanFact::Price => "Price",
             PlanFact::Cost => "Cost",

@@ -47,7 +47,7 @@ pub(super) fn lines(chart: &LineChart, ink: &str, (width, height): (f64, f64)) -
         XAxis::Gpus => "GPUs",
         XAxis::Steps => "Step (as numbered in the log)",
         XAxis::Time => "Time of the run",
-        XAxis::Runs => "Run, the oldest first",
+        XAxis::Runs => "Run, oldest first",
     });
     if chart.x == XAxis::Time {
         x["type"] = "date".into();
