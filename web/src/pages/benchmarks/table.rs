@@ -57,7 +57,7 @@ impl Sort {
         let PageHeading { title, is_number, .. } = self.column.page_heading()?;
         let (ascending, descending) = match self.column {
             BenchmarkColumn::Release => ("oldest first", "newest first"),
-            _ if is_number => ("the lowest first", "the highest first"),
+            _ if is_number => ("lowest first", "highest first"),
             _ => ("from A to Z", "from Z to A"),
         };
         let order = if self.descending { descending } else { ascending };
@@ -326,7 +326,7 @@ mod tests {
     fn the_best_comes_first_then_proxies_then_recipes_without_a_measurement() {
         assert_eq!(Sort::best_first(BenchmarkColumn::TokensPerGpu).id(), "-tokens-per-gpu");
         assert_eq!(Sort::best_first(BenchmarkColumn::StepTime).id(), "step-time");
-        assert_eq!(Sort::default().in_words().as_deref(), Some("Sorted by TFLOPS/GPU, the highest first."));
+        assert_eq!(Sort::default().in_words().as_deref(), Some("Sorted by TFLOPS/GPU, highest first."));
         let rows = parse(include_str!("../../../../shared/data/benchmarks.csv")).expect("the file");
         let is_measured = |row: &&Benchmark| row.tokens_per_s_per_gpu.is_some();
         let proxy = rows.iter().filter(is_measured).find(|row| row.is_proxy()).expect("a measured proxy");
