@@ -47,7 +47,7 @@ impl Publication {
             }
             Self::Unmeasured { recipe } => Some(format!("No measurement is published for {recipe}.")),
             Self::WeakScaled { recipe, gpus } => Some(format!(
-                "No measurement is published for {recipe}. By weak scaling, its step takes as long as the published one on {gpus} GPUs."
+                "No measurement is published for {recipe}. With weak scaling, its step takes as long as the published one on {gpus} GPUs."
             )),
         }
     }
