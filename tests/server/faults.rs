@@ -226,7 +226,7 @@ fn assert_numbers_are_set_back(server: &Server, damage: &str) {
     spoil();
     let found = verified(place);
     assert_eq!((found.len(), found[0].0.as_str()), (1, "database"), "{damage}: {found:?}");
-    assert!(found[0].2.contains("numbers of changes"), "{found:?}");
+    assert!(found[0].2.contains("change numbers"), "{found:?}");
     assert_eq!(verified(place), [], "{damage}");
     assert_eq!(owner.put(&carried(12.0, "eos").run).status, 201, "{damage}");
 }

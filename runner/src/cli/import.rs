@@ -248,7 +248,7 @@ async fn put(
             match store.put_imported(&remade, file.as_bytes(), log).await {
                 Ok(UploadOutcome::New) => Ok((
                     Outcome::Remade,
-                    vec![format!("The result was made again from its log, because {invalid}")],
+                    vec![format!("The result was recreated from its log, because {invalid}")],
                 )),
                 Ok(UploadOutcome::Known) => Ok((Outcome::Known, Vec::new())),
                 // It is not the result's log.

@@ -139,7 +139,7 @@ async fn check_file(store: &Store, checked: &mut Checked) -> Result<(), Failure>
 
 async fn check_contents(store: &Store, since: &str, checked: &mut Checked) -> Result<(), Failure> {
     if store.renumber_changes().await? {
-        let what = "The numbers of changes were impossible, and were set back. Nothing can be written once they run out.";
+        let what = "The change numbers were impossibly high, and were reset. Nothing can be written once they run out.";
         checked.rows.push(of_database(what.into()));
     }
     check_results(store, checked).await?;

@@ -239,7 +239,7 @@ impl Store {
         insert.execute(&mut *writing).await.map_err(failed)?;
         self.commit(writing).await?;
         tracing::warn!(
-            "the numbers of changes in the store {} were impossible, and were set back",
+            "the change numbers in the store {} were impossibly high, and were reset",
             self.name()
         );
         Ok(true)
@@ -250,7 +250,7 @@ impl Store {
         let store = self.clone();
         tokio::spawn(async move {
             if let Err(error) = store.renumber_changes().await {
-                tracing::error!("the numbers of changes could not be set back: {error}");
+                tracing::error!("the change numbers could not be reset: {error}");
             }
         });
     }

@@ -45,7 +45,7 @@ pub(crate) enum StoreError {
     },
     /// The database has no number left for a change.
     #[error(
-        "The store {store} has no numbers left for its changes, so nothing can be written. A server sets them back by itself. \
+        "The store {store} has run out of numbers for its changes, so nothing can be written. A server resets them by itself. \
          Otherwise, run `trainplan verify-store`. Then try again."
     )]
     Exhausted {

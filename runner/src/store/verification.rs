@@ -163,7 +163,7 @@ impl Store {
                 return Ok(of_file(what));
             }
         };
-        let refused = |error: StoreError| format!("Its row is lost, and can't be made again: {error}");
+        let refused = |error: StoreError| format!("Its row is lost, and can't be recreated: {error}");
         let entry = match self.prepare(&run, &file) {
             Ok(entry) => entry,
             Err(error @ StoreError::Invalid(_)) => return Ok(of_file(refused(error))),
@@ -195,7 +195,7 @@ impl Store {
         }
         // Lists show what the newest score says.
         self.verify_result(&own).await?;
-        let what = "The run's row was lost or had another id, and was made again from the result's file.";
+        let what = "The run's row was lost or had another id, and was recreated from the result's file.";
         Ok(Some((own, ResultFault::Row(what.into()))))
     }
 
@@ -299,7 +299,7 @@ impl Store {
             }
         }
         if let Some(other) = exchanged {
-            let what = format!("The run had the row of the run {other}, and has its own again.");
+            let what = format!("The run had the row of run {other}, and now has its own again.");
             faults.push(ResultFault::Row(what));
         }
         Ok(faults)

@@ -58,7 +58,7 @@ fn runs_with_each_others_rows_get_their_own_again(kind: Kind) {
     assert_eq!(found.len(), 1, "{found:?}");
     let first = made.iter().map(|made| made.run.id).min().unwrap();
     assert_eq!((found[0].0.as_str(), &found[0].1), ("lost_row", &first.to_string()));
-    assert!(found[0].2.contains("had the row of the run"), "{found:?}");
+    assert!(found[0].2.contains("had the row of run"), "{found:?}");
     are_whole();
 
     rotate_rows(place, kind, &made);

@@ -274,7 +274,7 @@ fn old_results_are_imported_as_far_as_they_are_sound(kind: Kind) {
     assert_eq!((run.code, rows.len()), (Some(1), 6), "{}", run.stderr);
     assert!(run.stderr.contains("3 of 6 results are in the store"), "{}", run.stderr);
     for (made, outcome, reason) in [
-        (with_log, "remade", "made again from its log, because log.steps.step_time_s must be"),
+        (with_log, "remade", "recreated from its log, because log.steps.step_time_s must be"),
         (without_log, "invalid", "log.steps.step_time_s must be"),
         (other_log, "invalid", "log.steps.step_time_s must be"),
         (bad_score, "bad_score", "stored without its later score"),
