@@ -20,6 +20,7 @@ pub mod cost;
 mod data_file;
 pub mod deadline;
 mod decimal;
+mod document;
 pub mod estimate;
 pub mod explain;
 pub mod field;

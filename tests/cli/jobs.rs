@@ -39,6 +39,14 @@ impl OwnJournal {
         );
     }
 
+    /// Adds a round of a campaign that is over.
+    pub(crate) fn ended_round(&mut self, campaign: &str, cluster: &str) {
+        self.sql += &format!(
+            "INSERT INTO round (id, campaign, cluster, ssh, sha256, begun_ms, ended_ms) VALUES ('{cluster}', \
+             '{campaign}', '{cluster}', 'login', '0', 1, 2);\n"
+        );
+    }
+
     /// Adds a run with its job's observations: seconds after [`SUBMITTED`], the job's state, and the seconds at which it
     /// started and ended. Then come further events.
     fn run(
@@ -53,7 +61,7 @@ impl OwnJournal {
     }
 
     /// The same with some keys of its plan.
-    fn run_of_plan(
+    pub(crate) fn run_of_plan(
         &mut self,
         cluster: &str,
         id: &str,
@@ -100,7 +108,7 @@ impl OwnJournal {
     }
 
     /// Stores a log and returns the id of its result.
-    fn result(&self, log: &str) -> String {
+    pub(crate) fn result(&self, log: &str) -> String {
         let path = |name: &str| self.place.path().join(name).to_string_lossy().into_owned();
         let (file, results) = (path("log-acct.pretrain_llama3.1_8b_fp8_8_7_0.out"), path("results"));
         fs::write(&file, log).unwrap();
@@ -112,7 +120,7 @@ impl OwnJournal {
     }
 
     /// Writes the journal.
-    fn write(&self) {
+    pub(crate) fn write(&self) {
         assert_eq!(trainplan(["jobs", "list", "--data-dir", &self.data()]).code, Some(0));
         sqlx::any::install_default_drivers();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -144,7 +152,7 @@ fn ended(end: &str) -> Value {
     value!({ "ended": end })
 }
 
-fn stored(id: &str) -> Vec<Value> {
+pub(crate) fn stored(id: &str) -> Vec<Value> {
     vec![value!({ "event": "stored", "result": id })]
 }
 

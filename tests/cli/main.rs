@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod calibrate;
+mod certify;
 mod check;
 mod compare;
 mod deploy;

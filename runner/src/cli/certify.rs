@@ -5,8 +5,10 @@ use super::profiles;
 use super::run::{CarryArgs, NewRound, block_on, carry_campaign, warn};
 use super::stack_file::with_files;
 use super::{Failure, note, watch};
-use crate::journal::{Event, Journal, Round, Run};
+use crate::journal::{Event, Journal, Phase, Round, Run};
+use crate::store::Store;
 use serde::Serialize;
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use trainplan_shared::campaign::{
@@ -15,6 +17,8 @@ use trainplan_shared::campaign::{
 };
 use trainplan_shared::catalog::{Catalog, Release};
 use trainplan_shared::field::Field;
+use trainplan_shared::result::{Report, RunResult, Slowdown, View};
+use uuid::Uuid;
 
 /// Prove that a cluster reaches the published speed of NVIDIA's recipes
 ///
@@ -29,7 +33,7 @@ use trainplan_shared::field::Field;
 #[command(after_help = "\
 Examples:
   trainplan certify --cluster alpha --gpus 64 --dry-run
-  trainplan certify --cluster alpha --gpus 64 --repeats 3 --report alpha.md
+  trainplan certify --cluster alpha --gpus 64 --repeats 3 --report alpha.html
   trainplan certify --cluster alpha --gpus 512 --release 26.06.01 --format json
 
 Exit codes:
@@ -57,7 +61,8 @@ pub(super) struct Args {
     dry_run: bool,
     #[command(flatten)]
     new: NewRound,
-    /// Write the report to this file: Markdown, or JSON if its name ends in .json
+    /// Write the report to this file: a page to hand on if its name ends in .html, JSON if it ends in .json, and
+    /// Markdown otherwise
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
     /// File with your cluster profiles [default: ~/.config/trainplan/clusters.toml]
@@ -123,14 +128,21 @@ impl Args {
         }
         let Some(round) = newest()? else { return carried };
         let runs = block_on(runs_of(&self.carry, &round))?;
+        let mut certified = certified(&runs);
+        block_on(explain(&mut certified, &self.carry))?;
+        let repeats = runs.iter().map(|run| run.plan.repeats).max().unwrap_or(self.repeats);
         let certificate = Certificate {
             cluster: cluster.name.to_string(),
             gpu: gpu.to_owned(),
             gpus: self.gpus,
             release,
             began: watch::time(round.begun_ms),
-            runs: certified(&runs),
+            runs: certified,
             untested: untested(gpu, self.gpus, release),
+            command: format!(
+                "trainplan certify --cluster {} --gpus {} --release {release} --repeats {repeats} --new",
+                cluster.name, self.gpus
+            ),
         };
         if let Some(path) = &self.report {
             write_report(path, &certificate)?;
@@ -193,19 +205,53 @@ fn certified(runs: &[Run]) -> Vec<CertifiedRun> {
         }
         let recipe = plan.recipe.as_deref();
         let predicted = plan.predicted.step_time_s;
-        Some(CertifiedRun::new(name, recipe, plan.gpus, (repeats.len(), times), predicted, reasons))
+        let stored = repeats.iter().filter(|run| run.status.phase == Phase::Stored);
+        Some(CertifiedRun {
+            launch: Some(plan.launched.clone()),
+            results: stored.map(|run| run.id.clone()).collect(),
+            ..CertifiedRun::new(name, recipe, plan.gpus, (repeats.len(), times), predicted, reasons)
+        })
     };
     names.into_iter().filter_map(of_name).collect()
 }
 
+/// Adds to each slow run what could explain it, from the first of its results that says something.
+async fn explain(runs: &mut [CertifiedRun], args: &CarryArgs) -> Result<(), Failure> {
+    let is_stored = |run: &&mut CertifiedRun| run.verdict == RunVerdict::Slow && !run.results.is_empty();
+    let mut slow = runs.iter_mut().filter(is_stored).peekable();
+    if slow.peek().is_none() {
+        return Ok(());
+    }
+    let store = Store::open(&args.data.open()?).await?;
+    for run in slow {
+        for id in &run.results {
+            // A result that can't be read costs the report a cause, and nothing else.
+            let result = store.get(Uuid::parse_str(id).unwrap_or_default()).await.ok().flatten();
+            run.cause = result.as_ref().and_then(cause);
+            if run.cause.is_some() {
+                break;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Returns what could explain that a run is slow: sentences.
+fn cause(result: &RunResult) -> Option<String> {
+    let report = Report::of(result, &View::default());
+    let slowdown = report.slowdown.as_ref().map(Slowdown::sentence);
+    let sentences: Vec<String> = slowdown.into_iter().chain(report.slow_steps).collect();
+    (!sentences.is_empty()).then(|| sentences.join(" "))
+}
+
 fn write_report(path: &Path, certificate: &Certificate) -> Result<(), Failure> {
-    let is_json = path.extension().is_some_and(|extension| extension == "json");
-    let text = match is_json {
-        true => {
+    let text = match path.extension().and_then(OsStr::to_str) {
+        Some("html") => certificate.html(),
+        Some("json") => {
             serde_json::to_string_pretty(certificate).map_err(|error| Failure::Format(error.to_string()))?
                 + "\n"
         }
-        false => certificate.markdown(),
+        _ => certificate.markdown(),
     };
     fs::write(path, text).map_err(|error| Failure::File { path: path.to_path_buf(), error })
 }
@@ -224,7 +270,7 @@ fn print(certificate: &Certificate, format: Format) -> Result<(), Failure> {
             output::table(header, &[3], certificate.rows())?;
             output::prose(&format!("\n{}", certificate.summary()))?;
             for run in &certificate.runs {
-                for why in &run.reasons {
+                for why in run.reasons.iter().chain(&run.cause) {
                     output::prose(&format!("  {}: {why}", run.run))?;
                 }
             }

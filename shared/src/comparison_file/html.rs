@@ -1,8 +1,9 @@
 //! One HTML file with everything in it: it opens without a network, and runs no script.
 
+use super::ComparisonDocument;
 use super::chart::CurveChart;
-use super::{ComparisonDocument, MADE_BY};
 use crate::compare::{ConfigurationRow, Curve};
+use crate::document::{cell, or_dash, page, sentences, table};
 use crate::text::{capital, html as escaped};
 use crate::units::significant;
 use std::collections::BTreeMap;
@@ -10,13 +11,10 @@ use std::collections::BTreeMap;
 /// The most rows of a chart's table.
 const ROWS: usize = 1000;
 
-const STYLE: &str = include_str!("style.css");
-
 impl ComparisonDocument<'_> {
-    /// Returns the document as an HTML file. Its security policy allows its own style sheet and nothing else.
+    /// Returns the document as an HTML file.
     #[must_use]
     pub fn to_html(&self) -> String {
-        let title = escaped(&self.title);
         let labels: Vec<&str> = self.comparison.items.iter().map(|item| item.label.as_str()).collect();
         let curves = &self.comparison.curves;
         let charts = [
@@ -33,28 +31,22 @@ impl ComparisonDocument<'_> {
             0 | 1 => String::new(),
             _ => format!("<p class=\"soft\">{}</p>\n", escaped(&self.comparison.difference.method)),
         };
-        format!(
-            "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-             <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
-             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>{title}</title>\n\
-             <style>\n{STYLE}</style>\n</head>\n<body>\n<h1>{title}</h1>\n{}{method}{}{}{}{}{}<p class=\"soft\">{MADE_BY}</p>\n\
-             </body>\n</html>\n",
+        let content = [
             sentences(self.verdicts.iter().map(|one| (one.label, one.text))),
+            method,
             self.runs_in_html(),
             self.repeats(),
             charts.concat(),
             self.settings(),
             folded("Notes", sentences(self.remarks.iter().map(|of| (of.label.as_str(), of.text.as_str())))),
-        )
+        ];
+        page(&self.title, "", &content.concat())
     }
 
     fn runs_in_html(&self) -> String {
         let head = self.headings.iter().map(|heading| (escaped(heading.title), heading.is_number));
         let rows = self.comparison.items.iter().zip(&self.rows).map(|(item, row)| {
-            let cells = row.iter().map(|cell| match cell.detail.as_str() {
-                "" => escaped(or_dash(&cell.text)),
-                detail => format!("{}<small>{}</small>", escaped(or_dash(&cell.text)), escaped(detail)),
-            });
+            let cells = row.iter().map(|of_run| cell(&of_run.text, &of_run.detail));
             std::iter::once(escaped(&item.label)).chain(cells).collect()
         });
         table("Runs", std::iter::once(("Run".to_owned(), false)).chain(head), rows)
@@ -121,51 +113,9 @@ fn data(chart: &CurveChart<'_>) -> String {
     }
 }
 
-/// Returns a table whose titles and cells are HTML already. The first cell names its row.
-fn table(
-    caption: &str,
-    head: impl Iterator<Item = (String, bool)>,
-    rows: impl Iterator<Item = Vec<String>>,
-) -> String {
-    let head: Vec<(String, bool)> = head.collect();
-    let class = |place: usize| match head.get(place) {
-        Some((_, true)) => " class=\"number\"",
-        _ => "",
-    };
-    let titles: String = head
-        .iter()
-        .enumerate()
-        .map(|(place, (title, _))| format!("<th scope=\"col\"{}>{title}</th>", class(place)))
-        .collect();
-    let row = |cells: Vec<String>| {
-        let cell = |(place, cell): (usize, &String)| match place {
-            0 => format!("<th scope=\"row\"{}>{cell}</th>", class(place)),
-            _ => format!("<td{}>{cell}</td>", class(place)),
-        };
-        format!("<tr>{}</tr>\n", cells.iter().enumerate().map(cell).collect::<String>())
-    };
-    let rows: String = rows.map(row).collect();
-    let caption = escaped(caption);
-    // The region has the focus, so that the keyboard scrolls a wide table.
-    let region = format!("<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"{caption}\">");
-    let head = format!("<thead><tr>{titles}</tr></thead>");
-    format!("{region}<table><caption>{caption}</caption>{head}<tbody>\n{rows}</tbody></table></div>\n")
-}
-
-/// Returns a list of sentences about runs, each with the run's label.
-fn sentences<'t>(all: impl Iterator<Item = (&'t str, &'t str)>) -> String {
-    let lines: String =
-        all.map(|(label, text)| format!("<li><b>{}</b>: {}</li>\n", escaped(label), escaped(text))).collect();
-    if lines.is_empty() { lines } else { format!("<ul>\n{lines}</ul>\n") }
-}
-
 fn folded(summary: &str, content: String) -> String {
     if content.is_empty() {
         return content;
     }
     format!("<details><summary>{summary}</summary>\n{content}</details>\n")
-}
-
-fn or_dash(text: &str) -> &str {
-    if text.is_empty() { "–" } else { text }
 }

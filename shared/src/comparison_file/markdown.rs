@@ -1,7 +1,8 @@
 //! The Markdown of a comparison, as GitHub and GitLab render it.
 
-use super::{ComparisonDocument, MADE_BY};
+use super::ComparisonDocument;
 use crate::compare::{ConfigurationRow, LabelledVerdict, RunFigures};
+use crate::document::MADE_BY;
 use crate::tables::PageCell;
 use crate::text::markdown;
 use std::fmt::Write as _;

@@ -96,8 +96,5 @@ fn remarks(comparison: &Comparison) -> Vec<LabelledText> {
     of_items.chain(of_pairs).map(|(label, text)| remark(label, &text)).collect()
 }
 
-/// The program and its version, with which documents end.
-const MADE_BY: &str = concat!("Made by Trainplan ", env!("CARGO_PKG_VERSION"), ".");
-
 #[cfg(test)]
 mod tests;

@@ -3,13 +3,15 @@
 //! A run is compared with the best reference that exists: the published result of its recipe, that of the same layout at another
 //! GPU count, or, where nothing is published, the prediction.
 
+mod html;
+
 use super::{Campaign, Name, Run, Settings};
 use crate::catalog::{Catalog, Recipe, Reference, ReferenceClass, Release};
 use crate::estimate::Interval;
 use crate::field::Field;
 use crate::log::Stat;
 use crate::problem::{Problem, one_of};
-use crate::result::{sentence, steady_difference};
+use crate::result::{LaunchRecord, sentence, steady_difference};
 use crate::spec::Spec;
 use crate::units::{group_digits, readable, readable_range, significant};
 use serde::Serialize;
@@ -263,6 +265,8 @@ pub struct CertifiedRun {
     pub repeats: usize,
     /// The mean step time of each repeat that was scored, in seconds.
     pub step_times_s: Vec<f64>,
+    /// The step time by which each of these repeats is judged, in seconds.
+    pub judged_times_s: Vec<f64>,
     /// What it is compared with.
     pub reference: RunReference,
     /// The speed of its scored steps in percent of the reference's; null if no repeat was scored.
@@ -276,6 +280,12 @@ pub struct CertifiedRun {
     pub verdict: RunVerdict,
     /// Why repeats have no step time: sentences.
     pub reasons: Vec<String>,
+    /// What could explain that it is slow: sentences. Null if nothing is known, or if it isn't slow.
+    pub cause: Option<String>,
+    /// How it was launched; null if unknown.
+    pub launch: Option<LaunchRecord>,
+    /// The ids of its stored results.
+    pub results: Vec<String>,
 }
 
 impl CertifiedRun {
@@ -290,8 +300,8 @@ impl CertifiedRun {
         reasons: Vec<String>,
     ) -> CertifiedRun {
         let reference = RunReference::of(recipe, predicted);
-        let (step_times_s, judged): (Vec<f64>, Vec<f64>) = step_times_s.into_iter().unzip();
-        let (scored_s, judged_s) = (mean(&step_times_s), mean(&judged));
+        let (step_times_s, judged_times_s): (Vec<f64>, Vec<f64>) = step_times_s.into_iter().unzip();
+        let (scored_s, judged_s) = (mean(&step_times_s), mean(&judged_times_s));
         let speed = |step_time_s: f64| 100.0 * reference.step_time_s() / step_time_s;
         let verdict = match judged_s {
             None => RunVerdict::NotScored,
@@ -320,9 +330,13 @@ impl CertifiedRun {
             judged_speed_percent: judged_s.map(speed),
             repeats,
             step_times_s,
+            judged_times_s,
             reference,
             verdict,
             reasons,
+            cause: None,
+            launch: None,
+            results: Vec::new(),
         }
     }
 
@@ -335,15 +349,27 @@ impl CertifiedRun {
         let Some((scored_s, judged_s)) = mean(&self.step_times_s).zip(self.judged_s) else {
             return "-".to_owned();
         };
-        let repeats = match (self.step_times_s.len(), self.repeats) {
-            (1, 0..=1) => String::new(),
-            (1, all) => format!(", 1 of {all} repeats"),
-            (several, all) if several >= all => format!(", mean of {several}"),
-            (several, all) => format!(", mean of {several} of {all} repeats"),
-        };
+        let repeats = self.averaged().map_or(String::new(), |repeats| format!(", {repeats}"));
         let scored = steady_difference(scored_s, judged_s)
             .map_or(String::new(), |_| format!(" (scored: {} s)", precise(scored_s)));
         format!("{} s{repeats}{scored}", precise(judged_s))
+    }
+
+    /// Returns which repeats its measured step time is the mean of; none for a single run.
+    fn averaged(&self) -> Option<String> {
+        match (self.step_times_s.len(), self.repeats) {
+            (0, _) | (1, 0..=1) => None,
+            (1, all) => Some(format!("1 of {all} repeats")),
+            (several, all) if several >= all => Some(format!("mean of {several}")),
+            (several, all) => Some(format!("mean of {several} of {all} repeats")),
+        }
+    }
+
+    /// Returns the shortest and the longest step time of its repeats, in seconds; none if fewer than two were scored.
+    fn spread_s(&self) -> Option<(f64, f64)> {
+        let [first, others @ ..] = &*self.judged_times_s else { return None };
+        let ends = |(low, high): (f64, f64), time_s: &f64| (low.min(*time_s), high.max(*time_s));
+        (!others.is_empty()).then(|| others.iter().fold((*first, *first), ends))
     }
 
     fn speed(&self) -> String {
@@ -404,6 +430,8 @@ pub struct Certificate {
     pub runs: Vec<CertifiedRun>,
     /// The release's recipes for the GPU type that did not run.
     pub untested: Vec<UntestedRecipe>,
+    /// The command that measures it again.
+    pub command: String,
 }
 
 impl Certificate {
@@ -474,28 +502,29 @@ impl Certificate {
         })
     }
 
+    fn title(&self) -> String {
+        format!("Certification of {}", self.cluster)
+    }
+
+    /// Returns what was certified, and when: a sentence.
+    fn subject(&self, began: &str) -> String {
+        let Certificate { gpu, gpus, release, .. } = self;
+        let gpu = Catalog::embedded().gpu(gpu).map_or(gpu.as_str(), |gpu| &gpu.name);
+        format!("{gpus} × {gpu}, recipes of release {release}, {began}.")
+    }
+
     /// Returns the report to hand on, in Markdown.
     pub fn markdown(&self) -> String {
-        let catalog = Catalog::embedded();
-        let title = catalog.gpu(&self.gpu).map_or(self.gpu.as_str(), |gpu| &gpu.name);
-        let Certificate { cluster, gpus, release, began, .. } = self;
         let mut text = format!(
-            "# Certification of {cluster}\n\n{gpus} × {title}, recipes of release {release}, {began}.\n\n{}\n\n\
-             | Run | Step time | Reference | Speed, % | Verdict |\n|---|--:|---|--:|---|\n",
+            "# {}\n\n{}\n\n{}\n\n| Run | Step time | Reference | Speed, % | Verdict |\n|---|--:|---|--:|---|\n",
+            self.title(),
+            self.subject(&self.began),
             self.summary()
         );
         for cells in self.rows() {
             let _ = writeln!(text, "| {} |", cells.join(" | "));
         }
-        let _ = write!(
-            text,
-            "\nA run passes if it reaches {LEAST_SPEED_PERCENT} % of the published speed. A published result of the same layout \
-             at another GPU count counts, because with weak scaling a step takes the same time. Where nothing is published, the run \
-             passes if its step time is not above the 80 % interval of Trainplan's prediction: one healthy cluster in \
-             ten is expected to fail that test. Where fewer than {few} steps are scored, a run is judged by the mean of all its steps \
-             after the warm-up, because a single step may miss a stall.\n",
-            few = Stat::FEW
-        );
+        let _ = write!(text, "\n{}\n", criteria());
         let reasons: Vec<String> = self
             .runs
             .iter()
@@ -504,11 +533,32 @@ impl Certificate {
         if !reasons.is_empty() {
             let _ = write!(text, "\nWhy runs or repeats were not scored:\n\n{}", reasons.concat());
         }
+        let causes: Vec<String> = self
+            .runs
+            .iter()
+            .filter_map(|run| Some(format!("- {}: {}\n", run.run, run.cause.as_ref()?)))
+            .collect();
+        if !causes.is_empty() {
+            let _ = write!(text, "\nWhat could explain slow runs:\n\n{}", causes.concat());
+        }
         for untested in self.untested_in_words() {
             let _ = writeln!(text, "\n{untested}");
         }
+        let _ = writeln!(text, "\nTo measure it again:\n\n    {}", self.command);
         text
     }
+}
+
+/// Returns when a run passes, and how sure that is: sentences.
+fn criteria() -> String {
+    format!(
+        "A run passes if it reaches {LEAST_SPEED_PERCENT} % of the published speed. A published result of the same layout \
+         at another GPU count counts, because with weak scaling a step takes the same time. Where nothing is published, the run \
+         passes if its step time is not above the 80 % interval of Trainplan's prediction: one healthy cluster in \
+         ten is expected to fail that test. Where fewer than {few} steps are scored, a run is judged by the mean of all its steps \
+         after the warm-up, because a single step may miss a stall.",
+        few = Stat::FEW
+    )
 }
 
 #[cfg(test)]
@@ -574,6 +624,7 @@ mod tests {
             began: "2026-11-25 02:00".to_owned(),
             runs: Vec::new(),
             untested: untested("h100", 64, Release::R25_04),
+            command: "trainplan certify".to_owned(),
         };
         let sentences: Vec<String> = certificate.untested_in_words().collect();
         let said =
@@ -642,6 +693,7 @@ mod tests {
             began: "2026-11-25 02:00".to_owned(),
             runs: vec![one],
             untested: Vec::new(),
+            command: "trainplan certify".to_owned(),
         };
         assert_eq!(certificate.summary(), "1 of 1 runs passed. 1 run was judged without all of its repeats.");
     }
@@ -659,6 +711,7 @@ mod tests {
                 of("llama3.1-8b/h100/bf16/64@26.06.01", &[12.0]),
             ],
             untested: untested("h100", 64, RELEASE),
+            command: "trainplan certify".to_owned(),
         };
         let text = certificate.markdown();
         assert!(text.contains("1 of 2 runs passed, 1 is slow. For 1 of them nothing is published"), "{text}");
