@@ -152,10 +152,10 @@ fn long_labels_are_not_repeated_in_every_sentence() {
     assert!(table.contains("network_driver_after"), "the heading: {table}");
     let brief = "\nCompared with driver_before:\n  driver_after: slower: step time +5.";
     assert!(table.contains(brief), "{table}");
-    assert!(table.contains("\n  Both runs: The step time rests on one step"), "{table}");
+    assert!(table.contains("\n  Both runs: The score rests on one step"), "{table}");
     let html = of("html");
     assert!(html.contains("network_driver_after</b>: slower"), "{html}");
-    assert!(html.contains("<b>driver_after</b>: The step time rests on one step"), "{html}");
+    assert!(html.contains("<b>driver_after</b>: The score rests on one step"), "{html}");
 }
 
 #[test]

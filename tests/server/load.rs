@@ -108,7 +108,7 @@ fn put_many(server: &Server, count: usize) -> Vec<Duration> {
 fn multiply(place: &Place, mut count: usize, wanted: usize) {
     let is_postgres = place.database.is_some();
     let columns = "ran_at, path, campaign, run, repeat, cluster, recipe, model, gpu, gpus, dtype, status, ending, step_time_std_s, \
-        step_time_std_kind, step_time_n, steady_mean_s, tokens_per_s, mfu, convention, baseline_step_time_s, speed_percent, plan_low_s, \
+        step_time_std_kind, step_time_n, judged_s, steady_mean_s, tokens_per_s, mfu, convention, baseline_step_time_s, speed_percent, plan_low_s, \
         plan_mid_s, plan_high_s, plan_error, prediction_low_s, prediction_mid_s, prediction_high_s, prediction_error, is_comparable, \
         parser_version, line, summary_version, token";
     let new_id = if is_postgres {

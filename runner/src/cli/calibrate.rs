@@ -274,7 +274,7 @@ fn usable(report: &Report) -> Result<(Scenario, f64), (&'static str, String)> {
         let reason = report.reason.as_deref().map_or_else(String::new, |why| format!(" {}", sentence(why)));
         return Err((status, format!("The run was left out, because its status is {status}.{reason}")));
     }
-    match (report.scenario.scenario(), report.judged_s()) {
+    match (report.scenario.scenario(), report.judged_s) {
         (Ok(scenario), Some(step_time_s)) => Ok((scenario, step_time_s)),
         (Err(problems), _) => Err(unknown(&problems)),
         (_, None) => {

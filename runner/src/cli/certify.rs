@@ -269,6 +269,9 @@ fn print(certificate: &Certificate, format: Format) -> Result<(), Failure> {
             output::text_line("")?;
             output::table(header, &[3], certificate.rows())?;
             output::prose(&format!("\n{}", certificate.summary()))?;
+            for remark in certificate.remarks() {
+                output::prose(&format!("  {remark}"))?;
+            }
             for run in &certificate.runs {
                 for why in run.reasons.iter().chain(&run.cause) {
                     output::prose(&format!("  {}: {why}", run.run))?;

@@ -3,7 +3,7 @@
 use crate::journal::Event;
 use serde::Serialize;
 use trainplan_shared::estimate::Interval;
-use trainplan_shared::result::{PlanComparison, steady_difference};
+use trainplan_shared::result::{PlanComparison, RunStepTimes, steady_difference};
 
 /// A run by the step time by which it is judged: that of the scored steps, or of all steps after the warm-up if few are scored.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -26,7 +26,8 @@ impl JudgedRun {
             return None;
         };
         let step_time_s = judged_s.unwrap_or(*scored_s);
-        let plan = error.map(|_| PlanComparison::of(planned, Some(step_time_s)));
+        let times = RunStepTimes { scored_s: *scored_s, judged_s: step_time_s };
+        let plan = error.map(|_| PlanComparison::of(planned, Some(times)));
         Some(JudgedRun {
             scored_s: *scored_s,
             step_time_s,

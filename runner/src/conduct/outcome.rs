@@ -60,15 +60,16 @@ pub(super) fn parsed(run: &Run, copy: Option<&LogCopy>, round: &Round) -> Event 
         };
     };
     let report = Report::of(&result, &View::default());
+    let step_time_s = report.step_time_s.map(|stat| stat.mean);
     Event::Parsed {
         reason: reason(run, &report),
         status: report.status,
-        step_time_s: report.step_time_s.map(|stat| stat.mean),
-        judged_s: report.judged_s(),
+        step_time_s,
+        judged_s: report.judged_s,
         mfu: report.mfu,
-        speed_percent: report.baseline.and_then(|baseline| baseline.speed_percent),
-        error: report.plan.and_then(|plan| plan.error),
-        within: report.plan.and_then(|plan| plan.within),
+        speed_percent: report.baseline.and_then(|baseline| baseline.scored_speed_percent),
+        error: step_time_s.zip(report.plan).map(|(scored_s, plan)| scored_s / plan.step_time_s.mid - 1.0),
+        within: report.plan.and_then(|plan| plan.scored_within),
     }
 }
 

@@ -103,13 +103,13 @@ pub(crate) enum Event {
         judged_s: Option<f64>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         mfu: Option<f64>,
-        /// Speed in percent of the published one.
+        /// Speed of the scored steps in percent of the published one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         speed_percent: Option<f64>,
-        /// Step time less the planned one, as a fraction of the planned one.
+        /// The scored step time less the planned one, as a fraction of the planned one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<f64>,
-        /// Whether the step time is within the prediction's interval.
+        /// Whether the scored step time is within the prediction's interval.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         within: Option<bool>,
     },

@@ -14,7 +14,7 @@ use trainplan_shared::convention::Convention;
 use trainplan_shared::estimate::Interval;
 use trainplan_shared::log::{Ending, STEP_TIMES, Stat, Status, StdKind};
 use trainplan_shared::result::{
-    BaselineComparison, LONGEST_NAME, LONGEST_PATH, LONGEST_SCENARIO, PlanComparison, RunResult,
+    BaselineComparison, LONGEST_NAME, LONGEST_PATH, LONGEST_SCENARIO, PlanComparison, RunResult, RunStepTimes,
 };
 
 /// Declares a row and its columns. The field's name is the column's name.
@@ -129,6 +129,7 @@ columns! {
     step_time_std_s: Option<f64>,
     step_time_std_kind: Option<String>,
     step_time_n: Option<i64>,
+    judged_s: Option<f64>,
     steady_mean_s: Option<f64>,
     tokens_per_s: Option<f64>,
     mfu: Option<f64>,
@@ -189,7 +190,7 @@ const LONGEST_TEXTS: [usize; 3] = [3 * LONGEST_NAME, 3 * LONGEST_PATH, 4 * LONGE
 
 /// The version of the columns' meaning. Increase it when a column is added or changes its meaning, and when predictions change:
 /// rows of older versions are then computed again.
-pub(super) const SUMMARY_VERSION: i64 = 9;
+pub(super) const SUMMARY_VERSION: i64 = 10;
 
 impl RunRow {
     /// The columns that keep their values when a run is scored again.
@@ -227,6 +228,7 @@ impl RunRow {
         for (column, figure, possible) in [
             ("step_time_s", &mut self.step_time_s, STEP_TIMES),
             ("step_time_std_s", &mut self.step_time_std_s, 0.0..STEP_TIMES.end),
+            ("judged_s", &mut self.judged_s, STEP_TIMES),
             ("steady_mean_s", &mut self.steady_mean_s, STEP_TIMES),
             ("baseline_step_time_s", &mut self.baseline_step_time_s, STEP_TIMES),
             ("plan_low_s", &mut self.plan_low_s, STEP_TIMES),
@@ -328,6 +330,7 @@ impl RunRow {
             step_time_std_s: step_time.and_then(|stat| stat.std),
             step_time_std_kind: step_time.map(|stat| stat.std_kind.id().to_owned()),
             step_time_n: step_time.map(|stat| stat.n as i64),
+            judged_s: run.judged_s,
             steady_mean_s: run.steady_mean_s,
             tokens_per_s: run.tokens_per_s,
             mfu: run.mfu,
@@ -520,17 +523,22 @@ impl From<RunRow> for RunSummary {
             },
             n: row.step_time_n.unwrap_or_default().unsigned_abs(),
         });
+        let times = step_time_s
+            .zip(row.judged_s)
+            .map(|(scored, judged_s)| RunStepTimes { scored_s: scored.mean, judged_s });
         let compared = |low: Option<f64>, mid: Option<f64>, high: Option<f64>, error: Option<f64>| {
             let predicted = Interval { low: low?, mid: mid?, high: high? };
-            let within = step_time_s.map(|stat| (predicted.low..=predicted.high).contains(&stat.mean));
-            Some(PlanComparison::new(predicted, error, within))
+            // The next page of a list continues after the stored value.
+            Some(PlanComparison { error, ..PlanComparison::of(predicted, times) })
         };
         let plan = compared(row.plan_low_s, row.plan_mid_s, row.plan_high_s, row.plan_error);
         let prediction =
             compared(row.prediction_low_s, row.prediction_mid_s, row.prediction_high_s, row.prediction_error);
         let speed_percent = row.speed_percent;
-        let baseline =
-            row.baseline_step_time_s.map(|step_time_s| BaselineComparison { step_time_s, speed_percent });
+        let baseline = row.baseline_step_time_s.map(|step_time_s| {
+            let may = speed_percent.is_some();
+            BaselineComparison { speed_percent, ..BaselineComparison::of(step_time_s, times.filter(|_| may)) }
+        });
         // An invalid id was dropped.
         let status = Status::ALL.into_iter().find(|status| status.id() == row.status);
         RunSummary {
@@ -552,6 +560,7 @@ impl From<RunRow> for RunSummary {
             status: status.unwrap_or(Status::Unreadable),
             ending: Ending::ALL.into_iter().find(|known| Some(known.id()) == row.ending.as_deref()),
             step_time_s,
+            judged_s: row.judged_s,
             steady_mean_s: row.steady_mean_s,
             tokens_per_s: row.tokens_per_s,
             mfu: row.mfu,

@@ -94,7 +94,7 @@ impl Default for Sort {
 
 impl fmt::Display for Sort {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{}", if self.descending { "-" } else { "" }, self.key.column())
+        write!(f, "{}{}", if self.descending { "-" } else { "" }, self.key.name())
     }
 }
 
@@ -128,7 +128,16 @@ impl SortKey {
         matches!(self, SortKey::ReceivedAt | SortKey::RanAt)
     }
 
+    /// Returns the column of the table of runs that has the value which lists show.
     pub(super) fn column(self) -> &'static str {
+        match self {
+            SortKey::StepTime => "judged_s",
+            other => other.name(),
+        }
+    }
+
+    /// Returns the name by which clients ask for the order.
+    fn name(self) -> &'static str {
         match self {
             SortKey::ReceivedAt => "received_at",
             SortKey::RanAt => "ran_at",
@@ -145,7 +154,7 @@ impl SortKey {
         match self {
             SortKey::ReceivedAt => return Some(SortValue::Text(run.received_at.clone())),
             SortKey::RanAt => return Some(SortValue::Text(run.ran_at.clone())),
-            SortKey::StepTime => run.step_time_s.map(|stat| stat.mean),
+            SortKey::StepTime => run.judged_s,
             SortKey::TokensPerS => run.tokens_per_s,
             SortKey::Mfu => run.mfu,
             SortKey::SpeedPercent => run.baseline.and_then(|baseline| baseline.speed_percent),
@@ -170,7 +179,7 @@ impl FromStr for Sort {
     fn from_str(text: &str) -> Result<Sort, UnknownSort> {
         let name = text.strip_prefix('-');
         let key =
-            SortKey::ALL.into_iter().find(|key| key.column() == name.unwrap_or(text)).ok_or(UnknownSort)?;
+            SortKey::ALL.into_iter().find(|key| key.name() == name.unwrap_or(text)).ok_or(UnknownSort)?;
         Ok(Sort { key, descending: name.is_some() })
     }
 }

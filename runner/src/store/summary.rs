@@ -42,6 +42,7 @@ pub(super) fn summary(run: &RunResult, received_at: String, has_log: bool) -> Ru
         status: report.status,
         ending: report.ending,
         step_time_s: report.step_time_s,
+        judged_s: report.judged_s,
         steady_mean_s: report.steady.map(|steady| steady.mean_s),
         tokens_per_s: report.tokens_per_s,
         mfu: report.mfu,
@@ -81,7 +82,7 @@ mod tests {
     use trainplan_shared::spec::Spec;
 
     /// The SHA-256 of the predictions for all recipes, and the version of the summaries that hold such predictions.
-    const PREDICTIONS: (&str, i64) = ("b4999ebebd3b002ba6e4aa8df5c2b1348732bbf76bc9df6bc162b55d69d0da6d", 9);
+    const PREDICTIONS: (&str, i64) = ("b4999ebebd3b002ba6e4aa8df5c2b1348732bbf76bc9df6bc162b55d69d0da6d", 10);
 
     /// Lists would otherwise show other predictions than the page of a run, and `verify-store` would call the rows wrong.
     #[test]

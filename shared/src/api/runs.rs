@@ -5,7 +5,7 @@ use crate::convention::Convention;
 use crate::field::Field;
 use crate::link;
 use crate::log::{Ending, Stat, Status};
-use crate::result::{BaselineComparison, PlanComparison, judged_s};
+use crate::result::{BaselineComparison, PlanComparison};
 use crate::stack::Software;
 use serde::{Deserialize, Serialize};
 use std::num::NonZeroU32;
@@ -52,8 +52,12 @@ pub struct RunSummary {
     /// How the run ended before its last step; null if it didn't, or if its log doesn't say.
     #[serde(default)]
     pub ending: Option<Ending>,
-    /// Seconds per step.
+    /// Seconds per scored step.
     pub step_time_s: Option<Stat>,
+    /// The seconds per step by which the run is judged: those of the scored steps, or of all steps after the warm-up if fewer than 5
+    /// are scored; null if the run was not scored.
+    #[serde(default)]
+    pub judged_s: Option<f64>,
     /// The mean seconds per step over all steps after the warm-up, whatever was scored; null if the run was not scored, if the log
     /// has fewer than 10 such steps, or if their batch size changes.
     #[serde(default)]
@@ -93,13 +97,6 @@ impl RunSummary {
     pub fn attempt_words(&self) -> String {
         let retried = self.attempt.filter(|attempt| *attempt > 1).zip(self.attempts);
         retried.map_or(String::new(), |(attempt, attempts)| format!(", attempt {attempt} of {attempts}"))
-    }
-
-    /// Returns the seconds per step by which the run is judged (see [`judged_s`]); none if it was not scored.
-    #[must_use]
-    pub fn judged_s(&self) -> Option<f64> {
-        let scored = self.step_time_s?;
-        Some(judged_s(scored.mean, scored.n, self.steady_mean_s))
     }
 
     /// Returns the comparison with the plan, or else with the prediction for the scenario.

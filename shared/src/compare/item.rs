@@ -161,7 +161,7 @@ impl RunFigures {
             steps: report.steps,
             window: report.window.map(|window| window.to_string()),
             step_time_s: report.step_time_s,
-            judged_s: report.judged_s(),
+            judged_s: report.judged_s,
             steady: SteadySteps::of(log, report.window, options),
             tokens_per_s: report.tokens_per_s,
             tokens_per_s_per_gpu: report

@@ -78,6 +78,7 @@ impl Found {
 
     /// Returns the finished log.
     pub(super) fn settle(mut self, bytes: u64, lines: u64, content: Content) -> Log {
+        let has_utilisations = !self.utilisations.is_empty();
         let counted = self.settle_megatron();
         // The format with the most steps; of equals, the first.
         let format = Format::ALL.into_iter().rev().max_by_key(|format| self.of(*format).steps.len());
@@ -98,7 +99,10 @@ impl Found {
             bytes,
             lines,
             content,
-            format,
+            format: match format {
+                Some(Format::MegatronBridge) if !has_utilisations => Some(Format::MegatronLm),
+                format => format,
+            },
             steps: series.steps,
             labels_counted: format == Some(Format::Paxml)
                 || counted && format == Some(Format::MegatronBridge),

@@ -5,6 +5,8 @@
 //! `Step Time : 20.29s GPU utilization: 1636.8MODEL_TFLOP/s/GPU`. After an early step, some ranks also print their
 //! memory, in units of 1000³ (Bridge) or of 1024² (LM).
 //!
+//! Megatron-LM prints only the last rank's line, so a log without any line of rank 0 is taken as Megatron-LM's.
+//!
 //! The two lines can arrive in either order, and one can be missing, so they are paired by the step time that both print.
 //! If several pairs fit, any of them is right: the utilisation is the step's FLOPs divided by that time, so steps of
 //! equal time have equal utilisation.
@@ -201,6 +203,14 @@ mod tests {
         assert_eq!(log.steps.step_time_s.get(1), Some(5.1));
         assert_eq!(log.steps.tflops_per_gpu.get(1), Some(1570.0));
         assert!(log.labels_counted);
+    }
+
+    #[test]
+    fn a_log_without_rank_0s_lines_is_of_megatron_lm() {
+        let alone = parse(iteration(1, 5000.0).as_bytes());
+        assert_eq!((alone.format, alone.steps.label), (Some(Format::MegatronLm), vec![1]));
+        let both = parse((iteration(1, 5000.0) + &utilisation(5000.0, 1600.0)).as_bytes());
+        assert_eq!(both.format, Some(Format::MegatronBridge));
     }
 
     #[test]

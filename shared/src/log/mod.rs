@@ -70,7 +70,7 @@ pub use window::{Window, WindowError};
 
 /// The version of the parser and the score. It increases with every change of their results, so that stored scores can
 /// be recognised as outdated and made again.
-pub const PARSER_VERSION: u32 = 12;
+pub const PARSER_VERSION: u32 = 13;
 
 /// The contents of a log.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -175,8 +175,8 @@ choices! {
         Maxtext "maxtext" "MaxText",
         /// paxml, which prints step times only.
         Paxml "paxml",
-        /// Megatron-LM. Its steps are read as Megatron-Bridge's, which are written alike, so no parsed log has this format:
-        /// [`RunResult::framework`](crate::result::RunResult::framework) distinguishes the two.
+        /// Megatron-LM, which prints one of Megatron-Bridge's two lines. What the log doesn't tell,
+        /// [`RunResult::framework`](crate::result::RunResult::framework) does.
         MegatronLm "megatron_lm" "Megatron-LM",
     }
 }

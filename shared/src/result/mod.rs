@@ -56,8 +56,8 @@ pub use log_files::{is_log_name, is_told_elsewhere, parts_of};
 pub(crate) use report::NOT_SCORED;
 pub(crate) use report::ViewedRun;
 pub use report::{
-    BaselineComparison, Checkpoints, LossEnds, MemoryPeaks, PlanComparison, Publication, Report, View,
-    speed_percent,
+    BaselineComparison, Checkpoints, LossEnds, MemoryPeaks, PlanComparison, Publication, Report,
+    RunStepTimes, View, speed_percent,
 };
 pub use scoring::Scoring;
 pub use sentence::sentence;
@@ -66,6 +66,7 @@ pub use steady::{SteadyMean, judged_s, steady_difference};
 
 use crate::field::Field;
 use crate::log::{CheckpointAction, Format, Log, LogName, PARSER_VERSION};
+use crate::releases::Release;
 use crate::spec::Spec;
 use crate::stack::Stack;
 use serde::{Deserialize, Serialize};
@@ -147,13 +148,17 @@ impl RunResult {
         self
     }
 
-    /// Returns the framework that wrote the steps. Megatron-LM writes them as Megatron-Bridge does, but it lists its arguments
-    /// before them, and our own scripts name their logs after it.
+    /// Returns the framework that wrote the steps. Megatron-LM lists its arguments before them, and our own scripts name their logs
+    /// after it. A run of a release that runs Megatron-Bridge is Megatron-Bridge's, although its log may lack the lines of rank 0.
     #[must_use]
     pub fn framework(&self) -> Option<Format> {
         let is_megatron_lm = !self.log.arguments.is_empty() || self.name.is_of_megatron_lm();
+        let runs_bridge = |release: Release| {
+            release.contract().scripts.iter().any(|script| script.log == Format::MegatronBridge)
+        };
         self.log.format.map(|format| match format {
-            Format::MegatronBridge if is_megatron_lm => Format::MegatronLm,
+            Format::MegatronBridge | Format::MegatronLm if is_megatron_lm => Format::MegatronLm,
+            Format::MegatronLm if self.identity.release.is_some_and(runs_bridge) => Format::MegatronBridge,
             format => format,
         })
     }

@@ -20,7 +20,8 @@ impl Report {
         assumed: Option<Stack>,
         slow: &SlowSteps,
     ) {
-        let (Some(scenario), Some(measured), Some(window)) = (scenario, self.step_time_s, self.window) else {
+        let (Some(scenario), Some(times), Some(judged)) = (scenario, self.times(), self.judged_steps())
+        else {
             return;
         };
         if self.status != Status::Scored {
@@ -40,7 +41,7 @@ impl Report {
         if self.plan.is_none() {
             let predicted = Estimate::of(scenario).step_time_s;
             let is_usable = predicted.low > 0.0 && predicted.mid.is_finite() && predicted.high.is_finite();
-            self.prediction = is_usable.then(|| PlanComparison::of(predicted, Some(measured.mean)));
+            self.prediction = is_usable.then(|| PlanComparison::of(predicted, Some(times)));
             self.assumed_software = assumed.filter(|_| is_usable);
             self.notes.extend(self.assumed_software.map(|software| {
                 format!(
@@ -59,14 +60,14 @@ impl Report {
         }
         let reference = self.plan.or(self.prediction).filter(|_| self.comparable.yes && other.is_none());
         let Some(reference) = reference else { return };
-        // A few slow steps raise the mean, or are all that is scored. The notes name them, and the parts of a step don't explain
-        // them.
+        // A few slow steps raise the mean, or are all that judges the run. The notes name them, and the parts of a step don't
+        // explain them.
         let steps = &log.steps;
         let median_of = |rows: Range<usize>| median(steps.step_time_s.values(rows).collect());
-        let medians = [median_of(steps.rows(window)), median_of(steps.len() / 2..steps.len())];
+        let medians = [median_of(steps.rows(judged)), median_of(steps.len() / 2..steps.len())];
         let beside_slow = slow.periods.iter().map(|slow| slow.others_s);
-        let usual_s = medians.into_iter().flatten().chain(beside_slow).fold(measured.mean, f64::min);
-        let step = MeasuredStep { mean_s: measured.mean, usual_s, slow_steps_period: slow.every };
+        let usual_s = medians.into_iter().flatten().chain(beside_slow).fold(times.judged_s, f64::min);
+        let step = MeasuredStep { mean_s: times.judged_s, usual_s, slow_steps_period: slow.every };
         let uses_sockets = log.nccl.as_ref().is_some_and(Nccl::uses_sockets);
         self.slowdown = Slowdown::of(scenario, reference.step_time_s, step, uses_sockets);
     }

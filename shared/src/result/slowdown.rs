@@ -33,11 +33,12 @@ const HALVINGS: u32 = 32;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Slowdown {
-    /// The seconds that a step took: the mean of the scored steps.
+    /// The seconds that a step took: the step time by which the run is judged.
     pub step_time_s: f64,
     /// By how many seconds that is longer than predicted.
     pub excess_s: f64,
-    /// How many of these seconds are due to steps that are slower than usual; 0 if the scored steps are usual ones.
+    /// How many of these seconds are due to steps that are slower than usual; 0 if these steps are usual
+    /// ones.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub slow_steps_s: f64,
     /// Every how many steps these come; null if they are not at regular intervals.
@@ -56,7 +57,7 @@ pub struct Slowdown {
 /// The measured step time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct MeasuredStep {
-    /// The mean of the scored steps, in seconds.
+    /// The mean of the steps by which the run is judged, in seconds.
     pub(super) mean_s: f64,
     /// What a usual step takes, in seconds, at most `mean_s`.
     pub(super) usual_s: f64,

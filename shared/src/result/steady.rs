@@ -96,7 +96,7 @@ mod tests {
             "Release 25.04 scores step 49 (12 s). The steady mean, over steps 10–49, is 13 s, 8.3 % slower.";
         assert!(stalls.notes.iter().any(|known| known == note), "{:?}", stalls.notes);
         assert_eq!(stalls.step_time_s.map(|stat| stat.mean), Some(12.0));
-        assert_eq!(stalls.judged_s(), Some(13.0));
+        assert_eq!(stalls.judged_s, Some(13.0));
 
         let even = report(50, |_| 12.0);
         assert_eq!(even.steady.map(|steady| steady.mean_s), Some(12.0));
@@ -108,7 +108,7 @@ mod tests {
         let run = run(50, |step| if step % 8 == 0 { 20.0 } else { 12.0 });
         let judged_s = |window: &str| {
             let view = View { window: Some(window.parse().unwrap()), ..View::default() };
-            Report::of(&run, &view).judged_s()
+            Report::of(&run, &view).judged_s
         };
         // Step 48 stalls.
         assert_eq!([judged_s("46-49"), judged_s("49-49")], [Some(14.0), Some(12.0)]);

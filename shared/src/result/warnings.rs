@@ -14,7 +14,8 @@ use crate::units::{TERA, readable, significant};
 pub(super) struct SlowSteps {
     /// Consecutive ones.
     pub(super) periods: Vec<SlowPeriod>,
-    /// Every how many steps a slow one comes; none if they are not at regular intervals, or if none of them is scored.
+    /// Every how many steps a slow one comes; none if they are not at regular intervals, or if none of them is
+    /// among the steps by which the run is judged.
     pub(super) every: Option<u64>,
 }
 
@@ -34,7 +35,7 @@ impl Report {
         SlowSteps { periods: slow, every }
     }
 
-    /// Warns if the step time is the mean of few steps.
+    /// Warns if the score is the mean of few steps.
     fn warn_of_few_steps(&mut self, log: &Log) {
         let Some(scored) = self.step_time_s.map(|stat| stat.n).filter(|n| *n < Stat::FEW) else { return };
         let fix = match log.steps.last_window().filter(|window| window.count() >= Stat::FEW) {
@@ -42,7 +43,7 @@ impl Report {
             None => "Run more steps.".to_owned(),
         };
         let steps = if scored == 1 { "one step".to_owned() } else { format!("{scored} steps") };
-        self.notes.push(format!("The step time rests on {steps}, and single steps are noisy. {fix}"));
+        self.notes.push(format!("The score rests on {steps}, and single steps are noisy. {fix}"));
     }
 
     /// Returns a sentence that says by how much the steady mean differs from the scored step time; none if they are alike.
@@ -120,7 +121,8 @@ impl Report {
         }
     }
 
-    /// Names slow steps that come at regular intervals, and what is done then. Returns the interval if some of them are scored.
+    /// Names slow steps that come at regular intervals, and what is done then. Returns the interval if some of them are among the
+    /// steps by which the run is judged.
     fn warn_of_period(&mut self, log: &Log) -> Option<u64> {
         /// How often the median is the time of a slow step.
         const FACTOR: f64 = 1.2;
@@ -150,9 +152,8 @@ impl Report {
         self.notes.push(format!(
             "Every {period} steps ({first}, {second}, {third}, …) one takes more than {FACTOR} times the median. {cause}."
         ));
-        let is_scored =
-            |label: &u64| self.window.is_some_and(|window| (window.first..=window.last).contains(label));
-        slow.iter().any(is_scored).then_some(period)
+        let judged = self.judged_steps()?;
+        slow.iter().any(|label| (judged.first..=judged.last).contains(label)).then_some(period)
     }
 
     /// Returns a sentence that says that the log's TFLOPS contradict its step time, because no convention of counting FLOPs

@@ -35,13 +35,28 @@ pub(super) fn scored_beside(scored: Option<Stat>, judged_s: Option<f64>) -> Opti
     (scored != seconds(judged_s?)).then(|| format!("scored {scored}"))
 }
 
+/// Returns whether the scored step time differs from the one by which the run is judged, so that figures which follow from it are
+/// marked.
+fn is_unlike(scored: Option<Stat>, judged_s: Option<f64>) -> bool {
+    let times = scored.zip(judged_s);
+    times.is_some_and(|(scored, judged_s)| steady_difference(scored.mean, judged_s).is_some())
+}
+
 /// Marks a figure that follows from the scored step time, where the run is judged by one unlike it.
 pub(super) fn of_scored(mut cell: PageCell, scored: Option<Stat>, judged_s: Option<f64>) -> PageCell {
-    let unlike = scored.zip(judged_s).and_then(|(scored, judged_s)| steady_difference(scored.mean, judged_s));
-    if !cell.text.is_empty() && unlike.is_some() {
+    if !cell.text.is_empty() && is_unlike(scored, judged_s) {
         cell.detail += if cell.detail.is_empty() { "scored" } else { ", scored" };
     }
     cell
+}
+
+/// Marks such a figure for a terminal: `41.2 scored`.
+pub(super) fn of_scored_text(
+    text: Option<String>,
+    scored: Option<Stat>,
+    judged_s: Option<f64>,
+) -> Option<String> {
+    if is_unlike(scored, judged_s) { text.map(|text| text + " scored") } else { text }
 }
 
 /// Returns the MFU in percent, and below it the convention and the peak by which it is counted.
@@ -94,26 +109,25 @@ pub(super) const RAN: &str = "When the run began, according to Slurm or to the f
 
 /// Returns the speed in percent of the published one, by the step time by which the run is judged.
 #[must_use]
-pub fn of_published(baseline: Option<BaselineComparison>, judged_s: Option<f64>) -> Option<String> {
-    Some(format!("{:.1}", baseline?.judged_percent(judged_s?)?))
+pub fn of_published(baseline: Option<BaselineComparison>) -> Option<String> {
+    Some(format!("{:.1}", baseline?.speed_percent?))
 }
 
 /// Returns the speed in percent of the predicted one, by the step time by which the run is judged.
 #[must_use]
-pub fn of_predicted(predicted: Option<PlanComparison>, judged_s: Option<f64>) -> Option<String> {
-    let judged = PlanComparison::of(predicted?.step_time_s, judged_s);
-    Some(format!("{:.1}", judged.speed_percent?))
+pub fn of_predicted(predicted: Option<PlanComparison>) -> Option<String> {
+    Some(format!("{:.1}", predicted?.speed_percent?))
 }
 
 /// Returns the predicted step time, and below it its interval and the run's speed in percent of it. `software` is a clause on the
 /// software that the prediction is for: `assuming Megatron-LM 0.14`.
 #[must_use]
-pub fn planned(plan: Option<PlanComparison>, judged_s: Option<f64>, software: Option<String>) -> PageCell {
+pub fn planned(plan: Option<PlanComparison>, software: Option<String>) -> PageCell {
     let Some(Interval { low, mid, high }) = plan.map(|plan| plan.step_time_s) else {
         return PageCell::default();
     };
     let write = |seconds| significant(seconds, 4);
-    let speed = match of_predicted(plan, judged_s) {
+    let speed = match of_predicted(plan) {
         Some(percent) => format!("{percent} % of it"),
         None => "not scored".into(),
     };

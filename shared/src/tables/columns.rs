@@ -14,7 +14,7 @@ macro_rules! first {
 ///     /// The columns of a table of logs.
 ///     LogColumn of Report;
 ///     StepTime "step_time" {
-///         page "Step time, s" [number, main] => |report| cells::step_time(report.step_time_s, report.judged_s());
+///         page "Step time, s" [number, main] => |report| cells::step_time(report.step_time_s, report.judged_s);
 ///         terminal "step s" [number] => |report| report.step_time_s.map(|stat| …);
 ///         csv 6 "step_time_s_mean" => |report| number(report.step_time_s.map(|stat| stat.mean));
 ///     }

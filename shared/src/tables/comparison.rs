@@ -94,6 +94,9 @@ columns! {
         terminal "step s" => |run| run.item.judged_s.map(cells::seconds);
         csv 12 "step_time_s_mean" => |run| number(run.item.step_time_s.map(|stat| stat.mean));
     }
+    JudgedTime "judged_time" {
+        csv 54 "judged_s" => |run| number(run.item.judged_s);
+    }
     Deviation "deviation" {
         terminal "scored s (mean ± std)" => |run| run.item.step_time_s.map(scored);
         csv 13 "step_time_s_std" => |run| number(run.item.step_time_s.and_then(|stat| stat.std));
@@ -158,12 +161,12 @@ columns! {
             )),
             run.item.logged_tokens_per_s_per_gpu.map(cells::per_gpu),
         );
-        terminal "tokens/s" => |run| run.item.tokens_per_s.map(group_digits);
+        terminal "tokens/s" => |run| of_scored_text(run, run.item.tokens_per_s.map(group_digits));
         csv 25 "tokens_per_s" => |run| number(run.item.tokens_per_s);
     }
     TokensPerGpu "tokens_per_gpu" {
         terminal "tokens/s/GPU" => |run| cells::or_logged_text(
-            run.item.tokens_per_s_per_gpu.map(group_digits),
+            of_scored_text(run, run.item.tokens_per_s_per_gpu.map(group_digits)),
             run.item.logged_tokens_per_s_per_gpu.map(group_digits),
         );
         csv 26 "tokens_per_s_per_gpu" => |run| number(run.item.tokens_per_s_per_gpu);
@@ -174,7 +177,7 @@ columns! {
             cells::or_logged(of_scored(run, computed), run.item.logged_mfu.map(|mfu| readable(100.0 * mfu)))
         };
         terminal "MFU %" => |run| cells::or_logged_text(
-            run.item.mfu.map(cells::percent),
+            of_scored_text(run, run.item.mfu.map(cells::percent)),
             run.item.logged_mfu.map(cells::percent),
         );
         csv 27 "mfu" => |run| number(run.item.mfu);
@@ -187,7 +190,9 @@ columns! {
         csv 29 "peak_tflops" => |run| number(run.item.peak_tflops);
     }
     ModelTflops "model_tflops" {
-        terminal "TFLOPS/GPU" => |run| run.item.model_tflops_per_gpu.map(|tflops| significant(tflops, 4));
+        terminal "TFLOPS/GPU" => |run| {
+            of_scored_text(run, run.item.model_tflops_per_gpu.map(|tflops| significant(tflops, 4)))
+        };
         csv 30 "model_tflops_per_gpu" => |run| number(run.item.model_tflops_per_gpu);
     }
     PublishedTime "published_time" {
@@ -202,11 +207,16 @@ columns! {
         page "Of published, %" [number, main, hint(cells::OF_PUBLISHED)] => |run| {
             let published =
                 run.item.baseline.map(|baseline| format!("of {} s", cells::seconds(baseline.step_time_s)));
-            PageCell::new(cells::of_published(run.item.baseline, run.item.judged_s), published)
+            PageCell::new(cells::of_published(run.item.baseline), published)
         };
-        terminal "  relative speed, %" => |run| cells::of_published(run.item.baseline, run.item.judged_s);
+        terminal "  relative speed, %" => |run| cells::of_published(run.item.baseline);
         csv 36 "speed_percent" => |run| {
             number(run.item.baseline.and_then(|baseline| baseline.speed_percent))
+        };
+    }
+    ScoredOfPublished "scored_of_published" {
+        csv 55 "scored_speed_percent" => |run| {
+            number(run.item.baseline.and_then(|baseline| baseline.scored_speed_percent))
         };
     }
     Loss "loss" {
@@ -214,7 +224,7 @@ columns! {
         terminal "loss (first to last)" => |run| loss(run.item, 5);
     }
     Planned "planned" {
-        page "Planned, s" [number, optional] => |run| cells::planned(run.item.plan, run.item.judged_s, None);
+        page "Planned, s" [number, optional] => |run| cells::planned(run.item.plan, None);
         terminal "plan s (80 % interval)" => |run| run.item.plan.map(|plan| cells::interval(plan.step_time_s));
         csv 32 "plan_mid_s" => |run| number(run.item.plan.map(|plan| plan.step_time_s.mid));
     }
@@ -228,7 +238,7 @@ columns! {
         // Beside other runs, what they measured says more.
         page "Predicted, s" [number, optional, hint(cells::OF_PREDICTED)] => |run| {
             let software = cells::assuming(run.item.assumed_software);
-            cells::planned(run.item.prediction.filter(|_| run.runs == 1), run.item.judged_s, software)
+            cells::planned(run.item.prediction.filter(|_| run.runs == 1), software)
         };
         terminal "predicted s (80 % interval)" => |run| {
             run.item.prediction.map(|prediction| cells::interval(prediction.step_time_s))
@@ -254,7 +264,7 @@ columns! {
     }
     PlanError "plan_error" {
         terminal "  relative speed, %" => |run| {
-            cells::of_predicted(run.item.plan.or(run.item.prediction), run.item.judged_s)
+            cells::of_predicted(run.item.plan.or(run.item.prediction))
         };
         csv 34 "plan_error" => |run| number(run.item.plan.and_then(|plan| plan.error));
     }
@@ -264,6 +274,16 @@ columns! {
     OfPredicted "of_predicted" {
         csv 53 "predicted_speed_percent" => |run| {
             number(run.item.prediction.and_then(|prediction| prediction.speed_percent))
+        };
+    }
+    ScoredOfPlan "scored_of_plan" {
+        csv 56 "scored_plan_speed_percent" => |run| {
+            number(run.item.plan.and_then(|plan| plan.scored_speed_percent))
+        };
+    }
+    ScoredOfPredicted "scored_of_predicted" {
+        csv 57 "scored_predicted_speed_percent" => |run| {
+            number(run.item.prediction.and_then(|prediction| prediction.scored_speed_percent))
         };
     }
     PeakMemory "peak_memory" {
@@ -393,6 +413,11 @@ fn of_scored(run: &ComparedRun<'_>, cell: PageCell) -> PageCell {
     cells::of_scored(cell, run.item.step_time_s, run.item.judged_s)
 }
 
+/// Marks such a figure for a terminal.
+fn of_scored_text(run: &ComparedRun<'_>, text: Option<String>) -> Option<String> {
+    cells::of_scored_text(text, run.item.step_time_s, run.item.judged_s)
+}
+
 fn scored(stat: Stat) -> String {
     match stat.std.filter(|_| stat.n > 1) {
         Some(std) => {
@@ -453,7 +478,7 @@ mod tests {
         let text = ComparisonColumn::csv(&ComparedRun::all(&comparison, None)).to_csv().unwrap();
         let mut reader = csv::Reader::from_reader(text.as_bytes());
         let rows: Vec<HashMap<String, String>> = reader.deserialize().map(Result::unwrap).collect();
-        assert!(rows.iter().all(|row| row.len() == 54), "a header is used twice: {text}");
+        assert!(rows.iter().all(|row| row.len() == 58), "a header is used twice: {text}");
         assert_eq!(rows.len(), 2);
         assert_eq!((rows[0]["verdict"].as_str(), rows[1]["verdict"].as_str()), ("reference", "slower"));
         assert_eq!(rows[0]["change_percent"], "");

@@ -35,13 +35,16 @@ columns! {
     }
     StepTime "step_time" {
         page "Step time, s" [number, main, hint(cells::STEP_TIME)] => |report| {
-            cells::step_time(report.step_time_s, report.judged_s())
+            cells::step_time(report.step_time_s, report.judged_s)
         };
-        terminal "step s" [number] => |report| report.judged_s().map(cells::seconds);
+        terminal "step s" [number] => |report| report.judged_s.map(cells::seconds);
         csv 6 "step_time_s_mean" => |report| number(report.step_time_s.map(|stat| stat.mean));
     }
     ScoredTime "scored_time" {
         terminal "scored s" [number, extra(5)] => |report| report.step_time_s.map(|stat| cells::seconds(stat.mean));
+    }
+    JudgedTime "judged_time" {
+        csv 39 "judged_s" => |report| number(report.judged_s);
     }
     Steady "steady" {
         csv 38 "steady_mean_s" => |report| number(report.steady.map(|steady| steady.mean_s));
@@ -62,14 +65,18 @@ columns! {
     Tokens "tokens" {
         page "Tokens/s" [number] => tokens;
         terminal "tokens/s" [number, extra(2)] => |report| {
-            cells::or_logged_text(report.tokens_per_s.map(group_digits), report.logged().0.map(cells::per_gpu))
+            let computed = report.tokens_per_s.map(group_digits);
+            let computed = cells::of_scored_text(computed, report.step_time_s, report.judged_s);
+            cells::or_logged_text(computed, report.logged().0.map(cells::per_gpu))
         };
         csv 10 "tokens_per_s" => |report| number(report.tokens_per_s);
     }
     Mfu "mfu" {
         page "MFU, %" [number, main] => mfu;
         terminal "MFU %" [number, extra(1)] => |report| {
-            cells::or_logged_text(report.mfu.map(cells::percent), report.logged().1.map(cells::percent))
+            let computed = report.mfu.map(cells::percent);
+            let computed = cells::of_scored_text(computed, report.step_time_s, report.judged_s);
+            cells::or_logged_text(computed, report.logged().1.map(cells::percent))
         };
         csv 11 "mfu" => |report| number(report.mfu);
     }
@@ -91,17 +98,22 @@ columns! {
     }
     OfPublished "of_published" {
         page "Of published, %" [number, main, hint(cells::OF_PUBLISHED)] => |report| {
-            cells::of_published(report.baseline, report.judged_s()).into()
+            cells::of_published(report.baseline).into()
         };
         terminal "speed % of published" [number, extra(3)] => |report| {
-            cells::of_published(report.baseline, report.judged_s())
+            cells::of_published(report.baseline)
         };
         csv 18 "speed_percent" => |report| number(report.baseline.and_then(|baseline| baseline.speed_percent));
+    }
+    ScoredOfPublished "scored_of_published" {
+        csv 40 "scored_speed_percent" => |report| {
+            number(report.baseline.and_then(|baseline| baseline.scored_speed_percent))
+        };
     }
     Predicted "predicted" {
         // The notes name the assumed software, and pages show a note that rows share once.
         page "Predicted, s" [number, optional, hint(cells::OF_PREDICTED)] => |report| {
-            cells::planned(predicted(report), report.judged_s(), None)
+            cells::planned(predicted(report), None)
         };
         terminal "predicted s" [number, extra(9)] => |report| {
             predicted(report).map(|predicted| cells::interval(predicted.step_time_s))
@@ -122,10 +134,15 @@ columns! {
     }
     OfPredicted "of_predicted" {
         terminal "speed % of predicted" [number, extra(7)] => |report| {
-            cells::of_predicted(predicted(report), report.judged_s())
+            cells::of_predicted(predicted(report))
         };
         csv 37 "predicted_speed_percent" => |report| {
             number(predicted(report).and_then(|predicted| predicted.speed_percent))
+        };
+    }
+    ScoredOfPredicted "scored_of_predicted" {
+        csv 41 "scored_predicted_speed_percent" => |report| {
+            number(predicted(report).and_then(|predicted| predicted.scored_speed_percent))
         };
     }
     Comparable "comparable" {
@@ -185,14 +202,14 @@ columns! {
 /// Returns the tokens per second, or else those per GPU in the log.
 fn tokens(report: &Report) -> PageCell {
     let computed = report.tokens_per_s.map(group_digits).into();
-    let computed = cells::of_scored(computed, report.step_time_s, report.judged_s());
+    let computed = cells::of_scored(computed, report.step_time_s, report.judged_s);
     cells::or_logged(computed, report.logged().0.map(cells::per_gpu))
 }
 
 /// Returns the MFU, or else that in the log.
 fn mfu(report: &Report) -> PageCell {
     let computed = cells::mfu(report.mfu, report.convention, None);
-    let computed = cells::of_scored(computed, report.step_time_s, report.judged_s());
+    let computed = cells::of_scored(computed, report.step_time_s, report.judged_s);
     cells::or_logged(computed, report.logged().1.map(|mfu| readable(100.0 * mfu)))
 }
 
@@ -244,6 +261,17 @@ mod tests {
         for column in [LogColumn::Tokens, LogColumn::Mfu] {
             let cell = column.page_cell(&report).unwrap();
             assert!(cell.detail.ends_with("scored"), "{cell:?}");
+            let text = column.terminal_cell(&report).unwrap();
+            assert!(text.ends_with(" scored"), "{text}");
+        }
+        let number = |column: LogColumn| column.csv_cell(&report).unwrap().parse::<f64>().unwrap();
+        assert_eq!([LogColumn::StepTime, LogColumn::JudgedTime].map(number), [9.0, 9.625]);
+        for (judged, scored) in [
+            (LogColumn::OfPublished, LogColumn::ScoredOfPublished),
+            (LogColumn::OfPredicted, LogColumn::ScoredOfPredicted),
+        ] {
+            assert!((number(judged) * 9.625 / (number(scored) * 9.0) - 1.0).abs() < 1e-9);
+            assert_eq!(judged.terminal_cell(&report), Some(format!("{:.1}", number(judged))));
         }
     }
 

@@ -62,29 +62,36 @@ columns! {
     }
     StepTime "step_time" {
         page "Step time, s" [number, main, order("step_time_s"), hint(cells::STEP_TIME)] => |run| {
-            cells::step_time(run.step_time_s, run.judged_s())
+            cells::step_time(run.step_time_s, run.judged_s)
         };
-        terminal "step s" [number] => |run| run.judged_s().map(cells::seconds);
+        terminal "step s" [number] => |run| run.judged_s.map(cells::seconds);
         csv 9 "step_time_s_mean" => |run| number(run.step_time_s.map(|stat| stat.mean));
     }
     ScoredTime "scored_time" {
         terminal "scored s" [number, extra(6)] => |run| run.step_time_s.map(|stat| cells::seconds(stat.mean));
+    }
+    JudgedTime "judged_time" {
+        csv 28 "judged_s" => |run| number(run.judged_s);
     }
     Steady "steady" {
         csv 27 "steady_mean_s" => |run| number(run.steady_mean_s);
     }
     Tokens "tokens" {
         page "Tokens/s" [number, order("-tokens_per_s")] => |run| {
-            cells::of_scored(run.tokens_per_s.map(group_digits).into(), run.step_time_s, run.judged_s())
+            cells::of_scored(run.tokens_per_s.map(group_digits).into(), run.step_time_s, run.judged_s)
         };
-        terminal "tokens/s" [number, extra(5)] => |run| run.tokens_per_s.map(group_digits);
+        terminal "tokens/s" [number, extra(5)] => |run| {
+            cells::of_scored_text(run.tokens_per_s.map(group_digits), run.step_time_s, run.judged_s)
+        };
         csv 10 "tokens_per_s" => |run| number(run.tokens_per_s);
     }
     Mfu "mfu" {
         page "MFU, %" [number, main, order("-mfu")] => |run| {
-            cells::of_scored(cells::mfu(run.mfu, run.convention, None), run.step_time_s, run.judged_s())
+            cells::of_scored(cells::mfu(run.mfu, run.convention, None), run.step_time_s, run.judged_s)
         };
-        terminal "MFU %" [number, extra(3)] => |run| run.mfu.map(cells::percent);
+        terminal "MFU %" [number, extra(3)] => |run| {
+            cells::of_scored_text(run.mfu.map(cells::percent), run.step_time_s, run.judged_s)
+        };
         csv 11 "mfu" => |run| number(run.mfu);
     }
     PublishedTime "published_time" {
@@ -92,16 +99,21 @@ columns! {
     }
     OfPublished "of_published" {
         page "Of published, %" [number, main, order("-speed_percent"), hint(cells::OF_PUBLISHED)] => |run| {
-            cells::of_published(run.baseline, run.judged_s()).into()
+            cells::of_published(run.baseline).into()
         };
         terminal "speed % of published" [number, extra(2)] => |run| {
-            cells::of_published(run.baseline, run.judged_s())
+            cells::of_published(run.baseline)
         };
         csv 12 "speed_percent" => |run| number(run.baseline.and_then(|baseline| baseline.speed_percent));
     }
+    ScoredOfPublished "scored_of_published" {
+        csv 29 "scored_speed_percent" => |run| {
+            number(run.baseline.and_then(|baseline| baseline.scored_speed_percent))
+        };
+    }
     Predicted "predicted" {
         page "Predicted, s" [number, optional, order("-prediction_error"), hint(cells::OF_PREDICTED)] =>
-            |run| cells::planned(run.predicted(), run.judged_s(), None);
+            |run| cells::planned(run.predicted(), None);
         terminal "predicted s" [number, extra(8)] => |run| {
             run.predicted().map(|predicted| cells::interval(predicted.step_time_s))
         };
@@ -117,13 +129,18 @@ columns! {
     }
     PredictionError "prediction_error" {
         terminal "speed % of predicted" [number, extra(7)] => |run| {
-            cells::of_predicted(run.predicted(), run.judged_s())
+            cells::of_predicted(run.predicted())
         };
         csv 19 "prediction_error" => |run| number(run.predicted().and_then(|predicted| predicted.error));
     }
     OfPredicted "of_predicted" {
         csv 21 "predicted_speed_percent" => |run| {
             number(run.predicted().and_then(|predicted| predicted.speed_percent))
+        };
+    }
+    ScoredOfPredicted "scored_of_predicted" {
+        csv 30 "scored_predicted_speed_percent" => |run| {
+            number(run.predicted().and_then(|predicted| predicted.scored_speed_percent))
         };
     }
     Name "name" {

@@ -3,9 +3,10 @@
 use crate::{bridge, log_of, nemo1, nemo2, report, run, run_said};
 use trainplan_shared::catalog::{Catalog, Release};
 use trainplan_shared::field::Field;
-use trainplan_shared::log::Status;
+use trainplan_shared::log::{Format, Status};
 use trainplan_shared::result::{Report, View};
 use trainplan_shared::spec::Spec;
+use trainplan_shared::stack::Stack;
 
 #[test]
 fn a_gpu_type_is_said_for_the_logs_that_leave_it_open() {
@@ -147,6 +148,11 @@ fn a_script_of_any_kind_states_its_scenario_in_the_log() {
     let report =
         Report::of(&stated("trainplan scenario: v=1&m=llama3.1-8b&gpu=h100&n=8&s=8192"), &View::default());
     assert!(report.mfu.is_some_and(|mfu| mfu > 0.0), "{:?}", report.notes);
+    // It lists no arguments, but no rank 0 of Megatron-Bridge wrote a line.
+    assert_eq!(
+        (report.format, report.assumed_software),
+        (Some(Format::MegatronLm), Some(Stack::MegatronLm014))
+    );
     // A recipe fixes everything.
     let recipe = "llama3.1-8b/h100/fp8/8@25.04";
     assert_eq!(scenario(&format!("trainplan scenario: r={recipe}")).get(Field::Recipe), Some(recipe));

@@ -232,7 +232,7 @@ test("the software that all rows assume is named once", async ({ page }) => {
   const all = [64, 128].map((gbs) => ({ name: `train-${gbs}.log`, mimeType: "text/plain", buffer: Buffer.from(stated(gbs) + steps(gbs)) }));
   await files(page).setInputFiles(all);
   await expect(row(page, "train-64.log")).toHaveCount(1);
-  await expect(page.getByText("2 logs: The prediction assumes Megatron-Bridge 26.06")).toHaveCount(1);
+  await expect(page.getByText("2 logs: The prediction assumes Megatron-LM 0.14")).toHaveCount(1);
   await expect(cell(row(page, "train-64.log"), "Predicted, s")).toHaveText(/%\sof\sit$/);
   await expect(row(page, "train-64.log").locator(".remark").filter({ hasText: "assumes" })).toHaveCount(0);
 });

@@ -121,9 +121,18 @@ fn a_run_that_contradicts_what_was_set_is_not_scored() {
 type Line = fn(u64) -> String;
 
 /// Every format, and the label of its first step.
-fn formats() -> [(&'static str, u64, Line); 6] {
+fn formats() -> [(&'static str, u64, Line); 7] {
     fn time(row: u64) -> f64 {
         2.0 + row as f64 / 100.0
+    }
+    fn iteration(row: u64) -> String {
+        format!(
+            " [2025-12-19 10:49:15] iteration {:8}/      50 | consumed samples: {:12} | elapsed time per iteration \
+             (ms): {:.1} | global batch size:   256 | lm loss: 1.2E+01 | grad norm: 1.234 |\n",
+            row + 1,
+            256 * (row + 1),
+            time(row) * 1000.0
+        )
     }
     [
         ("nemo1", 1, |row| {
@@ -133,13 +142,8 @@ fn formats() -> [(&'static str, u64, Line); 6] {
             format!("Training epoch 0, iteration {row}/49 | train_step_timing in s: {:.2}\n", time(row))
         }),
         ("megatron_bridge", 1, |row| {
-            format!(
-                " [2025-12-19 10:49:15] iteration {:8}/      50 | consumed samples: {:12} | elapsed time per iteration \
-                 (ms): {:.1} | global batch size:   256 | lm loss: 1.2E+01 | grad norm: 1.234 |\n",
-                row + 1,
-                256 * (row + 1),
-                time(row) * 1000.0
-            )
+            let rank_0 = format!("Step Time : {:.2}s GPU utilization: 400.0MODEL_TFLOP/s/GPU\n", time(row));
+            rank_0 + &iteration(row)
         }),
         ("torchtitan", 1, |row| {
             format!(
@@ -156,6 +160,7 @@ fn formats() -> [(&'static str, u64, Line); 6] {
             )
         }),
         ("paxml", 1, |row| format!("[PAX STATUS]: train_step() took {:.2} seconds.\n", time(row))),
+        ("megatron_lm", 1, iteration),
     ]
 }
 

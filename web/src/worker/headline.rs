@@ -4,7 +4,7 @@ use crate::message::Outcome;
 use trainplan_shared::compare::{Comparison, LabelledVerdict, RunComparison, RunFigures, Verdict};
 use trainplan_shared::field::Field;
 use trainplan_shared::log::{Ending, Status};
-use trainplan_shared::result::{PlanComparison, Publication, sentence, steady_difference};
+use trainplan_shared::result::{Publication, sentence, steady_difference};
 use trainplan_shared::tables::cells;
 use trainplan_shared::units::{readable_range, signed, significant};
 
@@ -52,12 +52,7 @@ const fn severity(verdict: Verdict) -> u8 {
 
 /// Returns the speed in percent of the published one by which a run is judged; none if it has no published number.
 fn speed_percent(run: &RunFigures) -> Option<f64> {
-    run.baseline?.judged_percent(run.judged_s?)
-}
-
-/// Returns a comparison with a prediction by the step time by which the run is judged.
-fn judged(run: &RunFigures, predicted: PlanComparison) -> PlanComparison {
-    PlanComparison::of(predicted.step_time_s, run.judged_s)
+    run.baseline?.speed_percent
 }
 
 /// Returns that the steady mean judges a run, with the scored step time if that is unlike it. Empty if the scored step time does.
@@ -112,8 +107,8 @@ fn slowest(comparison: &Comparison) -> Option<&RunFigures> {
 fn achieved(run: &RunFigures) -> Option<String> {
     let of_published = speed_percent(run).map(|speed| format!("{speed:.1} % of the published speed"));
     let of_plan = run.plan.and_then(|plan| {
-        let speed = cells::of_predicted(Some(plan), run.judged_s)?;
-        let place = if judged(run, plan).within? { "within" } else { "outside" };
+        let speed = cells::of_predicted(Some(plan))?;
+        let place = if plan.within? { "within" } else { "outside" };
         Some(format!("{speed} % of the planned speed, {place} the interval"))
     });
     let both: Vec<String> = of_published.into_iter().chain(of_plan).collect();
@@ -129,8 +124,8 @@ fn step_time(run: &RunFigures) -> Option<String> {
 /// Returns how a comparable run that has no published number took compared with its prediction; none without a prediction.
 fn as_predicted(run: &RunFigures) -> Option<String> {
     let prediction = run.prediction.filter(|_| run.comparable.yes && run.plan.is_none())?;
-    let place = if judged(run, prediction).within? { "within" } else { "outside" };
-    let speed = cells::of_predicted(Some(prediction), run.judged_s)?;
+    let place = if prediction.within? { "within" } else { "outside" };
+    let speed = cells::of_predicted(Some(prediction))?;
     let assumed = run.assumed_software.map(|software| format!(" This assumes {}.", software.title()));
     Some(format!(
         "It runs at {speed} % of the predicted speed, {place} the 80 % range.{}",

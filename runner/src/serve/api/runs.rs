@@ -115,7 +115,7 @@ pub(super) async fn put(
         ("log" = Option<String>, Query, description = "The SHA-256 of a raw log, in hexadecimal: the runs of this log"),
         ("since" = Option<String>, Query, description = "Received at this time or later (RFC 3339, at most 9999-12-30T22:00:00Z)"),
         ("until" = Option<String>, Query, description = "Received before this time (RFC 3339, at most 9999-12-30T22:00:00Z)"),
-        ("sort" = Option<String>, Query, description = "`received_at`, `ran_at`, `step_time_s`, `tokens_per_s`, `mfu`, `speed_percent`, `plan_error`, or `prediction_error`, which is that of the plan or else of the prediction; descending with `-` before it; `-received_at` by default. Runs without a value come last"),
+        ("sort" = Option<String>, Query, description = "`received_at`, `ran_at`, `step_time_s` (by `judged_s`), `tokens_per_s`, `mfu`, `speed_percent`, `plan_error`, or `prediction_error`, which is that of the plan or else of the prediction; descending with `-` before it; `-received_at` by default. Runs without a value come last"),
         ("limit" = Option<u32>, Query, minimum = 1, maximum = 1000, description = "The most runs on a page; 100 by default"),
         ("cursor" = Option<String>, Query, description = "`next_cursor` of the previous page"),
     ),

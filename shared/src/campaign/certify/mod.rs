@@ -20,6 +20,10 @@ use std::fmt::Write;
 /// The least speed, in percent of the published one, of a run that passes: the threshold of NVIDIA's exemplar certification.
 pub const LEAST_SPEED_PERCENT: f64 = 95.0;
 
+/// The speed, in percent of the reference's, above which a pass gets a remark. The same recipe on the same GPUs differs from its
+/// reference by a few percent, so a run that gains twice what it may lose probably did other work.
+const MOST_SPEED_PERCENT: f64 = 110.0;
+
 /// Returns the campaign that certifies a cluster: every recipe of a release at full size for a GPU type and a GPU count.
 ///
 /// # Errors
@@ -219,6 +223,15 @@ impl RunReference {
         }
     }
 
+    /// Returns the shortest step time that a healthy cluster explains, in seconds: for a prediction, not above its interval.
+    fn least_s(self) -> f64 {
+        let least_s = self.step_time_s() * 100.0 / MOST_SPEED_PERCENT;
+        match self {
+            RunReference::Predicted { step_time_s } => least_s.min(step_time_s.low),
+            _ => least_s,
+        }
+    }
+
     /// Returns its step time and where it comes from: `12.4 s, published`.
     pub fn in_words(self) -> String {
         self.written(readable)
@@ -278,6 +291,8 @@ pub struct CertifiedRun {
     pub judged_speed_percent: Option<f64>,
     /// What it proves.
     pub verdict: RunVerdict,
+    /// What to check before the pass counts, as a sentence; null unless the run is much faster than its reference.
+    pub remark: Option<String>,
     /// Why repeats have no step time: sentences.
     pub reasons: Vec<String>,
     /// What could explain that it is slow: sentences. Null if nothing is known, or if it isn't slow.
@@ -308,6 +323,13 @@ impl CertifiedRun {
             Some(judged_s) if judged_s > reference.limit_s() => RunVerdict::Slow,
             Some(_) => RunVerdict::Passed,
         };
+        let remark = judged_s.filter(|judged_s| *judged_s < reference.least_s()).map(|judged_s| {
+            format!(
+                "It ran at {} % of the reference's speed, more than a healthy cluster explains: check that it ran the whole model, \
+                 batch and precision of the recipe.",
+                significant(speed(judged_s), 3)
+            )
+        });
         let missing = repeats.saturating_sub(step_times_s.len());
         let mut sentences: Vec<String> = Vec::new();
         if repeats > 1 && missing > 0 {
@@ -333,6 +355,7 @@ impl CertifiedRun {
             judged_times_s,
             reference,
             verdict,
+            remark,
             reasons,
             cause: None,
             launch: None,
@@ -474,6 +497,11 @@ impl Certificate {
         text
     }
 
+    /// Returns what to check before passes count: a sentence for each run that is much faster than its reference, after its name.
+    pub fn remarks(&self) -> impl Iterator<Item = String> {
+        self.runs.iter().filter_map(|run| Some(format!("{}: {}", run.run, run.remark.as_ref()?)))
+    }
+
     /// Returns what was not tested: a sentence for each reason.
     pub fn untested_in_words(&self) -> impl Iterator<Item = String> {
         UntestedReason::ALL.into_iter().filter_map(move |reason| {
@@ -530,6 +558,11 @@ impl Certificate {
             .iter()
             .flat_map(|run| run.reasons.iter().map(|why| format!("- {}: {why}\n", run.run)))
             .collect();
+        let remarks: Vec<String> = self.remarks().map(|remark| format!("- {remark}\n")).collect();
+        if !remarks.is_empty() {
+            let _ =
+                write!(text, "\nRuns that are much faster than their references:\n\n{}", remarks.concat());
+        }
         if !reasons.is_empty() {
             let _ = write!(text, "\nWhy runs or repeats were not scored:\n\n{}", reasons.concat());
         }
@@ -665,6 +698,28 @@ mod tests {
     }
 
     #[test]
+    fn a_run_that_is_much_faster_than_its_reference_passes_with_a_remark() {
+        let published = 256.0 * 8192.0 / (1664.0 * 64.0);
+        let exact = "llama3.1-70b/h100/fp8/64@26.06.01";
+        let predicted = "llama3.1-8b/h100/bf16/64@26.06.01";
+        for (recipe, time, has_remark) in [
+            (exact, published / 1.59, true),
+            (exact, published / 1.11, true),
+            (exact, published / 1.09, false),
+            // 9.00 to 11.0 s: 111 % of the speed is still within the interval.
+            (predicted, 9.01, false),
+            (predicted, 8.99, true),
+        ] {
+            let run = of(recipe, &[time]);
+            assert_eq!((run.verdict, run.remark.is_some()), (RunVerdict::Passed, has_remark), "{time}");
+        }
+        let fast = of(exact, &[published / 1.59]);
+        let start = "It ran at 159 % of the reference's speed,";
+        assert!(fast.remark.is_some_and(|remark| remark.starts_with(start)));
+        assert_eq!(of(exact, &[]).remark, None);
+    }
+
+    #[test]
     fn a_run_is_judged_by_the_repeats_that_were_scored() {
         let recipe = Some("llama3.1-70b/h100/fp8/64@26.06.01");
         let predicted = Interval { low: 9.0, mid: 10.0, high: 11.0 };
@@ -714,6 +769,13 @@ mod tests {
             command: "trainplan certify".to_owned(),
         };
         let text = certificate.markdown();
+        assert!(!text.contains("much faster"), "{text}");
+        let fast = vec![of("llama3.1-70b/h100/fp8/64@26.06.01", &[10.0])];
+        let text_of_fast = Certificate { runs: fast, ..certificate.clone() }.markdown();
+        assert!(
+            text_of_fast.contains("\n- run: It ran at 197 % of the reference's speed,"),
+            "{text_of_fast}"
+        );
         assert!(text.contains("1 of 2 runs passed, 1 is slow. For 1 of them nothing is published"), "{text}");
         assert!(text.contains("19.69 s, published |") && text.contains("(9.00–11.0), predicted"), "{text}");
         assert!(text.contains("\n\nNot tested because the release has no recipe for 64 GPUs: "), "{text}");

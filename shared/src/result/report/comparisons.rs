@@ -53,26 +53,43 @@ impl Publication {
     }
 }
 
+/// The step times of a scored run, in seconds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RunStepTimes {
+    /// The mean of the scored steps.
+    pub scored_s: f64,
+    /// The step time by which the run is judged.
+    pub judged_s: f64,
+}
+
 /// A run compared with the published measurement of its recipe.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct BaselineComparison {
     /// The published seconds per step.
     pub step_time_s: f64,
-    /// The run's speed in percent of the published one, above 100 if it is faster; null if the two can't be compared.
+    /// The run's speed in percent of the published one, above 100 if it is faster, by the step time by which it is judged; null if
+    /// the two can't be compared.
     pub speed_percent: Option<f64>,
+    /// The same by the scored step time.
+    #[serde(default)]
+    pub scored_speed_percent: Option<f64>,
 }
 
 impl BaselineComparison {
-    /// Returns the speed in percent of the published one by the step time by which the run is judged; none if the two can't be
-    /// compared.
+    /// Returns the comparison of a run with the published seconds per step. A run that can't be compared has no times.
     #[must_use]
-    pub fn judged_percent(self, judged_s: f64) -> Option<f64> {
-        self.speed_percent.map(|_| 100.0 * self.step_time_s / judged_s)
+    pub fn of(step_time_s: f64, run: Option<RunStepTimes>) -> Self {
+        let speed = |run_s: f64| 100.0 * step_time_s / run_s;
+        Self {
+            step_time_s,
+            speed_percent: run.map(|run| speed(run.judged_s)),
+            scored_speed_percent: run.map(|run| speed(run.scored_s)),
+        }
     }
 }
 
-/// A run compared with its prediction.
+/// A run compared with its prediction, by the step time by which it is judged.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct PlanComparison {
@@ -85,27 +102,32 @@ pub struct PlanComparison {
     pub error: Option<f64>,
     /// Whether the step time is within the interval.
     pub within: Option<bool>,
+    /// The speed in percent of the predicted one by the scored step time.
+    #[serde(default)]
+    pub scored_speed_percent: Option<f64>,
+    /// Whether the scored step time is within the interval.
+    #[serde(default)]
+    pub scored_within: Option<bool>,
 }
 
 impl PlanComparison {
-    /// Returns the comparison of a run with a prediction, from the fraction by which a step took longer (`error`) and whether
-    /// the step time is within the interval; none if the run was not scored.
+    /// Returns the comparison of a run with a prediction. A run that was not scored has no times.
     #[must_use]
-    pub fn new(step_time_s: Interval, error: Option<f64>, within: Option<bool>) -> Self {
-        // A step of no time has no speed.
-        let speed_percent = error.map(speed_percent).filter(|percent| percent.is_finite());
-        Self { step_time_s, speed_percent, error, within }
-    }
-
-    /// Returns the comparison of a mean step time with a prediction. A run that was not scored has no `measured_s`.
-    #[must_use]
-    pub fn of(step_time_s: Interval, measured_s: Option<f64>) -> Self {
+    pub fn of(step_time_s: Interval, run: Option<RunStepTimes>) -> Self {
         let Interval { low, mid, high } = step_time_s;
-        Self::new(
+        let (judged_s, scored_s) = (run.map(|run| run.judged_s), run.map(|run| run.scored_s));
+        let error = |run_s: f64| run_s / mid - 1.0;
+        // A step of no time has no speed.
+        let speed = |run_s: f64| Some(speed_percent(error(run_s))).filter(|percent| percent.is_finite());
+        let within = |run_s: f64| (low..=high).contains(&run_s);
+        Self {
             step_time_s,
-            measured_s.map(|measured| measured / mid - 1.0),
-            measured_s.map(|measured| (low..=high).contains(&measured)),
-        )
+            speed_percent: judged_s.and_then(speed),
+            error: judged_s.map(error),
+            within: judged_s.map(within),
+            scored_speed_percent: scored_s.and_then(speed),
+            scored_within: scored_s.map(within),
+        }
     }
 }
 

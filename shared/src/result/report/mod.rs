@@ -3,7 +3,7 @@
 mod comparisons;
 mod known_scenario;
 
-pub use comparisons::{BaselineComparison, PlanComparison, Publication, speed_percent};
+pub use comparisons::{BaselineComparison, PlanComparison, Publication, RunStepTimes, speed_percent};
 
 use super::slowdown::Slowdown;
 use super::steady::{SteadyMean, judged_s};
@@ -68,11 +68,11 @@ pub struct Report {
     /// The scored window, by the numbers in the log: `35-44`.
     #[serde(serialize_with = "as_text")]
     pub window: Option<Span>,
-    /// Whether the user chose the window: then its steps judge the run, however few they are.
-    #[serde(skip)]
-    pub(crate) is_window_chosen: bool,
-    /// Seconds per step.
+    /// Seconds per step in that window.
     pub step_time_s: Option<Stat>,
+    /// The seconds per step by which the run is judged: the mean of a window that the user chose, otherwise as [`judged_s`] says; null
+    /// if the run was not scored.
+    pub judged_s: Option<f64>,
     /// The step time over all steps after the warm-up, whatever was scored; null if the run was not scored, if the log has fewer
     /// than 10 such steps, or if their batch size changes.
     pub steady: Option<SteadyMean>,
@@ -199,13 +199,16 @@ impl Report {
         ViewedRun::of(run, view).report
     }
 
-    /// Returns the seconds per step by which the run is judged: the mean of a window that the user chose, otherwise as [`judged_s`]
-    /// says; none if it was not scored.
-    #[must_use]
-    pub fn judged_s(&self) -> Option<f64> {
-        let scored = self.step_time_s?;
-        let steady = self.steady.filter(|_| !self.is_window_chosen);
-        Some(judged_s(scored.mean, scored.n, steady.map(|steady| steady.mean_s)))
+    /// Returns the run's step times; none if it was not scored.
+    pub(super) fn times(&self) -> Option<RunStepTimes> {
+        Some(RunStepTimes { scored_s: self.step_time_s?.mean, judged_s: self.judged_s? })
+    }
+
+    /// Returns the steps by whose mean the run is judged; none if it was not scored.
+    pub(super) fn judged_steps(&self) -> Option<Span> {
+        let (window, times) = (self.window?, self.times()?);
+        let steady = self.steady.filter(|_| times.judged_s.total_cmp(&times.scored_s).is_ne());
+        Some(steady.map_or(window, |steady| Span { first: steady.first, last: steady.last }))
     }
 }
 
@@ -246,6 +249,12 @@ impl<'a> ViewedRun<'a> {
         });
         let reason: Vec<String> = score.reason.iter().cloned().chain(rule).collect();
 
+        let steady = score.step_time_s.and_then(|_| SteadyMean::of(&log.steps));
+        let judged_s = score.step_time_s.map(|scored| {
+            let steady = steady.filter(|_| view.window.is_none());
+            judged_s(scored.mean, scored.n, steady.map(|steady| steady.mean_s))
+        });
+
         let mut reasons = run.comparable.reasons.clone();
         reasons.extend(identity.conflicts.iter().cloned());
         reasons.extend(not_scored(score.status));
@@ -256,9 +265,9 @@ impl<'a> ViewedRun<'a> {
             format: run.framework(),
             steps: log.steps.len() as u64,
             window: score.window,
-            is_window_chosen: view.window.is_some(),
             step_time_s: score.step_time_s,
-            steady: score.step_time_s.and_then(|_| SteadyMean::of(&log.steps)),
+            judged_s,
+            steady,
             tflops_per_gpu: score.tflops_per_gpu,
             logged_tokens_per_s_per_gpu: score.tokens_per_s_per_gpu,
             logged_mfu: score.mfu,
@@ -277,12 +286,11 @@ impl<'a> ViewedRun<'a> {
             },
             loss: LossEnds { first: score.loss_first, last: score.loss_last },
             global_batch_size: score.global_batch_size,
-            plan: run.carried.as_ref().map(|carried| {
-                PlanComparison::of(carried.plan.step_time_s, score.step_time_s.map(|stat| stat.mean))
-            }),
             scenario: spec,
             ..Report::without(&run.source.path, score.status, None)
         };
+        let carried = run.carried.as_ref();
+        report.plan = carried.map(|carried| PlanComparison::of(carried.plan.step_time_s, report.times()));
         report.measure(&score, &known, &identity.conflicts);
         let of_release = Scoring::of(None, identity.release).window;
         if window != of_release {
@@ -323,8 +331,8 @@ impl Report {
             format: None,
             steps: 0,
             window: None,
-            is_window_chosen: false,
             step_time_s: None,
+            judged_s: None,
             steady: None,
             tflops_per_gpu: None,
             logged_tokens_per_s_per_gpu: None,
@@ -420,10 +428,9 @@ impl Report {
 
     /// Compares the run with the published number.
     fn compare(&mut self, baseline: Option<&Baseline>) {
-        let (Some(baseline), Some(measured)) = (baseline, self.step_time_s) else { return };
+        let (Some(baseline), Some(times)) = (baseline, self.times()) else { return };
         let may = self.status == Status::Scored && self.comparable.yes;
-        let speed_percent = may.then_some(100.0 * baseline.step_time_s / measured.mean);
-        self.baseline = Some(BaselineComparison { step_time_s: baseline.step_time_s, speed_percent });
+        self.baseline = Some(BaselineComparison::of(baseline.step_time_s, may.then_some(times)));
     }
 }
 
