@@ -53,6 +53,7 @@ const STEPS: [&str; 12] = [
     include_str!("migrations/0010_predictions.sql"),
     include_str!("migrations/0011_endings.sql"),
     include_str!("migrations/0012_steady_means.sql"),
+    include_str!("migrations/0013_reasons.sql"),
 ];
 
 /// A database whose tables are up to date.
