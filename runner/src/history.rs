@@ -26,6 +26,9 @@ pub(crate) fn point(run: &RunSummary) -> (TimeLineKey, TimeLinePoint) {
         steady_mean_s: run.steady_mean_s.filter(|_| scored.is_some()),
         comparable: run.comparable,
         baseline_step_time_s: run.baseline.map(|baseline| baseline.step_time_s),
+        reason: run.reason.clone(),
+        job: run.job,
+        name: run.path.rsplit(['/', '\\']).next().unwrap_or_default().to_owned(),
     };
     (key, point)
 }

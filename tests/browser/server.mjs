@@ -1,6 +1,6 @@
 // A server for a single test, and helpers to upload runs to it.
 
-import { execFileSync, spawn } from "node:child_process";
+import { execFileSync, spawn, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { mkdtempSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -58,22 +58,25 @@ export class Server {
     this.process.kill();
   }
 
-  /** Uploads a run and returns its id; that of a campaign's run can be given. Steps take `seconds`, give or take `wave`. */
-  async put(seconds, { id, carried, gpus = 512, gbs = gpus / 2, wave = 0.1, log = true, steps = 50, name } = {}) {
+  /** Uploads a run and returns its id; that of a campaign's run can be given. Steps take `seconds`, give or take `wave`. With `nan`, it isn't scored. */
+  async put(seconds, { id, carried, gpus = 512, gbs = gpus / 2, wave = 0.1, log = true, steps = 50, name, nan = false } = {}) {
     // Each log differs by its learning rate: equal logs are the same run.
     const run = this.runs++;
     const folder = mkdtempSync(join(tmpdir(), "trainplan-"));
     const path = join(folder, name ?? `log-acct.pretrain_llama3.1_405b_fp8_${gpus}_${71 + run}_0.out`);
     const lines = Array.from({ length: steps }, (_, step) => {
       const time = step === 0 ? 4 * seconds : step === steps - 1 ? seconds : seconds + wave * Math.sin(step * step * 1.7);
+      const loss = nan && step === 0 ? "nan" : (12 - step / 10 + 0.05 * Math.sin(step * 3)).toFixed(3);
       return (
         `Training epoch 0, iteration ${step}/${steps - 1} | lr: ${run}e-06 | global_batch_size: ${gbs} | global_step: ${step} | ` +
-        `reduced_train_loss: ${(12 - step / 10 + 0.05 * Math.sin(step * 3)).toFixed(3)} | train_step_timing in s: ${time.toFixed(3)} | ` +
+        `reduced_train_loss: ${loss} | train_step_timing in s: ${time.toFixed(3)} | ` +
         `consumed_samples: ${gbs * (step + 1)}\n`
       );
     });
     writeFileSync(path, lines.join(""));
-    execFileSync(binary, ["parse", path, "--save", folder], { stdio: "pipe" });
+    // 4: the log was not scored. It is saved all the same.
+    const { status, stderr } = spawnSync(binary, ["parse", path, "--save", folder]);
+    if (status !== 0 && status !== 4) throw new Error(`parse: ${stderr}`);
     const file = join(folder, readdirSync(folder).find((name) => name.endsWith(".result.json")));
     const parsed = JSON.parse(readFileSync(file, "utf8"));
     const result = { ...parsed, id: id ?? parsed.id };

@@ -169,6 +169,17 @@ fn a_newest_run_that_was_not_scored_ends_with_4_although_another_series_is_fine(
     add(&place, "bf16_8_52", &log(128, 14_000));
     let both = check(&data, &["--format", "json"]);
     assert_eq!(both.code, Some(6), "{}", both.stderr);
+
+    // An earlier run that was not scored is named with the reason, and doesn't count.
+    add(&place, "fp8_8_53", &log(128, 9404));
+    let later = check(&data, &["--recipe", "llama3.1-8b/h100/fp8/8", "--format", "table"]);
+    assert_eq!(later.code, Some(0), "{}", later.stderr);
+    let why = "UTC was not scored. The loss is NaN or infinite at step 0";
+    assert!(later.stderr.contains(why), "{}", later.stderr);
+    let all = json(&["check", "--data-dir", &data, "--recipe", "llama3.1-8b/h100/fp8/8"]);
+    let points = all["series"][0]["points"].as_array().unwrap();
+    let reasons: Vec<_> = points.iter().filter_map(|point| point["reason"].as_str()).collect();
+    assert!(matches!(reasons[..], [reason] if reason.starts_with("The loss is NaN")), "{reasons:?}");
 }
 
 #[test]

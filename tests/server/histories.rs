@@ -1,7 +1,7 @@
 //! Histories are kept, and are never out of date.
 
 use crate::harness::{
-    Client, Kind, Made, Place, Server, carried, encoded, file_of, log, on_every_store, progress,
+    Client, Kind, Made, Place, Server, carried, encoded, file_of, log, made_of, on_every_store, progress,
 };
 use crate::services::{POSTGRES, change, change_after};
 use serde_json::Value;
@@ -13,6 +13,8 @@ use uuid::Uuid;
 on_every_store! {
     a_history_shows_every_change_by_any_server
     a_history_is_not_made_again_while_no_run_changes
+    a_regression_stands_while_later_runs_are_not_scored
+    runs_of_the_same_time_are_in_the_order_of_their_jobs
 }
 
 /// Returns the step times of all runs in a history, by time line and time.
@@ -88,6 +90,44 @@ fn a_history_is_not_made_again_while_no_run_changes(kind: Kind) {
     // A run that changed is read again.
     assert_eq!(owner.put_log(run.id, 0, true, &log).status, 200);
     shows(&queries, &[13.0, 14.0]);
+}
+
+fn a_regression_stands_while_later_runs_are_not_scored(kind: Kind) {
+    let server = Server::at(&Place::new(kind));
+    let owner = server.owner();
+    let slow = carried(10.5, "eos").run;
+    assert_eq!(owner.put(&slow).status, 201);
+    let mut log = String::from_utf8(log(9.4, 50)).unwrap();
+    log = log.replacen("reduced_train_loss: 11.0", "reduced_train_loss: nan", 1);
+    let failed = made_of(log.into_bytes()).run.of_run(Uuid::now_v7(), slow.carried.clone().unwrap());
+    assert_eq!(owner.put(&failed).status, 201);
+    let line = || owner.json("/history")["series"][0].clone();
+    let open = line();
+    assert_eq!(open["alerts"], serde_json::json!([]));
+    assert_eq!(open["last_comparable"]["alerts"][0]["point"], slow.id.to_string());
+    let why = "The loss is NaN or infinite at step 0";
+    let [points, checks] = ["points", "checks"].map(|key| open[key].as_array().unwrap());
+    assert!(points[1]["reason"].as_str().unwrap().starts_with(why), "{open}");
+    assert_eq!((&points[0]["reason"], &points[1]["step_time_s"]), (&Value::Null, &Value::Null));
+    assert!(checks[0]["text"].as_str().unwrap().contains(why), "{open}");
+    // A run within the limits ends it.
+    assert_eq!(owner.put(&carried(9.4, "eos").run).status, 201);
+    let over = line();
+    assert_eq!((&over["alerts"], &over["last_comparable"]), (&serde_json::json!([]), &Value::Null));
+    assert_eq!(over["checks"][0]["outcome"], "fine");
+}
+
+fn runs_of_the_same_time_are_in_the_order_of_their_jobs(kind: Kind) {
+    let server = Server::at(&Place::new(kind));
+    let owner = server.owner();
+    for (job, step_time_s) in [("1002", 12.0), ("998", 11.0), ("1001", 13.0)] {
+        let mut run = carried(step_time_s, "eos").run;
+        let slurm = &mut run.carried.as_mut().unwrap().jobs[0];
+        slurm.id = job.into();
+        slurm.started = Some("2026-05-10T10:00:00Z".into());
+        assert_eq!(owner.put(&run).status, 201);
+    }
+    assert_eq!(step_times(&owner, ""), [Some(11.0), Some(13.0), Some(12.0)]);
 }
 
 /// In SQLite, changes are committed in the order of their numbers.

@@ -15,8 +15,8 @@ use trainplan_shared::catalog::Catalog;
 use trainplan_shared::history::{
     Regression, ThresholdCheck, ThresholdKind, Thresholds, TimeLine, TimeLinePoint, time_lines,
 };
-use trainplan_shared::result::{Report, View};
-use trainplan_shared::tables::{CheckColumn, CheckedTimeLine};
+use trainplan_shared::tables::{CheckColumn, CheckedTimeLine, cells};
+use trainplan_shared::units::minute;
 
 /// Check whether the newest run of each recipe or custom scenario is too slow
 ///
@@ -130,7 +130,6 @@ impl Args {
         lines.retain(|line| self.is_recent(line));
         let repeats: Repeats<'_> = runs.iter().filter_map(repeat).collect();
         for line in &mut lines {
-            explain_not_scored(line, &stored);
             judge_round(line, &repeats, &thresholds);
         }
         let judged = lines.iter().filter(|line| line.is_judged()).count();
@@ -145,6 +144,7 @@ impl Args {
             Format::Csv => output::csv_table(&CheckColumn::csv(&rows))?,
             Format::Table => {
                 output::text_table(CheckColumn::terminal_table(&rows))?;
+                lines.iter().flat_map(|line| skipped(line, &thresholds)).for_each(|text| note(&text));
                 note(&format!("thresholds: {thresholds}"));
             }
         }
@@ -201,15 +201,21 @@ fn newest_not_scored(line: &TimeLine) -> Option<&TimeLinePoint> {
     line.points.last().filter(|newest| newest.step_time_s.is_none())
 }
 
-/// Adds to the checks why the newest run was not scored. A result that can't be read gives no reason, and the other
-/// series are judged all the same.
-fn explain_not_scored(line: &mut TimeLine, stored: &Stored) {
-    let Some(newest) = newest_not_scored(line) else { return };
-    let Ok(Some(run)) = stored.result(&newest.id) else { return };
-    let Some(reason) = Report::of(&run, &View::default()).reason else { return };
-    for check in &mut line.checks {
-        check.text = format!("{}. {reason}", check.text);
-    }
+/// Returns which of the runs just before the newest one it is not compared with, oldest first, and why.
+fn skipped(line: &TimeLine, thresholds: &Thresholds) -> Vec<String> {
+    let before = line.points.split_last().map_or(&[][..], |(_, before)| before);
+    let recent = before.get(before.len().saturating_sub(thresholds.previous)..).unwrap_or_default();
+    let title = cells::time_line(&line.key);
+    let told = |point: &TimeLinePoint| {
+        let what = match point.step_time_s {
+            None => "was not scored",
+            Some(_) => "can't be compared",
+        };
+        let why = point.reason.as_deref().unwrap_or_default();
+        let told = format!("{title}: run {} of {} {what}. {why}", point.id, minute(&point.at));
+        told.trim_end().to_owned()
+    };
+    recent.iter().filter(|point| point.measured_s().is_none()).map(told).collect()
 }
 
 /// The campaign, the name and the repeat of each run of a campaign, by the run's id.

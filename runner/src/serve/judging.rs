@@ -57,8 +57,9 @@ async fn judge_one(server: &Server, run: Uuid) -> Result<(), StoreError> {
     if !key.is_one_scenario() {
         return Ok(());
     }
-    let before = beyond(server, &key, &summary, Sort::NEWEST_RUN).await?;
-    let points = before.into_iter().chain([own]).collect();
+    let before = beyond(server, &key, &summary, Sort::NEWEST_RUN).await?.into_iter();
+    let before = before.filter(|other| other.place() < own.place());
+    let points = before.chain([own.clone()]).collect();
     let thresholds = server.options.thresholds;
     let Ok(line) = tokio::task::spawn_blocking(move || TimeLine::of(key, points, &thresholds)).await else {
         return Ok(());
@@ -67,8 +68,8 @@ async fn judge_one(server: &Server, run: Uuid) -> Result<(), StoreError> {
     if alerts.is_empty() {
         return Ok(());
     }
-    let is_old =
-        summary.ran_at < time(Timestamp::now() - NEWS) || is_overtaken(server, &line.key, &summary).await?;
+    let is_old = summary.ran_at < time(Timestamp::now() - NEWS)
+        || is_overtaken(server, &line.key, &summary, &own).await?;
     let before = line.points.iter().rev().skip(1);
     let before: Vec<(&str, f64)> =
         before.filter_map(|point| Some((point.id.as_str(), point.measured_s()?))).collect();
@@ -100,7 +101,7 @@ async fn judge_one(server: &Server, run: Uuid) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Returns the runs of a time line beyond one of them, in an order.
+/// Returns the runs of a time line beyond one of them, in an order, and all runs of the same time.
 async fn beyond(
     server: &Server,
     key: &TimeLineKey,
@@ -112,7 +113,7 @@ async fn beyond(
         cluster: key.cluster.clone(),
         sort,
         limit: Some(BEYOND),
-        cursor: Cursor::after(run, sort),
+        cursor: Some(Cursor::before_equals(run, sort)),
         ..Query::default()
     };
     let points = server.store.points(&query).await?.into_iter();
@@ -121,10 +122,15 @@ async fn beyond(
 
 /// Returns whether a run of the same time line that ran later was judged: people know a newer state then. Later runs that are yet to be
 /// judged don't count: if this run began a regression, no message would be about them.
-async fn is_overtaken(server: &Server, key: &TimeLineKey, run: &RunSummary) -> Result<bool, StoreError> {
+async fn is_overtaken(
+    server: &Server,
+    key: &TimeLineKey,
+    run: &RunSummary,
+    own: &TimeLinePoint,
+) -> Result<bool, StoreError> {
     let after = beyond(server, key, run, Sort::OLDEST_RUN).await?.into_iter();
-    let after: Vec<String> =
-        after.filter(|point| point.measured_s().is_some()).map(|point| point.id).collect();
+    let after = after.filter(|other| other.place() > own.place() && other.measured_s().is_some());
+    let after: Vec<String> = after.map(|other| other.id).collect();
     server.store.is_any_judged(&after).await
 }
 

@@ -2,8 +2,9 @@
 
 use super::blobs::LogHash;
 use super::database::Statement;
+use super::now;
 use super::packed::PackedValue;
-use super::{now, summary};
+use super::summary::{LONGEST_REASON, summary};
 use jiff::Timestamp;
 use serde_json::Value;
 use sqlx::any::AnyRow;
@@ -117,6 +118,7 @@ columns! {
     repeat: Option<i64>,
     attempt: Option<i64>,
     attempts: Option<i64>,
+    job: Option<i64>,
     cluster: Option<String>,
     recipe: Option<String>,
     model: Option<String>,
@@ -147,6 +149,7 @@ columns! {
     prediction_error: Option<f64>,
     /// 0 or 1: PostgreSQL and SQLite have no common boolean.
     is_comparable: i64,
+    reason: Option<String>,
     parser_version: i64,
     line: Option<String>,
     /// [`SUMMARY_VERSION`] when the row was written.
@@ -220,6 +223,7 @@ impl RunRow {
             ("gpu", &mut self.gpu, scenario),
             ("dtype", &mut self.dtype, scenario),
             ("line", &mut self.line, scenario),
+            ("reason", &mut self.reason, LONGEST_REASON),
         ] {
             if text.take_if(|text| text.len() > most).is_some() {
                 invalid.push(column);
@@ -251,6 +255,7 @@ impl RunRow {
             ("repeat", &mut self.repeat),
             ("attempt", &mut self.attempt),
             ("attempts", &mut self.attempts),
+            ("job", &mut self.job),
             ("gpus", &mut self.gpus),
             ("step_time_n", &mut self.step_time_n),
         ] {
@@ -318,6 +323,7 @@ impl RunRow {
             repeat: run.repeat.map(i64::from),
             attempt: run.attempt.map(i64::from),
             attempts: run.attempts.map(i64::from),
+            job: run.job.and_then(|job| i64::try_from(job).ok()).filter(|job| *job > 0),
             cluster: run.cluster,
             recipe: run.recipe,
             model: run.model,
@@ -346,6 +352,7 @@ impl RunRow {
             prediction_high_s: prediction.map(|prediction| prediction.high),
             prediction_error: predicted.and_then(|predicted| predicted.error),
             is_comparable: i64::from(run.comparable),
+            reason: run.reason,
             parser_version: i64::from(run.parser_version),
             line: run.line,
             summary_version: SUMMARY_VERSION,
@@ -468,6 +475,9 @@ impl ListedRow for PointRow {
         "steady_mean_s",
         "baseline_step_time_s",
         "is_comparable",
+        "reason",
+        "job",
+        "path",
     ];
 
     fn into_row(self) -> RunRow {
@@ -551,6 +561,7 @@ impl From<RunRow> for RunSummary {
             repeat: row.repeat.and_then(small),
             attempt: row.attempt.and_then(small),
             attempts: row.attempts.and_then(small),
+            job: row.job.and_then(|job| u64::try_from(job).ok()),
             cluster: row.cluster,
             recipe: row.recipe,
             model: row.model,
@@ -571,6 +582,7 @@ impl From<RunRow> for RunSummary {
             plan,
             prediction,
             comparable: row.is_comparable != 0,
+            reason: row.reason,
             parser_version: small(row.parser_version).unwrap_or_default(),
             line: row.line,
             has_log: row.log_sha256.is_some(),

@@ -91,7 +91,8 @@ impl Store {
 
 /// Returns the bytes of a run's long texts as JSON.
 pub(super) fn text_bytes(run: &RunSummary) -> usize {
-    json_size(&run.path) + run.line.as_deref().map_or(0, json_size)
+    let texts = [&run.line, &run.reason].into_iter().flatten();
+    json_size(&run.path) + texts.map(|text| json_size(text)).sum::<usize>()
 }
 
 /// Returns the bytes of a text as JSON.

@@ -205,6 +205,12 @@ impl Cursor {
         Some(Cursor { sort, value: sort.key.value(run), id: run.id.parse().ok()? })
     }
 
+    /// Returns the cursor before all runs with the same value as this one.
+    pub(crate) fn before_equals(run: &RunSummary, sort: Sort) -> Cursor {
+        let id = if sort.descending { Uuid::from_u128(u128::MAX) } else { Uuid::nil() };
+        Cursor { sort, value: sort.key.value(run), id }
+    }
+
     /// Returns whether the cursor belongs to this order.
     pub(crate) fn suits(&self, sort: Sort) -> bool {
         self.sort == sort

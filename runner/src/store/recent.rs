@@ -43,7 +43,7 @@ impl RecentRun {
     fn memory(&self) -> usize {
         let TimeLineKey { recipe, scenario, model, gpu, gpus: _, dtype, cluster } = &self.key;
         let texts = [recipe, scenario, model, gpu, dtype, cluster].into_iter().flatten();
-        let texts = texts.chain([&self.point.id, &self.point.at]);
+        let texts = texts.chain([&self.point.id, &self.point.at, &self.point.name]).chain(&self.point.reason);
         size_of::<RecentRun>() + texts.map(String::capacity).sum::<usize>()
     }
 }

@@ -4,9 +4,13 @@ use super::time;
 use trainplan_shared::api::RunSummary;
 use trainplan_shared::field::Field;
 use trainplan_shared::link;
-use trainplan_shared::result::{Report, RunResult, View};
+use trainplan_shared::log::Status;
+use trainplan_shared::result::{Report, RunResult, View, sentence};
 use trainplan_shared::scenario::Scenario;
 use trainplan_shared::spec::Spec;
+
+/// The longest reason of a run without a comparable step time, in bytes.
+pub(super) const LONGEST_REASON: usize = 1000;
 
 /// Returns the summary of a run that the store received at this time.
 pub(super) fn summary(run: &RunResult, received_at: String, has_log: bool) -> RunSummary {
@@ -21,6 +25,7 @@ pub(super) fn summary(run: &RunResult, received_at: String, has_log: bool) -> Ru
     };
     let carried = run.carried.as_ref();
     let job = carried.and_then(|carried| carried.jobs.first());
+    let reason = reason(&report).map(|reason| shortened(text(&reason)));
     RunSummary {
         id: run.id.to_string(),
         ran_at: ran_at(run).unwrap_or_else(|| received_at.clone()),
@@ -36,6 +41,7 @@ pub(super) fn summary(run: &RunResult, received_at: String, has_log: bool) -> Ru
         repeat: carried.map(|carried| carried.repeat),
         attempt: job.and_then(|job| job.attempt),
         attempts: job.and_then(|job| job.attempts),
+        job: job.and_then(|job| number(&job.id)).or(run.name.job_id),
         cluster: carried.map(|carried| text(&carried.cluster)),
         line: scenario.is_some().then(|| link::write(&work(&report.scenario))),
         recipe: report.recipe,
@@ -51,11 +57,35 @@ pub(super) fn summary(run: &RunResult, received_at: String, has_log: bool) -> Ru
         plan: report.plan,
         prediction: report.prediction,
         comparable: report.comparable.yes,
+        reason,
         parser_version: run.provenance.parser_version,
         has_log,
         log_fault: None,
         result_fault: None,
     }
+}
+
+/// Returns why a run has no step time that can be compared with others, as sentences; none if it has one.
+fn reason(report: &Report) -> Option<String> {
+    let sentences: Vec<String> = match report.status {
+        Status::Scored => report.comparable.reasons.iter().map(|reason| sentence(reason)).collect(),
+        _ => report.reason.clone().into_iter().collect(),
+    };
+    (!sentences.is_empty()).then(|| sentences.join(" "))
+}
+
+/// Returns a text with at most [`LONGEST_REASON`] bytes; an ellipsis replaces what is left out.
+fn shortened(mut text: String) -> String {
+    if text.len() > LONGEST_REASON {
+        text.truncate(text.floor_char_boundary(LONGEST_REASON - '…'.len_utf8()));
+        text.push('…');
+    }
+    text
+}
+
+/// Returns the number at the start of a job's id, such as that of `71_3`, a task of an array.
+fn number(job: &str) -> Option<u64> {
+    job.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
 }
 
 /// Returns the fields that describe what was run: account, partition, time limit and other fields of its launch don't
@@ -75,11 +105,50 @@ fn ran_at(run: &RunResult) -> Option<String> {
 mod tests {
     use super::super::blobs::hex;
     use super::super::columns::SUMMARY_VERSION;
+    use super::{LONGEST_REASON, number, shortened, summary};
     use sha2::{Digest, Sha256};
     use trainplan_shared::catalog::Catalog;
     use trainplan_shared::estimate::{Estimate, Interval};
     use trainplan_shared::field::Field;
+    use trainplan_shared::result::{Comparability, Intake, RunResult};
     use trainplan_shared::spec::Spec;
+
+    #[test]
+    fn a_run_without_a_comparable_step_time_has_a_reason() {
+        let run = |first_loss: &str| {
+            let line = |step| {
+                let loss = if step == 0 { first_loss } else { "11.0" };
+                format!(
+                    "Training epoch 0, iteration {step}/49 | lr: 0.0001 | global_batch_size: 128 | global_step: {step} | \
+                     reduced_train_loss: {loss} | train_step_timing in s: 9.4 |\n"
+                )
+            };
+            let mut intake = Intake::new("log-acct.pretrain_llama3.1_8b_fp8_8_4711_0.out", &Spec::default());
+            intake.feed((0..50).map(line).collect::<String>().as_bytes());
+            intake.finish()
+        };
+        let of = |run: &RunResult| summary(run, "2026-05-10T10:00:00.000000Z".into(), false);
+        let mut scored = run("11.0");
+        assert_eq!((of(&scored).reason, of(&scored).job), (None, Some(4711)));
+        let reason = of(&run("nan")).reason.unwrap();
+        assert!(reason.starts_with("The loss is NaN or infinite at step 0"), "{reason}");
+        let reasons = vec!["it was profiled".into(), "One node was slow.".into()];
+        scored.comparable = Comparability { yes: false, reasons };
+        assert_eq!(of(&scored).reason.as_deref(), Some("It was profiled. One node was slow."));
+    }
+
+    #[test]
+    fn long_reasons_are_shortened() {
+        let longest = "é".repeat(LONGEST_REASON / 2);
+        assert_eq!(shortened(longest.clone()), longest);
+        let short = shortened(format!("{longest}."));
+        assert!(short.len() <= LONGEST_REASON && short.ends_with("é…"), "{short}");
+    }
+
+    #[test]
+    fn the_number_of_a_job_is_that_of_its_array() {
+        assert_eq!(["71", "71_3", "71+0", "x", ""].map(number), [Some(71), Some(71), Some(71), None, None]);
+    }
 
     /// The SHA-256 of the predictions for all recipes, and the version of the summaries that hold such predictions.
     const PREDICTIONS: (&str, i64) = ("b4999ebebd3b002ba6e4aa8df5c2b1348732bbf76bc9df6bc162b55d69d0da6d", 10);

@@ -35,6 +35,9 @@ pub struct RunSummary {
     /// The most attempts that the campaign allows: the first one and the retries.
     #[serde(default)]
     pub attempts: Option<u32>,
+    /// The number of Slurm's job, by the campaign or the log's name.
+    #[serde(default)]
+    pub job: Option<u64>,
     /// The cluster.
     pub cluster: Option<String>,
     /// The published recipe that the run matches; null if it matches none.
@@ -78,6 +81,9 @@ pub struct RunSummary {
     pub prediction: Option<PlanComparison>,
     /// Whether its step time may be compared with other runs.
     pub comparable: bool,
+    /// Why it was not scored, or why its step time can't be compared with other runs, as sentences; null if it can be compared.
+    #[serde(default)]
+    pub reason: Option<String>,
     /// The version of the parser that read the log.
     pub parser_version: u32,
     /// The query of a share link to the scenario; null if parts of it are unknown. Runs with the same `line`

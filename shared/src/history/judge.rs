@@ -76,6 +76,29 @@ pub struct Regression {
     pub text: String,
 }
 
+/// The newest run with a comparable step time, judged as it would be without the later runs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct LastComparableRun {
+    /// The run judged by every threshold.
+    pub checks: Vec<ThresholdCheck>,
+    /// The checks that the run failed.
+    pub alerts: Vec<Regression>,
+}
+
+/// Judges the newest point with a comparable step time; none if it is the newest point, or if there is none.
+pub(super) fn last_comparable(
+    points: &[TimeLinePoint],
+    changes: &[ChangePoint],
+    thresholds: &Thresholds,
+) -> Option<LastComparableRun> {
+    let place = points.iter().rposition(|point| point.measured_s().is_some())?;
+    let (until, later) = points.split_at(place + 1);
+    let newest = until.last().filter(|_| !later.is_empty())?;
+    let checks = checks(until, changes, thresholds);
+    Some(LastComparableRun { alerts: alerts(newest, &checks), checks })
+}
+
 /// Judges the newest point by every threshold that is set.
 pub(super) fn checks(
     points: &[TimeLinePoint],
@@ -95,8 +118,12 @@ pub(super) fn checks(
             None => "the newest run was not scored",
             Some(_) => "the newest run is not comparable with others",
         };
+        let text = match &newest.reason {
+            Some(reason) => format!("{text}. {reason}"),
+            None => text.to_owned(),
+        };
         return kinds
-            .map(|kind| ThresholdCheck::not_judged(kind, newest.step_time_s, text.to_owned()))
+            .map(|kind| ThresholdCheck::not_judged(kind, newest.step_time_s, text.clone()))
             .collect();
     };
     let mut previous: Vec<f64> =

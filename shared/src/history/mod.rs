@@ -31,7 +31,7 @@ mod tests;
 mod thresholds;
 
 pub use change::ChangePoint;
-pub use judge::{CheckOutcome, Regression, ThresholdCheck, ThresholdKind};
+pub use judge::{CheckOutcome, LastComparableRun, Regression, ThresholdCheck, ThresholdKind};
 pub use thresholds::{ThresholdError, Thresholds};
 
 use crate::result::judged_s;
@@ -99,9 +99,25 @@ pub struct TimeLinePoint {
     pub comparable: bool,
     /// The published seconds per step.
     pub baseline_step_time_s: Option<f64>,
+    /// Why the run was not scored, or why its step time can't be compared with others, as sentences; null if it can be compared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// The number of Slurm's job, if known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job: Option<u64>,
+    /// The name of the log, which orders runs of the same time.
+    #[serde(skip)]
+    pub name: String,
 }
 
 impl TimeLinePoint {
+    /// Returns the run's place in a time line: runs of the same time are in the order of their jobs, then of their names. The id
+    /// makes the order total.
+    #[must_use]
+    pub fn place(&self) -> (&str, Option<u64>, &str, &str) {
+        (&self.at, self.job, &self.name, &self.id)
+    }
+
     /// Returns the scored step time if it can be compared.
     #[must_use]
     pub fn scored_s(&self) -> Option<f64> {
@@ -135,18 +151,35 @@ pub struct TimeLine {
     pub checks: Vec<ThresholdCheck>,
     /// The checks that the newest run failed.
     pub alerts: Vec<Regression>,
+    /// The newest run with a comparable step time, judged; null if it is the newest run, or if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_comparable: Option<LastComparableRun>,
 }
 
 impl TimeLine {
     /// Judges the runs of one key, in any order. A repeated run counts once.
     #[must_use]
     pub fn of(key: TimeLineKey, mut points: Vec<TimeLinePoint>, thresholds: &Thresholds) -> Self {
-        points.sort_by(|one, other| (&one.at, &one.id).cmp(&(&other.at, &other.id)));
+        points.sort_by(|one, other| one.place().cmp(&other.place()));
         points.dedup_by(|one, other| one.id == other.id);
         let change_points = change::find(&points, thresholds.margin_percent);
         let checks = judge::checks(&points, &change_points, thresholds);
         let alerts = points.last().map_or(Vec::new(), |newest| judge::alerts(newest, &checks));
-        Self { label: key.label(), key, points, change_points, checks, alerts }
+        let last_comparable = judge::last_comparable(&points, &change_points, thresholds);
+        Self { label: key.label(), key, points, change_points, checks, alerts, last_comparable }
+    }
+
+    /// Returns how the newest run with a comparable step time was judged by every threshold. Later runs without one don't end a
+    /// regression. Without any such run, these are the checks of the newest run.
+    #[must_use]
+    pub fn standing_checks(&self) -> &[ThresholdCheck] {
+        self.last_comparable.as_ref().map_or(&self.checks, |run| &run.checks)
+    }
+
+    /// Returns the checks that the newest run with a comparable step time failed.
+    #[must_use]
+    pub fn regressions(&self) -> &[Regression] {
+        self.last_comparable.as_ref().map_or(&self.alerts, |run| &run.alerts)
     }
 
     /// Returns whether any threshold could judge the newest run.

@@ -138,10 +138,59 @@ fn a_newest_run_without_a_step_time_is_reported_as_not_judged() {
     let mut points: Vec<TimeLinePoint> = (0..9).map(|place| point(place, 10.0)).collect();
     points.push(TimeLinePoint { step_time_s: None, ..point(9, 0.0) });
     let line = TimeLine::of(key(), points.clone(), &Thresholds::default());
-    assert!(!line.is_judged() && line.checks[0].text.contains("was not scored"));
+    assert!(!line.is_judged());
+    assert_eq!(line.checks[0].text, "the newest run was not scored");
+    points[9].reason = Some("The loss is NaN at step 3.".into());
+    let line = TimeLine::of(key(), points.clone(), &Thresholds::default());
+    assert_eq!(line.checks[0].text, "the newest run was not scored. The loss is NaN at step 3.");
     points[9] = TimeLinePoint { comparable: false, ..point(9, 99.0) };
     let line = TimeLine::of(key(), points, &Thresholds::default());
     assert!(!line.is_judged() && line.checks[0].text.contains("is not comparable with others"));
+}
+
+#[test]
+fn a_regression_stands_until_a_later_run_is_comparable_and_within_the_limits() {
+    let mut points: Vec<TimeLinePoint> = (0..9).map(|place| point(place, 10.0)).collect();
+    points.push(point(9, 11.0));
+    let line = |points: &[TimeLinePoint]| TimeLine::of(key(), points.to_vec(), &Thresholds::default());
+    let slow = line(&points);
+    assert_eq!((slow.regressions(), &slow.last_comparable), (&slow.alerts[..], &None));
+    assert!(!slow.alerts.is_empty());
+
+    points.push(TimeLinePoint { step_time_s: None, ..point(10, 0.0) });
+    points.push(TimeLinePoint { comparable: false, ..point(11, 10.0) });
+    let later = line(&points);
+    assert!(later.alerts.is_empty() && !later.is_judged());
+    assert_eq!(later.regressions(), &slow.alerts[..]);
+    assert_eq!(later.standing_checks(), &slow.checks[..]);
+
+    points.push(point(12, 10.0));
+    let over = line(&points);
+    assert!(over.is_judged() && over.regressions().is_empty());
+
+    let never = line(&[TimeLinePoint { step_time_s: None, ..point(0, 0.0) }]);
+    assert!(never.last_comparable.is_none() && never.regressions().is_empty());
+}
+
+#[test]
+fn runs_of_the_same_time_are_in_the_order_of_their_jobs_and_names() {
+    let run = |id: &str, at: &str, job: Option<u64>, name: &str| TimeLinePoint {
+        id: id.into(),
+        at: at.into(),
+        job,
+        name: name.into(),
+        ..point(0, 10.0)
+    };
+    let (early, late) = ("2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z");
+    let points = vec![
+        run("a", late, Some(1), "x"),
+        run("b", early, Some(1000), "x"),
+        run("c", early, Some(999), "y"),
+        run("d", early, Some(999), "x"),
+    ];
+    let line = TimeLine::of(key(), points, &Thresholds::default());
+    let ids: Vec<&str> = line.points.iter().map(|point| point.id.as_str()).collect();
+    assert_eq!(ids, ["d", "c", "b", "a"]);
 }
 
 #[test]

@@ -121,3 +121,41 @@ test("a regression is acknowledged with a reason, and Results lists it no more u
   await page.goto("/results");
   await expect(regressions).toBeVisible();
 });
+
+test("a regression stays open while later runs are not scored, and the page says why they were not", async ({ page, server }) => {
+  const slow = await server.put(13.5, { carried: carried("llama-405b", 1), log: false });
+  await server.put(12.4, { carried: carried("llama-405b", 2), log: false, nan: true });
+  await page.goto(`/history#token=${server.token}`);
+  const open = page.getByRole("region", { name: "Open regressions" });
+  await expect(open).toContainText("1 open regression");
+  await expect(open).toContainText("llama3.1-405b/h100/fp8/512@25.04 on eos: Slower than published: ");
+  await expect(open.getByRole("link", { name: /^Run / })).toHaveAttribute("href", `/run?v=1&id=${slow}`);
+  const line = page.getByRole("region", { name: "llama3.1-405b/h100/fp8/512@25.04 on eos", exact: true });
+  await expect(line.locator(".notice.warn")).toHaveText(/^The newest run was not scored\. The loss is NaN or infinite at step 0/);
+  await expect(line.getByText("Last comparable run: limit exceeded")).toBeVisible();
+  await expect(line.locator(".legendtext").filter({ hasText: "Not compared" })).toBeVisible();
+  await line.getByText("Show data").click();
+  const newest = line.getByRole("table").locator("tbody tr").first();
+  await expect(newest).toContainText("not scored");
+  await expect(newest).toContainText("The loss is NaN or infinite at step 0");
+  await open.locator("summary").click();
+  await expectAccessible(page);
+  await page.goto("/results");
+  await expect(page.getByRole("region", { name: "Regressions" })).toBeVisible();
+  await page.goto("/history");
+  await open.locator("summary").click();
+  await open.getByLabel("Why it was slow, or what is being done about it").fill("A switch was replaced.");
+  await open.getByRole("button", { name: "Acknowledge" }).click();
+  await expect(open).toHaveCount(0);
+  await expect(line.getByText(/^Acknowledged by .+: A switch was replaced\.$/)).toBeVisible();
+});
+
+test("a later run within the limits ends an open regression", async ({ page, server }) => {
+  await server.put(13.5, { carried: carried("llama-405b", 1), log: false });
+  await page.goto("/history");
+  const open = page.getByRole("region", { name: "Open regressions" });
+  await expect(open).toBeVisible();
+  await server.put(12.4, { carried: carried("llama-405b", 2), log: false });
+  await expect(page.locator("table.times tbody tr")).toHaveCount(2);
+  await expect(open).toHaveCount(0);
+});

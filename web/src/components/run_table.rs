@@ -4,7 +4,7 @@
 //! table, once.
 
 use crate::address::{Address, query};
-use crate::message::Row;
+use crate::message::{Row, TimeLine};
 use leptos::prelude::*;
 use std::sync::Arc;
 use trainplan_shared::field::Field;
@@ -208,6 +208,13 @@ pub(crate) fn run_href(address: Address, id: &str) -> String {
 
 fn run_href_of(view: &Spec, id: &str) -> String {
     format!("/run?{}", query(view, &[("id", id.to_string())]))
+}
+
+/// Returns the address of the history of a time line's recipe and cluster.
+pub(crate) fn history_href(line: &TimeLine) -> String {
+    let or_any = |filter: &Option<String>| filter.clone().unwrap_or_default();
+    let filters = [("recipe", or_any(&line.recipe)), ("cluster", or_any(&line.cluster))];
+    format!("/history?{}", query(&Spec::default(), &filters))
 }
 
 /// Returns the address of a comparison, with the window, convention and recipe of this page.

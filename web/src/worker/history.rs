@@ -27,9 +27,7 @@ pub(super) async fn read(query: &str) -> Result<Vec<TimeLine>, RequestError> {
             for point in &mut line.points {
                 point.is_alert |= items.iter().any(|alert| alert.run == point.id);
             }
-            if line.is_regression() {
-                line.alert = line.points.last().and_then(|newest| run_alert(&items, &newest.id));
-            }
+            line.alert = line.slow_run.as_ref().and_then(|run| run_alert(&items, run));
         }
     }
     lines.sort_by_key(|line| (!line.is_regression(), Reverse(line.points.len())));
@@ -54,10 +52,10 @@ fn run_alert(alerts: &[AlertRecord], run: &str) -> Option<RunAlert> {
     Some(RunAlert { run: run.into(), acknowledged: alert.acknowledged.as_ref().map(told) })
 }
 
-/// Returns the time lines, without their runs, whose newest run is a regression that nobody acknowledged.
+/// Returns the time lines, without their runs, that have a regression that nobody acknowledged.
 pub(super) async fn regressions() -> Result<Vec<TimeLine>, RequestError> {
     let mut lines = read(NEWEST).await?;
-    lines.retain(|line| line.is_regression() && !line.is_acknowledged());
+    lines.retain(TimeLine::is_open);
     for line in &mut lines {
         line.points.clear();
     }
@@ -70,6 +68,8 @@ fn time_line(series: &history::TimeLine) -> TimeLine {
         at_ms: Date::parse(&point.at),
         at: minute(&point.at),
         step_time_s: point.measured_s(),
+        is_scored: point.step_time_s.is_some(),
+        reason: point.reason.as_deref().map(unbroken),
         scored: point.scored_s().zip(point.measured_s()).and_then(|(scored_s, measured_s)| {
             steady_difference(scored_s, measured_s)?;
             Some(format!("Scored {} s", significant(scored_s, 5)))
@@ -84,7 +84,7 @@ fn time_line(series: &history::TimeLine) -> TimeLine {
                 significant(change.after_s, 4)
             )
         }),
-        is_alert: series.alerts.iter().any(|alert| alert.point == point.id),
+        is_alert: series.regressions().iter().any(|alert| alert.point == point.id),
     });
     TimeLine {
         key: format!("{:?}", series.key),
@@ -95,14 +95,29 @@ fn time_line(series: &history::TimeLine) -> TimeLine {
         published_s: series.points.iter().rev().find_map(|point| point.baseline_step_time_s),
         alert: None,
         slower: slower(series).map(|text| unbroken(&text)),
-        checks: series.checks.iter().filter_map(|check| check_line(series, check)).collect(),
+        slow_run: series.regressions().first().map(|alert| alert.point.clone()),
+        not_judged: not_judged(series).map(|text| unbroken(&text)),
+        checks: series.standing_checks().iter().filter_map(|check| check_line(series, check)).collect(),
     }
 }
 
-/// Returns by how much the newest run is slower, and since when, as a sentence; none if it is not a regression. Of the thresholds that
-/// it exceeds, the lasting change says most.
+/// Returns why the newest run has no comparable step time, as sentences; none if it has one.
+fn not_judged(series: &history::TimeLine) -> Option<String> {
+    let newest = series.points.last().filter(|newest| newest.measured_s().is_none())?;
+    let what = match newest.step_time_s {
+        None => "The newest run was not scored.",
+        Some(_) => "The newest run is not comparable with others.",
+    };
+    Some(match &newest.reason {
+        Some(reason) => format!("{what} {reason}"),
+        None => what.to_string(),
+    })
+}
+
+/// Returns by how much the newest run with a comparable step time is slower, and since when, as a sentence; none if it is not a
+/// regression. Of the thresholds that it exceeds, the lasting change says most.
 fn slower(series: &history::TimeLine) -> Option<String> {
-    let exceeded = |kind: ThresholdKind| series.alerts.iter().find(|alert| alert.kind == kind);
+    let exceeded = |kind: ThresholdKind| series.regressions().iter().find(|alert| alert.kind == kind);
     let kinds =
         [ThresholdKind::Change, ThresholdKind::Previous, ThresholdKind::Sigma, ThresholdKind::Baseline];
     let alert = kinds.into_iter().find_map(exceeded)?;
@@ -140,20 +155,33 @@ fn usual(changes: &[ChangePoint], place: usize) -> Option<f64> {
 mod tests {
     use super::*;
 
+    /// A time line with a run for each of these seconds per step; one of infinity was not scored.
+    fn series(times: &[f64], published_s: Option<f64>) -> history::TimeLine {
+        let point = |(run, seconds): (usize, &f64)| history::TimeLinePoint {
+            id: format!("{run}"),
+            at: format!("2026-05-{:02}T10:00:00Z", run + 1),
+            step_time_s: Some(*seconds).filter(|seconds| seconds.is_finite()),
+            comparable: seconds.is_finite(),
+            reason: seconds.is_infinite().then(|| "It failed.".into()),
+            baseline_step_time_s: published_s,
+            ..history::TimeLinePoint::default()
+        };
+        let points = times.iter().enumerate().map(point).collect();
+        history::TimeLine::of(history::TimeLineKey::default(), points, &history::Thresholds::default())
+    }
+
+    #[test]
+    fn a_regression_is_told_while_later_runs_are_not_scored() {
+        let slow = series(&[13.5], Some(12.37));
+        assert_eq!(not_judged(&slow), None);
+        let failed = series(&[13.5, f64::INFINITY], Some(12.37));
+        assert_eq!(slower(&failed), slower(&slow));
+        assert_eq!(not_judged(&failed).as_deref(), Some("The newest run was not scored. It failed."));
+        assert_eq!(slower(&series(&[13.5, f64::INFINITY, 12.3], Some(12.37))), None);
+    }
+
     #[test]
     fn a_regression_is_one_sentence() {
-        let series = |times: &[f64], published_s: Option<f64>| {
-            let point = |(run, seconds): (usize, &f64)| history::TimeLinePoint {
-                id: format!("{run}"),
-                at: format!("2026-05-{:02}T10:00:00Z", run + 1),
-                step_time_s: Some(*seconds),
-                comparable: true,
-                baseline_step_time_s: published_s,
-                ..history::TimeLinePoint::default()
-            };
-            let points = times.iter().enumerate().map(point).collect();
-            history::TimeLine::of(history::TimeLineKey::default(), points, &history::Thresholds::default())
-        };
         let nights = [12.0, 12.1, 12.0, 12.1, 12.0, 12.1, 12.0, 12.1, 12.0, 12.7, 12.7, 12.7];
         let told = slower(&series(&nights, None)).expect("a regression");
         assert!(

@@ -21,8 +21,9 @@ const MOST_ALERTS: u32 = 1000;
 /// Read step times over time
 ///
 /// Returns a time line for each recipe or scenario on each cluster, with change points, and judges its newest
-/// run. Takes the filters of `GET /runs` and the thresholds of `trainplan check`; unset thresholds have the
-/// server's values.
+/// run. If that has no comparable step time, its point says why in `reason`, and `last_comparable` is the newest
+/// run with one, judged. Takes the filters of `GET /runs` and the thresholds of `trainplan check`; unset
+/// thresholds have the server's values.
 #[utoipa::path(
     get, path = "/history", tag = "history", security((), ("token" = ["read"])),
     params(

@@ -16,11 +16,15 @@ pub(crate) struct TimeLine {
     pub(crate) points: Vec<TimePoint>,
     /// The published step time, if there is one.
     pub(crate) published_s: Option<f64>,
-    /// By how much the newest run is slower, as a sentence; none if it is not a regression.
+    /// By how much the newest run with a comparable step time is slower, as a sentence; none if it is not a regression.
     pub(crate) slower: Option<String>,
-    /// The newest run judged by the thresholds that could judge it.
+    /// That run's id, if it is a regression.
+    pub(crate) slow_run: Option<String>,
+    /// The newest run with a comparable step time, judged by the thresholds that could judge it.
     pub(crate) checks: Vec<CheckLine>,
-    /// What the server keeps about its regression.
+    /// Why the newest run has no comparable step time, as sentences; none if it has one.
+    pub(crate) not_judged: Option<String>,
+    /// What the server keeps about the regression.
     pub(crate) alert: Option<RunAlert>,
 }
 
@@ -34,18 +38,18 @@ pub(crate) struct RunAlert {
 }
 
 impl TimeLine {
-    /// Returns whether the newest run is a regression.
+    /// Returns whether the newest run with a comparable step time is a regression.
     pub(crate) fn is_regression(&self) -> bool {
-        self.checks.iter().any(|check| check.is_regression)
+        self.slow_run.is_some()
     }
 
-    /// Returns whether somebody acknowledged that.
-    pub(crate) fn is_acknowledged(&self) -> bool {
-        self.alert.as_ref().is_some_and(|alert| alert.acknowledged.is_some())
+    /// Returns whether it is a regression that nobody acknowledged.
+    pub(crate) fn is_open(&self) -> bool {
+        self.is_regression() && self.alert.as_ref().is_none_or(|alert| alert.acknowledged.is_none())
     }
 }
 
-/// The newest run of a time line judged by a threshold.
+/// The newest comparable run of a time line judged by a threshold.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct CheckLine {
     /// The outcome with its numbers, as a clause.
@@ -65,6 +69,10 @@ pub(crate) struct TimePoint {
     pub(crate) at: String,
     /// None if the run was not scored or is not comparable.
     pub(crate) step_time_s: Option<f64>,
+    /// Whether the run was scored.
+    pub(crate) is_scored: bool,
+    /// Why it was not scored or is not comparable, as sentences.
+    pub(crate) reason: Option<String>,
     /// The scored step time, in words, if few steps are scored and the steady mean, which is compared, is not like it.
     pub(crate) scored: Option<String>,
     /// The usual step time around it, if the time line has a change.

@@ -197,7 +197,7 @@ pub(crate) enum Question {
     },
     /// The scope of the signed-in user.
     Scope,
-    /// The time lines whose newest run is a regression.
+    /// The time lines with an open regression.
     Regressions,
     /// The share link that the guest uses.
     Opened,

@@ -9,7 +9,7 @@ use leptos::prelude::*;
 /// The longest reason that the server takes, in bytes.
 const LONGEST_REASON: &str = "1000";
 
-/// What is known about the alert of a time line's newest run; nothing if it has none.
+/// What is known about the alert of a time line's newest comparable run; nothing if it has none.
 #[component]
 pub(super) fn AlertNote(alert: Memo<Option<RunAlert>>) -> impl IntoView {
     let desk = Desk::of_app();

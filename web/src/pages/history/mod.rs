@@ -1,6 +1,7 @@
 //! The History page: step times over time, and regressions.
 
 mod acknowledge;
+mod open_regressions;
 
 use crate::address::{Address, name_page};
 use crate::components::chart::{Chart, ChartLine, ChartMarkers, LineChart};
@@ -13,6 +14,7 @@ use crate::message::{Answer, CheckLine, PlotLevel, Question, TimeLine, TimePoint
 use leptos::prelude::*;
 use leptos_router::components::A;
 use trainplan_shared::result::sentence;
+use trainplan_shared::text::capital;
 use trainplan_shared::units::significant;
 
 /// The filters of the address.
@@ -48,12 +50,6 @@ pub(crate) fn HistoryPage() -> impl IntoView {
     let is_filtered = Memo::new(move |before| before == Some(&true) || has_any() || has_filters());
     let shown = Memo::new(move |_| lines.get().unwrap_or_default());
     let keys = move || shown.with(|lines| lines.iter().map(|line| line.key.clone()).collect::<Vec<_>>());
-    let of = move |key: String| {
-        Memo::new(move |_| {
-            let line = shown.with(|lines| lines.iter().find(|line| line.key == key).cloned());
-            line.unwrap_or_default()
-        })
-    };
     view! {
         <div class="results-page">
             <h1>"History"</h1>
@@ -67,10 +63,19 @@ pub(crate) fn HistoryPage() -> impl IntoView {
                     <NothingFound filters=&FILTERS />
                 </Show>
             </Show>
+            <open_regressions::OpenRegressions lines=shown />
             // Keyed, so that an opened table stays open when runs arrive.
-            <For each=keys key=String::clone children=move |key| view! { <TimeLineSection line=of(key) /> } />
+            <For each=keys key=String::clone children=move |key| view! { <TimeLineSection line=line_of(shown, key) /> } />
         </div>
     }
+}
+
+/// Returns the time line with a key; an empty one while it is gone.
+fn line_of(lines: Memo<Vec<TimeLine>>, key: String) -> Memo<TimeLine> {
+    Memo::new(move |_| {
+        let line = lines.with(|lines| lines.iter().find(|line| line.key == key).cloned());
+        line.unwrap_or_default()
+    })
 }
 
 /// What the page shows before there is a history.
@@ -105,7 +110,7 @@ fn known(lines: &[TimeLine], key: &str) -> Vec<String> {
     values
 }
 
-/// A time line: its newest run judged, its chart and its table.
+/// A time line: its newest comparable run judged, its chart and its table.
 #[component]
 fn TimeLineSection(line: Memo<TimeLine>) -> impl IntoView {
     let address = Address::of_page();
@@ -120,8 +125,9 @@ fn TimeLineSection(line: Memo<TimeLine>) -> impl IntoView {
         <section class="scaling" aria-label=title.clone()>
             <h2>{title.clone()}</h2>
             {move || line.with(|line| slower(address, line))}
+            {move || line.with(not_judged)}
             <Show when=move || { count.get() > 1 }><Chart chart summary /></Show>
-            {move || line.with(not_drawn).map(|text| view! { <p class="basis">{text}</p> })}
+            {move || line.with(not_compared).map(|text| view! { <p class="basis">{text}</p> })}
             {move || line.with(judged)}
             <acknowledge::AlertNote alert=Memo::new(move |_| line.with(|line| line.alert.clone())) />
             <p class="buttons">{move || line.with(|line| comparisons(address, line))}</p>
@@ -129,7 +135,7 @@ fn TimeLineSection(line: Memo<TimeLine>) -> impl IntoView {
                 <summary>{move || format!("Show data: {}", runs(count.get()))}</summary>
                 <div class="scroll tall" tabindex="0" role="region" aria-label=format!("Runs of {title}")>
                     <table class="numbers times">
-                        <thead><tr><th scope="col">"Ran"</th><th scope="col">"Run"</th><th scope="col" class="number" title=STEP_TIME>"Step time, s"</th><th scope="col">"Change"</th></tr></thead>
+                        <thead><tr><th scope="col">"Ran"</th><th scope="col">"Run"</th><th scope="col" class="number" title=STEP_TIME>"Step time, s"</th><th scope="col">"Notes"</th></tr></thead>
                         <tbody>{rows}</tbody>
                     </table>
                 </div>
@@ -138,7 +144,12 @@ fn TimeLineSection(line: Memo<TimeLine>) -> impl IntoView {
     }
 }
 
-/// By how much the newest run is slower, with the first run after the change; nothing if it is not a regression.
+/// Why the newest run has no comparable step time; nothing if it has one.
+fn not_judged(line: &TimeLine) -> impl IntoView + use<> {
+    line.not_judged.clone().map(|text| view! { <div class="notice warn"><p>{text}</p></div> })
+}
+
+/// By how much the newest comparable run is slower, with the first run after the change; nothing if it is not a regression.
 fn slower(address: Address, line: &TimeLine) -> impl IntoView + use<> {
     let mut exceeded = line.checks.iter().filter(|check| check.is_regression);
     let first = exceeded.find_map(|check| check.first_changed.as_ref());
@@ -146,16 +157,20 @@ fn slower(address: Address, line: &TimeLine) -> impl IntoView + use<> {
     line.slower.clone().map(|text| view! { <div class="notice wrong"><p>{text} {first}</p></div> })
 }
 
-/// The newest run judged by each threshold, as a closed list with the exceeded ones first.
+/// The newest comparable run judged by each threshold, as a closed list with the exceeded ones first.
 fn judged(line: &TimeLine) -> impl IntoView + use<> {
     let (exceeded, others): (Vec<&CheckLine>, Vec<&CheckLine>) =
         line.checks.iter().partition(|check| check.is_regression);
     let count = line.checks.len();
     let summary = match exceeded.len() {
-        0 if count == 1 => "Within the limit".to_string(),
-        0 => format!("Within all {count} limits"),
-        _ if count == 1 => "Limit exceeded".to_string(),
+        0 if count == 1 => "within the limit".to_string(),
+        0 => format!("within all {count} limits"),
+        _ if count == 1 => "limit exceeded".to_string(),
         several => format!("{several} of {count} limits exceeded"),
+    };
+    let summary = match line.not_judged {
+        Some(_) => format!("Last comparable run: {summary}"),
+        None => capital(&summary),
     };
     let text = |check: &CheckLine| match check.is_regression {
         true => format!("Exceeded: {}.", check.text),
@@ -189,14 +204,12 @@ fn comparisons(address: Address, line: &TimeLine) -> impl IntoView + use<> {
     (newest, around)
 }
 
-/// Returns how many runs the chart lacks, because they have no step time to compare; none if it has all, or there is no chart.
-fn not_drawn(line: &TimeLine) -> Option<String> {
+/// Returns how many runs have no step time to compare; none if all have one, or there is no chart.
+fn not_compared(line: &TimeLine) -> Option<String> {
     let missing = line.points.iter().filter(|point| point.step_time_s.is_none()).count();
-    let why = "without a comparable step time";
-    (missing > 0 && line.points.len() > 1).then(|| match missing {
-        1 => format!("1 run {why} isn't drawn."),
-        _ => format!("{missing} runs {why} aren't drawn."),
-    })
+    let have = if missing == 1 { "run has" } else { "runs have" };
+    (missing > 0 && line.points.len() > 1)
+        .then(|| format!("{missing} {have} no comparable step time. The data below says why."))
 }
 
 fn runs(count: usize) -> String {
@@ -205,8 +218,12 @@ fn runs(count: usize) -> String {
 
 fn row(address: Address, point: TimePoint) -> impl IntoView {
     let what = point.is_alert.then(|| "Regression".to_string());
-    let what = what.into_iter().chain(point.change).chain(point.scored);
-    let step_time = point.step_time_s.map_or("not comparable".to_string(), |seconds| significant(seconds, 5));
+    let what = what.into_iter().chain(point.change).chain(point.scored).chain(point.reason);
+    let step_time = match point.step_time_s {
+        Some(seconds) => significant(seconds, 5),
+        None if point.is_scored => "not comparable".to_string(),
+        None => "not scored".to_string(),
+    };
     view! {
         <tr>
             <th scope="row">{point.at.clone()}</th>
@@ -243,13 +260,22 @@ fn chart(line: &TimeLine) -> LineChart {
             name: "Change",
             symbol: "triangle-up-open",
             is_bad: false,
+            has_values: true,
             points: points(|point| point.step_time_s.filter(|_| point.change.is_some())),
         },
         ChartMarkers {
             name: "Regression",
             symbol: "circle-open",
             is_bad: true,
+            has_values: true,
             points: points(|point| point.step_time_s.filter(|_| point.is_alert)),
+        },
+        ChartMarkers {
+            name: "Not compared",
+            symbol: "x-open",
+            is_bad: false,
+            has_values: false,
+            points: points(|point| point.step_time_s.is_none().then_some(0.0)),
         },
     ];
     let published =
@@ -264,8 +290,12 @@ fn summary(line: &TimeLine) -> String {
     match (times.first(), times.last()) {
         (Some(first), Some(last)) => {
             let changes = line.points.iter().filter(|point| point.change.is_some()).count();
+            let missing = match line.points.len() - times.len() {
+                0 => String::new(),
+                missing => format!("; without a comparable step time: {missing}"),
+            };
             format!(
-                "Chart of the step time of {} over time: {}, {}; changes: {changes}.",
+                "Chart of the step time of {} over time: {}, {}; changes: {changes}{missing}.",
                 line.title,
                 at(first),
                 at(last)

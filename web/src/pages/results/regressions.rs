@@ -1,15 +1,14 @@
 //! The regressions among the newest runs on the server.
 
-use crate::address::query;
+use crate::components::run_table::history_href;
 use crate::desk::Desk;
 use crate::message::{Answer, Question, TimeLine};
 use leptos::prelude::*;
-use trainplan_shared::spec::Spec;
 
 /// The number of regressions that are shown at first.
 const OPEN: usize = 3;
 
-/// A line for each time line whose newest run is a regression; nothing without one.
+/// A line for each time line with an open regression; nothing without one.
 #[component]
 pub(super) fn Regressions() -> impl IntoView {
     let desk = Desk::of_app();
@@ -45,14 +44,12 @@ pub(super) fn Regressions() -> impl IntoView {
 
 /// A regression with its last reason, which is the lasting change, if there is one.
 fn regression(line: &TimeLine) -> impl IntoView + use<> {
-    let or_any = |filter: &Option<String>| filter.clone().unwrap_or_default();
-    let filters = [("recipe", or_any(&line.recipe)), ("cluster", or_any(&line.cluster))];
     let regression = line.checks.iter().rfind(|check| check.is_regression);
     let why = regression.map(|check| check.text.clone()).unwrap_or_default();
     view! {
         <p>
             "Regression of "
-            <a href=format!("/history?{}", query(&Spec::default(), &filters))>{line.title.clone()}</a>
+            <a href=history_href(line)>{line.title.clone()}</a>
             {format!(": {why}.")}
         </p>
     }

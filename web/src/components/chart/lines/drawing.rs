@@ -37,6 +37,7 @@ pub(super) fn lines(chart: &LineChart, ink: &str, (width, height): (f64, f64)) -
     traces.extend(chart.markers.iter().filter(|markers| !markers.points.is_empty()).map(|markers| {
         let (x, y): (Vec<f64>, Vec<f64>) = markers.points.iter().copied().unzip();
         let colour = if markers.is_bad { BAD } else { ink };
+        let hover = if markers.has_values { hover } else { "%{x}" };
         json!({
             "type": "scatter", "mode": "markers", "name": markers.name, "x": x, "y": y,
             "hovertemplate": hover,

@@ -79,6 +79,8 @@ pub(crate) struct ChartMarkers {
     pub(crate) symbol: &'static str,
     /// Whether they are shown in the colour of errors.
     pub(crate) is_bad: bool,
+    /// Whether the points have a y. Those without one are at the bottom of the chart.
+    pub(crate) has_values: bool,
     /// The x and y of each point.
     pub(crate) points: Vec<(f64, f64)>,
 }
@@ -160,7 +162,7 @@ impl LineChart {
     /// horizontal lines.
     pub(crate) fn over_time(
         lines: Vec<ChartLine>,
-        markers: Vec<ChartMarkers>,
+        mut markers: Vec<ChartMarkers>,
         levels: Vec<PlotLevel>,
         y_title: &str,
         is_numbered: bool,
@@ -171,6 +173,16 @@ impl LineChart {
         values.sort_by(f64::total_cmp);
         let ends = values.first().zip(values.last());
         let range = ends.map(|(low, high)| around(values[values.len() / 2], padded(*low, *high)));
+        for marker in markers.iter_mut().filter(|marker| !marker.has_values) {
+            match range {
+                Some((low, high)) => {
+                    for point in &mut marker.points {
+                        point.1 = low + 0.04 * (high - low);
+                    }
+                }
+                None => marker.points.clear(),
+            }
+        }
         LineChart { markers, levels, range, ..LineChart::new(lines, x, y_title) }
     }
 
