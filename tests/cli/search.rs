@@ -259,8 +259,8 @@ fn a_budget_is_kept_with_its_chance_and_tokens_that_are_named_work() {
 
 #[test]
 fn the_most_tokens_by_a_deadline_have_a_plan_if_the_launch_script_is_slower() {
-    let limits = ["--gpus", "16384", "--deadline", "60d", "--objective", "most-tokens"];
-    let found = json(&[&["search", "--model", "llama3.1-8b", "--gpu", "h100"], &limits[..]].concat());
+    let model = ["search", "--model", "llama3.1-8b", "--gpu", "h100", "--gpus", "16384"];
+    let found = json(&[&model[..], &["--deadline", "60d", "--objective", "most-tokens"]].concat());
     assert!(!found["answers"][0]["best"].is_null(), "{found}");
     assert!(found["headline"].as_str().unwrap().starts_with("16,384 × H100 train at least "), "{found}");
 }
