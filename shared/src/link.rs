@@ -22,13 +22,11 @@ pub struct Link {
 /// Returns the link of a URL's query, which is given without its question mark.
 pub fn read(query: &str) -> Link {
     let mut link = Link::default();
+    // The first problem: a newer version explains all others.
+    let mut newer = None;
     for (key, value) in form_urlencoded::parse(query.as_bytes()) {
         if key == "v" {
-            if value != VERSION {
-                link.problems.push(format!(
-                    "This link has version \"{value}\", but this page reads version {VERSION}. Unknown parts are ignored."
-                ));
-            }
+            newer = (value != VERSION).then_some(value);
             continue;
         }
         // People who write a link themselves know the names of the flags.
@@ -47,6 +45,19 @@ pub fn read(query: &str) -> Link {
             ));
         }
         link.spec.set(field, value);
+    }
+    if let Some(version) = newer {
+        let left_out = match link.problems.is_empty() {
+            true => "Nothing was left out, but a part may mean something else there.",
+            false => "What was left out is listed below; the rest is used.",
+        };
+        link.problems.insert(
+            0,
+            format!(
+                "A newer version of Trainplan made this link: it has version \"{version}\", and this page reads \
+                 version {VERSION}. {left_out}"
+            ),
+        );
     }
     link
 }
@@ -97,7 +108,23 @@ mod tests {
         let link = read("v=7&r=x&gpux=3&n=1&n=2");
         assert_eq!(link.spec, Spec::default().with(Field::Recipe, "x").with(Field::Gpus, "2"));
         assert_eq!(link.problems.len(), 3);
+        assert_eq!(
+            link.problems[0],
+            "A newer version of Trainplan made this link: it has version \"7\", and this page reads version 1. What was left \
+             out is listed below; the rest is used."
+        );
         assert!(link.problems[1].contains("Did you mean \"gpu\"?"), "{:?}", link.problems);
+    }
+
+    #[test]
+    fn a_link_of_a_newer_version_is_reported_even_if_all_of_it_is_known() {
+        let link = read("n=8&v=9");
+        assert_eq!(link.spec, Spec::default().with(Field::Gpus, "8"));
+        let [problem] = &link.problems[..] else { panic!("{:?}", link.problems) };
+        assert!(
+            problem.contains("has version \"9\"") && problem.contains("Nothing was left out"),
+            "{problem}"
+        );
     }
 
     #[test]

@@ -258,7 +258,15 @@ fn a_budget_is_kept_with_its_chance_and_tokens_that_are_named_work() {
     // With fewer tokens, it says so.
     let fewer = search(&["--budget", "200K", "--objective", "most-tokens", "--tokens", "10B"]);
     let (verdict, most) = (fewer["verdict"].as_str().unwrap(), number(&most["question"]["tokens"]) / 1e12);
-    assert!(verdict.contains(&format!("The limits allow {most}T tokens on ")), "{verdict}");
+    assert!(verdict.contains(&format!("The limits allow at least {most}T tokens on ")), "{verdict}");
+}
+
+#[test]
+fn the_most_tokens_by_a_deadline_have_a_plan_if_the_launch_script_is_slower() {
+    let model = ["search", "--model", "llama3.1-8b", "--gpu", "h100", "--gpus", "16384"];
+    let found = json(&[&model[..], &["--deadline", "60d", "--objective", "most-tokens"]].concat());
+    assert!(!found["answers"][0]["best"].is_null(), "{found}");
+    assert!(found["headline"].as_str().unwrap().starts_with("16,384 × H100 train at least "), "{found}");
 }
 
 #[test]

@@ -5,6 +5,7 @@ use super::data_dir::StoreArgs;
 use crate::store::{Query, Store};
 use tokio::runtime::Runtime;
 use trainplan_shared::api::RunSummary;
+use trainplan_shared::result::RunResult;
 use uuid::Uuid;
 
 /// The fewest digits of an id: shorter prefixes soon match several runs.
@@ -63,5 +64,11 @@ impl Stored {
                 return Ok(runs);
             }
         }
+    }
+
+    /// Returns a run's result; none if the run is unknown.
+    pub(super) fn result(&self, id: &str) -> Result<Option<RunResult>, Failure> {
+        let Ok(id) = id.parse::<Uuid>() else { return Ok(None) };
+        Ok(self.runtime.block_on(self.store.get(id))?)
     }
 }

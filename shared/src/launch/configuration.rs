@@ -155,7 +155,7 @@ fn division(recipe: &Recipe, scenario: &Scenario) -> Vec<String> {
 }
 
 /// Returns whether a recipe divides the layers like the scenario without further settings.
-fn divides_alike(recipe: &Recipe, scenario: &Scenario) -> bool {
+pub(super) fn divides_alike(recipe: &Recipe, scenario: &Scenario) -> bool {
     let (layout, layers, fixed) = (&scenario.layout, scenario.architecture.layers, &recipe.degrees);
     match fixed.split {
         PipelineSplit::Explicit(_) => {

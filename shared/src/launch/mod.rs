@@ -90,6 +90,9 @@ pub struct Launch {
     /// What the release's script runs in the end, with the values that it forces; `None` where that isn't known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub runs: Option<BridgeCommand>,
+    /// The fields of the layout that the release's recipe sets like the scenario, so that the script doesn't name them, each with its value.
+    #[serde(skip)]
+    pub by_recipe: Vec<(Field, String)>,
     /// What its job asks Slurm for.
     #[serde(skip)]
     pub job: JobRequest,
@@ -237,6 +240,7 @@ fn with_target(target: Target, scenario: &Scenario, options: &LaunchOptions) -> 
         commands: vec![render::line(&invocation.command)],
         script: render::script(&plan, &invocation),
         runs: bridge::command(&plan),
+        by_recipe: plan.target.layout_by_recipe(scenario),
         job: slurm::request(&plan),
         check: check::steps(&plan, &outputs),
         outputs,

@@ -160,6 +160,20 @@ impl Target {
         differing.map(|(field, given, _)| (field, given)).collect()
     }
 
+    /// Returns the fields of the layout that the recipe sets like the scenario, without degrees of 1, each with its value.
+    pub(super) fn layout_by_recipe(&self, scenario: &Scenario) -> Vec<(Field, String)> {
+        let is_divided_by_recipe = scenario.layout.pp() > 1
+            && (!runs_own_recipes(self.rules) || configuration::divides_alike(self.recipe, scenario));
+        let is_of_layout = |field: Field| match field {
+            Field::Tp | Field::Pp | Field::Cp | Field::Ep | Field::ExpertTp | Field::Vp => true,
+            Field::PipelineSplit => is_divided_by_recipe,
+            _ => false,
+        };
+        let settings = self.settings(scenario).into_iter();
+        let by_recipe = settings.filter(|(field, given, fixed)| given == fixed && is_of_layout(*field));
+        by_recipe.map(|(field, given, _)| (field, given)).filter(|(_, value)| value != "1").collect()
+    }
+
     /// Returns the fields that a script can fix, with the scenario's value and the recipe's.
     fn settings(&self, scenario: &Scenario) -> [(Field, String, String); 16] {
         let (layout, batch, fixed) = (&scenario.layout, &scenario.batch, &self.recipe.degrees);

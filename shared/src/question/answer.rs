@@ -48,6 +48,8 @@ pub struct GpuAnswer {
     pub unmet: Option<Unmet>,
     /// Changes of the question with which a plan reaches the goal; empty if one does anyway.
     pub relaxations: Vec<Relaxation>,
+    /// Step times as a multiple of the predicted ones: more than 1 if the plans have those of slower launch scripts.
+    pub(super) slowdown: f64,
 }
 
 /// What the numbers of GPUs that were searched have as their best plans.
@@ -137,6 +139,7 @@ impl GpuAnswer {
             with_other_chance,
             unmet,
             relaxations,
+            slowdown: 1.0,
         }
     }
 
@@ -210,7 +213,18 @@ impl GpuAnswer {
     pub fn most_tokens(&self, question: &Question, offer: &GpuOffer) -> Option<TrainableTokens> {
         let best = self.best()?;
         match question.objective {
-            Objective::MostTokens if question.limits_tokens() => question.most_tokens_of(offer),
+            Objective::MostTokens if question.limits_tokens() => {
+                let most = question.most_tokens_of(offer)?;
+                // The plans may have the times of slower launch scripts.
+                if let Some(point) = self.points.iter().find(|point| point.gpus == most.run.gpus) {
+                    return question.within_limits(offer, point);
+                }
+                if self.slowdown == 1.0 {
+                    return Some(most);
+                }
+                let question = Question { tokens: most.tokens, ..question.clone() };
+                question.within_limits(offer, &most.run.slowed(&question, offer, self.slowdown))
+            }
             _ => question.within_limits(offer, best),
         }
     }

@@ -1,6 +1,6 @@
 //! A plan as its launch script runs it: with other software than planned, its days, its cost and its memory are others.
 
-use super::{GpuAnswer, GpuOffer, PlannedRun, Question, Survey};
+use super::{GpuAnswer, GpuOffer, PlannedRun, Question, Survey, TrainableTokens};
 use crate::estimate::{Estimate, Interval, MemoryEstimate};
 use crate::field::Field;
 use crate::launch::{Launch, LaunchOptions, ScriptSoftware, WarningTopic, launch_or_fall_back};
@@ -189,7 +189,7 @@ impl PlannedRun {
     }
 
     /// Returns the plan with steps that take `slowdown` times as long. Failures and saves are counted again.
-    fn slowed(&self, question: &Question, offer: &GpuOffer, slowdown: f64) -> PlannedRun {
+    pub(super) fn slowed(&self, question: &Question, offer: &GpuOffer, slowdown: f64) -> PlannedRun {
         let step_time_s = self.layout.step_time_s.times(slowdown);
         let layout = RankedLayout { step_time_s, ..self.layout };
         let run = PlannedRun::new(question, offer, self.gpus, layout);
@@ -218,6 +218,31 @@ impl PlannedRun {
     /// Returns the days of the whole run with failures: the expected ones, and their range.
     pub fn days_interval(&self) -> Interval {
         Interval { low: self.time.low.days, mid: self.days, high: self.time.high.days }
+    }
+}
+
+impl Question {
+    /// Returns the most tokens that a GPU type can train with launch scripts, on as many GPUs as train the most as predicted; none without
+    /// a layout or a price.
+    pub(super) fn most_tokens_as_launched(&self, offer: &GpuOffer) -> Option<TrainableTokens> {
+        let predicted = self.most_tokens_of(offer)?;
+        // Software that is not built on Megatron-Core is run without these scripts.
+        if !offer.options.software.properties().transformer_engine {
+            return Some(predicted);
+        }
+        let question = Question { tokens: predicted.tokens, ..self.clone() };
+        let mut survey = Survey::new(&question, offer);
+        // It prepares the search of the batches that suit the number of GPUs.
+        survey.best_run(predicted.run.gpus);
+        let (run, script, _) = survey.best_launched(predicted.run.clone());
+        match script {
+            PlanScript::AsPlanned if run.layout.candidate == predicted.run.layout.candidate => {
+                Some(predicted)
+            }
+            PlanScript::AsPlanned => question.within_limits(offer, &run),
+            PlanScript::Other(plan) => question.within_limits(offer, &plan.run),
+            PlanScript::Unavailable(_) => Some(predicted),
+        }
     }
 }
 
@@ -286,6 +311,7 @@ impl Survey<'_> {
             self.listed = listed.max(LAUNCHED_LAYOUTS);
         }
         let mut answer = self.answer();
+        answer.slowdown = best.max(1.0);
         let script = answer.shown().map(|run| match launched_on(run.gpus) {
             Some(launched) => launched.script.clone(),
             None => run.script(question, offer),
@@ -533,6 +559,29 @@ mod tests {
         assert!(answer.layouts.iter().all(|layout| layout.counted_days() >= first), "{:?}", answer.layouts);
         let PlanScript::Other(script) = planned.script(&question, offer) else { panic!("as planned") };
         assert!(script.run.counted_days() > first && script.run.days > planned.days);
+    }
+
+    #[test]
+    fn the_most_tokens_are_as_many_as_the_launch_script_trains() {
+        let fields = [
+            (Field::Model, "mixtral-8x7b"),
+            (Field::GpuTypes, "b200"),
+            (Field::GpuRange, "64"),
+            (Field::Deadline, "60d"),
+            (Field::Objective, "most-tokens"),
+        ];
+        let asked = question(&fields);
+        let offer = &asked.offers[0];
+        let predicted = asked.most_tokens_of(offer).expect("tokens").tokens;
+        let most = asked.with_most_tokens().unwrap();
+        assert!(most.tokens < predicted, "{} {predicted}", most.tokens);
+        let (answer, _) = Survey::new(&most, offer).finish_as_launched();
+        assert!(answer.best().is_some_and(|best| most.reaches(best)), "{:?}", answer.unmet);
+        // With fewer tokens, as many are named as can be trained.
+        let fewer = question(&[&fields[..], &[(Field::Tokens, "10B")]].concat());
+        let (answer, _) = Survey::new(&fewer, offer).finish_as_launched();
+        let named = answer.most_tokens(&fewer, offer).expect("tokens").tokens;
+        assert!(named < predicted && named >= most.tokens, "{named} {}", most.tokens);
     }
 
     #[test]

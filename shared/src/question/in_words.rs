@@ -16,7 +16,7 @@ pub fn limit_text(days: f64) -> String {
 pub fn as_measured(software: Option<&str>) -> String {
     match software {
         Some(software) => format!("with {software}, which was measured on this GPU type"),
-        None => "with software that was measured".to_string(),
+        None => "with measured software".to_string(),
     }
 }
 
@@ -60,14 +60,14 @@ impl PlanInWords<'_> {
         format!("{} take {about}{time}{cost}.", self.gpus_text())
     }
 
-    /// Returns the most tokens that the limits of a question train, and what the plan that trains them takes: `$5M trains about 19T
-    /// tokens on 384 × B200 in 150 days, for $4.18M.` Without a `budget`, only time limits them. `cost` is as in
-    /// [`PlanInWords::finishes`].
+    /// Returns the most tokens that the limits of a question train, and what the plan that trains them takes: `$5M trains at least
+    /// 19T tokens on 384 × B200 in 150 days, for $4.18M.` They are rounded down, and not every number of GPUs is tried. Without a
+    /// `budget`, only time limits them. `cost` is as in [`PlanInWords::finishes`].
     pub fn trains(&self, tokens: &str, budget: Option<&str>, cost: Option<String>) -> String {
         let (on, time, cost) = (self.gpus_text(), duration(self.days.mid), cost_text(", for ", cost));
         match budget {
-            Some(budget) => format!("{budget} trains about {tokens} tokens on {on} in {time}{cost}."),
-            None => format!("{on} train about {tokens} tokens in {time}{cost}."),
+            Some(budget) => format!("{budget} trains at least {tokens} tokens on {on} in {time}{cost}."),
+            None => format!("{on} train at least {tokens} tokens in {time}{cost}."),
         }
     }
 
@@ -85,7 +85,7 @@ impl PlanInWords<'_> {
         let often = match (by_slow_end, by_measured) {
             (false, _) => String::new(),
             (true, false) => format!(" {chance}"),
-            (true, true) => format!(" both as predicted, {chance}, and with software that was measured"),
+            (true, true) => format!(" both as predicted, {chance}, and with measured software"),
         };
         let within = time.map_or(String::new(), |time| format!(" within {time}"));
         let on = format!("on {}", self.gpus_text());
@@ -176,9 +176,9 @@ mod tests {
         assert_eq!(plan.finishes(false, None), "1,024 × H100 take 61 days.");
         assert_eq!(
             plan.trains("19T", Some("$5M"), Some("$4.10M".to_string())),
-            "$5M trains about 19T tokens on 1,024 × H100 in 61 days, for $4.10M."
+            "$5M trains at least 19T tokens on 1,024 × H100 in 61 days, for $4.10M."
         );
-        assert_eq!(plan.trains("19T", None, None), "1,024 × H100 train about 19T tokens in 61 days.");
+        assert_eq!(plan.trains("19T", None, None), "1,024 × H100 train at least 19T tokens in 61 days.");
         let limits = |has_deadline: bool| LimitsInWords {
             time: Some("60 days"),
             has_deadline,
@@ -194,7 +194,7 @@ mod tests {
         );
         assert_eq!(
             plan.misses(Unmet::TooSlow { days: 81.0 }, false, &limits(true)),
-            "No plan finishes within 60 days both as predicted, 9 times in 10, and with software that was measured. The nearest \
+            "No plan finishes within 60 days both as predicted, 9 times in 10, and with measured software. The nearest \
              is predicted to take about 61 days (55–70), but would take 81 days with NeMo 2, which was measured on this GPU type, on 1,024 × H100."
         );
         let expensive = Unmet::TooExpensive { cost: 99.0, tokens: 2.2e11, gpus: 40 };
@@ -211,7 +211,7 @@ mod tests {
         let beyond = Unmet::TooExpensive { cost: 120.0, tokens: 0.0, gpus: 0 };
         assert!(
             plan.misses(beyond, true, &limits(true)).ends_with(
-                "for at most $50k both as predicted, 9 times in 10, and with software that was measured. The cheapest that \
+                "for at most $50k both as predicted, 9 times in 10, and with measured software. The cheapest that \
                  finishes in time is predicted to cost up to $99, but would cost $120 with NeMo 2, which was measured on this GPU type, on \
                  1,024 × H100."
             )
@@ -226,7 +226,7 @@ mod tests {
         assert!(
             unnamed
                 .misses(beyond, true, &limits(true))
-                .ends_with("costs $120 with software that was measured, on 1,024 × H100.")
+                .ends_with("costs $120 with measured software, on 1,024 × H100.")
         );
     }
 }

@@ -14,7 +14,7 @@ impl Question {
     }
 
     /// Returns the question with the most tokens, rounded down, that one of its GPU types can train within the budget, the
-    /// deadline or both.
+    /// deadline or both, by the launch script of the plan.
     ///
     /// # Errors
     /// Nothing limits the tokens, the limits allow fewer than any question may have, no price is known, or no layout works.
@@ -31,7 +31,7 @@ impl Question {
                 "."
             ]));
         }
-        let most = self.offers.iter().filter_map(|offer| self.most_tokens_of(offer));
+        let most = self.offers.iter().filter_map(|offer| self.most_tokens_as_launched(offer));
         let tokens = most.map(|most| most.tokens).fold(0.0, f64::max);
         // No plan is within the limits.
         if tokens < 1.0 {
@@ -54,7 +54,8 @@ impl Question {
             || (matches!(self.goal, Goal::Deadline(_)) && !self.goal_is_assumed && !self.counts.is_coarse())
     }
 
-    /// Returns the most tokens that a GPU type can train, rounded down, and the plan with them; none without a layout or a price.
+    /// Returns the most tokens that a GPU type can train as predicted, rounded down, and the plan with them; none without a layout or a
+    /// price.
     pub(super) fn most_tokens_of(&self, offer: &GpuOffer) -> Option<TrainableTokens> {
         let mut survey = Survey::new(self, offer);
         let node = offer.gpu.gpus_per_node.max(1);

@@ -145,6 +145,12 @@ test("a link with errors shows them and keeps the other fields", async ({ page }
   await expect(page.locator("#field-gpus")).toHaveValue("1024");
   await expect(page.locator("#ask-tokens")).toHaveValue("15T");
 
+  await page.goto(`/?v=9&r=${RECIPE}&n=1024&hue=blue`);
+  const notices = page.locator(".notice.wrong");
+  await expect(notices.filter({ hasText: "A newer version of Trainplan made this link" })).toContainText("What was left out is listed below");
+  await expect(notices.filter({ hasText: "hue=blue" })).toBeVisible();
+  await expect(page.locator("#field-gpus")).toHaveValue("1024");
+
   await page.goto("/?v=1&r=llama3.1-405b/h100/fp8/500@25.04");
   await page.getByRole("button", { name: `Use ${RECIPE}` }).first().click();
   await expect(figure(page, "step-time")).toHaveText("12.37 s");

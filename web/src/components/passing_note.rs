@@ -1,4 +1,4 @@
-//! A note above the bottom of the window that disappears by itself.
+//! A note above the bottom of the window that disappears by itself, or when it is dismissed.
 
 use leptos::prelude::*;
 use std::time::Duration;
@@ -30,10 +30,21 @@ pub(crate) fn PassingNote(
         text.set(None);
         act.run(());
     };
+    let dismiss = move |_| text.set(None);
+    let keys = window_event_listener(leptos::ev::keydown, move |event| {
+        // An open list takes the first one.
+        if event.key() == "Escape" && !event.default_prevented() && text.with_untracked(Option::is_some) {
+            text.set(None);
+        }
+    });
+    on_cleanup(move || keys.remove());
     view! {
         <div class="passing" role="status">
             {move || text.get().map(|text| view! {
-                <p>{text} " " <button type="button" class="link" on:click=go>{title}</button></p>
+                <p>
+                    {text} " " <button type="button" class="link" on:click=go>{title}</button> " "
+                    <button type="button" class="dismiss" aria-label="Dismiss" title="Dismiss" on:click=dismiss>"✕"</button>
+                </p>
             })}
         </div>
     }

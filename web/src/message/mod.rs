@@ -8,7 +8,7 @@ pub(crate) mod search;
 
 pub(crate) use plan::{
     Bars, EvidenceRun, FieldChange, Imported, ImportedValue, Launch, Launched, Part, PredictedLine,
-    Prediction, Remedy, Step, Warning, WholeRun,
+    Prediction, Remedy, RunAsMeasured, Step, Warning, WholeRun,
 };
 pub(crate) use refusal::Refusal;
 pub(crate) use results::*;

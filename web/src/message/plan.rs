@@ -100,6 +100,17 @@ pub(crate) struct Prediction {
     pub(crate) scaling: Vec<PredictedLine>,
     /// What the whole run takes; none for a proxy, or while a field of the run is invalid.
     pub(crate) run: Option<WholeRun>,
+    /// What it takes with the software of the nearest measured run, if nobody measured the plan's and that one is clearly slower. A search
+    /// judges plans by it too.
+    pub(crate) as_measured: Option<RunAsMeasured>,
+}
+
+/// A whole run with software that was measured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct RunAsMeasured {
+    /// The title of the software.
+    pub(crate) software: String,
+    pub(crate) run: WholeRun,
 }
 
 /// A measured run behind a prediction.
@@ -204,6 +215,8 @@ pub(crate) struct Launch {
     pub(crate) runs: String,
     /// The call of Megatron-Bridge's launcher that the release's script makes; empty where that is not known.
     pub(crate) call: String,
+    /// The parts of the layout that the release's recipe sets, so that the script doesn't name them, as a sentence; empty if there are none.
+    pub(crate) by_recipe: String,
     /// Whether the run can be compared with a published number, as a sentence.
     pub(crate) comparable: String,
     /// Step time of the script as a multiple of the estimated one, if its software differs noticeably.

@@ -272,7 +272,7 @@ fn more_tokens(question: &Question, reaching: &[(&SearchedGpu<'_>, &PlannedRun)]
         (most.tokens > question.tokens).then(|| {
             let (gpus, time) = (group_digits(most.run.gpus.into()), duration(most.run.days));
             let tokens = rounded_count(most.tokens);
-            format!("{tokens} tokens on {gpus} × {} ({time})", found.offer.gpu.name)
+            format!("at least {tokens} tokens on {gpus} × {} ({time})", found.offer.gpu.name)
         })
     });
     let texts: Vec<String> = texts.collect();

@@ -57,6 +57,7 @@ pub(super) fn launch(scenario: &Scenario, options: &LaunchOptions) -> Result<Lau
         fallback: None,
         software: software::software(scenario, options),
         runs: None,
+        by_recipe: Vec::new(),
         style: Style::MegatronLm,
         cluster_type: ClusterType::Slurm,
         prepare: steps::prepare(&job),

@@ -110,7 +110,8 @@ fn the_most_tokens_are_those_that_the_limits_allow() {
         ask(&[&model, fields].concat()).with_most_tokens()
     };
     let works = |question: &Question| {
-        question.offers.iter().any(|offer| Survey::new(question, offer).finish().best().is_some())
+        let launched = |offer: &GpuOffer| Survey::new(question, offer).finish_as_launched().0;
+        question.offers.iter().any(|offer| launched(offer).best().is_some())
     };
     for limits in [
         &[(Field::Budget, "1M"), (Field::Deadline, "30d")][..],

@@ -1,7 +1,7 @@
 //! The shown plan: its headline, its figures and what they rest on.
 
 use super::chosen::HEADLINE_ID;
-use super::figures::{Figures, whole_cost, whole_run};
+use super::figures::{Figures, as_measured, whole_cost, whole_run};
 use super::fit::{Fit, LaunchFit};
 use super::scenario_summary::ScenarioSummary;
 use super::step_time::{PlannedStep, StepTimeSource};
@@ -87,7 +87,8 @@ fn kind(plan: Plan) -> &'static str {
     }
 }
 
-/// Returns the days and the cost of the shown plan, which stay in sight with its heading: ` · 53 days · $2.29M`.
+/// Returns the days and the cost of the shown plan, which stay in sight with its heading, and its days with measured software if
+/// nobody measured the plan's: ` · 53 days · $2.29M · 61 days with NeMo 2`.
 fn brief(plan: Plan) -> String {
     if plan.cannot_run() {
         return String::new();
@@ -98,7 +99,9 @@ fn brief(plan: Plan) -> String {
         None => plan.step.with(|step| step.as_ref()?.metrics.time_to_train_days.map(days)),
     };
     let cost = run.and_then(|run| Some(cost_texts(whole_cost(&run)?, &run.currency).0));
-    time.into_iter().chain(cost).map(|figure| format!(" · {figure}")).collect()
+    let with_measured = as_measured(plan)
+        .map(|measured| format!("{} with {}", days(measured.run.expected_days), measured.software));
+    time.into_iter().chain(cost).chain(with_measured).map(|figure| format!(" · {figure}")).collect()
 }
 
 /// Returns the title of the scenario; if it has problems, the title of its recipe.

@@ -4,9 +4,9 @@ use super::Plan;
 use super::fit::lack;
 use super::step_time::{PlannedStep, StepTimeSource};
 use crate::deadline::from_today;
-use crate::message::WholeRun;
 use crate::message::search::Spread;
-use crate::pages::plan::amounts::{cost_texts, count_text, count_texts, energy_range, money};
+use crate::message::{RunAsMeasured, WholeRun};
+use crate::pages::plan::amounts::{cost_texts, count_text, count_texts, energy_range, money, time_text};
 use crate::pages::plan::handover::{self, PlanFigures};
 use leptos::prelude::*;
 use trainplan_shared::field::Field;
@@ -25,6 +25,12 @@ pub(super) fn whole_run(plan: Plan) -> Option<WholeRun> {
         step.as_ref().is_some_and(|step| matches!(step.source, StepTimeSource::Predicted { .. }))
     });
     plan.calculator.prediction.latest().filter(|_| is_predicted)?.run.clone()
+}
+
+/// Returns what the whole run takes with measured software, if nobody measured that of the plan; none if the step time is not predicted.
+pub(super) fn as_measured(plan: Plan) -> Option<RunAsMeasured> {
+    whole_run(plan)?;
+    plan.calculator.prediction.latest()?.as_measured.clone()
 }
 
 /// The figures of the plan: those of a step, and those of the whole run.
@@ -57,10 +63,20 @@ pub(super) fn Figures() -> impl IntoView {
         deadline.get().filter(is_over)
     };
     let budget = budget(plan);
+    let measured = Memo::new(move |_| as_measured(plan));
+    // The search tests measured software by its expected days.
+    let may_miss_as_measured = move || {
+        let is_late = |limit: &f64| {
+            measured.get().is_some_and(|measured| measured.run.expected_days > limit * HARDLY_MORE)
+        };
+        deadline.get().filter(|limit| missed().is_none() && is_late(limit))
+    };
     let may_miss = move || {
         let Some(run) = run.get() else { return false };
         let is_late = deadline.get().is_some_and(|limit| run.days.1 > limit * HARDLY_MORE);
-        (is_late && is_by_slow_end(plan)) || overspent(plan, &run, budget.get()).is_some()
+        (is_late && is_by_slow_end(plan))
+            || may_miss_as_measured().is_some()
+            || overspent(plan, &run, budget.get()).is_some()
     };
     let main_days = move || match run.get() {
         Some(run) => {
@@ -100,6 +116,19 @@ pub(super) fn Figures() -> impl IntoView {
                     {move || missed().map(|limit| view! {
                         <span class="late">{format!("Misses the deadline of {}.", days(limit))}</span>
                     })}
+                    {move || measured.get().map(|RunAsMeasured { software, run }| {
+                        let limit = may_miss_as_measured();
+                        let misses = limit.map(|limit| format!(" May miss the deadline of {}.", days(limit)));
+                        let misses = misses.unwrap_or_default();
+                        view! {
+                            <span class="with-software">
+                                {format!(
+                                    "As predicted. With {software}, which was measured on this GPU type: {}.{misses}",
+                                    time_text(whole_days(&run))
+                                )}
+                            </span>
+                        }
+                    })}
                     {move || lack(plan).map(|_| view! { <span class="late">"If it fitted in memory."</span> })}
                 </dd>
             </div>
@@ -128,7 +157,11 @@ pub(super) fn Figures() -> impl IntoView {
         {move || run.get().map(|run| {
             let without_failures = plan.step.with(|step| step.as_ref().map(days_without_failures));
             let without_failures = without_failures.unwrap_or_default();
-            view! { <RunFigures run without_failures budget=budget.get() /> }
+            let overspent = overspent(plan, &run, budget.get());
+            let with_measured = measured.get().and_then(|RunAsMeasured { software, run }| {
+                Some(format!("With {software}: {}.", cost_texts(whole_cost(&run)?, &run.currency).0))
+            });
+            view! { <RunFigures run without_failures overspent with_measured /> }
         })}
     }
 }
@@ -138,11 +171,11 @@ pub(super) fn Figures() -> impl IntoView {
 fn RunFigures(
     run: WholeRun,
     without_failures: String,
-    /// The budget of the question.
-    budget: Option<f64>,
+    /// By how much it exceeds the budget of the question, as a sentence; none if it doesn't.
+    overspent: Option<String>,
+    /// What it costs with measured software, as a sentence; none if that is not known.
+    with_measured: Option<String>,
 ) -> impl IntoView {
-    let plan = Plan::of_page();
-    let overspent = overspent(plan, &run, budget);
     let is_over = overspent.is_some();
     let cost = whole_cost(&run).map(|cost| cost_texts(cost, &run.currency));
     let (low, high) = run.mwh;
@@ -157,6 +190,7 @@ fn RunFigures(
                     <dt>"Cost"{form}</dt>
                     <dd data-figure="cost" class:late=is_over>
                         {cost} " " <small class="whole">"(" {range} ")"</small> {overspent.map(|text| view! { <span class="late">{text}</span> })}
+                        {with_measured.map(|text| view! { <span class="with-software">{text}</span> })}
                     </dd>
                 </div>
             })}
@@ -204,7 +238,10 @@ fn overspent(plan: Plan, run: &WholeRun, budget: Option<f64>) -> Option<String> 
     let (cost, budget) = whole_cost(run).zip(budget)?;
     let over = money(budget, &run.currency);
     let limit = budget * HARDLY_MORE;
-    match (cost.mid > limit, cost.high > limit && is_by_slow_end(plan)) {
+    let with_measured = as_measured(plan).and_then(|measured| whole_cost(&measured.run));
+    let may_exceed = is_by_slow_end(plan)
+        && (cost.high > limit || with_measured.is_some_and(|measured| measured.mid > limit));
+    match (cost.mid > limit, may_exceed) {
         (true, _) => Some(format!("Exceeds the budget of {over}.")),
         (false, true) => Some(format!("May exceed the budget of {over}.")),
         (false, false) => None,

@@ -225,6 +225,7 @@ fn Script() -> impl IntoView {
             <DownloadButton text=script name label="Download" disabled=is_old />
             <DownloadButton text=campaign name="planned.campaign.toml" label="Download campaign" disabled=is_old />
         </div>
+        {move || Some(launch().by_recipe).filter(|text| !text.is_empty()).map(|text| view! { <p class="basis">{text}</p> })}
         <p class="basis">{of(|launch| launch.comparable)}</p>
         <details>
             <summary>"Before the first launch"</summary>

@@ -16,7 +16,7 @@ pub(crate) fn time_texts(days: Spread) -> (String, String) {
 }
 
 /// Returns the time of a run with its range: `60 days (54–66)`.
-pub(super) fn time_text(days: Spread) -> String {
+pub(crate) fn time_text(days: Spread) -> String {
     let (time, range) = time_texts(days);
     format!("{time} ({range})")
 }

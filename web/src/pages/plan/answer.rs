@@ -51,11 +51,15 @@ pub(super) fn Answer() -> impl IntoView {
     let more = Memo::new(move |_| shown.with(|headline| headline.more.clone()));
     let names = Memo::new(move |_| findings.with(|findings| findings.offers.len()));
     let skeletons = move || if names.get() == 0 && !has_problems.get() { 2 } else { 0 };
-    // The best come first, once they are known.
-    let order = Memo::new(move |_| {
-        findings.with(|findings| match findings.is_answered() {
-            true => findings.ranked(),
-            false => (0..findings.offers.len()).collect(),
+    // The best come first once they are known. Cards keep their places while the answers by launch scripts come in one by one.
+    let order = Memo::new(move |before: Option<&Vec<usize>>| {
+        findings.with(|findings| {
+            let count = findings.offers.len();
+            match before.filter(|before| before.len() == count) {
+                _ if findings.is_settled() => findings.ranked(),
+                Some(before) => before.clone(),
+                None => (0..count).collect(),
+            }
         })
     });
     // Otherwise rows have cards of different widths, and the wide ones would have another layout.

@@ -3,7 +3,7 @@
 use super::Planner;
 use super::amounts::{
     self, chance_within, cost_text, cost_texts, count_text, energy_range, limit_text, money, price_text,
-    time_text, time_texts, unbroken,
+    rounded_count, time_text, time_texts, unbroken,
 };
 use super::findings::{Findings, OfferFindings, is_within};
 use super::layouts::LAYOUT_TERMS;
@@ -550,8 +550,8 @@ fn more_tokens(findings: &Findings, answer: &FoundAnswer, currency: &str) -> Opt
             false => format!("{} GPUs", group_three_digits(plan.gpus.into())),
         };
         format!(
-            "{limit}, {gpus} can train {} tokens, in {}{cost}",
-            count_text(*tokens),
+            "{limit}, {gpus} can train at least {} tokens, in {}{cost}",
+            rounded_count(*tokens),
             duration(plan.days.mid)
         )
     })
@@ -602,11 +602,7 @@ fn Days(
 /// prediction does not count that the software may perform worse.
 fn in_time(days: Spread, with_measured: Option<Spread>, limit: f64) -> String {
     let measured = with_measured.map_or(String::new(), |days| {
-        format!(
-            " as predicted, {} with software that was measured: {}",
-            chance_within(days, limit),
-            time_text(days)
-        )
+        format!(" as predicted, {} with measured software: {}", chance_within(days, limit), time_text(days))
     });
     format!("Meets the deadline {}{measured}", chance_within(days, limit))
 }
@@ -766,8 +762,7 @@ mod tests {
         assert_eq!(says(None), "Meets the deadline more than 9 times in 10");
         assert_eq!(
             says(Some(spread(59.0))),
-            "Meets the deadline more than 9 times in 10 as predicted, about 6 times in 10 with software that was measured: 59 days \
-             (53–65)"
+            "Meets the deadline more than 9 times in 10 as predicted, about 6 times in 10 with measured software: 59 days (53–65)"
         );
     }
 
@@ -794,8 +789,9 @@ mod tests {
             more_tokens(&findings, &answer, "USD")
         };
         assert!(
-            says(53.0)
-                .is_some_and(|text| text.starts_with("By the deadline, 640 GPUs can train 20.0T tokens"))
+            says(53.0).is_some_and(
+                |text| text.starts_with("By the deadline, 640 GPUs can train at least 20T tokens")
+            )
         );
         assert_eq!(says(40.0), None);
     }

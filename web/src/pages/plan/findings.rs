@@ -237,6 +237,27 @@ impl Findings {
         as_measured.find(|plan| plan.days.mid <= limit && is_within(plan, self.budget(), by_slow_end))
     }
 
+    /// Returns what a plan takes with software that was measured, if it misses the goal only with that, or if it is the best one of a GPU
+    /// type: the title of the software, the days, and the cost if that is known.
+    pub(super) fn with_measured_software(
+        &self,
+        is_it: impl Fn(&FoundPlan) -> bool,
+    ) -> Option<(String, Spread, Option<Spread>)> {
+        let judged = self.plans().find_map(|(_, found)| {
+            let software = found.measured_software.as_ref().filter(|_| is_it(found))?;
+            Some((software.clone(), found.days, found.cost))
+        });
+        let beside = || {
+            self.offers.iter().find_map(|offer| {
+                let answer = offer.answer.as_ref()?;
+                let (software, days) = answer.with_measured_software.as_ref()?;
+                answer.plan.as_ref().filter(|plan| is_it(plan))?;
+                Some((software.clone(), *days, None))
+            })
+        };
+        judged.or_else(beside)
+    }
+
     /// Returns the sequence length that is assumed for an imported model; none for other models, or if one is typed.
     pub(super) fn own_sequences(&self) -> Option<u32> {
         let question = link::read(&self.query).spec;
@@ -345,6 +366,11 @@ impl Findings {
     /// Whether every GPU type is answered.
     pub(super) fn is_answered(&self) -> bool {
         !self.offers.is_empty() && self.offers.iter().all(|offer| offer.answer.is_some())
+    }
+
+    /// Whether the GPU types can be put in their order: each is answered, and none is searched again by launch scripts.
+    pub(super) fn is_settled(&self) -> bool {
+        self.is_answered() && self.by_scripts().is_none()
     }
 
     /// Whether the latest question is still to be answered.
@@ -559,6 +585,46 @@ pub(super) mod tests {
         assert_eq!([0, 1].map(|index| findings.badge(index)), [None, Some("Best")]);
         findings.offers[1].script = Some(ScriptEffect { may_lack_memory: true, ..effect(1.1) });
         assert_eq!([0, 1].map(|index| findings.badge(index)), [Some("Best"), None]);
+    }
+
+    #[test]
+    fn the_order_is_settled_unless_launch_scripts_are_searched() {
+        let of = |query: &str| FoundPlan { query: query.into(), ..plan(512, 55.0, 4e6) };
+        let mut findings = answered(&[("H100", Some(of("a"))), ("B200", Some(of("b"))), ("GB300", None)]);
+        assert!(findings.is_settled());
+        let effect = |slowdown: f64| ScriptEffect { slowdown, may_lack_memory: false, is_unavailable: false };
+        findings.scripts = vec![("a".into(), effect(1.3)), ("b".into(), effect(1.2))];
+        assert!(!findings.is_settled());
+        findings.offers[1].script = Some(effect(1.2));
+        assert!(!findings.is_settled(), "one is still searched");
+        findings.offers[0].script = Some(effect(1.3));
+        assert!(findings.is_settled());
+        findings.offers[0].answer = None;
+        assert!(!findings.is_settled());
+    }
+
+    #[test]
+    fn a_plan_has_figures_with_measured_software_where_its_card_says_them() {
+        let of = |query: &str, days: f64| FoundPlan { query: query.into(), ..plan(512, days, 4e6) };
+        let mut findings = answered(&[("H100", Some(of("a", 55.0))), ("B200", Some(of("b", 55.0)))]);
+        let with = |findings: &Findings, query: &str| {
+            findings
+                .with_measured_software(|plan| plan.query == query)
+                .map(|(_, days, cost)| (days.mid, cost))
+        };
+        assert_eq!(with(&findings, "b"), None);
+        let answer = findings.offers[1].answer.as_mut().expect("an answer");
+        answer.with_measured_software = Some(("NeMo 2".into(), spread(61.0)));
+        assert_eq!((with(&findings, "a"), with(&findings, "b")), (None, Some((61.0, None))));
+        // Where it decides, its figures are known as a whole, for other layouts too.
+        let judged = |query: &str, days: f64| FoundFamily {
+            best: FoundPlan { measured_software: Some("NeMo 2".into()), ..of(query, days) },
+            others: Vec::new(),
+        };
+        let answer = findings.offers[1].answer.as_mut().expect("an answer");
+        answer.layouts = vec![judged("b", 61.0), judged("c", 63.0)];
+        assert_eq!(with(&findings, "b"), Some((61.0, Some(spread(4e6)))));
+        assert_eq!(with(&findings, "c"), Some((63.0, Some(spread(4e6)))));
     }
 
     fn point(offer: usize, gpus: u32) -> SearchNews {

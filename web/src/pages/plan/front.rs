@@ -293,6 +293,13 @@ impl ShownPlan {
 fn chart(findings: &Findings, quantity: FrontQuantity, shown: Option<ShownPlan>) -> PlanChart {
     let tokens = findings.asked.as_ref().map_or(1e12, |asked| asked.tokens);
     let currency = findings.asked.as_ref().map_or("", |asked| asked.currency.as_str());
+    let with_measured = |plan: &FoundPlan| {
+        let (software, days, cost) = findings.with_measured_software(|found| found.query == plan.query)?;
+        let measured = FoundPlan { days, cost, ..FoundPlan::default() };
+        // Its energy is not known.
+        let value = quantity.value(&measured, tokens).filter(|_| quantity != FrontQuantity::Energy)?;
+        Some(format!(" as predicted, {} with {software}", quantity.text(value, currency)))
+    };
     let point = |(gpu, name): (&str, &str), plan: &FoundPlan| {
         let value = quantity.value(plan, tokens)?;
         Some(PlanPoint {
@@ -304,7 +311,12 @@ fn chart(findings: &Findings, quantity: FrontQuantity, shown: Option<ShownPlan>)
             has_marker: is_round(plan.gpus)
                 || plan.trust == Trust::Measured
                 || shown.as_ref().is_some_and(|shown| shown.gpu == gpu && shown.gpus == plan.gpus),
-            text: format!("{} × {name}: {}", group_digits(plan.gpus.into()), quantity.text(value, currency)),
+            text: format!(
+                "{} × {name}: {}{}",
+                group_digits(plan.gpus.into()),
+                quantity.text(value, currency),
+                with_measured(plan).unwrap_or_default()
+            ),
             layout: format!("{} · {}", plan.precision, plan.layout),
             key: plan.query.clone(),
         })

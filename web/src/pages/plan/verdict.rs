@@ -130,10 +130,9 @@ fn late(findings: &Findings) -> String {
                 .any(|(_, answer)| answer.plan.as_ref().is_some_and(|plan| plan.trust == Trust::Unmeasured));
             let bet = match (bet, is_unmeasured) {
                 (Some((name, days)), _) => format!(
-                    ", if the software performs as predicted. With software that was measured, {name} takes {} and \
-                     meets it {}",
-                    time_text(days),
-                    chance_within(days, limit)
+                    " as predicted, and {} with measured software ({} on {name})",
+                    chance_within(days, limit),
+                    duration(days.mid)
                 ),
                 (None, true) => ", if the prediction holds: nobody measured this model".to_string(),
                 (None, false) => String::new(),
@@ -557,8 +556,8 @@ mod tests {
             Some(("NeMo 2".into(), spread(59.0)));
         assert_eq!(
             lead(&findings).1,
-            "The plan meets the deadline of 60 days 9 times in 10, if the software performs as predicted. With software that was \
-             measured, B200 takes 59 days (53–65) and meets it about 6 times in 10."
+            "The plan meets the deadline of 60 days 9 times in 10 as predicted, and about 6 times in 10 with measured software \
+             (59 days on B200)."
         );
     }
 
@@ -619,9 +618,9 @@ mod tests {
         findings.offers[1].answer.as_mut().expect("an answer").unmet = Some(Unmet::TooSlow { days: 185.0 });
         assert_eq!(
             lead(&findings).0,
-            "No plan finishes within 180 days both as predicted, 9 times in 10, and with software that was measured. The \
-             nearest is predicted to take about 49 days (44–54), but would take 185 days with software that was measured, on \
-             640 × B200, the largest number searched."
+            "No plan finishes within 180 days both as predicted, 9 times in 10, and with measured software. The nearest is \
+             predicted to take about 49 days (44–54), but would take 185 days with measured software, on 640 × B200, the largest \
+             number searched."
         );
     }
 }

@@ -89,6 +89,7 @@ fn shown(launch: &Launch) -> Shown {
         name: format!("launch-{job}.sh"),
         runs: String::new(),
         call: launch.runs.as_ref().map(call).unwrap_or_default(),
+        by_recipe: by_recipe(&launch.by_recipe),
         comparable: comparable(&launch.comparable),
         slowdown: launch.slowdown,
         memory: launch.memory,
@@ -143,6 +144,16 @@ fn runs(launch: &Launch, to_train: Option<f64>) -> String {
     format!("{what} It doesn't train the model to the end: for that, set {steps}, your data and checkpoints.")
 }
 
+/// Returns which parts of the layout come from the recipe, as a sentence.
+fn by_recipe(layout: &[(Field, String)]) -> String {
+    if layout.is_empty() {
+        return String::new();
+    }
+    let parts: Vec<String> =
+        layout.iter().map(|(field, value)| format!("{} {value}", field.label())).collect();
+    format!("From the recipe, so not in the script: {}.", parts.join(" · "))
+}
+
 fn comparable(comparable: &LaunchComparability) -> String {
     match (comparable.yes, &comparable.baseline) {
         (true, Some(baseline)) if comparable.by_weak_scaling => {
@@ -157,6 +168,23 @@ fn comparable(comparable: &LaunchComparability) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_layout_that_the_script_does_not_name_comes_from_the_recipe() {
+        let shown = |query: &str| launch(query).and_then(|launched| launched.launch).expect("a launch");
+        let recipe = "r=qwen3-235b-a22b/h100/bf16/256@bridge-main";
+        let usual = shown(recipe).by_recipe;
+        for part in ["From the recipe, so not in the script: ", " EP 32", "Pipeline split counted"] {
+            assert!(usual.contains(part), "{part}: {usual}");
+        }
+        // What the plan changes is in the script.
+        let changed = shown(&format!("{recipe}&ep=16"));
+        assert!(
+            !changed.by_recipe.contains(" EP ") && changed.script.contains("-ep 16"),
+            "{}",
+            changed.by_recipe
+        );
+    }
 
     #[test]
     fn a_benchmark_says_what_the_real_run_needs() {

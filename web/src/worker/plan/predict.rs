@@ -2,7 +2,8 @@
 
 use super::launch::script_run;
 use crate::message::{
-    Bars, EvidenceRun, FieldChange, Part, PredictedLine, Prediction, Remedy as ShownRemedy, WholeRun,
+    Bars, EvidenceRun, FieldChange, Part, PredictedLine, Prediction, Remedy as ShownRemedy, RunAsMeasured,
+    WholeRun,
 };
 use crate::worker::typography::unbroken;
 use trainplan_shared::estimate::{
@@ -13,9 +14,8 @@ use trainplan_shared::field::Field;
 use trainplan_shared::link;
 use trainplan_shared::message::Front;
 use trainplan_shared::planning::{BatchGrowth, Predicted, Remedy};
-use trainplan_shared::question::as_measured;
 use trainplan_shared::spec::Spec;
-use trainplan_shared::units::{capacity, duration, duration_range, gib, one_decimal, seconds};
+use trainplan_shared::units::{capacity, gib, one_decimal, seconds};
 
 const GIB: f64 = 1_073_741_824.0;
 
@@ -29,7 +29,7 @@ pub(crate) fn predict(query: &str) -> Option<Prediction> {
     let spec = link::read(query).spec;
     let planned = spec.estimate().ok()?;
     let held_out = planned.held_out_error();
-    let measured = with_measured_software(&spec, &planned).unwrap_or_default();
+    let as_measured = with_measured_software(&spec, &planned);
     // A plan takes as long, and as much memory, as its launch script.
     let script = script_run(&spec, &planned.scenario).flatten();
     let by_script = script.and_then(|script| Some((script.predict(&spec, &planned)?, script)));
@@ -46,13 +46,8 @@ pub(crate) fn predict(query: &str) -> Option<Prediction> {
         mid_s: estimate.step_time_s.mid,
         high_s: estimate.step_time_s.high,
         basis: unbroken(
-            &[
-                estimate.evidence.summary(),
-                whose.unwrap_or_default(),
-                measured,
-                never_ends.unwrap_or_default(),
-            ]
-            .concat(),
+            &[estimate.evidence.summary(), whose.unwrap_or_default(), never_ends.unwrap_or_default()]
+                .concat(),
         ),
         evidence: estimate.evidence.anchors.iter().map(evidence_run).collect(),
         held_out,
@@ -65,6 +60,7 @@ pub(crate) fn predict(query: &str) -> Option<Prediction> {
         capacity_gib: estimate.memory.capacity_bytes / GIB,
         scaling: BatchGrowth::ALL.map(|growth| scaling(&spec, growth, slowdown)).into(),
         run,
+        as_measured,
     })
 }
 
@@ -77,16 +73,15 @@ fn scaling(spec: &Spec, growth: BatchGrowth, slowdown: f64) -> PredictedLine {
     PredictedLine { growth, steps }
 }
 
-/// Returns how long the whole run takes with the software of the nearest measured run of the model on the GPU type, if nobody measured the
-/// plan's and that one is clearly slower, as a sentence. A search judges plans by it too.
-fn with_measured_software(spec: &Spec, planned: &Predicted) -> Option<String> {
+/// Returns what the whole run takes with the software of the nearest measured run of the model on the GPU type, if nobody measured the
+/// plan's and that one is clearly slower.
+fn with_measured_software(spec: &Spec, planned: &Predicted) -> Option<RunAsMeasured> {
     let software = planned.estimate.evidence.measured_with?;
     let spec = spec.clone().with(Field::Stack, software.id());
     let measured = spec.estimate().ok()?;
     let [fast_s, slow_s] = [planned, &measured].map(|predicted| predicted.estimate.step_time_s.mid);
     let run = whole_run(&spec, &measured).filter(|_| slow_s >= fast_s * (1.0 + MUCH_BY_SOFTWARE))?;
-    let (time, range) = (duration(run.expected_days), duration_range(run.expected_days, run.days));
-    Some(format!(" The run takes {time} ({range}) {}.", as_measured(Some(software.title()))))
+    Some(RunAsMeasured { software: software.title().to_string(), run })
 }
 
 /// Returns what the whole run takes, at the price that a search would assume.
@@ -275,13 +270,12 @@ mod tests {
         let answer = Survey::new(&question, offer).finish();
         let plan = answer.shown().expect("a plan").spec(&question, offer);
         let (software, run) = answer.with_measured_software.as_ref().expect("measured software");
-        let basis = |spec: &Spec| predict(&link::write(spec)).expect("a prediction").basis;
-        let text = format!("The run takes {} (", duration(run.days));
-        assert!(basis(&plan).contains(&unbroken(&text)), "{} {text}", basis(&plan));
-        assert!(basis(&plan).contains(&unbroken(&as_measured(Some(software.title())))));
-        assert!(
-            !basis(&plan.with(Field::Stack, software.id())).contains("which was measured on this GPU type")
-        );
+        let of = |spec: &Spec| predict(&link::write(spec)).expect("a prediction").as_measured;
+        let named = of(&plan).expect("measured software");
+        assert_eq!(named.software, software.title());
+        // The steps are counted otherwise than by the search.
+        assert!((named.run.expected_days / run.days - 1.0).abs() < 0.005, "{named:?} {}", run.days);
+        assert_eq!(of(&plan.with(Field::Stack, software.id())), None);
     }
 
     #[test]
