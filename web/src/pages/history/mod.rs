@@ -13,6 +13,7 @@ use crate::desk::Desk;
 use crate::message::{Answer, CheckLine, PlotLevel, Question, TimeLine, TimePoint};
 use leptos::prelude::*;
 use leptos_router::components::A;
+use std::sync::Arc;
 use trainplan_shared::result::sentence;
 use trainplan_shared::text::capital;
 use trainplan_shared::units::significant;
@@ -71,7 +72,7 @@ pub(crate) fn HistoryPage() -> impl IntoView {
 }
 
 /// Returns the time line with a key; an empty one while it is gone.
-fn line_of(lines: Memo<Vec<TimeLine>>, key: String) -> Memo<TimeLine> {
+fn line_of(lines: Memo<Arc<Vec<TimeLine>>>, key: String) -> Memo<TimeLine> {
     Memo::new(move |_| {
         let line = lines.with(|lines| lines.iter().find(|line| line.key == key).cloned());
         line.unwrap_or_default()

@@ -8,10 +8,11 @@ use crate::desk::Desk;
 use crate::message::{Scope, TimeLine};
 use leptos::prelude::*;
 use leptos_router::components::A;
+use std::sync::Arc;
 
 /// The open regressions among the time lines; nothing without one.
 #[component]
-pub(super) fn OpenRegressions(lines: Memo<Vec<TimeLine>>) -> impl IntoView {
+pub(super) fn OpenRegressions(lines: Memo<Arc<Vec<TimeLine>>>) -> impl IntoView {
     let open = move || {
         let is_open = |line: &&TimeLine| line.is_open();
         lines.with(|lines| lines.iter().filter(is_open).map(|line| line.key.clone()).collect::<Vec<_>>())
