@@ -1,10 +1,12 @@
 //! `trainplan run`: runs a campaign on its cluster.
 
 mod carry;
+mod scope;
 
 pub(super) use carry::{
-    CarryArgs, NewRound, RoundScope, are_scored, block_on, campaign as carry_campaign, carry, carry_until,
+    CarryArgs, NewRound, are_scored, block_on, campaign as carry_campaign, carry, carry_until,
 };
+pub(super) use scope::RoundScope;
 
 use super::estimate::{self, contract, in_words};
 use super::output::{self, Format, FormatArg};
