@@ -160,7 +160,7 @@ fn every_mistake_in_a_stack_says_what_works() {
         ("Megatron_Bridge", "megatron-bridge-26.06, megatron-bridge-26.02 or megatron-bridge-25.09"),
         ("megatron-bridge:eager=no", "megatron-bridge-26.06, megatron-bridge-26.02 or megatron-bridge-25.09"),
         // Misspelt words are in no id.
-        ("torch-titan", "torchtitan"),
+        ("torchtian", "torchtitan"),
         ("megatron_brige_26.06", "megatron-bridge-26.06"),
     ] {
         assert!(said(words).contains(&format!("Did you mean {meant}?")), "{words}: {}", said(words));
