@@ -14,7 +14,7 @@ const MOST_LISTED: usize = 12;
 const SHORT_WORD: usize = 4;
 
 /// The most bytes of a text for which a similar one is sought: the search takes time with the square of the length.
-const LONGEST_MISSPELT: usize = 200;
+pub(crate) const LONGEST_MISSPELT: usize = 200;
 
 /// A field's value that can't be used.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -5,8 +5,8 @@ use trainplan_shared::compare::{Comparison, ComparisonOptions, ReferenceLevelKin
 use trainplan_shared::estimate::Interval;
 use trainplan_shared::field::Field;
 use trainplan_shared::result::{
-    CampaignRun, Comparability, Intake, LaunchRecord, PredictionRecord, RunResult, SlurmJob, View, read,
-    write,
+    BridgeConfig, CampaignRun, Comparability, Intake, JobFiles, LaunchRecord, PredictionRecord, RunResult,
+    SlurmJob, View, read, write,
 };
 use trainplan_shared::spec::Spec;
 use uuid::Uuid;
@@ -318,6 +318,27 @@ fn what_the_file_tells_of_its_launch_is_configuration() {
     assert_eq!(comparison.items[0].plan.unwrap().within, Some(true));
     // A plan, a prediction for the run without one, and two published ones.
     assert_eq!(comparison.curves.levels.len(), 4);
+}
+
+#[test]
+fn megatron_bridges_configurations_are_compared_by_key() {
+    let with = |job: u32, config: &str| {
+        let config = BridgeConfig::read(config.as_bytes()).unwrap();
+        let job_files = JobFiles { config, ..JobFiles::default() };
+        RunResult { job: job_files, ..run(LLAMA_8B, job, &times(10.0)) }
+    };
+    let one = with(1, "ddp:\n  overlap_grad_reduce: true\nmodel:\n  seq_length: 8192\n");
+    let other = with(2, "ddp:\n  overlap_grad_reduce: false\nmodel:\n  fp4: null\n  seq_length: 8192\n");
+    let listed = |runs: &[&RunResult]| -> Vec<(String, Vec<Option<String>>)> {
+        let rows = compare(runs).configuration.into_iter();
+        let of_config = rows.filter(|row| row.key.starts_with("config."));
+        of_config.map(|row| (row.label, row.values)).collect()
+    };
+    let values = ["true", "false"].map(|value| Some(value.to_owned())).to_vec();
+    assert_eq!(listed(&[&one, &other]), [("ddp.overlap_grad_reduce".to_owned(), values)]);
+    // A run whose folder had no configuration differs in nothing that is known.
+    assert_eq!(listed(&[&one, &run(LLAMA_8B, 3, &times(10.0))]), []);
+    assert_eq!(read(write(&one).unwrap().as_bytes()).unwrap(), one);
 }
 
 #[test]

@@ -538,6 +538,28 @@ fn an_unreachable_cluster_gives_exit_code_5_and_the_campaign_can_continue() {
 }
 
 #[test]
+fn a_round_of_failed_runs_has_those_that_have_not_run_and_is_continued() {
+    let place = place(CAMPAIGN, &unreachable());
+    let files = ["--clusters", "clusters.toml", "--data-dir", "data", "--patience", "0.01", "--skip-checks"];
+    let failed = [&files[..], &["--failed"]].concat();
+    for other in ["--new", "--dry-run"] {
+        assert_eq!(run_in(&place, &[&failed[..], &[other]].concat()).code, Some(2), "{other}");
+    }
+    let run = run_in(&place, &failed);
+    assert_eq!(run.code, Some(5), "{}", run.stderr);
+    for name in ["large#1", "large#2", "large#3", "small"] {
+        assert!(run.stderr.contains(&format!("{name} starts. It has not run yet.")), "{}", run.stderr);
+    }
+    for more in [&failed[..], &files[..]] {
+        let again = run_in(&place, more);
+        assert_eq!(again.code, Some(5), "{}", again.stderr);
+        let is_continued = again.stderr.contains("Continuing the round of");
+        assert!(is_continued && !again.stderr.contains("starts."), "{}", again.stderr);
+    }
+    assert_eq!(listed(&place).as_array().unwrap().len(), 4);
+}
+
+#[test]
 fn the_path_of_a_model_file_is_relative_to_the_campaign() {
     let config = r#"{"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 2048,
         "intermediate_size": 8192, "num_attention_heads": 32, "num_hidden_layers": 16, "num_key_value_heads": 8,

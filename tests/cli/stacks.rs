@@ -155,6 +155,16 @@ fn every_mistake_in_a_stack_says_what_works() {
         ])
     };
     assert!(said("nanotrn:eager=no").contains("Did you mean nanotron? `trainplan stacks` lists all."));
+    for (words, meant) in [
+        ("megatron-lm", "megatron-lm-0.14, megatron-lm-2022 or megatron-lm-2021"),
+        ("Megatron_Bridge", "megatron-bridge-26.06, megatron-bridge-26.02 or megatron-bridge-25.09"),
+        ("megatron-bridge:eager=no", "megatron-bridge-26.06, megatron-bridge-26.02 or megatron-bridge-25.09"),
+        // Misspelt words are in no id.
+        ("torchtian", "torchtitan"),
+        ("megatron_brige_26.06", "megatron-bridge-26.06"),
+    ] {
+        assert!(said(words).contains(&format!("Did you mean {meant}?")), "{words}: {}", said(words));
+    }
     assert!(said("nanotron:eagr=no").contains("Did you mean eager? `trainplan stacks nanotron` lists all."));
     let bridge = said("megatron-bridge-26.06:overlap_tp=yes");
     assert!(bridge.contains("`trainplan stacks megatron-bridge-26.06` lists all."), "{bridge}");

@@ -2,7 +2,7 @@
 
 use super::output::{self, Format, FormatArg};
 use super::profiles;
-use super::run::{CarryArgs, NewRound, block_on, carry_campaign, warn};
+use super::run::{CarryArgs, NewRound, RoundScope, block_on, carry_campaign, warn};
 use super::stack_file::with_files;
 use super::{Failure, note, watch};
 use crate::journal::{Event, Journal, Phase, Round, Run};
@@ -120,7 +120,10 @@ impl Args {
                 ));
                 Ok(())
             }
-            _ => carry_campaign(&campaign, &cluster, &planned, &self.carry, self.new, format),
+            _ => {
+                let all = RoundScope::All;
+                carry_campaign(&campaign, &cluster, &planned, &self.carry, self.new, all, format)
+            }
         };
         match carried {
             Ok(()) | Err(Failure::RunFailed) => {}

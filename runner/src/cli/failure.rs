@@ -135,6 +135,13 @@ pub(super) enum Failure {
         runs.join(", ")
     )]
     WouldAbandon { campaign: String, runs: Vec<String> },
+    /// Runs of older rounds are not over, so whether they failed is unknown.
+    #[error(
+        "These runs are not over: {}. Nothing was submitted.\n       Wait for them with `trainplan jobs follow ROUND`, or \
+         cancel them with `trainplan jobs cancel RUN`.",
+        runs.join(", ")
+    )]
+    NotOver { runs: Vec<String> },
     /// Detached from a campaign before all of its runs were over.
     #[error(
         "Detached with {open} of {all} runs unfinished, {}. To continue, use `trainplan run` or `trainplan jobs follow \
@@ -218,6 +225,7 @@ impl Failure {
             | Failure::ShortTimeLimits(_)
             | Failure::Changed { .. }
             | Failure::WouldAbandon { .. }
+            | Failure::NotOver { .. }
             | Failure::DataDir(DataDirError::Missing(_))
             | Failure::Serve(ServeError::NoProxy | ServeError::Webhook(_))
             | Failure::Store(StoreError::Address { .. })

@@ -49,7 +49,7 @@ pub(super) struct Summary<'a> {
     speed_percent: Option<f64>,
     judged: Option<JudgedRun>,
     result: Option<&'a str>,
-    why: Option<&'a str>,
+    pub(super) why: Option<&'a str>,
     /// How far its result is on its way to a server, where it is sent to one.
     upload: Option<Upload<'a>>,
     /// How long its measured job waited in the queue before its last start, or waits since.

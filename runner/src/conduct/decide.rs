@@ -267,6 +267,8 @@ fn waited_s(status: &RunStatus) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::data::DataDir;
+    use crate::journal::{Journal, Plan};
 
     fn run() -> Run {
         let mut plan = crate::journal::tests::plan("a");
@@ -301,6 +303,22 @@ mod tests {
             LaunchVerdict::NoJob { again, .. } => Some(*again),
             _ => None,
         }
+    }
+
+    #[tokio::test]
+    async fn a_run_that_the_round_lacks_holds_no_other_up() {
+        let folder = tempfile::tempdir().unwrap();
+        let data = DataDir::open(Some(folder.path().into())).unwrap();
+        let journal = Journal::open(&data).await.unwrap();
+        let (before, status) = (vec!["b".to_string()], RunStatus::default());
+        let plan = Plan { after: before.clone(), after_success: before, ..crate::journal::tests::plan("a") };
+        let run = |plan| Run { id: "r".into(), round: "one".into(), plan, status: status.clone() };
+        let mut runs = vec![LiveRun::take_up(&journal, run(plan)).await.unwrap()];
+        assert_eq!(next(&runs, 0, 9, false), NextStep::Stage);
+        runs.push(LiveRun::take_up(&journal, run(crate::journal::tests::plan("b"))).await.unwrap());
+        assert_eq!(next(&runs, 0, 9, false), NextStep::Wait);
+        runs[1].run.status.phase = Phase::Failed;
+        assert!(matches!(next(&runs, 0, 9, false), NextStep::Fail { .. }));
     }
 
     const TIMED_OUT: &str = "m output\nsbatch: error: Socket timed out on send/recv operation\n";

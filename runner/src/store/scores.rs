@@ -189,7 +189,7 @@ impl Store {
 
 /// Reads the log of a result again, as a run of this scenario; returns the new result of the same run.
 pub(crate) fn read_again(run: &RunResult, scenario: &Spec, mut raw: impl Read) -> io::Result<RunResult> {
-    let mut intake = Intake::new(&run.source.path, scenario);
+    let mut intake = Intake::new(&run.source.path, scenario).with_job(run.job.clone());
     let mut piece = vec![0; 1 << 18];
     loop {
         match raw.read(&mut piece)? {
@@ -218,7 +218,7 @@ fn version(run: &RunResult, scored_at: Option<String>) -> ScoreVersion {
 /// Returns a new result of the same log, with the facts that are not in the log.
 fn with_known_facts(run: &RunResult, read: RunResult) -> RunResult {
     let source = Source { began_at: read.source.began_at.clone(), ..run.source.clone() };
-    let read = RunResult { source, job: run.job.clone(), ..read };
+    let read = RunResult { source, ..read };
     let Some(carried) = run.carried.clone() else { return RunResult { id: run.id, ..read } };
     let mut new = read.of_run(run.id, carried);
     // What the runner observed of the run itself stays true.

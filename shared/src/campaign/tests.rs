@@ -143,7 +143,13 @@ fn each_mistake_has_its_line_and_its_solution() {
             "A secret must be a reference: { env = \"NAME\" }",
         ),
         ("fp8/512@25.04", "fp8/512@25.4", "line 11: run.a.recipe: "),
-        ("405b/h100", "450b/h100", "llama3.1-405b/h100/fp8/512@25.04"),
+        ("405b/h100", "450b/h100", "Did you mean llama3.1-405b/h100/fp8/512@25.04?"),
+        (
+            "fp8/512@25.04",
+            "fp8/1500@25.04",
+            "line 11: run.a.recipe: Unknown recipe \"llama3.1-405b/h100/fp8/1500@25.04\". Did you mean \
+             llama3.1-405b/h100/fp8/2048@25.04, llama3.1-405b/h100/fp8/1024@25.04 or llama3.1-405b/h100/fp8/512@25.04?",
+        ),
         ("name = \"b\"", "name = \"a\"", "line 14: run.a.name: The run on line 10 is already called \"a\"."),
         ("name = \"b\"", "", "line 13: run.2.name: Missing: the run's name."),
         (
@@ -178,6 +184,16 @@ fn each_mistake_has_its_line_and_its_solution() {
             "after = \"a\"",
             "after = { run = \"a\", on = \"sucess\" }",
             "line 15: run.b.after.on: Unknown value \"sucess\". Did you mean success?",
+        ),
+        (
+            "after = \"a\"",
+            "after = { run = \"a\", onn = \"success\" }",
+            "line 15: run.b.after.onn: Unknown key. Did you mean on?",
+        ),
+        (
+            "after = \"a\"",
+            "after = { run = \"a\", on = \"succeeded\" }",
+            "Unknown value \"succeeded\". Did you mean success?",
         ),
         ("after = \"a\"", "after = { on = \"success\" }", "line 15: run.b.after: Missing: run = \"NAME\""),
         (

@@ -134,7 +134,14 @@ impl Catalog {
 
     fn unknown_recipe(&self, id: &str) -> Problem {
         let known = self.recipe_names(id.contains('@'));
-        Problem::unknown(Field::Recipe, id, known.iter().map(String::as_str))
+        let mut alike = recipes::with_most_in_common(id, self.recipes()).into_iter();
+        match alike.next() {
+            Some(closest) => {
+                let unknown = Problem::unknown(Field::Recipe, id, []).suggest(alike).allow(known);
+                Problem { closest: Some(closest), ..unknown }
+            }
+            None => Problem::unknown(Field::Recipe, id, known.iter().map(String::as_str)),
+        }
     }
 
     fn recipe_names(&self, with_release: bool) -> Vec<String> {
@@ -162,7 +169,8 @@ impl Catalog {
             Setting::new(Field::Gpus, gpus),
             "."
         ];
-        Problem { closest: Some(nearest), message: problem.message.and(scale), ..problem }
+        let message = problem.message.and(scale);
+        Problem { closest: Some(nearest), message, suggestions: Vec::new(), ..problem }
     }
 
     /// Whether a table of a document has a result of the recipe: [`Catalog::baseline`] without the result.
@@ -329,8 +337,60 @@ mod tests {
             assert_eq!(problem.closest.as_deref(), Some(nearest), "{id}");
             assert!(problem.to_string().contains(" GPUs, set --gpus "), "{problem}");
         }
+        let problem = unknown("llama3.1-405b/h100/fp8/1500@25.04");
+        assert!(problem.suggestions.is_empty(), "{problem}");
         let problem = unknown("lama3.1-405b/h100/fp8/512");
         assert_eq!(problem.closest.as_deref(), Some("llama3.1-405b/h100/fp8/512"));
         assert!(!problem.to_string().contains("--gpus"), "{problem}");
+    }
+
+    #[test]
+    fn an_unknown_recipe_names_those_with_most_parts_in_common() {
+        let catalog = Catalog::embedded();
+        let most = "llama3.1-405b/gb300/fp8";
+        for (id, meant) in [
+            // Another number of GPUs, nearest first.
+            (
+                "llama3.1-405b/gb300/fp8/1024@26.06.01",
+                [format!("{most}/512@26.06.01"), format!("{most}/256@26.06.01")].to_vec(),
+            ),
+            // A precision that the release lacks. Precisions of the same width come first.
+            (
+                "llama3.1-405b/gb300/mxfp8/512@26.06.01",
+                [format!("{most}/512@26.06.01"), "llama3.1-405b/gb300/nvfp4/512@26.06.01".into()].to_vec(),
+            ),
+            // A GPU type that the release lacks, and one that no recipe has.
+            ("llama3.1-405b/b200/fp8/512@25.04", vec!["llama3.1-405b/b200/fp8/512@26.06.01".into()]),
+            ("llama3.1-405b/t4/fp8/2048@25.04", vec!["llama3.1-405b/h100/fp8/2048@25.04".into()]),
+            // A release that doesn't exist, and two misspelt parts.
+            ("llama3.1-405b/h100/fp8/512@25.4", vec!["llama3.1-405b/h100/fp8/512@25.04".into()]),
+            ("lama3.1-405b/h10/fp8/512@25.04", vec!["llama3.1-405b/h100/fp8/512@25.04".into()]),
+            // Proxies with fewer layers come last.
+            (
+                "llama3.1-405b/h100/fp8/500@25.04",
+                [512, 1024, 2048].map(|gpus| format!("llama3.1-405b/h100/fp8/{gpus}@25.04")).to_vec(),
+            ),
+            // Several releases have the same id without a release.
+            ("llama3.1-405b/gb300/fp8/600", [512, 256].map(|gpus| format!("{most}/{gpus}")).to_vec()),
+        ] {
+            let problem = catalog.recipe(id).unwrap_err();
+            let named: Vec<String> = problem.closest.iter().chain(&problem.suggestions).cloned().collect();
+            assert_eq!(named, meant, "{id}");
+        }
+    }
+
+    #[test]
+    fn a_text_that_is_no_id_or_too_long_names_no_parts() {
+        let recipes = Catalog::embedded().recipes();
+        let long = "llama3.1-405b/h100/".to_string() + &"fp8/".repeat(100);
+        for text in ["", "/", "//@", "llama3.1-405b", "zzzz/h100/fp8/512", &long] {
+            assert!(recipes::with_most_in_common(text, recipes).is_empty(), "{text}");
+        }
+        // Whatever else is missing, the model counts.
+        for text in ["llama3.1-405b/", "llama3.1-405b/h100", "llama3.1-405b/x/y/-1+z/w/v@@"] {
+            let named = recipes::with_most_in_common(text, recipes);
+            assert!(named.iter().all(|id| id.starts_with("llama3.1-405b/")), "{text}: {named:?}");
+            assert!((1..=3).contains(&named.len()), "{text}: {named:?}");
+        }
     }
 }

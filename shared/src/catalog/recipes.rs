@@ -6,9 +6,12 @@ use crate::data_file::{DataError, FromRow, Row};
 use crate::layout::{Degrees, PipelineSplit};
 use crate::options::{Modules, Recompute, TrainingOptions};
 use crate::precision::Dtype;
+use crate::problem::{LONGEST_MISSPELT, most_alike};
 use crate::releases::BridgeModel;
+use crate::sorting::sorted;
 use crate::stack::Software;
 use serde::Serialize;
+use std::cmp::Reverse;
 use std::fmt;
 
 /// The id of a recipe: `llama3.1-405b/h100/fp8/512@25.04`, with `/strong` before the `@` for strong scaling. A variant follows the
@@ -200,6 +203,84 @@ pub(super) fn of_nearest_size(id: &str, known: impl Iterator<Item = String>) -> 
     });
     let (_, nearest) = of_series.min_by(|one, other| one.0.total_cmp(&other.0))?;
     Some((gpus, nearest))
+}
+
+/// The most ids that are named instead of an unknown one.
+const MOST_NAMED: usize = 3;
+
+/// Returns the ids that have most parts in common with the text of an unknown one, best first and three at most. The model must be the same.
+/// Its GPU type and its release count more than its precision and its number of GPUs. A misspelt part counts as the known one that it is
+/// most like. Empty if the text has a single part, or no model with a recipe is like its first part.
+pub(super) fn with_most_in_common(text: &str, recipes: &[Recipe]) -> Vec<String> {
+    if text.len() > LONGEST_MISSPELT {
+        return Vec::new();
+    }
+    let wanted = text.trim().to_ascii_lowercase();
+    let (path, release) = match wanted.split_once('@') {
+        Some((path, release)) => (path, Some(release)),
+        None => (wanted.as_str(), None),
+    };
+    let Some((model, rest)) = path.split_once('/') else { return Vec::new() };
+    let Some(model) = spelled(model, recipes.iter().map(|recipe| recipe.id.model.as_str())) else {
+        return Vec::new();
+    };
+    let mut parts = rest.split('/');
+    let [gpu, dtype, scale, strong] = std::array::from_fn(|_| parts.next().unwrap_or_default());
+    let gpu = spelled(gpu, recipes.iter().map(|recipe| recipe.id.gpu.as_str()));
+    let dtype = spelled(dtype, Dtype::ALL.map(Dtype::id)).and_then(|id| id.parse::<Dtype>().ok());
+    let (gpus, variant) = match scale.split_once('+') {
+        Some((gpus, variant)) => (gpus, Some(variant)),
+        None => (scale, None),
+    };
+    let gpus: Option<u32> = gpus.parse().ok();
+    let release = release.map(|release| spelled(release, Release::ALL.map(Release::id)));
+    let rank = |recipe: &Recipe| {
+        let id = &recipe.id;
+        let has_other_gpu = gpu != Some(id.gpu.as_str());
+        let has_other_release = release.is_some_and(|release| release != Some(id.release.id()));
+        let has_other_form = (variant, strong == "strong") != (id.variant.as_deref(), id.strong);
+        let others = [dtype != Some(id.dtype), gpus != Some(id.gpus), has_other_form];
+        let count = others.into_iter().filter(|other| *other).count();
+        let has_other_width = dtype.map(Dtype::width) != Some(id.dtype.width());
+        // By ratio, in thousandths.
+        let ratio =
+            gpus.map_or(0, |gpus| u64::from(gpus.max(id.gpus)) * 1000 / u64::from(gpus.min(id.gpus).max(1)));
+        // A proxy has fewer layers.
+        let is_proxy = recipe.scaling.is_none();
+        let likeness = (has_other_width, is_proxy, ratio, Reverse(id.release));
+        ((has_other_gpu, has_other_release, count), likeness)
+    };
+    let of_model = recipes.iter().filter(|recipe| recipe.id.model == model);
+    let ranked: Vec<_> = of_model.map(|recipe| (rank(recipe), recipe)).collect();
+    let ranked = sorted(&ranked, |(one, _), (other, _)| one.cmp(other));
+    let mut ids = Vec::new();
+    for ((in_common, _), recipe) in &ranked {
+        if ranked.first().is_some_and(|((best, _), _)| best != in_common) || ids.len() == MOST_NAMED {
+            break;
+        }
+        let id = match release {
+            Some(_) => recipe.id.to_string(),
+            None => recipe.id.without_release(),
+        };
+        if !ids.contains(&id) {
+            ids.push(id);
+        }
+    }
+    ids
+}
+
+/// Returns the word of `known` ones that a text is or is most like.
+fn spelled<'a>(text: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let mut words: Vec<&str> = Vec::new();
+    for word in known {
+        if word == text {
+            return Some(word);
+        }
+        if !words.contains(&word) {
+            words.push(word);
+        }
+    }
+    most_alike(text, words)
 }
 
 /// Splits the text of a recipe's id into the number of GPUs and what is before and after it.

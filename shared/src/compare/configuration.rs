@@ -29,7 +29,17 @@ pub struct ConfigurationRow {
 /// The end of the label of a value in bytes.
 const BYTES: &str = ", bytes";
 
+/// The beginning of the keys of Megatron-Bridge's configuration. There are many, so that only those with different values are listed.
+const BRIDGE_CONFIG: &str = "config.";
+
 impl ConfigurationRow {
+    /// Returns whether two runs have different values, rather than one a value and the other none.
+    fn has_two_values(&self) -> bool {
+        let mut known = self.values.iter().flatten();
+        let first = known.next();
+        known.any(|value| Some(value) != first)
+    }
+
     /// Returns the row for people: memory in GiB, where programs read bytes.
     #[must_use]
     pub fn readable(&self) -> Self {
@@ -103,6 +113,7 @@ pub(super) fn all(seen: &[(&RunResult, ViewedRun<'_>)]) -> Vec<ConfigurationRow>
             let differs = values.iter().any(|value| Some(value) != values.first());
             ConfigurationRow { group, key, label, values, differs }
         })
+        .filter(|row| !row.key.starts_with(BRIDGE_CONFIG) || row.has_two_values())
         .collect();
     settings.sort_by_key(|setting| !setting.differs);
     settings
@@ -157,6 +168,11 @@ fn settings(run: &RunResult, seen: &ViewedRun<'_>) -> Vec<(RowPlace, String, Str
     for (place, (group, key, value)) in known.into_iter().enumerate() {
         settings.extend(value.map(|value| ((group, place, key.to_owned()), words(key), value)));
     }
+    // After the launch's own keys.
+    settings.extend(run.job.config.iter().map(|(key, value)| {
+        let place = (ConfigurationGroup::Launch, 1, format!("{BRIDGE_CONFIG}{key}"));
+        (place, key.to_owned(), value.to_owned())
+    }));
     // Everything else in the campaign's record, including fields of later versions.
     if let Some(Ok(carried)) = run.carried.as_ref().map(serde_json::to_value) {
         let mut leaves = Vec::new();

@@ -14,6 +14,7 @@ pub struct Intake {
     path: String,
     written_at: Option<String>,
     said: Spec,
+    job: JobFiles,
     parser: Parser,
     first_time: FirstTime,
     hash: Sha256,
@@ -26,7 +27,8 @@ impl Intake {
     pub fn new(path: impl Into<String>, said: &Spec) -> Self {
         let (path, said) = (path.into(), said.clone());
         let (parser, first_time) = (Parser::new(), FirstTime::default());
-        Self { path, written_at: None, said, parser, first_time, hash: Sha256::new() }
+        let job = JobFiles::default();
+        Self { path, written_at: None, said, job, parser, first_time, hash: Sha256::new() }
     }
 
     /// Sets when the log was last written, as RFC 3339 in UTC. A time that no store accepts, of a file whose clock was wrong,
@@ -34,6 +36,12 @@ impl Intake {
     #[must_use]
     pub fn written_at(self, written_at: Option<String>) -> Self {
         Self { written_at: written_at.filter(|at| is_time(at)), ..self }
+    }
+
+    /// Sets what the files beside the log say. It completes what the log and its name contain.
+    #[must_use]
+    pub fn with_job(self, job: JobFiles) -> Self {
+        Self { job, ..self }
     }
 
     /// Reads the next bytes.
@@ -69,7 +77,7 @@ impl Intake {
         RunResult {
             version: VERSION,
             id: id_of(&hash),
-            identity: Identity::of(&self.path, &name, &log, &self.said),
+            identity: Identity::of(&self.path, &name, &log, &self.job.config, &self.said),
             comparable: Comparability::of(&name, &log),
             source: Source {
                 path: self.path,
@@ -79,7 +87,7 @@ impl Intake {
             },
             name,
             log,
-            job: JobFiles::default(),
+            job: self.job,
             provenance: Provenance::here(),
             carried: None,
         }

@@ -1,5 +1,6 @@
 //! What the files beside a log say about its job.
 
+use super::bridge_config::{BridgeConfig, UnreadConfig};
 use crate::log::{Failure, Log};
 use crate::units::significant;
 use serde::{Deserialize, Serialize};
@@ -13,6 +14,12 @@ pub struct JobFiles {
     /// The failures that the output of the batch script reports.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<Failure>,
+    /// The configuration that Megatron-Bridge wrote; empty if there was none.
+    #[serde(default, skip_serializing_if = "BridgeConfig::is_empty")]
+    pub config: BridgeConfig,
+    /// Why a configuration beside the log says nothing; none if there was none, or if it was read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unread_config: Option<UnreadConfig>,
 }
 
 /// The log of one start of a job.
@@ -29,7 +36,8 @@ impl JobFiles {
     /// Returns whether nothing is known.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.parts.is_empty() && self.failures.is_empty()
+        let has_no_config = self.config.is_empty() && self.unread_config.is_none();
+        self.parts.is_empty() && self.failures.is_empty() && has_no_config
     }
 
     /// Adds the failures to a log that does not show the end of its run.
@@ -37,8 +45,13 @@ impl JobFiles {
         log.failures.extend(self.failures.iter().cloned());
     }
 
+    /// Returns sentences about the files that were joined or not read.
+    pub(super) fn notes(&self, log: &Log) -> impl Iterator<Item = String> {
+        self.joined(log).into_iter().chain(self.unread_config.map(UnreadConfig::sentence))
+    }
+
     /// Returns a sentence about the logs that were joined; none if there was only one.
-    pub(super) fn note(&self, log: &Log) -> Option<String> {
+    fn joined(&self, log: &Log) -> Option<String> {
         let (_, later) = self.parts.split_first()?;
         let idle: Option<f64> = later.iter().map(|part| part.idle_s).sum();
         let lost = match idle {

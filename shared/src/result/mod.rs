@@ -21,6 +21,7 @@
 //! ```
 
 mod admission;
+mod bridge_config;
 mod carried;
 mod fields;
 mod file;
@@ -47,6 +48,7 @@ pub use admission::{
     UNKNOWN_BYTES, admit, admit_file,
 };
 pub(crate) use admission::{MOST_JOBS, STEP_TIME, TIME, is_time};
+pub use bridge_config::{BRIDGE_CONFIG, BridgeConfig, LARGEST_BRIDGE_CONFIG, UnreadConfig};
 pub use carried::{CampaignRun, LaunchRecord, PredictionRecord, SlurmJob};
 pub use file::{FileError, VERSION, read, write};
 pub use identity::Identity;
@@ -110,7 +112,7 @@ impl RunResult {
     /// the log was read.
     #[must_use]
     pub fn identified(&self, said: &Spec) -> Self {
-        let identity = Identity::of(&self.source.path, &self.name, &self.log, said);
+        let identity = Identity::of(&self.source.path, &self.name, &self.log, &self.job.config, said);
         Self { identity, ..self.clone() }
     }
 

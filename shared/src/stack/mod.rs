@@ -16,7 +16,8 @@ pub use switches::Switches;
 
 use crate::choices::choices;
 use crate::field::Field;
-use crate::problem::Problem;
+use crate::matching::places_matching;
+use crate::problem::{LONGEST_MISSPELT, Problem};
 use std::str::FromStr;
 
 choices! {
@@ -99,7 +100,27 @@ impl FromStr for Stack {
                 (first..=last).contains(&version).then_some(stack)
             })
         };
-        by_id.or_else(by_version).ok_or_else(|| Problem::unknown(Field::Stack, text, Self::ALL.map(Self::id)))
+        by_id.or_else(by_version).ok_or_else(|| unknown(text))
+    }
+}
+
+/// The most ids that are named instead of an unknown one.
+const MOST_NAMED: usize = 4;
+
+/// Returns the problem of an unknown software. It names those whose ids contain every word of the text, newest first: "megatron-lm" is
+/// several. If there is none, it names the one that the text is most like.
+fn unknown(text: &str) -> Problem {
+    let unknown = Problem::unknown(Field::Stack, text, Stack::ALL.map(Stack::id));
+    // A letter or two are in many ids.
+    if !(3..=LONGEST_MISSPELT).contains(&text.trim().len()) {
+        return unknown;
+    }
+    let ids: Vec<String> = Stack::ALL.into_iter().rev().map(|stack| stack.id().to_string()).collect();
+    let places = places_matching(&ids, &text.replace(['-', '_'], " "));
+    let mut named = places.into_iter().take(MOST_NAMED).map(|place| ids[place].clone());
+    match named.next() {
+        Some(first) => Problem { closest: Some(first), ..unknown.suggest(named) },
+        None => unknown,
     }
 }
 

@@ -160,6 +160,36 @@ fn the_logs_of_a_restarted_job_are_one_run() {
 }
 
 #[test]
+fn the_configuration_of_megatron_bridge_beside_a_log_is_read() {
+    let name = |job: u32| format!("log-acct.pretrain_llama3.1_70b_fp8_256_{job}_0.out");
+    let config = "model:\n  pipeline_model_parallel_size: 1\n  tensor_model_parallel_size: 2\n";
+    let tree = tree([
+        (format!("a/{}", name(7)), timed(1..=50, 0)),
+        ("a/configs/ConfigContainer.yaml".into(), "\u{0}not: [yaml".into()),
+        // It may be that of either job.
+        (format!("b/{}", name(8)), timed(1..=50, 0)),
+        (format!("b/{}", name(9)), timed(1..=50, 0)),
+        ("b/configs/ConfigContainer.yaml".into(), config.into()),
+        ("c/log-acct.own_10_0.out".into(), timed(1..=50, 0)),
+        ("c/configs/ConfigContainer.yaml".into(), config.into()),
+    ]);
+    let ignored = "configs/ConfigContainer.yaml beside the log is ignored: it has none of the settings";
+    let rows = rows(&tree, &["a", "b", "--window", "35-44"]);
+    let noted: Vec<bool> = rows.iter().map(|row| row["notes"].to_string().contains(ignored)).collect();
+    assert_eq!(noted, [true, false, false], "{rows:?}");
+    assert!(rows.iter().all(|row| row["status"] == "scored"), "{rows:?}");
+    let contradicts = |paths: &[&str]| {
+        let set = ["--model", "llama3.1-8b", "--gpu", "h100", "--gpus", "8", "--tp", "4", "--format", "json"];
+        let rows = rows_of(&parse(&tree, &[paths, &set].concat()));
+        assert_eq!(rows.len(), 1);
+        rows[0].to_string().contains("2, but 4 was set")
+    };
+    assert!(contradicts(&["c"]) && contradicts(&["c/log-acct.own_10_0.out"]));
+    fs::remove_file(tree.path().join("c/configs/ConfigContainer.yaml")).unwrap();
+    assert!(!contradicts(&["c"]));
+}
+
+#[test]
 fn what_may_not_be_read_says_so() {
     let tree = tree([("shut/a.log", "x"), ("b.log", "x")]);
     for (path, mode) in [("shut", 0o000), ("b.log", 0o200)] {

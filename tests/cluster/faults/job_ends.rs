@@ -250,3 +250,44 @@ fn a_late_accounting_is_waited_for() {
     );
     assert_submitted_once(&cluster, 1);
 }
+
+#[test]
+#[ignore = "needs root and Slurm"]
+fn only_what_failed_runs_again() {
+    let cluster = Cluster::start(&SMALL);
+    let site = Site::install(&cluster, &[("WORKLOAD_PACE", "0.05")]);
+    let laptop = Laptop::new(&cluster, &site);
+    let write = |env: &str| {
+        let both = "after = [{ run = \"good\", on = \"success\" }, { run = \"oom\", on = \"success\" }]\n";
+        let runs = [
+            ("good", EIGHT),
+            ("oom", &format!("{}env = {{ {env} }}\n", OTHERS[2])),
+            ("then", &format!("{EIGHT}{both}")),
+        ];
+        laptop.campaign("again", &runs);
+    };
+    write("WORKLOAD_FAULT = \"oom\"");
+    let (code, events) = laptop.start("again", &[]).end();
+    assert_eq!(code, Some(4), "{}{events:?}", laptop.errors());
+    // The cause is removed. Another process continues the round with the two runs.
+    write("WORKLOAD_PACE = \"0.1\"");
+    let mut killed = laptop.start("again", &["--failed"]);
+    killed.wait_for("submitted", |_| true);
+    killed.kill();
+    let (code, events) = laptop.start("again", &[]).end();
+    let errors = laptop.errors();
+    assert_eq!(code, Some(0), "{errors}{events:?}");
+    let ran: Vec<&str> = of(&events, "summary").iter().map(|run| run["run"].as_str().unwrap()).collect();
+    assert_eq!(ran, ["oom", "then"], "{events:?}");
+    for said in
+        ["oom starts. again@1/oom has no score: ", "then starts. again@1/then has no score: oom was not"]
+    {
+        assert!(errors.contains(said), "{errors}");
+    }
+    assert!(!errors.contains("good starts."), "{errors}");
+    let done = laptop.run(&["run", "again.campaign.toml", "--failed"]);
+    assert_eq!(done.code, Some(0), "{}", done.stderr);
+    let nothing = "No run of again failed or is missing. Nothing was submitted.";
+    assert!(done.stderr.contains(nothing), "{}", done.stderr);
+    assert_submitted_once(&cluster, 4);
+}

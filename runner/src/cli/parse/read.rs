@@ -7,14 +7,17 @@ use crate::side_by_side;
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use sha2::{Digest as _, Sha256};
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread;
 use trainplan_shared::log::{Failure, Parser, Status};
-use trainplan_shared::result::{self, Intake, JobFiles, LogPart, Report, RunResult, View};
+use trainplan_shared::result::{
+    self, BridgeConfig, Intake, JobFiles, LARGEST_BRIDGE_CONFIG, LogPart, Report, RunResult, UnreadConfig,
+    View,
+};
 
 /// A log is read in pieces of this many bytes.
 const PIECE: usize = 256 * 1024;
@@ -101,9 +104,20 @@ fn intake(log: &LogFiles, view: &View) -> io::Result<RunResult> {
             job.failures.extend(failures.map(|failure| Failure { file: Some(name_of(batch)), ..failure }));
         }
     }
-    let mut run = intake.finish_with(hash);
-    run.job = job;
-    Ok(run)
+    match log.config.as_deref().map(config_of) {
+        Some(Ok(config)) => job.config = config,
+        Some(Err(unread)) => job.unread_config = Some(unread),
+        None => {}
+    }
+    Ok(intake.with_job(job).finish_with(hash))
+}
+
+/// Reads the configuration that Megatron-Bridge wrote. Whatever is wrong with it, the log itself was read.
+fn config_of(path: &Path) -> Result<BridgeConfig, UnreadConfig> {
+    let mut bytes = Vec::new();
+    let beginning = File::open(path).map(|file| file.take(LARGEST_BRIDGE_CONFIG as u64 + 1));
+    beginning.and_then(|mut file| file.read_to_end(&mut bytes)).map_err(|_| UnreadConfig::Unreadable)?;
+    BridgeConfig::read(&bytes)
 }
 
 fn name_of(path: &Path) -> String {

@@ -8,7 +8,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use trainplan_shared::log::{LogName, Role, Status, uncompressed_name};
-use trainplan_shared::result::{FILE_ENDING, is_log_name, is_told_elsewhere, parts_of};
+use trainplan_shared::result::{BRIDGE_CONFIG, FILE_ENDING, is_log_name, is_told_elsewhere, parts_of};
 
 /// A path to read or to list.
 #[derive(Debug)]
@@ -33,12 +33,14 @@ pub(in crate::cli) struct LogFiles {
     pub(in crate::cli) parts: Vec<PathBuf>,
     /// What the job's batch script printed: it knows why the job ended.
     pub(super) batch: Vec<PathBuf>,
+    /// The configuration that Megatron-Bridge wrote for the job.
+    pub(super) config: Option<PathBuf>,
 }
 
 impl LogFiles {
     /// Returns the log in a file, whatever is beside it.
     pub(in crate::cli) fn single(path: PathBuf) -> LogFiles {
-        LogFiles { parts: vec![path], batch: Vec::new() }
+        LogFiles { parts: vec![path], batch: Vec::new(), config: None }
     }
 
     /// Returns the path that the log is known by: that of the last start.
@@ -123,7 +125,11 @@ impl Walk {
         match fs::metadata(path) {
             Ok(metadata) if metadata.is_dir() => self.tree(path),
             // A named pipe may be what a shell makes of `<(...)`.
-            Ok(_) => self.file(LogFiles { batch: batch_beside(path), ..LogFiles::single(path.into()) }),
+            Ok(_) => self.file(LogFiles {
+                batch: batch_beside(path),
+                config: config_beside(path),
+                ..LogFiles::single(path.into())
+            }),
             Err(error) => self.nothing(path, missing(path, error)),
         }
     }
@@ -209,14 +215,32 @@ fn log_of(place: usize, paths: &[PathBuf], names: &[LogName]) -> Option<LogFiles
     };
     let batch = names.iter().enumerate().filter(is_batch).map(|(place, _)| place);
     let batch = batch.filter(|place| is_usable(*place)).filter_map(path).collect();
-    Some(LogFiles { parts, batch })
+    let config = parts.last().and_then(|path| config_beside(path));
+    Some(LogFiles { parts, batch, config })
+}
+
+/// Returns the configuration that Megatron-Bridge wrote beside a training log. If the folder has the logs of several jobs, it may be
+/// another job's.
+fn config_beside(path: &Path) -> Option<PathBuf> {
+    let folder = folder_of(path);
+    let config = Some(folder.join(BRIDGE_CONFIG)).filter(|config| config.is_file())?;
+    let own = LogName::of(&text_of_name(path));
+    let mut names =
+        fs::read_dir(folder).ok()?.flatten().map(|entry| LogName::of(&text_of_name(&entry.path())));
+    let is_of_other_job = |name: LogName| name.role == Role::Training && name.job_id != own.job_id;
+    (own.role == Role::Training && own.job_id.is_some() && !names.any(is_of_other_job)).then_some(config)
+}
+
+/// Returns the folder of a file.
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Returns the output of the batch script beside a training log that the user names.
 fn batch_beside(path: &Path) -> Vec<PathBuf> {
     let name = LogName::of(&text_of_name(path));
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let entries = fs::read_dir(folder).ok().filter(|_| name.role == Role::Training && name.job_id.is_some());
+    let entries =
+        fs::read_dir(folder_of(path)).ok().filter(|_| name.role == Role::Training && name.job_id.is_some());
     let is_batch = |path: &PathBuf| {
         let other = LogName::of(&text_of_name(path));
         other.role == Role::Batch && other.job_id == name.job_id && is_log(path) && path.is_file()

@@ -7,6 +7,7 @@ use super::super::summary::{self, Summary};
 use super::super::watch::{self, JsonLines, LiveScreen, Pause};
 use super::super::{Failure, note};
 use super::names_of;
+use super::scope::{RoundScope, failed, is_of_other_version};
 use crate::conduct::{
     ConductOptions, Conductor, Ending, Observer, Order, RoundFigures, RunOutcome, trying_again,
 };
@@ -106,13 +107,29 @@ pub(in crate::cli) fn campaign(
     planned: &[Planned],
     args: &CarryArgs,
     new: NewRound,
+    scope: RoundScope,
     format: Format,
 ) -> Result<(), Failure> {
     let data = args.data.open()?;
     block_on(async {
         let journal = Journal::open(&data).await?;
-        let _lock = journal.lock(campaign.name.as_str(), cluster.name.as_str())?;
-        let plans: Vec<Plan> = planned.iter().flat_map(plans_of).collect();
+        let (name, cluster_name) = (campaign.name.as_str(), cluster.name.as_str());
+        let _lock = journal.lock(name, cluster_name)?;
+        let mut plans: Vec<Plan> = planned.iter().flat_map(plans_of).collect();
+        // Of the whole campaign, even if a round has only some of its runs: whether the campaign was changed doesn't depend on them.
+        let text = serde_json::to_string(&plans).map_err(|error| Failure::Format(error.to_string()))?;
+        let digest = sha256(&text);
+        let open = journal.open_round(name, cluster_name).await?;
+        let (continued, left) = if new.wanted { (None, open) } else { (open, None) };
+        if scope == RoundScope::Failed && continued.is_none() {
+            plans = failed(&journal, name, cluster_name, plans).await?;
+            if plans.is_empty() {
+                note(&format!("No run of {name} failed or is missing. Nothing was submitted."));
+                return Ok(());
+            }
+        }
+        let is_chosen = |run: &&Planned| plans.iter().any(|plan| plan.name == run.run.name.as_str());
+        let planned: &[Planned] = &planned.iter().filter(is_chosen).cloned().collect::<Vec<_>>();
         let all = plans.iter().flat_map(|plan| plan.secrets.iter().map(|(name, secret)| (name, secret)));
         let short: Vec<&str> = secrets::check(all).await?.into_iter().collect();
         if !short.is_empty() {
@@ -123,10 +140,6 @@ pub(in crate::cli) fn campaign(
             ));
         }
         check_uploads(planned).await?;
-        let text = serde_json::to_string(&plans).map_err(|error| Failure::Format(error.to_string()))?;
-        let digest = sha256(&text);
-        let open = journal.open_round(campaign.name.as_str(), cluster.name.as_str()).await?;
-        let (continued, left) = if new.wanted { (None, open) } else { (open, None) };
         let mut is_submitted = false;
         if let Some(round) = &continued {
             let runs = journal.runs(&round.id).await?;
@@ -134,7 +147,7 @@ pub(in crate::cli) fn campaign(
             let since = watch::clock(round.begun_ms);
             if round.sha256 == digest {
                 note(&format!("Continuing the round of {since}."));
-            } else if is_of_other_version(&runs, &plans) {
+            } else if is_of_other_version(&journal, round, &runs, &plans).await? {
                 note(&format!(
                     "Continuing the round of {since}, which another version of Trainplan began, with the scripts and \
                      predictions of that version."
@@ -143,8 +156,7 @@ pub(in crate::cli) fn campaign(
                 return Err(Failure::Changed { campaign: round.campaign.clone(), since });
             }
         }
-        let link =
-            link_to(continued.as_ref().map_or(&cluster.ssh, |round| &round.ssh), cluster.name.as_str());
+        let link = link_to(continued.as_ref().map_or(&cluster.ssh, |round| &round.ssh), cluster_name);
         if !is_submitted && !new.skip_checks {
             check_cluster(cluster, planned, &link, args.options().patience).await?;
         }
@@ -252,12 +264,6 @@ async fn await_findings(
 
 fn link_to(host: &str, cluster: &str) -> Link {
     Link::new(host, LinkOptions { cluster: Some(cluster.to_string()), ..LinkOptions::default() })
-}
-
-/// Returns whether another version of the program began the round of these runs from the campaign of these plans.
-fn is_of_other_version(runs: &[Run], plans: &[Plan]) -> bool {
-    let begun: Vec<&Plan> = runs.iter().map(|run| &run.plan).filter(|plan| plan.retry == 0).collect();
-    begun.len() == plans.len() && begun.iter().zip(plans).all(|(begun, now)| begun.is_of_other_version(now))
 }
 
 /// How a round begins.

@@ -1,10 +1,12 @@
 //! `trainplan run`: runs a campaign on its cluster.
 
 mod carry;
+mod scope;
 
 pub(super) use carry::{
     CarryArgs, NewRound, are_scored, block_on, campaign as carry_campaign, carry, carry_until,
 };
+pub(super) use scope::RoundScope;
 
 use super::estimate::{self, contract, in_words};
 use super::output::{self, Format, FormatArg};
@@ -39,6 +41,7 @@ use trainplan_shared::units::{readable, readable_range};
 Examples:
   trainplan run nightly.campaign.toml --dry-run
   trainplan run nightly.campaign.toml
+  trainplan run nightly.campaign.toml --failed
   trainplan run nightly.campaign.toml --format json --patience 120 >>nightly.jsonl
 
 Exit codes:
@@ -57,6 +60,10 @@ pub(super) struct Args {
     dry_run: bool,
     #[command(flatten)]
     new: NewRound,
+    /// Start a new round with only the runs whose last attempt failed, and those that have not run yet. If the
+    /// last round is not finished, it is continued instead
+    #[arg(long, conflicts_with_all = ["new", "dry_run"])]
+    failed: bool,
     /// Submit runs even if they are predicted not to fit in GPU memory or in their time limit
     #[arg(long)]
     anyway: bool,
@@ -142,6 +149,7 @@ impl Args {
                 &planned,
                 &self.carry,
                 self.new,
+                if self.failed { RoundScope::Failed } else { RoundScope::All },
                 self.format.choose(),
             );
         }

@@ -102,6 +102,11 @@ pub const MAXIMA: &[Maximum] = maxima! {
     "job.failures[].file": LONGEST_NAME, "bytes", |run| {
         longest(run.job.failures.iter().filter_map(|failure| failure.file.as_ref()))
     };
+    "job.config": 2000, "items", |run| run.job.config.iter().count();
+    "job.config (names)": LONGEST_NAME, "bytes", |run| longest(run.job.config.iter().map(|(name, _)| name));
+    "job.config (values)": LONGEST_PATH, "bytes", |run| {
+        longest(run.job.config.iter().map(|(_, value)| value))
+    };
     "log.arguments": 2000, "items", |run| run.log.arguments.iter().count();
     "log.arguments (names)": LONGEST_NAME, "bytes", |run| {
         longest(run.log.arguments.iter().map(|(name, _)| name))

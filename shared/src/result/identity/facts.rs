@@ -7,6 +7,7 @@ use crate::layout::PipelineSplit;
 use crate::log::{Arguments, Log, LogName};
 use crate::precision::Dtype;
 use crate::releases::{BridgeModel, ExperimentName, LoggedTflops, Release, ScriptContract};
+use crate::result::BridgeConfig;
 use crate::result::shape::{ModelShape, ShapeMatch};
 use std::borrow::Cow;
 
@@ -42,7 +43,7 @@ pub(super) const GBS: usize = 1;
 pub(super) const LAYOUT: usize = 2;
 
 impl LogFacts {
-    pub(super) fn of(path: &str, name: &LogName, log: &Log) -> Self {
+    pub(super) fn of(path: &str, name: &LogName, log: &Log, config: &BridgeConfig) -> Self {
         let of_steps = log.steps.global_batch_size().and_then(|gbs| u32::try_from(gbs).ok());
         let printed_gbs = of_steps.or(log.batch.map(|batch| batch.global_batch_size));
         let named = named_recipe(path).filter(|_| log.arguments.is_empty());
@@ -91,7 +92,19 @@ impl LogFacts {
                 _ => stated.or(of_recipe).or(*number),
             };
         }
-        if log.arguments.is_empty() { facts } else { facts.with_arguments(&log.arguments) }
+        match log.arguments.is_empty() {
+            true => facts.completed_by(config),
+            false => facts.with_arguments(&log.arguments),
+        }
+    }
+
+    /// Adds the numbers and the precision that neither the log nor its name says.
+    fn completed_by(mut self, config: &BridgeConfig) -> Self {
+        for (field, number) in &mut self.numbers {
+            *number = number.or_else(|| config.number(*field));
+        }
+        self.dtype = self.dtype.or_else(|| config.dtype());
+        self
     }
 
     /// Returns whether two pipeline splits give every stage of the log's layout the same layers.

@@ -1,7 +1,8 @@
 //! Identifies a log: its name and its lines, matched with the published recipes.
 //!
 //! A log's name contains most of the run's configuration, a different part in each release, and never the GPU type. A
-//! log of Megatron-LM lists its arguments, which take precedence over its name. The candidate recipes are narrowed down by everything that is known. What stays open is reported as a doubt, not guessed.
+//! log of Megatron-LM lists its arguments, which take precedence over its name. Megatron-Bridge's configuration beside a log completes its
+//! name. The candidate recipes are narrowed down by everything that is known. What stays open is reported as a doubt, not guessed.
 //! If two sources disagree, that is reported as a conflict, and the run is not compared.
 
 mod arguments;
@@ -12,7 +13,7 @@ mod tests;
 mod unmatched;
 mod values;
 
-use super::fields;
+use super::{BridgeConfig, fields};
 use crate::catalog::{Catalog, Recipe};
 use crate::field::Field;
 use crate::link;
@@ -44,8 +45,8 @@ impl Identity {
     /// at once, to complete some of them: a log that is complete without it keeps its own.
     ///
     /// The scenario that the job stated in its log completes what the user set, unless the user named the recipe or the model.
-    pub(super) fn of(path: &str, name: &LogName, log: &Log, said: &Spec) -> Self {
-        let seen = LogFacts::of(path, name, log);
+    pub(super) fn of(path: &str, name: &LogName, log: &Log, config: &BridgeConfig, said: &Spec) -> Self {
+        let seen = LogFacts::of(path, name, log, config);
         let is_named = [Field::Recipe, Field::Model].iter().any(|field| said.get(*field).is_some());
         if let Some(stated) = log.scenario.as_deref().and_then(stated).filter(|_| !is_named) {
             let said = said.iter().fold(stated, |spec, (field, text)| spec.with(field, text));

@@ -1,7 +1,7 @@
 use super::*;
 use crate::log::Format;
 use crate::result::shape::tests::{LLAMA_70B, dump};
-use crate::result::{Intake, Publication, Report, View};
+use crate::result::{BridgeConfig, Intake, JobFiles, Publication, Report, RunResult, View};
 use crate::stack::Stack;
 
 /// Fifty steps of 20 s of a batch.
@@ -215,4 +215,39 @@ fn few_steps_are_noisy() {
     assert!(noisy(Some("46-49")).contains("rests on 4 steps"));
     assert_eq!(noisy(Some("45-49")), "");
     assert_eq!(noisy(Some("11-44")), "");
+}
+
+#[test]
+fn the_configuration_beside_a_log_completes_what_the_log_lacks() {
+    let text = "model:\n  context_parallel_size: 1\n  fp8: e4m3\n  fp8_recipe: blockwise\n  pipeline_model_parallel_size: 4\n  \
+                seq_length: 8192\n  tensor_model_parallel_size: 2\ntrain:\n  global_batch_size: 256\n  micro_batch_size: 2\n";
+    let config = BridgeConfig::read(text.as_bytes()).unwrap();
+    let read = |config: &BridgeConfig, said: &[(Field, &str)]| -> RunResult {
+        let own = [(Field::Model, "llama2-70b"), (Field::Gpu, "h100"), (Field::Gpus, "64")];
+        let said =
+            own.iter().chain(said).fold(Spec::default(), |spec, (field, text)| spec.with(*field, *text));
+        let job = JobFiles { config: config.clone(), ..JobFiles::default() };
+        let mut intake = Intake::new("train.log", &said).with_job(job);
+        intake.feed(steps(128).as_bytes());
+        intake.finish()
+    };
+    let run = read(&config, &[]);
+    for (field, value) in [
+        (Field::Tp, "2"),
+        (Field::Pp, "4"),
+        (Field::Mbs, "2"),
+        (Field::SeqLen, "8192"),
+        (Field::Dtype, "fp8-block"),
+        // The log's own lines say it.
+        (Field::Gbs, "128"),
+    ] {
+        assert_eq!(run.identity.scenario.get(field), Some(value), "{field:?}");
+    }
+    assert_eq!(run.identity.conflicts, [] as [String; 0]);
+    assert_eq!(read(&BridgeConfig::default(), &[]).identity.scenario.get(Field::Tp), None);
+    let other = read(&config, &[(Field::Tp, "4")]).identity.conflicts;
+    assert!(other.len() == 1 && other[0].contains("2, but 4 was set"), "{other:?}");
+    // A view with other fields identifies the run again.
+    let again = run.identified(&Spec::default().with(Field::Model, "llama2-13b"));
+    assert_eq!(again.identity.scenario.get(Field::Tp), Some("2"));
 }

@@ -226,7 +226,10 @@ pub(crate) struct ViewedRun<'a> {
 impl<'a> ViewedRun<'a> {
     pub(crate) fn of(run: &'a RunResult, view: &View) -> Self {
         let identity = match view.spec.iter().next() {
-            Some(_) => Cow::Owned(Identity::of(&run.source.path, &run.name, &run.log, &view.spec)),
+            Some(_) => {
+                let (path, config) = (&run.source.path, &run.job.config);
+                Cow::Owned(Identity::of(path, &run.name, &run.log, config, &view.spec))
+            }
             None => Cow::Borrowed(&run.identity),
         };
         let assumed = run.assumed_software(&identity.scenario);
@@ -303,7 +306,7 @@ impl<'a> ViewedRun<'a> {
         if let Some(carried) = &run.carried {
             report.notes.extend(carried.retry_note());
         }
-        report.notes.extend(run.job.note(&log));
+        report.notes.extend(run.job.notes(&log));
         // The time between the logs of a restarted job has its own note.
         report.notes.extend(log.pause_note().filter(|_| run.job.parts.is_empty()));
         if let Some(gpus) = known.gpus() {
