@@ -16,6 +16,7 @@ use std::io::Read;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use trainplan_shared::units::group_digits;
 
 /// The longest pause within a body.
 const IDLE: Duration = Duration::from_secs(30);
@@ -31,6 +32,15 @@ const FREE: usize = 4 << 20;
 
 /// The memory that a result takes while it is read, as a multiple of its file's size.
 const READING: usize = 3;
+
+/// The memory that each text, list and object takes in addition while a result is read, in bytes. An empty text has two bytes in
+/// the file.
+const READING_PART: usize = 64;
+
+/// The most texts, lists and objects of a result, and the most numbers in a row. Fields have smaller maxima, but these are compared
+/// only once the whole result is read.
+const MOST_PARTS: usize = 2_000_000;
+const MOST_NUMBERS: usize = 1_000_000;
 
 /// The memory for all bodies, results and answers together, in pieces of [`ROOM_PIECE`]: 256 MiB.
 const ROOM: usize = 4 << 10;
@@ -225,15 +235,55 @@ pub(super) fn decompress(packed: &[u8], most: usize, held: &mut HeldRoom) -> Res
     }
 }
 
-/// Takes the room for reading a result of this size beside the stored ones of its id, and beside its body.
+/// Takes the room for reading a result beside the stored ones of its id, and beside its body.
+///
+/// # Errors
+/// Other requests hold the room: 503. The result has more texts, lists, objects or numbers than any that is accepted: 422.
 pub(super) fn grow_for_reading(
     held: &mut HeldRoom,
     received: usize,
-    file: usize,
+    file: &[u8],
     stored: &[FileSize],
 ) -> Result<(), Problem> {
-    let all = received.saturating_add(file.saturating_mul(READING));
+    let reading = file.len().saturating_mul(READING).saturating_add(count_parts(file)? * READING_PART);
+    let all = received.saturating_add(reading);
     held.grow(stored.iter().copied().map(for_reading).fold(all, usize::saturating_add))
+}
+
+/// Returns the number of texts, lists and objects in a JSON text, whose syntax is not checked. Refuses one with too many of them,
+/// or with too many numbers in a row.
+fn count_parts(file: &[u8]) -> Result<usize, Problem> {
+    let refuse = |most: usize, what: &str| {
+        let detail = format!("The result has more than {} {what}.", group_digits(most as f64));
+        Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail))
+    };
+    let (mut parts, mut commas) = (0, 0);
+    let mut rest = file.iter();
+    while let Some(byte) = rest.next() {
+        match byte {
+            b'"' => {
+                (parts, commas) = (parts + 1, 0);
+                while let Some(byte) = rest.next() {
+                    match byte {
+                        b'"' => break,
+                        b'\\' => _ = rest.next(),
+                        _ => {}
+                    }
+                }
+            }
+            b'[' | b'{' => (parts, commas) = (parts + 1, 0),
+            b']' | b'}' => commas = 0,
+            b',' => commas += 1,
+            _ => {}
+        }
+        if parts > MOST_PARTS {
+            return refuse(MOST_PARTS, "texts, lists and objects");
+        }
+        if commas >= MOST_NUMBERS {
+            return refuse(MOST_NUMBERS, "numbers in a row");
+        }
+    }
+    Ok(parts)
 }
 
 fn no_room() -> Problem {

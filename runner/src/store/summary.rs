@@ -8,6 +8,10 @@ use trainplan_shared::result::{Report, RunResult, View};
 use trainplan_shared::scenario::Scenario;
 use trainplan_shared::spec::Spec;
 
+/// The longest text of a scenario in doubt that lists show, in bytes: an own model with all its fields is shorter. Filters with `*` are
+/// compared with every such text.
+const LONGEST_IN_DOUBT: usize = 1024;
+
 /// Returns the summary of a run that the store received at this time.
 pub(super) fn summary(run: &RunResult, received_at: String, has_log: bool) -> RunSummary {
     let report = Report::of(run, &View::default());
@@ -16,7 +20,8 @@ pub(super) fn summary(run: &RunResult, received_at: String, has_log: bool) -> Ru
     let text = |text: &str| text.replace('\0', "\u{fffd}");
     // Where parts of the scenario are in doubt, single fields may still be known.
     let known = |field: Field, of: fn(&Scenario) -> String| {
-        let known = scenario.as_ref().map(of).or_else(|| report.scenario.get(field).map(str::to_owned));
+        let in_doubt = || report.scenario.get(field).filter(|text| text.len() <= LONGEST_IN_DOUBT);
+        let known = scenario.as_ref().map(of).or_else(|| in_doubt().map(str::to_owned));
         known.map(|known| text(&known))
     };
     let carried = run.carried.as_ref();
@@ -28,7 +33,8 @@ pub(super) fn summary(run: &RunResult, received_at: String, has_log: bool) -> Ru
         model: known(Field::Model, |scenario| scenario.model.id.clone()),
         gpu: known(Field::Gpu, |scenario| scenario.gpu.id.clone()),
         gpus: known(Field::Gpus, |scenario| scenario.layout.gpus().to_string())
-            .and_then(|gpus| gpus.parse().ok()),
+            .and_then(|gpus| gpus.parse::<u32>().ok())
+            .filter(|gpus| *gpus > 0),
         dtype: known(Field::Dtype, |scenario| scenario.dtype.id().to_owned()),
         path: text(&report.path),
         campaign: carried.map(|carried| text(&carried.campaign)),

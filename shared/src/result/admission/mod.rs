@@ -121,6 +121,9 @@ pub fn admit(run: &RunResult) -> Result<(), InvalidResult> {
     if ![low, mid, high].iter().all(|seconds| STEP_TIMES.contains(seconds)) || low > mid || mid > high {
         return refuse("carried.plan.step_time_s", "must be positive seconds with low ≤ mid ≤ high");
     }
+    if carried.repeat == 0 {
+        return refuse("carried.repeat", "must be at least 1");
+    }
     let is_counted = |job: &SlurmJob| match (job.attempt, job.attempts) {
         (None, None) => true,
         (Some(attempt), Some(attempts)) => (1..=attempts).contains(&attempt),
