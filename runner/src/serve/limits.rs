@@ -1,7 +1,7 @@
 //! Reads bodies of requests within limits of size, memory and time.
 
 use super::problem::Problem;
-use crate::store::{FileSize, WINDOW_LOG};
+use crate::store::{FileSize, StoreError, WINDOW_LOG};
 use axum::body::{Body, Bytes, HttpBody};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -16,7 +16,7 @@ use std::io::Read;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use trainplan_shared::units::group_digits;
+use trainplan_shared::result::count_parts;
 
 /// The longest pause within a body.
 const IDLE: Duration = Duration::from_secs(30);
@@ -36,11 +36,6 @@ const READING: usize = 3;
 /// The memory that each text, list and object takes in addition while a result is read, in bytes. An empty text has two bytes in
 /// the file.
 const READING_PART: usize = 64;
-
-/// The most texts, lists and objects of a result, and the most numbers in a row. Fields have smaller maxima, but these are compared
-/// only once the whole result is read.
-const MOST_PARTS: usize = 2_000_000;
-const MOST_NUMBERS: usize = 1_000_000;
 
 /// The memory for all bodies, results and answers together, in pieces of [`ROOM_PIECE`]: 256 MiB.
 const ROOM: usize = 4 << 10;
@@ -245,45 +240,10 @@ pub(super) fn grow_for_reading(
     file: &[u8],
     stored: &[FileSize],
 ) -> Result<(), Problem> {
-    let reading = file.len().saturating_mul(READING).saturating_add(count_parts(file)? * READING_PART);
+    let parts = count_parts(file).map_err(StoreError::from)?;
+    let reading = file.len().saturating_mul(READING).saturating_add(parts * READING_PART);
     let all = received.saturating_add(reading);
     held.grow(stored.iter().copied().map(for_reading).fold(all, usize::saturating_add))
-}
-
-/// Returns the number of texts, lists and objects in a JSON text, whose syntax is not checked. Refuses one with too many of them,
-/// or with too many numbers in a row.
-fn count_parts(file: &[u8]) -> Result<usize, Problem> {
-    let refuse = |most: usize, what: &str| {
-        let detail = format!("The result has more than {} {what}.", group_digits(most as f64));
-        Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail))
-    };
-    let (mut parts, mut commas) = (0, 0);
-    let mut rest = file.iter();
-    while let Some(byte) = rest.next() {
-        match byte {
-            b'"' => {
-                (parts, commas) = (parts + 1, 0);
-                while let Some(byte) = rest.next() {
-                    match byte {
-                        b'"' => break,
-                        b'\\' => _ = rest.next(),
-                        _ => {}
-                    }
-                }
-            }
-            b'[' | b'{' => (parts, commas) = (parts + 1, 0),
-            b']' | b'}' => commas = 0,
-            b',' => commas += 1,
-            _ => {}
-        }
-        if parts > MOST_PARTS {
-            return refuse(MOST_PARTS, "texts, lists and objects");
-        }
-        if commas >= MOST_NUMBERS {
-            return refuse(MOST_NUMBERS, "numbers in a row");
-        }
-    }
-    Ok(parts)
 }
 
 fn no_room() -> Problem {
