@@ -17,6 +17,7 @@ on_every_store! {
     impossible_figures_are_refused
     unknown_fields_of_results_are_bounded
     scenarios_that_make_no_sense_are_listed_without_it
+    no_run_is_later_than_its_upload
     long_query_parameters_are_refused
     impossible_reports_of_progress_are_refused
     attacks_on_memory_stay_below_512_mb
@@ -164,6 +165,20 @@ fn scenarios_that_make_no_sense_are_listed_without_it(kind: Kind) {
         assert_eq!((&row[field], &row["result_fault"]), (&listed, &Value::Null));
         assert_eq!(owner.json(&format!("/runs/{id}"))["identity"]["scenario"][field], text);
     }
+}
+
+/// If the clock of its cluster was ahead, it would otherwise stay the newest of its time line.
+fn no_run_is_later_than_its_upload(kind: Kind) {
+    let server = Server::at(&Place::new(kind));
+    let owner = server.owner();
+    let [ahead, old] = ["2199-01-01T00:00:00Z", "1999-01-01T00:00:00Z"].map(|started| {
+        let answer = put(&owner, "/carried/jobs/0/started", json!(started));
+        assert_eq!(answer.status, 201, "{}", answer.text());
+        answer.json()["id"].as_str().unwrap().to_owned()
+    });
+    let row = owner.json(&format!("/runs/{ahead}/summary"));
+    assert_eq!(row["ran_at"], row["received_at"]);
+    assert_eq!(owner.json(&format!("/runs/{old}/summary"))["ran_at"], "1999-01-01T00:00:00.000000Z");
 }
 
 fn long_query_parameters_are_refused(kind: Kind) {

@@ -28,7 +28,8 @@ pub(super) fn summary(run: &RunResult, received_at: String, has_log: bool) -> Ru
     let job = carried.and_then(|carried| carried.jobs.first());
     RunSummary {
         id: run.id.to_string(),
-        ran_at: ran_at(run).unwrap_or_else(|| received_at.clone()),
+        // With a clock that is ahead, the run would stay the newest of its time line, and later ones would not be judged.
+        ran_at: ran_at(run).filter(|at| *at <= received_at).unwrap_or_else(|| received_at.clone()),
         received_at,
         model: known(Field::Model, |scenario| scenario.model.id.clone()),
         gpu: known(Field::Gpu, |scenario| scenario.gpu.id.clone()),
