@@ -1,6 +1,7 @@
 //! Summaries of results, for lists.
 
 use super::time;
+use jiff::{SignedDuration, Timestamp};
 use trainplan_shared::api::RunSummary;
 use trainplan_shared::field::Field;
 use trainplan_shared::link;
@@ -11,6 +12,9 @@ use trainplan_shared::spec::Spec;
 /// The longest text of a scenario in doubt that lists show, in bytes: an own model with all its fields is shorter. Filters with `*` are
 /// compared with every such text.
 const LONGEST_IN_DOUBT: usize = 1024;
+
+/// How far a run's time may be ahead of the time at which it was received: logs have local times, which are taken as UTC.
+const AHEAD: SignedDuration = SignedDuration::from_hours(24);
 
 /// Returns the summary of a run that the store received at this time.
 pub(super) fn summary(run: &RunResult, received_at: String, has_log: bool) -> RunSummary {
@@ -28,8 +32,7 @@ pub(super) fn summary(run: &RunResult, received_at: String, has_log: bool) -> Ru
     let job = carried.and_then(|carried| carried.jobs.first());
     RunSummary {
         id: run.id.to_string(),
-        // With a clock that is ahead, the run would stay the newest of its time line, and later ones would not be judged.
-        ran_at: ran_at(run).filter(|at| *at <= received_at).unwrap_or_else(|| received_at.clone()),
+        ran_at: ran_at(run, &received_at).unwrap_or_else(|| received_at.clone()),
         received_at,
         model: known(Field::Model, |scenario| scenario.model.id.clone()),
         gpu: known(Field::Gpu, |scenario| scenario.gpu.id.clone()),
@@ -71,10 +74,13 @@ fn work(scenario: &Spec) -> Spec {
     of_work.fold(Spec::default(), |spec, (field, text)| spec.with(field, text))
 }
 
-/// Returns when the run began, or else when its log was last written.
-fn ran_at(run: &RunResult) -> Option<String> {
+/// Returns when the run began, or else when its log was last written. None if that is too far [`AHEAD`] of the time at which it was
+/// received: the run would stay the newest of its time line, and later ones would not be judged.
+fn ran_at(run: &RunResult, received_at: &str) -> Option<String> {
     let (at, _) = run.ran_at()?;
-    Some(time(at.parse().ok()?))
+    let at: Timestamp = at.parse().ok()?;
+    let latest = received_at.parse::<Timestamp>().ok()?.checked_add(AHEAD).ok()?;
+    (at <= latest).then(|| time(at))
 }
 
 #[cfg(test)]
