@@ -363,7 +363,7 @@ fn alerts_are_acknowledged_with_a_reason(kind: Kind) {
     };
     let acknowledged = || owner.json("/alerts")["items"][0]["acknowledged"].clone();
     assert_eq!(acknowledged(), Value::Null);
-    for wrong in ["", " ", &"x".repeat(1001)] {
+    for wrong in ["", " ", "\u{200b}\u{202e}", &"x".repeat(1001)] {
         acknowledge(wrong).problem(422);
     }
     assert_eq!(acknowledge("A switch was broken.").status, 204);

@@ -16,6 +16,8 @@ on_every_store! {
     long_texts_and_lists_in_results_are_refused
     impossible_figures_are_refused
     unknown_fields_of_results_are_bounded
+    scenarios_that_make_no_sense_are_listed_without_it
+    no_run_is_much_later_than_its_upload
     long_query_parameters_are_refused
     impossible_reports_of_progress_are_refused
     attacks_on_memory_stay_below_512_mb
@@ -99,6 +101,7 @@ fn impossible_figures_are_refused(kind: Kind) {
         ("/comparable/yes", json!(false), "comparable.yes"),
         ("/comparable/reasons", json!(["It was profiled."]), "comparable.yes"),
         ("/carried/launch/comparable/yes", json!(false), "carried.launch.comparable.yes"),
+        ("/carried/repeat", json!(0), "carried.repeat"),
     ] {
         let detail = put(&owner, pointer, value).problem(422);
         assert!(detail.contains(&format!("{field} must be ")), "{detail}");
@@ -143,6 +146,42 @@ fn unknown_fields_of_results_are_bounded(kind: Kind) {
     let id = answer.json()["id"].as_str().unwrap().to_owned();
     assert_eq!(owner.json(&format!("/runs/{id}"))["log"]["new"]["unit"], "s");
     assert!(owner.get("/openapi.json").text().contains("nested at most 64 deep"));
+}
+
+/// A run whose scenario is not known for sure keeps what was said of it. Its row must not count as damaged, and must not be long.
+fn scenarios_that_make_no_sense_are_listed_without_it(kind: Kind) {
+    let server = Server::at(&Place::new(kind));
+    let owner = server.owner();
+    for (field, text, listed) in [
+        ("gpus", "0".to_owned(), Value::Null),
+        ("gpus", "12".to_owned(), json!(12)),
+        ("model", "a".repeat(1025), Value::Null),
+        ("model", "a".repeat(1024), json!("a".repeat(1024))),
+    ] {
+        let answer = put(&owner, "/identity/scenario", json!({ field: text }));
+        assert_eq!(answer.status, 201, "{}", answer.text());
+        let id = answer.json()["id"].as_str().unwrap().to_owned();
+        let row = owner.json(&format!("/runs/{id}/summary"));
+        assert_eq!((&row[field], &row["result_fault"]), (&listed, &Value::Null));
+        assert_eq!(owner.json(&format!("/runs/{id}"))["identity"]["scenario"][field], text);
+    }
+}
+
+/// If the clock of its cluster was far ahead, it would otherwise stay the newest of its time line.
+fn no_run_is_much_later_than_its_upload(kind: Kind) {
+    let server = Server::at(&Place::new(kind));
+    let owner = server.owner();
+    let in_hours = |hours| format!("{:.6}", jiff::Timestamp::now() + jiff::SignedDuration::from_hours(hours));
+    let far = "2199-01-01T00:00:00.000000Z".to_owned();
+    for (started, is_kept) in
+        [(far, false), (in_hours(30), false), (in_hours(14), true), (in_hours(-48), true)]
+    {
+        let answer = put(&owner, "/carried/jobs/0/started", json!(started));
+        assert_eq!(answer.status, 201, "{}", answer.text());
+        let row = owner.json(&format!("/runs/{}/summary", answer.json()["id"].as_str().unwrap()));
+        let expected = if is_kept { json!(started) } else { row["received_at"].clone() };
+        assert_eq!(row["ran_at"], expected, "{started}");
+    }
 }
 
 fn long_query_parameters_are_refused(kind: Kind) {
@@ -237,6 +276,17 @@ fn attacks_on_memory_stay_below_512_mb(kind: Kind) {
     let run = carried(12.0, "eos").run;
     let small = zstd::encode_all(&padded(&run, 60 << 20)[..], 19).unwrap();
     assert!(put(&run, &small, "zstd").unwrap().problem(413).contains("256 times its size"));
+    // Lists that take far more memory than in the file, until their maxima are known to be exceeded.
+    let file = String::from_utf8(file_of(&run)).unwrap();
+    for (empty, item, count, said) in [
+        (r#""conflicts":["#, r#""","#, 15_000_000, "2,000,000 texts, lists and objects"),
+        (r#""label":["#, "0,", 20_000_000, "1,000,000 numbers in a row"),
+    ] {
+        assert!(file.contains(empty));
+        let long = file.replacen(empty, &(empty.to_owned() + &item.repeat(count)), 1);
+        let answer = put(&run, long.as_bytes(), "identity").unwrap();
+        assert!(answer.problem(422).contains(said), "{}", answer.text());
+    }
     // Large results at once: some are stored, others have to wait.
     let runs: Vec<_> = (0..6).map(|_| carried(12.0, "eos").run).collect();
     let large: Vec<_> = runs.iter().map(|run| padded(run, 44 << 20)).collect();

@@ -115,6 +115,8 @@ fn a_deleted_run_comes_back_only_after_it_is_restored(kind: Kind) {
     );
     owner.put_log(made.run.id, 0, true, &made.log).problem(410);
     assert_eq!(owner.ask("HEAD", &format!("{path}/log"), &[], None).status, 410);
+    assert_eq!(owner.post(&format!("{path}/progress"), &progress(3)).status, 204);
+    assert_eq!(owner.json("/progress")["items"], Value::Array(Vec::new()));
     assert_eq!(owner.all(""), [""; 0]);
     let uploader = server.by(&server.place.token("upload", &[]));
     uploader.post(&format!("{path}/restore"), &Value::Null).problem(403);

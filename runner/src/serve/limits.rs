@@ -1,7 +1,7 @@
 //! Reads bodies of requests within limits of size, memory and time.
 
 use super::problem::Problem;
-use crate::store::{FileSize, WINDOW_LOG};
+use crate::store::{FileSize, StoreError, WINDOW_LOG};
 use axum::body::{Body, Bytes, HttpBody};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -16,6 +16,7 @@ use std::io::Read;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use trainplan_shared::result::count_parts;
 
 /// The longest pause within a body.
 const IDLE: Duration = Duration::from_secs(30);
@@ -31,6 +32,10 @@ const FREE: usize = 4 << 20;
 
 /// The memory that a result takes while it is read, as a multiple of its file's size.
 const READING: usize = 3;
+
+/// The memory that each text, list and object takes in addition while a result is read, in bytes. An empty text has two bytes in
+/// the file.
+const READING_PART: usize = 64;
 
 /// The memory for all bodies, results and answers together, in pieces of [`ROOM_PIECE`]: 256 MiB.
 const ROOM: usize = 4 << 10;
@@ -225,14 +230,19 @@ pub(super) fn decompress(packed: &[u8], most: usize, held: &mut HeldRoom) -> Res
     }
 }
 
-/// Takes the room for reading a result of this size beside the stored ones of its id, and beside its body.
+/// Takes the room for reading a result beside the stored ones of its id, and beside its body.
+///
+/// # Errors
+/// Other requests hold the room: 503. The result has more texts, lists, objects or numbers than any that is accepted: 422.
 pub(super) fn grow_for_reading(
     held: &mut HeldRoom,
     received: usize,
-    file: usize,
+    file: &[u8],
     stored: &[FileSize],
 ) -> Result<(), Problem> {
-    let all = received.saturating_add(file.saturating_mul(READING));
+    let parts = count_parts(file).map_err(StoreError::from)?;
+    let reading = file.len().saturating_mul(READING).saturating_add(parts * READING_PART);
+    let all = received.saturating_add(reading);
     held.grow(stored.iter().copied().map(for_reading).fold(all, usize::saturating_add))
 }
 

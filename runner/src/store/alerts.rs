@@ -1,6 +1,7 @@
 //! Alerts about slow runs, and their deliveries to webhooks.
 
 use super::database::{Statement, Typed, warn_left_out};
+use super::listing::json_size;
 use super::{PAGE_BYTES, Store, StoreError, now, time};
 use crate::migrations::Engine;
 use futures_util::TryStreamExt;
@@ -162,7 +163,9 @@ impl Store {
                     reason: reason.unwrap_or_default(),
                 }),
             };
-            Some((alert, body.len()))
+            let reason =
+                alert.acknowledged.as_ref().map_or(0, |acknowledged| json_size(&acknowledged.reason));
+            Some((alert, body.len() + reason))
         };
         let (mut alerts, mut bytes) = (Vec::new(), 0);
         while let Some(row) = rows.try_next().await.map_err(|error| self.failed(error))? {

@@ -96,7 +96,7 @@ pub(super) fn text_bytes(run: &RunSummary) -> usize {
 }
 
 /// Returns the bytes of a text as JSON.
-fn json_size(text: &str) -> usize {
+pub(super) fn json_size(text: &str) -> usize {
     let size = |byte| match byte {
         ..0x20 => r"\u0000".len(),
         b'"' | b'\\' => 2,

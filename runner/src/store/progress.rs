@@ -11,16 +11,16 @@ use uuid::Uuid;
 const KEPT: SignedDuration = SignedDuration::from_hours(24);
 
 impl Store {
-    /// Stores a run's progress, unless its result is stored.
+    /// Stores a run's progress, unless its result is stored or was deleted.
     pub(crate) async fn put_progress(&self, id: Uuid, progress: &RunProgress) -> Result<(), StoreError> {
         let id = id.to_string();
         let body = self.json(progress)?;
         let mut writing = self.database.write().await?;
         let insert = "INSERT INTO progress (id, received_at, body) SELECT $1, $2, $3 \
-            WHERE NOT EXISTS (SELECT 1 FROM runs WHERE id = $4) \
+            WHERE NOT EXISTS (SELECT 1 FROM runs WHERE id = $4) AND NOT EXISTS (SELECT 1 FROM deletions WHERE id = $5) \
             ON CONFLICT (id) DO UPDATE SET received_at = excluded.received_at, body = excluded.body";
-        let inserted =
-            sqlx::query(insert).bind(&id).bind(now()).bind(body).bind(&id).execute(&mut *writing).await;
+        let insert = sqlx::query(insert).bind(&id).bind(now()).bind(body).bind(&id).bind(&id);
+        let inserted = insert.execute(&mut *writing).await;
         if inserted.map_err(|error| self.failed(error))?.rows_affected() > 0 {
             self.change(&mut writing, EventKind::Progress, &id).await?;
         }

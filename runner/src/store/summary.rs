@@ -1,6 +1,7 @@
 //! Summaries of results, for lists.
 
 use super::time;
+use jiff::{SignedDuration, Timestamp};
 use trainplan_shared::api::RunSummary;
 use trainplan_shared::field::Field;
 use trainplan_shared::link;
@@ -12,6 +13,13 @@ use trainplan_shared::spec::Spec;
 /// The longest reason of a run without a comparable step time, in bytes.
 pub(super) const LONGEST_REASON: usize = 1000;
 
+/// The longest text of a scenario in doubt that lists show, in bytes: an own model with all its fields is shorter. Filters with `*` are
+/// compared with every such text.
+const LONGEST_IN_DOUBT: usize = 1024;
+
+/// How far a run's time may be ahead of the time at which it was received: logs have local times, which are taken as UTC.
+const AHEAD: SignedDuration = SignedDuration::from_hours(24);
+
 /// Returns the summary of a run that the store received at this time.
 pub(super) fn summary(run: &RunResult, received_at: String, has_log: bool) -> RunSummary {
     let report = Report::of(run, &View::default());
@@ -20,7 +28,8 @@ pub(super) fn summary(run: &RunResult, received_at: String, has_log: bool) -> Ru
     let text = |text: &str| text.replace('\0', "\u{fffd}");
     // Where parts of the scenario are in doubt, single fields may still be known.
     let known = |field: Field, of: fn(&Scenario) -> String| {
-        let known = scenario.as_ref().map(of).or_else(|| report.scenario.get(field).map(str::to_owned));
+        let in_doubt = || report.scenario.get(field).filter(|text| text.len() <= LONGEST_IN_DOUBT);
+        let known = scenario.as_ref().map(of).or_else(|| in_doubt().map(str::to_owned));
         known.map(|known| text(&known))
     };
     let carried = run.carried.as_ref();
@@ -28,12 +37,13 @@ pub(super) fn summary(run: &RunResult, received_at: String, has_log: bool) -> Ru
     let reason = reason(&report).map(|reason| shortened(text(&reason)));
     RunSummary {
         id: run.id.to_string(),
-        ran_at: ran_at(run).unwrap_or_else(|| received_at.clone()),
+        ran_at: ran_at(run, &received_at).unwrap_or_else(|| received_at.clone()),
         received_at,
         model: known(Field::Model, |scenario| scenario.model.id.clone()),
         gpu: known(Field::Gpu, |scenario| scenario.gpu.id.clone()),
         gpus: known(Field::Gpus, |scenario| scenario.layout.gpus().to_string())
-            .and_then(|gpus| gpus.parse().ok()),
+            .and_then(|gpus| gpus.parse::<u32>().ok())
+            .filter(|gpus| *gpus > 0),
         dtype: known(Field::Dtype, |scenario| scenario.dtype.id().to_owned()),
         path: text(&report.path),
         campaign: carried.map(|carried| text(&carried.campaign)),
@@ -95,10 +105,13 @@ fn work(scenario: &Spec) -> Spec {
     of_work.fold(Spec::default(), |spec, (field, text)| spec.with(field, text))
 }
 
-/// Returns when the run began, or else when its log was last written.
-fn ran_at(run: &RunResult) -> Option<String> {
+/// Returns when the run began, or else when its log was last written. None if that is too far [`AHEAD`] of the time at which it was
+/// received: the run would stay the newest of its time line, and later ones would not be judged.
+fn ran_at(run: &RunResult, received_at: &str) -> Option<String> {
     let (at, _) = run.ran_at()?;
-    Some(time(at.parse().ok()?))
+    let at: Timestamp = at.parse().ok()?;
+    let latest = received_at.parse::<Timestamp>().ok()?.checked_add(AHEAD).ok()?;
+    (at <= latest).then(|| time(at))
 }
 
 #[cfg(test)]

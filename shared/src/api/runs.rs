@@ -19,7 +19,7 @@ pub struct RunSummary {
     /// When the store received it.
     pub received_at: String,
     /// When the run began, by Slurm or else by the first time in its log, which is taken as UTC; of a log without dates, when
-    /// the file was last written; if nothing is known, when the result was received.
+    /// the file was last written; if nothing is known, or if that is more than a day later, when the result was received.
     pub ran_at: String,
     /// The log's path, as given.
     pub path: String,

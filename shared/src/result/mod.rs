@@ -45,7 +45,7 @@ mod warnings;
 
 pub use admission::{
     DEEPEST, InvalidResult, LONGEST_NAME, LONGEST_PATH, LONGEST_SCENARIO, LONGEST_TEXT, MAXIMA, Maximum,
-    UNKNOWN_BYTES, admit, admit_file,
+    UNKNOWN_BYTES, admit, admit_file, count_parts,
 };
 pub(crate) use admission::{MOST_JOBS, STEP_TIME, TIME, is_time};
 pub use bridge_config::{BRIDGE_CONFIG, BridgeConfig, LARGEST_BRIDGE_CONFIG, UnreadConfig};

@@ -10,6 +10,7 @@ use axum::extract::{Extension, Path, RawQuery, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use trainplan_shared::api::{AcknowledgementRequest, AlertRecords, RunHistories, TokenScope};
+use trainplan_shared::text::is_invisible;
 use uuid::Uuid;
 
 /// The most runs in a history, and the default.
@@ -87,8 +88,11 @@ pub(super) async fn acknowledge(
     let id = id(&path)?;
     let AcknowledgementRequest { reason } = json(&server, &headers, body).await?;
     let reason = reason.trim();
-    if reason.is_empty() || reason.len() > LONGEST_REASON || reason.contains('\0') {
-        let detail = format!("reason must have 1 to {LONGEST_REASON} bytes, and no NUL character.");
+    let shows_nothing = reason.chars().all(|c| c.is_whitespace() || is_invisible(c));
+    if shows_nothing || reason.len() > LONGEST_REASON || reason.contains('\0') {
+        let detail = format!(
+            "reason must have 1 to {LONGEST_REASON} bytes, with a visible character and no NUL character."
+        );
         return Err(unprocessable(&detail));
     }
     set_acknowledgement(&server, id, Some((caller.name(), reason))).await

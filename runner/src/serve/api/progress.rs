@@ -18,7 +18,7 @@ const LISTED_AFTER_END: SignedDuration = SignedDuration::from_hours(1);
 
 /// Report the progress of an unfinished run
 ///
-/// The newest report replaces the one before. Reports about a run whose result is stored are ignored.
+/// The newest report replaces the one before. Reports about a run whose result is stored or was deleted are ignored.
 #[utoipa::path(
     post, path = "/runs/{id}/progress", tag = "progress", security(("token" = ["upload"])),
     params(("id" = String, Path, description = "The id that the result will have")), request_body = RunProgress,

@@ -69,7 +69,7 @@ pub(super) async fn put(
     let store = server.store.clone();
     let (run, prepared, _held) = tokio::task::spawn_blocking(move || {
         let file = if is_compressed { decompress(&sent, most, &mut held)? } else { sent };
-        grow_for_reading(&mut held, received as usize, file.len(), &stored)?;
+        grow_for_reading(&mut held, received as usize, &file, &stored)?;
         let run = result::read(&file).map_err(|error| unprocessable(&error.to_string()))?;
         if run.id != id {
             let detail = format!(

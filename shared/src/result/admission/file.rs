@@ -15,6 +15,49 @@ pub const LONGEST_TEXT: usize = LONGEST_SCENARIO;
 /// The most bytes of the unknown fields of a result file, or of its known fields if these have more.
 pub const UNKNOWN_BYTES: usize = 1 << 20;
 
+/// The most texts, lists and objects of a result file, and the most numbers in a row. No field has a larger maximum.
+const MOST_PARTS: usize = 2_000_000;
+const MOST_NUMBERS: usize = 1_000_000;
+
+/// Returns the number of texts, lists and objects in a result file, which need not be valid JSON. Maxima of fields are compared only
+/// once the whole result was read, and an empty text takes many times as much memory then as in the file.
+///
+/// # Errors
+/// There are more than 2,000,000 of them, or a list has more than 1,000,000 numbers in a row.
+pub fn count_parts(file: &[u8]) -> Result<usize, InvalidResult> {
+    let refuse = |most: usize, what: &str| {
+        let what = format!("has more than {} {what}", group_digits(most as f64));
+        Err(InvalidResult { field: "the file".into(), what })
+    };
+    let (mut parts, mut commas) = (0, 0);
+    let mut rest = file.iter();
+    while let Some(byte) = rest.next() {
+        match byte {
+            b'"' => {
+                (parts, commas) = (parts + 1, 0);
+                while let Some(byte) = rest.next() {
+                    match byte {
+                        b'"' => break,
+                        b'\\' => _ = rest.next(),
+                        _ => {}
+                    }
+                }
+            }
+            b'[' | b'{' => (parts, commas) = (parts + 1, 0),
+            b']' | b'}' => commas = 0,
+            b',' => commas += 1,
+            _ => {}
+        }
+        if parts > MOST_PARTS {
+            return refuse(MOST_PARTS, "texts, lists and objects");
+        }
+        if commas >= MOST_NUMBERS {
+            return refuse(MOST_NUMBERS, "numbers in a row");
+        }
+    }
+    Ok(parts)
+}
+
 /// Checks what the file of a result contains in addition to `run`, which was read from it: fields of newer programs, which are
 /// stored too.
 ///
@@ -246,6 +289,19 @@ mod tests {
     use super::*;
     use crate::result::Intake;
     use crate::spec::Spec;
+
+    #[test]
+    fn parts_and_numbers_are_counted_outside_of_texts() {
+        assert_eq!(count_parts(br#"{"a[\"{": [1, 2, "", [{}]], "b": null}"#), Ok(7));
+        assert_eq!(count_parts(b"\"[[[["), Ok(1));
+        let list =
+            |numbers: usize| format!("[{}0],[{}0]", "0,".repeat(numbers - 1), "0,".repeat(numbers - 1));
+        assert_eq!(count_parts(list(MOST_NUMBERS).as_bytes()), Ok(2));
+        let long = count_parts(list(MOST_NUMBERS + 1).as_bytes()).unwrap_err().to_string();
+        assert_eq!(long, "the file has more than 1,000,000 numbers in a row.");
+        assert_eq!(count_parts(&b"[".repeat(MOST_PARTS)), Ok(MOST_PARTS));
+        assert!(count_parts(&b"[".repeat(MOST_PARTS + 1)).is_err());
+    }
 
     #[test]
     fn unknown_fields_are_admitted_up_to_their_limits() {

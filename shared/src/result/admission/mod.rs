@@ -4,12 +4,12 @@ mod file;
 mod maxima;
 mod times;
 
-pub use file::{DEEPEST, LONGEST_TEXT, UNKNOWN_BYTES, admit_file};
+pub use file::{DEEPEST, LONGEST_TEXT, UNKNOWN_BYTES, admit_file, count_parts};
 pub(crate) use maxima::MOST_JOBS;
 pub use maxima::{LONGEST_NAME, LONGEST_PATH, LONGEST_SCENARIO, MAXIMA, Maximum};
 pub(crate) use times::{TIME, is_time};
 
-use super::{Comparability, RunResult, SlurmJob};
+use super::{Comparability, RunResult, SlurmJob, id_of_log};
 use crate::estimate::Interval;
 use crate::log::{FIGURES, Failure, STEP_TIMES};
 use crate::units::group_digits;
@@ -50,6 +50,10 @@ pub fn admit(run: &RunResult) -> Result<(), InvalidResult> {
         |text: &str| text.len() == 64 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
     if !is_hash(&run.source.sha256) {
         return refuse("source.sha256", "must be 64 hexadecimal digits in lower case");
+    }
+    // Otherwise, a result of another log could take the id, and this log's own result would be refused.
+    if run.id.get_version_num() == LOG_ID_VERSION && id_of_log(&run.source.sha256) != Some(run.id) {
+        return refuse("id", "must be that of the log: a UUID of version 8 follows from source.sha256");
     }
     for (field, at) in
         [("source.written_at", &run.source.written_at), ("source.began_at", &run.source.began_at)]
@@ -121,6 +125,9 @@ pub fn admit(run: &RunResult) -> Result<(), InvalidResult> {
     if ![low, mid, high].iter().all(|seconds| STEP_TIMES.contains(seconds)) || low > mid || mid > high {
         return refuse("carried.plan.step_time_s", "must be positive seconds with low ≤ mid ≤ high");
     }
+    if carried.repeat == 0 {
+        return refuse("carried.repeat", "must be at least 1");
+    }
     let is_counted = |job: &SlurmJob| match (job.attempt, job.attempts) {
         (None, None) => true,
         (Some(attempt), Some(attempts)) => (1..=attempts).contains(&attempt),
@@ -146,6 +153,9 @@ pub fn admit(run: &RunResult) -> Result<(), InvalidResult> {
 
 /// What a step time must be.
 pub(crate) const STEP_TIME: &str = "must be at least 0.000001 and less than 1,000,000,000 seconds";
+
+/// The version of the UUIDs that follow from logs ([`id_of_log`]).
+const LOG_ID_VERSION: usize = 8;
 
 /// The largest accepted count or offset: JSON numbers are exact up to 2^53.
 const LARGEST_COUNT: u64 = 1 << 53;
@@ -181,6 +191,17 @@ mod tests {
     use crate::log::{MOST_CALL_KINDS, Nccl, NcclCallKind, NcclCalls, NcclOperation};
     use crate::result::{CampaignRun, Intake};
     use crate::spec::Spec;
+    use uuid::Uuid;
+
+    #[test]
+    fn only_the_result_of_a_log_has_the_id_of_the_log() {
+        let mut run = Intake::new("x.out", &Spec::default()).finish();
+        assert_eq!(admit(&run), Ok(()));
+        run.source.sha256 = "0".repeat(64);
+        assert_eq!(admit(&run).unwrap_err().field, "id");
+        run.id = Uuid::nil();
+        assert_eq!(admit(&run), Ok(()));
+    }
 
     #[test]
     fn the_result_of_a_log_with_impossible_figures_is_admitted_without_them() {
