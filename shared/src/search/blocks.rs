@@ -63,19 +63,28 @@ struct Group {
     choices: OnceCell<Vec<BlockChoice>>,
 }
 
+/// What all choices in a precision have in common.
+#[derive(Debug)]
+struct PrecisionBlocks {
+    dtype: Dtype,
+    /// The options before the search chooses any. To read them from the recipes takes as long as to compute costs.
+    options: TrainingOptions,
+    /// The measured runs to which layouts can be similar.
+    similar_runs: SimilarRuns<'static>,
+}
+
 /// The block choices of a space, for any number of GPUs and any global batch.
 #[derive(Debug)]
 pub(super) struct Blocks {
     groups: RefCell<BTreeMap<GroupKey, Rc<Group>>>,
-    /// The measured runs to which layouts of a precision can be similar.
-    similar_runs: Vec<(Dtype, SimilarRuns<'static>)>,
+    precisions: Vec<PrecisionBlocks>,
 }
 
 impl Blocks {
     /// Prepares the choices of a space.
     pub(super) fn new(space: &SearchSpace<'_>, dimensions: &Dimensions) -> Blocks {
         let batch = Batch::of_ranks(space.seq_len, 1, 1, 1);
-        let similar_runs = |dtype: &Dtype| {
+        let in_precision = |dtype: &Dtype| {
             let options = space.options_in(*dtype);
             let inputs = Inputs {
                 architecture: space.architecture,
@@ -85,17 +94,22 @@ impl Blocks {
                 batch: &batch,
                 options: &options,
             };
-            Some((*dtype, Anchors::embedded().similar_runs(&inputs)))
+            let similar_runs = Anchors::embedded().similar_runs(&inputs);
+            Some(PrecisionBlocks { dtype: *dtype, options, similar_runs })
         };
         Blocks {
             groups: RefCell::default(),
-            similar_runs: dimensions.dtypes.iter().filter_map(similar_runs).collect(),
+            precisions: dimensions.dtypes.iter().filter_map(in_precision).collect(),
         }
     }
 
     /// Returns the measured runs that layouts of a precision can resemble, or `None` if the space has no such layouts.
     pub(super) fn similar_runs(&self, dtype: Dtype) -> Option<&SimilarRuns<'static>> {
-        self.similar_runs.iter().find(|(of, _)| *of == dtype).map(|(_, runs)| runs)
+        self.in_precision(dtype).map(|precision| &precision.similar_runs)
+    }
+
+    fn in_precision(&self, dtype: Dtype) -> Option<&PrecisionBlocks> {
+        self.precisions.iter().find(|precision| precision.dtype == dtype)
     }
 
     /// Returns the choices that may work on a number of GPUs.
@@ -134,7 +148,7 @@ impl Blocks {
             ])
         });
         let nearness = of_group.unwrap_or_default();
-        let mut costs = GroupCosts::new(key, space, dimensions);
+        let mut costs = self.costs(key, space, dimensions);
         let modelled_s = costs.least_s(1, 1, MicroBatchCosts::with_least_experts) * FLOOR;
         let least_s = modelled_s * self.least_correction(key.dtype, &nearness, space) * FLOOR;
         Group { key, modelled_s, least_s, nearness, choices: OnceCell::new() }
@@ -144,7 +158,7 @@ impl Blocks {
     fn choices(&self, group: &Group, space: &SearchSpace<'_>, dimensions: &Dimensions) -> Vec<BlockChoice> {
         let GroupKey { dtype, recompute, tp, cp, mbs } = group.key;
         let Some(similar_runs) = self.similar_runs(dtype) else { return Vec::new() };
-        let mut costs = GroupCosts::new(group.key, space, dimensions);
+        let mut costs = self.costs(group.key, space, dimensions);
         let choice = |(ep, expert_tp): &(u32, u32)| {
             let (ep, expert_tp) = (*ep, *expert_tp);
             let modelled_s = costs.least_s(ep, expert_tp, MicroBatchCosts::with_experts_of);
@@ -154,6 +168,17 @@ impl Blocks {
         };
         let choices: Vec<BlockChoice> = dimensions.experts.iter().map(choice).collect();
         sorted(&choices, |one, other| one.least_s.total_cmp(&other.least_s))
+    }
+
+    /// Returns the costs of the layouts of a key.
+    fn costs<'b>(
+        &self,
+        key: GroupKey,
+        space: &'b SearchSpace<'b>,
+        dimensions: &Dimensions,
+    ) -> GroupCosts<'b> {
+        let options = self.in_precision(key.dtype).map_or(space.options, |precision| precision.options);
+        GroupCosts::new(key, options, space, dimensions)
     }
 
     /// Returns the least factor on the modelled time of layouts that are at most so near to measured runs.
@@ -174,8 +199,13 @@ struct GroupCosts<'a> {
 }
 
 impl<'a> GroupCosts<'a> {
-    fn new(key: GroupKey, space: &'a SearchSpace<'a>, dimensions: &Dimensions) -> GroupCosts<'a> {
-        let options = TrainingOptions { recompute: key.recompute, ..space.options_in(key.dtype) };
+    fn new(
+        key: GroupKey,
+        options: TrainingOptions,
+        space: &'a SearchSpace<'a>,
+        dimensions: &Dimensions,
+    ) -> GroupCosts<'a> {
+        let options = TrainingOptions { recompute: key.recompute, ..options };
         let batch = Batch::of_ranks(space.seq_len, key.mbs, key.mbs, 1);
         let of_kind = |kind| {
             let pipeline = dimensions.pipelines.iter().find(|each| each.kind(space) == kind)?;

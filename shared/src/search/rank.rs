@@ -156,7 +156,7 @@ pub struct Ranking {
 pub struct LayoutSearch<'a> {
     space: SearchSpace<'a>,
     dimensions: Dimensions,
-    /// Shared with the searches of the same space with other batches.
+    /// Shared with the searches that [`LayoutSearch::in_space`] returns.
     blocks: Rc<Blocks>,
 }
 
@@ -223,7 +223,13 @@ impl<'a> LayoutSearch<'a> {
     /// Returns the search of the same space with other global batch sizes. What one of them has computed, the other needs not.
     #[must_use]
     pub fn with_batches(&self, gbs: Vec<u32>) -> LayoutSearch<'a> {
-        let space = SearchSpace { gbs, ..self.space.clone() };
+        self.in_space(SearchSpace { gbs, ..self.space.clone() })
+    }
+
+    /// Returns the search of a space that differs from this one in nothing but its global batch sizes, the memory to keep free and
+    /// precisions that it lacks. What one of them has computed, the other needs not.
+    #[must_use]
+    pub fn in_space<'b>(&self, space: SearchSpace<'b>) -> LayoutSearch<'b> {
         let dimensions = space.dimensions();
         LayoutSearch { space, dimensions, blocks: Rc::clone(&self.blocks) }
     }

@@ -66,12 +66,15 @@ async fn answer(number: u32, query: &str) -> Result<(), Replaced> {
     let answers = all.clone().map(|index| (Task::Answer, index));
     let in_bf16 = all.clone().filter(|index| bf16[*index].is_some()).map(|index| (Task::InBf16, index));
     let on_round = all.filter(|_| question.counts != round.counts).map(|index| (Task::OnRoundCounts, index));
+    let mut surveys: Vec<Survey<'_>> = Vec::new();
     // One loop: each further one would make the worker larger.
     for (task, index) in answers.chain(in_bf16).chain(on_round) {
         let asked = if task == Task::OnRoundCounts { &round } else { &question };
         let offer = bf16[index].as_ref().filter(|_| task == Task::InBf16).unwrap_or(&asked.offers[index]);
         let plan = |run: &PlannedRun| Box::new(found::plan(asked, offer, run));
-        let mut survey = Survey::new(asked, offer).listing(found::LISTED);
+        let first = surveys.get(index);
+        let survey = first.map_or_else(|| Survey::new(asked, offer), |first| first.again(asked, offer));
+        let mut survey = survey.listing(found::LISTED);
         pause(number).await?;
         while let Ok(point) = survey.step() {
             if let Some(run) = point.filter(|_| task != Task::InBf16) {
@@ -83,6 +86,7 @@ async fn answer(number: u32, query: &str) -> Result<(), Replaced> {
             Task::Answer => {
                 let answer = Box::new(found::answer(asked, offer, &survey.answer()));
                 say(SearchNews::Answered { offer: index, answer });
+                surveys.push(survey);
             }
             Task::InBf16 => say(SearchNews::InBf16 { offer: index, plan: survey.best().map(plan) }),
             Task::OnRoundCounts => {}
