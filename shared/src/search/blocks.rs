@@ -17,7 +17,7 @@ use crate::precision::Dtype;
 use crate::sorting::{ascending, sorted};
 use std::cell::{OnceCell, RefCell};
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::collections::{BTreeMap, BinaryHeap};
 use std::rc::Rc;
 
 /// Less than rounding could add.
@@ -253,21 +253,23 @@ pub(super) fn of_experts(ep: u32, expert_tp: u32) -> [(Coordinate, u32); 2] {
     [(Coordinate::Ep, ep), (Coordinate::ExpertTp, expert_tp)]
 }
 
-/// Returns every TP, CP and micro batch size that divide the GPUs and the batch in some layout.
-fn degrees(gpus: u32, space: &SearchSpace<'_>, dimensions: &Dimensions) -> BTreeSet<(u32, u32, u32)> {
+/// Returns every TP, CP and micro batch size that divide the GPUs and the batch in some layout, each once.
+fn degrees(gpus: u32, space: &SearchSpace<'_>, dimensions: &Dimensions) -> Vec<(u32, u32, u32)> {
     let stages: Vec<u32> = dimensions.pipelines.iter().map(|pipeline| pipeline.pp).collect();
     let stages = ascending(&stages);
-    let mut degrees = BTreeSet::new();
+    let mut degrees = Vec::new();
     for tp in dimensions.tp.iter().copied().filter(|tp| tp_stays_in_domain(*tp, space.gpu)) {
         for cp in dimensions.cp.iter().copied().filter(|cp| gpus.is_multiple_of(tp * cp)) {
+            // The sequences of a data-parallel rank.
+            let mut sequences: Vec<u32> = Vec::new();
             for ranks in stages.iter().map(|pp| tp * cp * pp).filter(|ranks| gpus.is_multiple_of(*ranks)) {
                 let dp = gpus / ranks;
-                for gbs in dimensions.gbs.iter().filter(|gbs| gbs.is_multiple_of(dp)) {
-                    let divides = |mbs: &u32| (gbs / dp).is_multiple_of(*mbs);
-                    let mbs = dimensions.mbs.iter().copied().filter(divides);
-                    degrees.extend(mbs.map(|mbs| (tp, cp, mbs)));
-                }
+                let gbs = dimensions.gbs.iter().filter(|gbs| gbs.is_multiple_of(dp));
+                sequences.extend(gbs.map(|gbs| gbs / dp));
             }
+            let divides = |mbs: &u32| sequences.iter().any(|of_rank| of_rank.is_multiple_of(*mbs));
+            let mbs = dimensions.mbs.iter().copied().filter(divides);
+            degrees.extend(mbs.map(|mbs| (tp, cp, mbs)));
         }
     }
     degrees

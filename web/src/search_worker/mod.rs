@@ -15,7 +15,7 @@ use trainplan_shared::question::{GpuOffer, PlannedRun, Question, Survey};
 use wasm_bindgen::closure::Closure;
 use wasm_bindgen::{JsCast, JsValue};
 use wasm_bindgen_futures::{JsFuture, spawn_local};
-use web_sys::js_sys::{Date, Promise, global};
+use web_sys::js_sys::{Date, Promise, Reflect, global};
 use web_sys::{DedicatedWorkerGlobalScope, MessageEvent};
 
 /// How long the worker searches before it reads its messages, in milliseconds.
@@ -31,7 +31,7 @@ thread_local! {
 /// Starts to answer the messages of the page.
 pub(crate) fn start() {
     let hear = Closure::<dyn FnMut(MessageEvent)>::new(|event: MessageEvent| {
-        if let Some(SearchRequest { number, query }) = SearchRequest::from_js(event.data()) {
+        if let Some(SearchRequest { number, query }) = request(&event.data()) {
             NEWEST.set(number);
             spawn_local(async move {
                 // An error means that a newer question came.
@@ -42,6 +42,12 @@ pub(crate) fn start() {
     scope().set_onmessage(Some(hear.as_ref().unchecked_ref()));
     hear.forget();
     send(&SearchReply::Ready);
+}
+
+/// Returns the request in a message; none if there is none. It reads field by field, because a deserializer would make the worker larger.
+fn request(message: &JsValue) -> Option<SearchRequest> {
+    let field = |name: &str| Reflect::get(message, &name.into()).ok();
+    Some(SearchRequest { number: field("number")?.as_f64()? as u32, query: field("query")?.as_string()? })
 }
 
 /// A newer question replaced this one.
