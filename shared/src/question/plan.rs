@@ -60,7 +60,7 @@ impl PlannedRun {
         let power = Power::of(gpu, settings.power);
         let cost = |time: &RunTime, price: Price| settings.cost(time, question.tokens, price, power);
         let peak = gpu.recipe_tflops(dtype).or(gpu.datasheet_tflops(dtype)).unwrap_or(gpu.bf16_tflops);
-        let flops = ModelFlops::by_blocks(architecture, question.seq_len, false).per_sequence;
+        let flops = ModelFlops::per_sequence_by_blocks(architecture, question.seq_len, false);
         let per_gpu = gbs / step_time_s.mid / f64::from(gpus);
         PlannedRun {
             gpus,
