@@ -152,6 +152,17 @@ pub struct Ranking {
     pub counts: SearchCounts,
 }
 
+/// What a search found on a number of GPUs.
+struct Found {
+    best: Vec<RankedLayout>,
+    /// Precisions in which no layout fits.
+    too_large: u64,
+    /// Layouts in the other precisions that were tested and don't fit.
+    not_fitting: u64,
+    /// Layouts that were tested and fit.
+    fitting: u64,
+}
+
 /// A search over the layouts of a space, for any number of GPUs.
 pub struct LayoutSearch<'a> {
     space: SearchSpace<'a>,
@@ -271,12 +282,29 @@ impl<'a> LayoutSearch<'a> {
         sizes.map(|gbs| (gbs, Batch::of_ranks(self.space.seq_len, blocks.mbs, gbs, dp))).collect()
     }
 
-    /// Returns the `most` best layouts on `gpus` GPUs.
+    /// Returns the `most` best layouts on `gpus` GPUs, and what became of the others.
     pub fn rank(&self, gpus: u32, most: usize) -> Ranking {
+        let Found { best, too_large, not_fitting, fitting } = self.find(gpus, most);
+        let mut counts = self.dimensions.count(gpus, &self.space);
+        // The rules don't depend on the precision.
+        let of_each = counts.valid() / self.dimensions.dtypes.len().max(1) as u64;
+        let not_fitting = not_fitting + of_each * too_large;
+        counts.fitting = fitting;
+        counts.discarded[Rule::Memory as usize] = not_fitting;
+        counts.slower = counts.valid() - not_fitting - fitting;
+        Ranking { gpus, best, counts }
+    }
+
+    /// Returns the `most` best layouts on `gpus` GPUs, best first.
+    pub fn best(&self, gpus: u32, most: usize) -> Vec<RankedLayout> {
+        self.find(gpus, most).best
+    }
+
+    fn find(&self, gpus: u32, most: usize) -> Found {
         let SearchSpace { gpu, headroom_bytes, .. } = self.space;
         let (rules, constants) = (self.space.rules(), Constants::embedded());
         let software = self.space.options.software.properties();
-        let mut counts = self.dimensions.count(gpus, &self.space);
+        let (mut not_fitting, mut fitting) = (0, 0);
         let mut found = Contenders::new(most);
         let divides = |pipeline: &&Pipeline| gpus.is_multiple_of(pipeline.pp);
         let mut pipelines: Vec<Pipeline> =
@@ -284,9 +312,6 @@ impl<'a> LayoutSearch<'a> {
         // Precisions whose weights and optimizer state alone are larger than all GPUs together.
         let too_large: Vec<Dtype> =
             self.dimensions.dtypes.iter().copied().filter(|dtype| self.is_too_large(*dtype, gpus)).collect();
-        // The rules don't depend on the precision.
-        let of_each = counts.valid() / self.dimensions.dtypes.len().max(1) as u64;
-        let mut not_fitting = of_each * too_large.len() as u64;
         // By which a bound for one GPU becomes one for all.
         let share = (1.0 + straggling(gpus, constants)) / f64::from(gpus);
         let intervals = self.space.intervals(gpus);
@@ -369,7 +394,7 @@ impl<'a> LayoutSearch<'a> {
                             not_fitting += 1;
                             continue;
                         };
-                        counts.fitting += 1;
+                        fitting += 1;
                         let costs = costs[pipeline.kind(&self.space) as usize][usize::from(*fsdp)]
                             .get_or_insert_with(|| MicroBatchCosts::of(&inputs, constants));
                         let breakdown = costs.breakdown(&inputs);
@@ -388,8 +413,6 @@ impl<'a> LayoutSearch<'a> {
                 }
             }
         }
-        counts.discarded[Rule::Memory as usize] = not_fitting;
-        counts.slower = counts.valid() - not_fitting - counts.fitting;
-        Ranking { gpus, best: found.into_best(), counts }
+        Found { best: found.into_best(), too_large: too_large.len() as u64, not_fitting, fitting }
     }
 }
