@@ -53,10 +53,12 @@ struct GroupKey {
 #[derive(Debug)]
 struct Group {
     key: GroupKey,
-    /// At most [`BlockChoice::modelled_s`] of each choice.
+    /// At most [`BlockChoice::modelled_s`] of each choice: its own bound, or that of the group that recomputes nothing.
     modelled_s: f64,
-    /// At most [`BlockChoice::least_s`] of each choice.
-    least_s: f64,
+    /// Its own bound, which is computed when first needed.
+    own_s: OnceCell<f64>,
+    /// At most the ratio of [`BlockChoice::least_s`] to [`BlockChoice::modelled_s`] of each choice.
+    correction: f64,
     /// How near its layouts are to measured runs in what they have in common.
     nearness: Nearness,
     /// Sorted by their bounds; computed when first needed.
@@ -125,8 +127,10 @@ impl Blocks {
         for (tp, cp, mbs) in degrees(gpus, space, dimensions) {
             for (dtype, recompute) in pairs(&dimensions.dtypes, &dimensions.recompute) {
                 let key = GroupKey { dtype, recompute, tp, cp, mbs };
-                let group = known.entry(key).or_insert_with(|| Rc::new(self.group(key, space, dimensions)));
-                groups.push(Rc::clone(group));
+                let without_recompute = GroupKey { recompute: Recompute::None, ..key };
+                let faster = known.get(&without_recompute).cloned();
+                let new = || Rc::new(self.group(key, faster.as_deref(), space, dimensions));
+                groups.push(Rc::clone(known.entry(key).or_insert_with(new)));
             }
         }
         let bound = |(place, group): (usize, &Rc<Group>)| Reverse((group.bound_s().to_bits(), place, 0));
@@ -135,8 +139,15 @@ impl Blocks {
         ChoiceQueue { blocks: self, space, dimensions, gpus, intervals, groups, next }
     }
 
-    /// Returns a group. Its choices are computed later.
-    fn group(&self, key: GroupKey, space: &SearchSpace<'_>, dimensions: &Dimensions) -> Group {
+    /// Returns a group. Its choices are computed later. `faster` is the group that differs only in recomputing nothing: it is never
+    /// slower, so that its bound is one of both, and most groups need no closer one.
+    fn group(
+        &self,
+        key: GroupKey,
+        faster: Option<&Group>,
+        space: &SearchSpace<'_>,
+        dimensions: &Dimensions,
+    ) -> Group {
         let of_group = self.similar_runs(key.dtype).map(|similar_runs| {
             similar_runs.nearness_in(&[
                 (Coordinate::SeqLen, space.seq_len),
@@ -148,10 +159,20 @@ impl Blocks {
             ])
         });
         let nearness = of_group.unwrap_or_default();
-        let mut costs = self.costs(key, space, dimensions);
-        let modelled_s = costs.least_s(1, 1, MicroBatchCosts::with_least_experts) * FLOOR;
-        let least_s = modelled_s * self.least_correction(key.dtype, &nearness, space) * FLOOR;
-        Group { key, modelled_s, least_s, nearness, choices: OnceCell::new() }
+        let correction = self.least_correction(key.dtype, &nearness, space) * FLOOR;
+        let (modelled_s, own_s) = match faster {
+            Some(faster) => (faster.modelled_s * FLOOR, OnceCell::new()),
+            None => {
+                let modelled_s = self.modelled_s(key, space, dimensions);
+                (modelled_s, OnceCell::from(modelled_s))
+            }
+        };
+        Group { key, modelled_s, own_s, correction, nearness, choices: OnceCell::new() }
+    }
+
+    /// Returns at most the modelled time of each choice of a group.
+    fn modelled_s(&self, key: GroupKey, space: &SearchSpace<'_>, dimensions: &Dimensions) -> f64 {
+        self.costs(key, space, dimensions).least_s(1, 1, MicroBatchCosts::with_least_experts) * FLOOR
     }
 
     /// Returns the choices of a group, that with the smallest bound first.
@@ -284,7 +305,8 @@ impl Group {
     /// Returns the least bound of its choices, as far as it is known.
     fn bound_s(&self) -> f64 {
         let first = self.choices.get().and_then(|choices| choices.first());
-        first.map_or(self.least_s, |choice| choice.least_s)
+        let of_group = self.own_s.get().unwrap_or(&self.modelled_s) * self.correction;
+        first.map_or(of_group, |choice| choice.least_s)
     }
 }
 
@@ -336,8 +358,17 @@ impl ChoiceQueue<'_> {
                 continue;
             }
             if is_new {
+                let own_s = *group
+                    .own_s
+                    .get_or_init(|| self.blocks.modelled_s(group.key, self.space, self.dimensions));
                 let correction = self.blocks.least_correction(group.key.dtype, nearness, self.space);
-                if excludes(group.modelled_s * correction * *slow_end) {
+                if excludes(own_s * correction * *slow_end) {
+                    continue;
+                }
+                // So far, only the bound of the group that recomputes nothing was known.
+                let own = group.bound_s().to_bits();
+                if own > bound {
+                    self.next.push(Reverse((own, place, next)));
                     continue;
                 }
             }
