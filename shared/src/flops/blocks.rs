@@ -32,7 +32,7 @@ impl Derivation for Unexplained {
 }
 
 /// The FLOPs of a sequence, and of its parts per token.
-struct Parts {
+struct BlockFlops {
     per_sequence: f64,
     attention: f64,
     mlp: f64,
@@ -42,7 +42,7 @@ struct Parts {
 
 pub(super) fn count(architecture: &Architecture, seq_len: u32, causal: bool) -> ModelFlops {
     let mut lines = Vec::new();
-    let Parts { per_sequence, attention, mlp, embedding, mamba } =
+    let BlockFlops { per_sequence, attention, mlp, embedding, mamba } =
         parts(architecture, seq_len, causal, &mut lines);
     ModelFlops {
         convention: if causal { Convention::Causal } else { Convention::Full },
@@ -63,7 +63,7 @@ pub(super) fn per_sequence(architecture: &Architecture, seq_len: u32, causal: bo
     parts(architecture, seq_len, causal, &mut Unexplained).per_sequence
 }
 
-fn parts(architecture: &Architecture, seq_len: u32, causal: bool, lines: &mut impl Derivation) -> Parts {
+fn parts(architecture: &Architecture, seq_len: u32, causal: bool, lines: &mut impl Derivation) -> BlockFlops {
     let attention = attention(architecture, seq_len, causal, lines);
     let mut mlp = 0.0;
     if let Some(dense) = &architecture.mlp {
@@ -89,7 +89,7 @@ fn parts(architecture: &Architecture, seq_len: u32, causal: bool, lines: &mut im
         )
     });
     // No document lists the input projection of an MTP layer, so it is counted with the MLPs.
-    Parts { per_sequence, attention, mlp: mlp + mtp_projection, embedding, mamba }
+    BlockFlops { per_sequence, attention, mlp: mlp + mtp_projection, embedding, mamba }
 }
 
 fn attention(architecture: &Architecture, seq_len: u32, causal: bool, lines: &mut impl Derivation) -> f64 {

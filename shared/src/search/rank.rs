@@ -153,7 +153,7 @@ pub struct Ranking {
 }
 
 /// What a search found on a number of GPUs.
-struct Found {
+struct TestedLayouts {
     best: Vec<RankedLayout>,
     /// Precisions in which no layout fits.
     too_large: u64,
@@ -284,7 +284,7 @@ impl<'a> LayoutSearch<'a> {
 
     /// Returns the `most` best layouts on `gpus` GPUs, and what became of the others.
     pub fn rank(&self, gpus: u32, most: usize) -> Ranking {
-        let Found { best, too_large, not_fitting, fitting } = self.find(gpus, most);
+        let TestedLayouts { best, too_large, not_fitting, fitting } = self.find(gpus, most);
         let mut counts = self.dimensions.count(gpus, &self.space);
         // The rules don't depend on the precision.
         let of_each = counts.valid() / self.dimensions.dtypes.len().max(1) as u64;
@@ -300,7 +300,7 @@ impl<'a> LayoutSearch<'a> {
         self.find(gpus, most).best
     }
 
-    fn find(&self, gpus: u32, most: usize) -> Found {
+    fn find(&self, gpus: u32, most: usize) -> TestedLayouts {
         let SearchSpace { gpu, headroom_bytes, .. } = self.space;
         let (rules, constants) = (self.space.rules(), Constants::embedded());
         let software = self.space.options.software.properties();
@@ -413,6 +413,6 @@ impl<'a> LayoutSearch<'a> {
                 }
             }
         }
-        Found { best: found.into_best(), too_large: too_large.len() as u64, not_fitting, fitting }
+        TestedLayouts { best: found.into_best(), too_large: too_large.len() as u64, not_fitting, fitting }
     }
 }
