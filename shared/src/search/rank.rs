@@ -17,6 +17,7 @@ use crate::options::TrainingOptions;
 use crate::precision::Dtype;
 use crate::sorting::sorted;
 use crate::stack::Stack;
+use std::cell::RefCell;
 use std::cmp::Ordering;
 use std::rc::Rc;
 
@@ -167,8 +168,27 @@ struct TestedLayouts {
 pub struct LayoutSearch<'a> {
     space: SearchSpace<'a>,
     dimensions: Dimensions,
-    /// Shared with the searches that [`LayoutSearch::in_space`] returns.
+    /// Shared with the searches that [`LayoutSearch::in_space`] returns, as the next one is.
     blocks: Rc<Blocks>,
+    /// What [`LayoutSearch::best`] returned. A list, because few numbers of GPUs are searched and a map would make the worker larger.
+    known: Rc<RefCell<Vec<KnownLayouts>>>,
+}
+
+/// What the best layouts depend on in searches that share them.
+#[derive(PartialEq)]
+struct LayoutsKey {
+    gpus: u32,
+    dtypes: Vec<Dtype>,
+    gbs: Vec<u32>,
+    headroom_bytes: f64,
+}
+
+/// The best layouts of a search on a number of GPUs.
+struct KnownLayouts {
+    key: LayoutsKey,
+    /// How many were wanted. Fewer are the first of them.
+    most: usize,
+    best: Vec<RankedLayout>,
 }
 
 /// The layouts that can still be among the best.
@@ -228,7 +248,7 @@ impl<'a> LayoutSearch<'a> {
     pub fn new(space: SearchSpace<'a>) -> LayoutSearch<'a> {
         let dimensions = space.dimensions();
         let blocks = Rc::new(Blocks::new(&space, &dimensions));
-        LayoutSearch { space, dimensions, blocks }
+        LayoutSearch { space, dimensions, blocks, known: Rc::default() }
     }
 
     /// Returns the search of the same space with other global batch sizes. What one of them has computed, the other needs not.
@@ -242,7 +262,7 @@ impl<'a> LayoutSearch<'a> {
     #[must_use]
     pub fn in_space<'b>(&self, space: SearchSpace<'b>) -> LayoutSearch<'b> {
         let dimensions = space.dimensions();
-        LayoutSearch { space, dimensions, blocks: Rc::clone(&self.blocks) }
+        LayoutSearch { space, dimensions, blocks: Rc::clone(&self.blocks), known: Rc::clone(&self.known) }
     }
 
     /// Returns the space.
@@ -295,9 +315,18 @@ impl<'a> LayoutSearch<'a> {
         Ranking { gpus, best, counts }
     }
 
-    /// Returns the `most` best layouts on `gpus` GPUs, best first.
+    /// Returns the `most` best layouts on `gpus` GPUs, best first. It searches only where no search with which this one shares what it
+    /// computes did.
     pub fn best(&self, gpus: u32, most: usize) -> Vec<RankedLayout> {
-        self.find(gpus, most).best
+        let SearchSpace { ref dtypes, ref gbs, headroom_bytes, .. } = self.space;
+        let key = LayoutsKey { gpus, dtypes: dtypes.clone(), gbs: gbs.clone(), headroom_bytes };
+        let is_this = |known: &&KnownLayouts| known.most >= most && known.key == key;
+        if let Some(known) = self.known.borrow().iter().find(is_this) {
+            return known.best.iter().take(most).copied().collect();
+        }
+        let best = self.find(gpus, most).best;
+        self.known.borrow_mut().push(KnownLayouts { key, most, best: best.clone() });
+        best
     }
 
     fn find(&self, gpus: u32, most: usize) -> TestedLayouts {
