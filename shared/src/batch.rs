@@ -4,7 +4,7 @@ use crate::field::Field;
 use crate::layout::Layout;
 use crate::message;
 use crate::message::Message;
-use crate::problem::Problem;
+use crate::problem::{Problem, Refusals, Unworded};
 use crate::stack::Software;
 use crate::units::nearest_multiples;
 use serde::Serialize;
@@ -24,32 +24,51 @@ impl Batch {
     /// # Errors
     /// The sequence can't be divided by 2·CP, or the global batch by MBS·DP.
     pub fn new(seq_len: u32, mbs: u32, gbs: u32, layout: &Layout) -> Result<Batch, Vec<Problem>> {
-        let mut problems: Vec<Problem> = [(Field::SeqLen, seq_len), (Field::Mbs, mbs), (Field::Gbs, gbs)]
-            .into_iter()
-            .filter(|(_, value)| *value == 0)
-            .map(|(field, value)| {
-                Problem::new(field, value, message![field, " must be at least 1."]).suggest([1])
-            })
-            .collect();
+        let mut problems = Vec::new();
+        Batch::checked(seq_len, mbs, gbs, layout, &mut problems).ok_or(problems)
+    }
+
+    /// Returns the batch of these sizes for a layout; none if it has a problem.
+    pub(crate) fn valid(seq_len: u32, mbs: u32, gbs: u32, layout: &Layout) -> Option<Batch> {
+        Batch::checked(seq_len, mbs, gbs, layout, &mut Unworded::default())
+    }
+
+    fn checked(
+        seq_len: u32,
+        mbs: u32,
+        gbs: u32,
+        layout: &Layout,
+        problems: &mut impl Refusals,
+    ) -> Option<Batch> {
+        let all = [(Field::SeqLen, seq_len), (Field::Mbs, mbs), (Field::Gbs, gbs)].into_iter();
+        for (field, value) in all.filter(|(_, value)| *value == 0) {
+            problems.add(|| Problem::new(field, value, message![field, " must be at least 1."]).suggest([1]));
+        }
         // Each rank takes an early and a late piece, so that the work of causal attention is even.
         let pieces = u64::from(layout.cp()) * if layout.cp() > 1 { 2 } else { 1 };
         if !u64::from(seq_len).is_multiple_of(pieces) {
-            let nearest =
-                u32::try_from(pieces).map(|step| nearest_multiples(seq_len, step)).unwrap_or_default();
-            let cp = layout.cp();
-            let message = format!("{seq_len} tokens can't be divided into {pieces} pieces (2 × CP {cp}).");
-            problems.push(Problem::new(Field::SeqLen, seq_len, message).suggest(nearest));
+            problems.add(|| {
+                let nearest =
+                    u32::try_from(pieces).map(|step| nearest_multiples(seq_len, step)).unwrap_or_default();
+                let cp = layout.cp();
+                let message =
+                    format!("{seq_len} tokens can't be divided into {pieces} pieces (2 × CP {cp}).");
+                Problem::new(Field::SeqLen, seq_len, message).suggest(nearest)
+            });
         }
         let (dp, shard) = (layout.dp(), u64::from(mbs) * u64::from(layout.dp()));
         if problems.is_empty() && !u64::from(gbs).is_multiple_of(shard) {
-            let nearest = u32::try_from(shard).map(|step| nearest_multiples(gbs, step)).unwrap_or_default();
-            let message = format!("GBS {gbs} is not a multiple of {shard} (MBS {mbs} × DP {dp}).");
-            problems.push(Problem::new(Field::Gbs, gbs, message).suggest(nearest));
+            problems.add(|| {
+                let nearest =
+                    u32::try_from(shard).map(|step| nearest_multiples(gbs, step)).unwrap_or_default();
+                let message = format!("GBS {gbs} is not a multiple of {shard} (MBS {mbs} × DP {dp}).");
+                Problem::new(Field::Gbs, gbs, message).suggest(nearest)
+            });
         }
         if !problems.is_empty() {
-            return Err(problems);
+            return None;
         }
-        Ok(Batch { seq_len, mbs, gbs, ga: (u64::from(gbs) / shard) as u32 })
+        Some(Batch { seq_len, mbs, gbs, ga: (u64::from(gbs) / shard) as u32 })
     }
 
     /// Returns the batch of a layout with `dp` data-parallel ranks. A search calls it for sizes that obey its rules.

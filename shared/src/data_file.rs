@@ -123,18 +123,33 @@ pub(crate) fn read_with<T>(
     text: &str,
     from_row: impl Fn(&Row<'_>) -> Result<T, DataError>,
 ) -> Result<Vec<T>, DataError> {
+    let mut rows = Vec::new();
+    for_each_row(file, text, &mut |row| {
+        rows.push(from_row(row)?);
+        Ok(())
+    })?;
+    Ok(rows)
+}
+
+/// Reads each row of a data file. It is the same for every type of row, so that programs have it once.
+fn for_each_row(
+    file: &'static str,
+    text: &str,
+    read: &mut dyn FnMut(&Row<'_>) -> Result<(), DataError>,
+) -> Result<(), DataError> {
     let mut rest = text;
     let mut header = Vec::new();
     take_row(&mut rest, &mut header);
-    let (mut rows, mut cells) = (Vec::new(), Vec::new());
+    let (mut number, mut cells) = (0, Vec::new());
     while take_row(&mut rest, &mut cells) {
-        let row = Row { file, number: rows.len() + 1, header: &header, cells: &cells };
+        number += 1;
+        let row = Row { file, number, header: &header, cells: &cells };
         if cells.len() != header.len() {
             return Err(row.error(format!("{} cells instead of {}", cells.len(), header.len())));
         }
-        rows.push(from_row(&row)?);
+        read(&row)?;
     }
-    Ok(rows)
+    Ok(())
 }
 
 /// Takes the cells of the next row of a CSV text. Returns whether there was one.
@@ -180,8 +195,24 @@ fn take_cell<'a>(rest: &mut &'a str) -> Cow<'a, str> {
 
 /// Returns the rows of an embedded data file. Use it through [`embedded!`].
 pub(crate) fn embedded_rows<T: FromRow>(file: &'static str, text: &str) -> Vec<T> {
-    #[expect(clippy::expect_used, reason = "the file is fixed when this is built, and tests read every one")]
-    read(file, text).expect("an embedded data file is well formed")
+    let mut rows = Vec::new();
+    for_each_embedded_row(file, text, &mut |row| {
+        rows.push(T::from_row(row)?);
+        Ok(())
+    });
+    rows
+}
+
+#[expect(clippy::panic, reason = "the file is fixed when this is built, and tests read every one")]
+fn for_each_embedded_row(
+    file: &'static str,
+    text: &str,
+    read: &mut dyn FnMut(&Row<'_>) -> Result<(), DataError>,
+) {
+    if let Err(error) = for_each_row(file, text, read) {
+        // Not `expect`, which would add the code that writes an error for debugging to every program.
+        panic!("{error}");
+    }
 }
 
 /// Reads the rows of a file in `data/`, which the program embeds without its comments; `build.rs` removes them.

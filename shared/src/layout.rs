@@ -4,7 +4,7 @@ use crate::architecture::{Architecture, AttentionKind, Mlp, Moe};
 use crate::field::Field;
 use crate::message;
 use crate::message::{Message, Setting};
-use crate::problem::Problem;
+use crate::problem::{Problem, Refusals, Unworded};
 use crate::units::{greatest_common_divisor, group_digits, nearest_divisors, nearest_multiples};
 use serde::Serialize;
 use std::fmt;
@@ -58,43 +58,56 @@ impl Layout {
     /// # Errors
     /// One problem for each degree that does not divide its dimension, with the nearest values that do.
     pub fn new(degrees: &Degrees, architecture: &Architecture) -> Result<Layout, Vec<Problem>> {
+        let mut problems = Vec::new();
+        Layout::checked(degrees, architecture, &mut problems).ok_or(problems)
+    }
+
+    /// Returns the layout of these degrees for an architecture; none if it has a problem.
+    pub(crate) fn valid(degrees: &Degrees, architecture: &Architecture) -> Option<Layout> {
+        Layout::checked(degrees, architecture, &mut Unworded::default())
+    }
+
+    fn checked(
+        degrees: &Degrees,
+        architecture: &Architecture,
+        problems: &mut impl Refusals,
+    ) -> Option<Layout> {
         let Degrees { gpus, tp, pp, cp, ep, expert_tp, vp, ref split } = *degrees;
-        let mut problems = zeros(degrees);
+        check_zeros(degrees, problems);
         if !problems.is_empty() {
-            return Err(problems);
+            return None;
         }
-        problems.extend(tp_problem(tp, architecture));
-        problems.extend(cp_problem(degrees.cp, architecture));
+        for problem in [tp_problem(tp, architecture), cp_problem(cp, architecture)].into_iter().flatten() {
+            problems.add(|| problem);
+        }
         let are_groups_possible = problems.is_empty();
-        problems.extend(expert_problems(degrees, architecture));
+        check_experts(degrees, architecture, problems);
         if vp > 1 && pp == 1 {
-            let message =
-                message![Setting::new(Field::Vp, vp), " needs pipeline stages, but ", Field::Pp, " is 1."];
-            problems.push(Problem::new(Field::Vp, vp, message).suggest([1]));
+            problems.add(|| {
+                let message = message![
+                    Setting::new(Field::Vp, vp),
+                    " needs pipeline stages, but ",
+                    Field::Pp,
+                    " is 1."
+                ];
+                Problem::new(Field::Vp, vp, message).suggest([1])
+            });
         }
         // Wide enough that no product of degrees wraps.
         let model_parallel = (u64::from(tp) * u64::from(pp)).saturating_mul(u64::from(cp));
         // No number of GPUs makes up for groups that can't be.
         if are_groups_possible && !u64::from(gpus).is_multiple_of(model_parallel) {
-            let message = format!(
-                "{} can't be split into groups of {model_parallel} (TP {tp} × PP {pp} × CP {cp}).",
-                count_of_gpus(gpus)
-            );
-            problems.push(
-                Problem::new(Field::Gpus, gpus, message).suggest(nearest_counts(degrees, architecture)),
-            );
+            problems.add(|| {
+                let message = format!(
+                    "{} can't be split into groups of {model_parallel} (TP {tp} × PP {pp} × CP {cp}).",
+                    count_of_gpus(gpus)
+                );
+                Problem::new(Field::Gpus, gpus, message).suggest(nearest_counts(degrees, architecture))
+            });
         }
-        let stages = match split.stages(architecture, pp, vp) {
-            Ok(stages) => stages,
-            Err(problem) => {
-                problems.push(problem);
-                Vec::new()
-            }
-        };
-        if !problems.is_empty() {
-            return Err(problems);
-        }
-        Ok(Layout { gpus, tp, pp, cp, ep, expert_tp, vp, split: split.clone(), stages })
+        let stages = split.checked_stages(architecture, pp, vp, problems)?;
+        let layout = Layout { gpus, tp, pp, cp, ep, expert_tp, vp, split: split.clone(), stages };
+        problems.is_empty().then_some(layout)
     }
 
     /// Returns the layout with these degrees and the same stages. A search calls it for layouts that obey its rules.
@@ -208,40 +221,58 @@ impl PipelineSplit {
         })
     }
 
-    /// Returns the layers of each of `pp` stages of `vp` chunks.
-    pub(crate) fn stages(&self, architecture: &Architecture, pp: u32, vp: u32) -> Result<Vec<u32>, Problem> {
+    /// Returns the layers of each of `pp` stages of `vp` chunks; none if the split doesn't fit.
+    pub(crate) fn stages(&self, architecture: &Architecture, pp: u32, vp: u32) -> Option<Vec<u32>> {
+        self.checked_stages(architecture, pp, vp, &mut Unworded::default())
+    }
+
+    fn checked_stages(
+        &self,
+        architecture: &Architecture,
+        pp: u32,
+        vp: u32,
+        problems: &mut impl Refusals,
+    ) -> Option<Vec<u32>> {
         let layers = architecture.layers;
-        let refuse = |message: String| Err(Problem::new(Field::PipelineSplit, self, message));
         let chunks = pp.saturating_mul(vp);
         match self {
             PipelineSplit::Explicit(stages) => {
                 let total: u64 = stages.iter().map(|stage| u64::from(*stage)).sum();
                 if stages.len() as u64 != u64::from(pp) {
-                    return refuse(format!(
-                        "The pipeline split lists {} stages, but PP is {pp}.",
-                        stages.len()
-                    ));
+                    problems.add(|| {
+                        let message =
+                            format!("The pipeline split lists {} stages, but PP is {pp}.", stages.len());
+                        Problem::new(Field::PipelineSplit, self, message)
+                    });
+                    return None;
                 }
                 if total != u64::from(layers) {
-                    return refuse(format!(
-                        "The pipeline split adds up to {total} layers, but the model has {layers}."
-                    ));
+                    problems.add(|| {
+                        let message = format!(
+                            "The pipeline split adds up to {total} layers, but the model has {layers}."
+                        );
+                        Problem::new(Field::PipelineSplit, self, message)
+                    });
+                    return None;
                 }
-                Ok(stages.clone())
+                Some(stages.clone())
             }
             _ if chunks > layers.saturating_add(2)
                 || (*self != PipelineSplit::Counted && chunks > layers) =>
             {
-                let (field, degree, most) =
-                    if vp > 1 { (Field::Vp, vp, layers / pp.max(1)) } else { (Field::Pp, pp, layers) };
-                let message = format!(
-                    "{layers} layers can't fill {chunks} pipeline chunks (PP {pp} × VP {vp}): some would be empty."
-                );
-                Err(Problem::new(field, degree, message).suggest(Some(most).filter(|most| *most > 0)))
+                problems.add(|| {
+                    let (field, degree, most) =
+                        if vp > 1 { (Field::Vp, vp, layers / pp.max(1)) } else { (Field::Pp, pp, layers) };
+                    let message = format!(
+                        "{layers} layers can't fill {chunks} pipeline chunks (PP {pp} × VP {vp}): some would be empty."
+                    );
+                    Problem::new(field, degree, message).suggest(Some(most).filter(|most| *most > 0))
+                });
+                None
             }
-            PipelineSplit::Even => Ok(even_stages(layers, pp, vp)),
-            PipelineSplit::Weighed => Ok(weighed_stages(architecture, pp)),
-            PipelineSplit::Counted => Ok(counted_stages(layers, pp, vp)),
+            PipelineSplit::Even => Some(even_stages(layers, pp, vp)),
+            PipelineSplit::Weighed => Some(weighed_stages(architecture, pp)),
+            PipelineSplit::Counted => Some(counted_stages(layers, pp, vp)),
         }
     }
 }
@@ -349,8 +380,8 @@ fn count_of_gpus(gpus: u32) -> String {
     }
 }
 
-fn zeros(degrees: &Degrees) -> Vec<Problem> {
-    [
+fn check_zeros(degrees: &Degrees, problems: &mut impl Refusals) {
+    let all = [
         (Field::Gpus, degrees.gpus),
         (Field::Tp, degrees.tp),
         (Field::Pp, degrees.pp),
@@ -358,11 +389,10 @@ fn zeros(degrees: &Degrees) -> Vec<Problem> {
         (Field::Ep, degrees.ep),
         (Field::ExpertTp, degrees.expert_tp),
         (Field::Vp, degrees.vp),
-    ]
-    .into_iter()
-    .filter(|(_, degree)| *degree == 0)
-    .map(|(field, degree)| Problem::new(field, degree, message![field, " must be at least 1."]).suggest([1]))
-    .collect()
+    ];
+    for (field, degree) in all.into_iter().filter(|(_, degree)| *degree == 0) {
+        problems.add(|| Problem::new(field, degree, message![field, " must be at least 1."]).suggest([1]));
+    }
 }
 
 /// Returns the problem of context parallelism with linear attention. `__post_init__` of transformer_config.py in Megatron-Core 0.16
@@ -405,41 +435,46 @@ pub(crate) fn ep_problem(ep: u32, moe: &Moe) -> Option<Problem> {
     (!moe.experts.is_multiple_of(ep)).then(|| Problem::new(Field::Ep, ep, message()))
 }
 
-fn expert_problems(degrees: &Degrees, architecture: &Architecture) -> Vec<Problem> {
+fn check_experts(degrees: &Degrees, architecture: &Architecture, problems: &mut impl Refusals) {
     let Degrees { gpus, pp, ep, expert_tp, .. } = *degrees;
     let Some(moe) = &architecture.moe else {
-        return [(Field::Ep, ep), (Field::ExpertTp, expert_tp)]
-            .into_iter()
-            .filter(|(_, degree)| *degree > 1)
-            .map(|(field, degree)| {
+        let both = [(Field::Ep, ep), (Field::ExpertTp, expert_tp)].into_iter();
+        for (field, degree) in both.filter(|(_, degree)| *degree > 1) {
+            problems.add(|| {
                 let message =
                     message![Setting::new(field, degree), " needs experts, but the model has none."];
                 Problem::new(field, degree, message).suggest([1])
-            })
-            .collect();
+            });
+        }
+        return;
     };
-    let mut problems = Vec::new();
-    if let Some(problem) = ep_problem(ep, moe) {
-        let divisors = nearest_degrees(ep, moe.experts, gpus, u64::from(expert_tp) * u64::from(pp));
-        problems.push(problem.suggest(divisors));
+    let ep_problem = ep_problem(ep, moe);
+    let are_divided = ep_problem.is_none() && moe.ffn.is_multiple_of(expert_tp);
+    if let Some(problem) = ep_problem {
+        problems.add(|| {
+            let divisors = nearest_degrees(ep, moe.experts, gpus, u64::from(expert_tp) * u64::from(pp));
+            problem.suggest(divisors)
+        });
     }
     if !moe.ffn.is_multiple_of(expert_tp) {
-        let message =
-            format!("An expert's FFN width ({}) can't be divided by expert TP {expert_tp}.", moe.ffn);
-        let divisors = nearest_degrees(expert_tp, moe.ffn, gpus, u64::from(ep) * u64::from(pp));
-        problems.push(Problem::new(Field::ExpertTp, expert_tp, message).suggest(divisors));
+        problems.add(|| {
+            let message =
+                format!("An expert's FFN width ({}) can't be divided by expert TP {expert_tp}.", moe.ffn);
+            let divisors = nearest_degrees(expert_tp, moe.ffn, gpus, u64::from(ep) * u64::from(pp));
+            Problem::new(Field::ExpertTp, expert_tp, message).suggest(divisors)
+        });
     }
     let expert_parallel = (u64::from(expert_tp) * u64::from(ep)).saturating_mul(u64::from(pp));
     // With another degree, the groups are others.
-    if problems.is_empty() && !u64::from(gpus).is_multiple_of(expert_parallel) {
-        let message = format!(
-            "{} can't be split into groups of {expert_parallel} (expert TP {expert_tp} × EP {ep} × PP {pp}).",
-            count_of_gpus(gpus)
-        );
-        problems
-            .push(Problem::new(Field::Gpus, gpus, message).suggest(nearest_counts(degrees, architecture)));
+    if are_divided && !u64::from(gpus).is_multiple_of(expert_parallel) {
+        problems.add(|| {
+            let message = format!(
+                "{} can't be split into groups of {expert_parallel} (expert TP {expert_tp} × EP {ep} × PP {pp}).",
+                count_of_gpus(gpus)
+            );
+            Problem::new(Field::Gpus, gpus, message).suggest(nearest_counts(degrees, architecture))
+        });
     }
-    problems
 }
 
 /// Returns the divisors of a dimension next to a degree, of those that also split the GPUs, which `others` splits before. If that is

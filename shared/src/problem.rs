@@ -124,6 +124,39 @@ impl Problem {
     }
 }
 
+/// Takes the problems that a check finds.
+pub(crate) trait Refusals {
+    fn add(&mut self, problem: impl FnOnce() -> Problem);
+
+    fn is_empty(&self) -> bool;
+}
+
+impl Refusals for Vec<Problem> {
+    fn add(&mut self, problem: impl FnOnce() -> Problem) {
+        self.push(problem());
+    }
+
+    fn is_empty(&self) -> bool {
+        Vec::is_empty(self)
+    }
+}
+
+/// Whether a check found a problem. A search discards layouts with one, and its program has no code that words it.
+#[derive(Default)]
+pub(crate) struct Unworded {
+    is_refused: bool,
+}
+
+impl Refusals for Unworded {
+    fn add(&mut self, _problem: impl FnOnce() -> Problem) {
+        self.is_refused = true;
+    }
+
+    fn is_empty(&self) -> bool {
+        !self.is_refused
+    }
+}
+
 /// Returns a whole number with thousands separators, as sentences show it, and any other text unchanged.
 fn grouped(value: &str) -> String {
     match value.parse::<u32>() {

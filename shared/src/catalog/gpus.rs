@@ -70,9 +70,7 @@ pub struct Gpu {
 impl FromRow for Gpu {
     fn from_row(row: &Row<'_>) -> Result<Gpu, DataError> {
         Ok(Gpu {
-            id: row.string("id")?,
-            name: row.string("name")?,
-            form: row.string("form")?,
+            // Texts come last, because reading anything after them adds code that drops them.
             generation: generation(row)?,
             bf16_tflops: row.number("bf16_tflops")?,
             fp8_tflops: row.optional_number("fp8_tflops")?,
@@ -89,6 +87,9 @@ impl FromRow for Gpu {
             max_gemm_fp8_tflops: row.optional_number("max_gemm_fp8_tflops")?,
             recipe_bf16_peak: row.optional_number("recipe_bf16_peak")?,
             recipe_fp8_peak: row.optional_number("recipe_fp8_peak")?,
+            id: row.string("id")?,
+            name: row.string("name")?,
+            form: row.string("form")?,
             aliases: row.string("aliases")?,
         })
     }

@@ -125,9 +125,7 @@ impl FromRow for Model {
             mtp_layers: row.optional("mtp_layers")?.unwrap_or(0),
         };
         Ok(Model {
-            id: row.string("id")?,
-            title: row.string("title")?,
-            family: row.string("family")?,
+            // Texts come last, because reading anything after them adds code that drops them.
             architecture,
             seq_len: row.value("seq_len")?,
             qk_norm: row.optional::<u8>("qk_norm")? == Some(1),
@@ -135,6 +133,9 @@ impl FromRow for Model {
             router: router(row)?,
             params_b: row.number("params_b")?,
             active_b: row.number("active_b")?,
+            id: row.string("id")?,
+            title: row.string("title")?,
+            family: row.string("family")?,
         })
     }
 }

@@ -325,13 +325,8 @@ pub(super) struct MatrixRow {
 impl FromRow for MatrixRow {
     fn from_row(row: &Row<'_>) -> Result<MatrixRow, DataError> {
         Ok(MatrixRow {
-            releases: row.list("release")?,
-            model: row.string("model")?,
-            precisions: row.string("precisions")?,
-            gpu_types: row.string("gpu")?,
+            // Texts and lists come last, because reading anything after them adds code that drops them.
             scaling: row.optional("scaling")?,
-            gpus: row.list("gpus")?,
-            variant: Some(row.string("variant")?).filter(|variant| !variant.is_empty()),
             seq_len: row.value("seq_len")?,
             layers: row.value("layers")?,
             tp: row.value("tp")?,
@@ -341,7 +336,6 @@ impl FromRow for MatrixRow {
             vp: row.optional("vp")?,
             mbs: row.value("mbs")?,
             gbs: row.value("gbs")?,
-            split: row.value("split")?,
             fp8: row.optional("fp8")?,
             expert_tp: row.optional("expert_tp")?,
             fsdp: row.yes("fsdp")?,
@@ -349,6 +343,13 @@ impl FromRow for MatrixRow {
             modules: row.value("modules")?,
             offload_layers: row.optional("offload_layers")?.unwrap_or_default(),
             line: row.optional("line")?,
+            split: row.value("split")?,
+            releases: row.list("release")?,
+            gpus: row.list("gpus")?,
+            model: row.string("model")?,
+            precisions: row.string("precisions")?,
+            gpu_types: row.string("gpu")?,
+            variant: Some(row.string("variant")?).filter(|variant| !variant.is_empty()),
             note: row.string("note")?,
         })
     }

@@ -123,10 +123,10 @@ struct PowerRow {
 impl FromRow for PowerRow {
     fn from_row(row: &Row<'_>) -> Result<PowerRow, DataError> {
         Ok(PowerRow {
-            gpu: row.string("gpu")?,
             all_in_kw: row.number("all_in_kw")?,
             #[cfg(test)]
             server_kw: row.optional_number("server_kw")?,
+            gpu: row.string("gpu")?,
             source: row.string("source")?,
             date: row.string("date")?,
         })

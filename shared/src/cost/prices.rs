@@ -214,7 +214,7 @@ struct PriceRow {
 impl FromRow for PriceRow {
     fn from_row(row: &Row<'_>) -> Result<PriceRow, DataError> {
         Ok(PriceRow {
-            gpu: row.string("gpu")?,
+            // Texts come last, because reading anything after them adds code that drops them.
             form: row.value("form")?,
             term: row
                 .optional("shortest_years")?
@@ -222,6 +222,7 @@ impl FromRow for PriceRow {
                 .map(|(shortest_years, longest_years)| RentalTerm { shortest_years, longest_years }),
             per_gpu_hour: ValueRange { low: row.number("low")?, high: row.number("high")? },
             estimated_from: row.optional("estimated_from")?,
+            gpu: row.string("gpu")?,
             source: row.string("source")?,
             date: row.string("date")?,
         })

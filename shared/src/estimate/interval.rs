@@ -169,11 +169,12 @@ struct MeasuredExtent {
 
 impl FromRow for MeasuredExtent {
     fn from_row(row: &Row<'_>) -> Result<MeasuredExtent, DataError> {
-        let gpu = row.string("gpu")?;
-        let known = Catalog::embedded().gpu(&gpu);
-        let generation = known.map_err(|problem| row.error(problem.to_string()))?.generation;
+        let known = Catalog::embedded().gpu(row.text("gpu")?);
+        // Not the problem's text: the search worker has no other use for the code that writes it.
+        let generation = known.map_err(|_| row.error("the GPU type is unknown".to_string()))?.generation;
         let (dense, routed) = (row.value("dense_gpus")?, row.value("routed_gpus")?);
-        Ok(MeasuredExtent { gpu, generation, stack: row.value("stack")?, dense, routed })
+        let stack = row.value("stack")?;
+        Ok(MeasuredExtent { gpu: row.string("gpu")?, generation, stack, dense, routed })
     }
 }
 

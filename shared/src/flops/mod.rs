@@ -75,6 +75,11 @@ impl ModelFlops {
         blocks::count(architecture, seq_len, causal)
     }
 
+    /// Returns [`ModelFlops::per_sequence`] counted by block.
+    pub fn per_sequence_by_blocks(architecture: &Architecture, seq_len: u32, causal: bool) -> f64 {
+        blocks::per_sequence(architecture, seq_len, causal)
+    }
+
     /// Returns the FLOPs counted with the formula of a release's document.
     ///
     /// `published` is whether the architecture and the sequence length are the document's, so that its rounded number

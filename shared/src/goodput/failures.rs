@@ -28,9 +28,9 @@ pub struct FailureStudy {
 impl FromRow for FailureStudy {
     fn from_row(row: &Row<'_>) -> Result<FailureStudy, DataError> {
         Ok(FailureStudy {
+            per_gpu_hour: row.number("per_gpu_hour")?,
             id: row.string("id")?,
             title: row.string("title")?,
-            per_gpu_hour: row.number("per_gpu_hour")?,
             basis: row.string("basis")?,
             source: row.string("source")?,
             date: row.string("date")?,

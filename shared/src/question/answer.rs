@@ -1,11 +1,11 @@
 //! The answer for one GPU type: the best plan, other good layouts, and why the goal can't be reached.
 
 use super::unmet::{Nearby, Relaxation, Unmet};
-use super::{Chance, Goal, GpuOffer, Objective, PlannedRun, Question, TrainableTokens};
+use super::{Chance, Goal, GpuOffer, Objective, PlannedRun, Question, Survey, TrainableTokens};
 use crate::assumption::Assumption;
 use crate::catalog::{Catalog, Gpu, Recipe};
 use crate::gpu_counts::GpuCounts;
-use crate::search::{Candidate, LayoutSearch, RankedLayout, SearchCounts, SearchSpace};
+use crate::search::{Candidate, RankedLayout, SearchCounts, SearchSpace};
 use crate::sorting::{ascending, sorted};
 use crate::stack::Stack;
 use std::borrow::Cow;
@@ -52,25 +52,12 @@ pub struct GpuAnswer {
     pub(super) slowdown: f64,
 }
 
-/// What the numbers of GPUs that were searched have as their best plans.
-pub(super) struct Tried<'a> {
-    /// The best plan of each number of GPUs that has one, ascending.
-    pub(super) points: &'a [PlannedRun],
-    /// The numbers of GPUs without a layout, ascending.
-    pub(super) empty: &'a [u32],
-}
-
 impl GpuAnswer {
-    pub(super) fn new<'a, 'b: 'a>(
-        question: &Question,
-        offer: &GpuOffer,
-        search_of: impl Fn(Option<&PlannedRun>) -> &'a LayoutSearch<'b>,
-        listed: usize,
-        Tried { points, empty }: Tried<'_>,
-    ) -> GpuAnswer {
+    pub(super) fn new(survey: &Survey<'_>) -> GpuAnswer {
+        let Survey { question, offer, listed, ref points, ref empty, .. } = *survey;
         let chosen = question.choose(points);
         let shown = chosen.or_else(|| question.nearest(points));
-        let search = search_of(shown.map(|index| &points[index]));
+        let search = shown.map_or(&survey.search, |index| survey.search_of(&points[index]));
         let gpus = shown.map(|index| points[index].gpus).or(empty.last().copied());
         let run = |gpus: u32, layout: RankedLayout| PlannedRun::new(question, offer, gpus, layout);
         let (mut layouts, mut counts) = (Vec::new(), SearchCounts::default());
@@ -90,7 +77,7 @@ impl GpuAnswer {
             shown.and_then(|index| points[index].with_measured_software(search.space(), question, offer));
         let enough_tokens = match chosen {
             Some(_) => None,
-            None => question.enough_tokens(offer, points),
+            None => question.enough_tokens(survey),
         };
         let unmet = match chosen {
             Some(_) => None,
@@ -124,11 +111,11 @@ impl GpuAnswer {
                 enough_tokens: enough_tokens.as_ref(),
                 tried: &tried(),
             };
-            question.relaxations(offer, unmet, &nearby)
+            question.relaxations(survey, unmet, &nearby)
         });
         GpuAnswer {
             gpu: offer.gpu.clone(),
-            points: points.to_vec(),
+            points: points.clone(),
             chosen,
             shown,
             layouts,

@@ -350,7 +350,7 @@ impl Survey<'_> {
         }
         let is_good =
             |(run, script): &(PlannedRun, PlanScript)| question.reaches(run) && script.reaches_goal();
-        for layout in search.rank(gpus, LAUNCHED_LAYOUTS).best {
+        for layout in search.best(gpus, LAUNCHED_LAYOUTS) {
             let run = PlannedRun::new(question, offer, gpus, layout);
             // A script is hardly faster than planned.
             if is_good(&best) && run.counted_days() >= best.1.counted_days(&best.0) {

@@ -60,7 +60,7 @@ impl PlannedRun {
         let power = Power::of(gpu, settings.power);
         let cost = |time: &RunTime, price: Price| settings.cost(time, question.tokens, price, power);
         let peak = gpu.recipe_tflops(dtype).or(gpu.datasheet_tflops(dtype)).unwrap_or(gpu.bf16_tflops);
-        let flops = ModelFlops::by_blocks(architecture, question.seq_len, false).per_sequence;
+        let flops = ModelFlops::per_sequence_by_blocks(architecture, question.seq_len, false);
         let per_gpu = gbs / step_time_s.mid / f64::from(gpus);
         PlannedRun {
             gpus,
@@ -88,14 +88,14 @@ impl PlannedRun {
             let measured = run.with_measured_software(search.space(), question, offer);
             PlannedRun { days_as_measured: measured.map(|(_, run)| run.days), ..run }
         };
-        let best = run(*search.rank(gpus, 1).best.first()?);
+        let best = run(*search.best(gpus, 1).first()?);
         let is_near = |limit| !question.is_in_time(&best) && best.time.low.days <= limit;
         let may_be_in_time = question.most_days().is_some_and(is_near);
         if !may_be_in_time {
             return Some(best);
         }
         // One that is nearly as fast, or less certain but faster, may be in time.
-        let listed = search.rank(gpus, LISTED_LAYOUTS).best.into_iter().map(run);
+        let listed = search.best(gpus, LISTED_LAYOUTS).into_iter().map(run);
         listed.into_iter().find(|run| question.is_in_time(run)).or(Some(best))
     }
 

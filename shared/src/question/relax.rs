@@ -4,11 +4,10 @@ use super::answer::LITTLE_MORE;
 use super::batches::GlobalBatches;
 use super::limits::Reach;
 use super::unmet::{Nearby, Relaxation, Unmet};
-use super::{Goal, GpuOffer, PlannedRun, Question, Survey, TrainableTokens};
+use super::{Goal, PlannedRun, Question, Survey, TrainableTokens};
 use crate::field::Field;
 use crate::gpu_counts::GpuCounts;
 use crate::message::Setting;
-use crate::search::LayoutSearch;
 use crate::sorting::sorted;
 use crate::units::{format_count, parse_count, significant_up};
 
@@ -26,13 +25,18 @@ const MOST_BETWEEN: u32 = 16;
 
 impl Question {
     /// Returns changes with which a plan works, after none did.
-    pub(super) fn relaxations(&self, offer: &GpuOffer, unmet: Unmet, nearby: &Nearby<'_>) -> Vec<Relaxation> {
+    pub(super) fn relaxations(
+        &self,
+        survey: &Survey<'_>,
+        unmet: Unmet,
+        nearby: &Nearby<'_>,
+    ) -> Vec<Relaxation> {
         let Nearby { nearest, affordable, tried, .. } = *nearby;
         let by_tokens = nearby.enough_tokens.map(by_tokens);
         match (unmet, nearest, self.goal) {
-            (Unmet::NoLayout, ..) => self.with_a_layout(offer, tried).into_iter().collect(),
+            (Unmet::NoLayout, ..) => self.with_a_layout(survey, tried).into_iter().collect(),
             (Unmet::TooSlow { days }, Some(_), Goal::Deadline(limit)) => [
-                tried.last().and_then(|most| self.with_more_gpus(offer, *most, days / limit)),
+                tried.last().and_then(|most| self.with_more_gpus(survey, *most, days / limit)),
                 nearby.with_other_chance.map(|run| self.by_chance(run)),
                 affordable.and_then(|run| self.with_deadline(run)),
                 by_tokens,
@@ -61,19 +65,19 @@ impl Question {
 
     /// Returns the smallest change with which a plan reaches the goal, in this order: less headroom, another value of a lock or one lock
     /// less; another number of GPUs; a larger global batch. If none does, returns the smallest with which at least a layout works.
-    fn with_a_layout(&self, offer: &GpuOffer, tried: &[u32]) -> Option<Relaxation> {
+    fn with_a_layout(&self, survey: &Survey<'_>, tried: &[u32]) -> Option<Relaxation> {
         let most = tried.last().copied()?;
         let reaches_goal =
             |change: &Option<Relaxation>| change.as_ref().is_some_and(|change| change.reaches_goal);
-        let with_less_fixed = first_working(offer, self.with_less_fixed());
+        let with_less_fixed = first_working(survey, self.with_less_fixed());
         if reaches_goal(&with_less_fixed) {
             return with_less_fixed;
         }
-        let with_other_gpus = self.with_other_gpus(offer, tried, most);
+        let with_other_gpus = self.with_other_gpus(survey, tried, most);
         if reaches_goal(&with_other_gpus) {
             return with_other_gpus;
         }
-        let with_larger_batch = first_working(offer, self.with_larger_batches());
+        let with_larger_batch = first_working(survey, self.with_larger_batches());
         match reaches_goal(&with_larger_batch) {
             true => with_larger_batch,
             false => with_less_fixed.or(with_other_gpus).or(with_larger_batch),
@@ -81,7 +85,8 @@ impl Question {
     }
 
     /// Returns the most tokens with which one of the plans is within the limits, after none was, and the plan that a question for them has.
-    pub(super) fn enough_tokens(&self, offer: &GpuOffer, points: &[PlannedRun]) -> Option<TrainableTokens> {
+    pub(super) fn enough_tokens(&self, survey: &Survey<'_>) -> Option<TrainableTokens> {
+        let Survey { offer, ref points, .. } = *survey;
         // With fewer tokens, these numbers of GPUs are searched too; which ones between them are depends on the tokens.
         let counts = self.counts.of_nodes(offer.gpu.gpus_per_node);
         let points = points.iter().filter(|run| counts.binary_search(&run.gpus).is_ok());
@@ -90,17 +95,18 @@ impl Question {
         let enough = self.within_limits(offer, run)?;
         // For fewer tokens, other GPUs may be better. Plans with the times of their launch scripts are not those of a survey.
         let question = Question { tokens: enough.tokens, ..self.clone() };
-        let planned = Survey::new(&question, offer).best_run(run.gpus);
+        let planned = survey.again(&question, offer).best_run(run.gpus);
         let is_planned = planned.is_some_and(|planned| planned.layout == run.layout);
-        match question.answered(offer).filter(|_| is_planned) {
+        match is_planned.then(|| question.answered(survey)).flatten() {
             Some((run, true)) => Some(TrainableTokens { run, ..enough }),
             _ => Some(enough),
         }
     }
 
-    /// Returns the plan that answers the question, and whether it reaches the goal; none if no layout works.
-    fn answered(&self, offer: &GpuOffer) -> Option<(PlannedRun, bool)> {
-        let mut survey = Survey::new(self, offer);
+    /// Returns the plan that answers the question, and whether it reaches the goal; none if no layout works. `survey` is of the
+    /// question that this one changes.
+    fn answered(&self, survey: &Survey<'_>) -> Option<(PlannedRun, bool)> {
+        let mut survey = survey.again(self, survey.offer);
         while survey.step().is_ok() {}
         let chosen = self.choose(&survey.points);
         let shown = chosen.or_else(|| self.nearest(&survey.points))?;
@@ -135,24 +141,25 @@ impl Question {
 
     /// Returns the number of GPUs nearest to `most` with a layout, or the fewest that reach the goal if the plan there doesn't; if none
     /// do, the nearest.
-    fn with_other_gpus(&self, offer: &GpuOffer, tried: &[u32], most: u32) -> Option<Relaxation> {
-        let search = LayoutSearch::new(self.space(offer));
+    fn with_other_gpus(&self, survey: &Survey<'_>, tried: &[u32], most: u32) -> Option<Relaxation> {
+        let Survey { offer, ref search, .. } = *survey;
         let mut nodes = GpuCounts::default().of_nodes(offer.gpu.gpus_per_node);
         nodes.retain(|gpus| tried.binary_search(gpus).is_err());
         let nodes = sorted(&nodes, |one, other| one.abs_diff(most).cmp(&other.abs_diff(most)));
-        let run = nodes.into_iter().find_map(|gpus| PlannedRun::best_of(&search, self, offer, gpus))?;
+        let run = nodes.into_iter().find_map(|gpus| PlannedRun::best_of(search, self, offer, gpus))?;
         if self.reaches(&run) {
             return Some(by_gpus(run, true));
         }
         let times = self.most_days().map_or(1.0, |limit| run.days_with(self.chance) / limit);
-        self.with_more_gpus(offer, run.gpus, times).or_else(|| Some(by_gpus(run, false)))
+        self.with_more_gpus(survey, run.gpus, times).or_else(|| Some(by_gpus(run, false)))
     }
 
     /// Returns the fewest GPUs beyond `most_tried` that reach the goal, as far as more GPUs are faster. `times` is how many times too
     /// slow the best plan is, so that fewer GPUs than as many times more can't be enough.
-    fn with_more_gpus(&self, offer: &GpuOffer, most_tried: u32, times: f64) -> Option<Relaxation> {
+    fn with_more_gpus(&self, survey: &Survey<'_>, most_tried: u32, times: f64) -> Option<Relaxation> {
         let least = f64::from(most_tried) * times;
-        let mut survey = Survey::new(self, offer);
+        let offer = survey.offer;
+        let mut survey = survey.again(self, offer);
         let mut reaching =
             |gpus| survey.best_run(gpus).filter(|run| self.is_in_time(run) && self.is_affordable(run));
         let node = offer.gpu.gpus_per_node.max(1);
@@ -207,10 +214,10 @@ impl Question {
 }
 
 /// Returns the first change whose question has a plan that reaches the goal; if none does, the first with a layout.
-fn first_working(offer: &GpuOffer, changes: Vec<(Setting, Question)>) -> Option<Relaxation> {
+fn first_working(survey: &Survey<'_>, changes: Vec<(Setting, Question)>) -> Option<Relaxation> {
     let mut first = None;
     for (setting, question) in changes {
-        if let Some((run, reaches_goal)) = question.answered(offer) {
+        if let Some((run, reaches_goal)) = question.answered(survey) {
             let change = Relaxation { setting, run, reaches_goal };
             if reaches_goal {
                 return Some(change);

@@ -1,6 +1,5 @@
 //! The search of one GPU type, count by count.
 
-use super::answer::Tried;
 use super::plan::LISTED_LAYOUTS;
 use super::{Goal, GpuAnswer, GpuOffer, Objective, PlannedRun, Question};
 use crate::precision::Dtype;
@@ -20,14 +19,14 @@ pub struct Survey<'a> {
     pub(super) offer: &'a GpuOffer,
     /// How many layouts the answer lists.
     pub(super) listed: usize,
-    search: LayoutSearch<'a>,
+    pub(super) search: LayoutSearch<'a>,
     /// The searches with batches that suit some numbers of GPUs better. They are few, and a map would make the worker larger.
     suited: Vec<(Vec<u32>, LayoutSearch<'a>)>,
     waiting: VecDeque<u32>,
     /// The best plan of each number of GPUs, ascending.
     pub(super) points: Vec<PlannedRun>,
     /// Counts without a layout, ascending.
-    empty: Vec<u32>,
+    pub(super) empty: Vec<u32>,
 }
 
 impl Question {
@@ -51,11 +50,29 @@ impl Question {
 impl<'a> Survey<'a> {
     /// Prepares the search of an offer.
     pub fn new(question: &'a Question, offer: &'a GpuOffer) -> Survey<'a> {
+        Survey::with(question, offer, LayoutSearch::new(question.space(offer)))
+    }
+
+    /// Prepares the search for a question that differs in nothing but its goal, tokens, numbers of GPUs, batches, locks or headroom, and
+    /// of an offer that differs in nothing but precisions that it lacks. What this survey has computed of the layouts that both have,
+    /// that one needs not.
+    #[must_use]
+    pub fn again<'b>(&self, question: &'b Question, offer: &'b GpuOffer) -> Survey<'b> {
+        let space = question.space(offer);
+        // Locks decide which layouts there are.
+        let search = match question.locks == self.question.locks {
+            true => self.search.in_space(space),
+            false => LayoutSearch::new(space),
+        };
+        Survey::with(question, offer, search)
+    }
+
+    fn with(question: &'a Question, offer: &'a GpuOffer, search: LayoutSearch<'a>) -> Survey<'a> {
         Survey {
             question,
             offer,
             listed: LISTED_LAYOUTS,
-            search: LayoutSearch::new(question.space(offer)),
+            search,
             suited: Vec::new(),
             waiting: question.counts.of_nodes(offer.gpu.gpus_per_node).into(),
             points: Vec::new(),
@@ -146,9 +163,7 @@ impl<'a> Survey<'a> {
 
     /// Returns the answer from what was searched so far.
     pub fn answer(&self) -> GpuAnswer {
-        let search = |shown: Option<&PlannedRun>| shown.map_or(&self.search, |run| self.search_of(run));
-        let tried = Tried { points: &self.points, empty: &self.empty };
-        GpuAnswer::new(self.question, self.offer, search, self.listed, tried)
+        GpuAnswer::new(self)
     }
 
     /// Returns the best plan of those searched so far.

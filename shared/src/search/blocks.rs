@@ -17,7 +17,7 @@ use crate::precision::Dtype;
 use crate::sorting::{ascending, sorted};
 use std::cell::{OnceCell, RefCell};
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::collections::{BTreeMap, BinaryHeap};
 use std::rc::Rc;
 
 /// Less than rounding could add.
@@ -53,29 +53,40 @@ struct GroupKey {
 #[derive(Debug)]
 struct Group {
     key: GroupKey,
-    /// At most [`BlockChoice::modelled_s`] of each choice.
+    /// At most [`BlockChoice::modelled_s`] of each choice: its own bound, or that of the group that recomputes nothing.
     modelled_s: f64,
-    /// At most [`BlockChoice::least_s`] of each choice.
-    least_s: f64,
+    /// Its own bound, which is computed when first needed.
+    own_s: OnceCell<f64>,
+    /// At most the ratio of [`BlockChoice::least_s`] to [`BlockChoice::modelled_s`] of each choice.
+    correction: f64,
     /// How near its layouts are to measured runs in what they have in common.
     nearness: Nearness,
     /// Sorted by their bounds; computed when first needed.
     choices: OnceCell<Vec<BlockChoice>>,
 }
 
+/// What all choices in a precision have in common.
+#[derive(Debug)]
+struct PrecisionBlocks {
+    dtype: Dtype,
+    /// The options before the search chooses any. To read them from the recipes takes as long as to compute costs.
+    options: TrainingOptions,
+    /// The measured runs to which layouts can be similar.
+    similar_runs: SimilarRuns<'static>,
+}
+
 /// The block choices of a space, for any number of GPUs and any global batch.
 #[derive(Debug)]
 pub(super) struct Blocks {
     groups: RefCell<BTreeMap<GroupKey, Rc<Group>>>,
-    /// The measured runs to which layouts of a precision can be similar.
-    similar_runs: Vec<(Dtype, SimilarRuns<'static>)>,
+    precisions: Vec<PrecisionBlocks>,
 }
 
 impl Blocks {
     /// Prepares the choices of a space.
     pub(super) fn new(space: &SearchSpace<'_>, dimensions: &Dimensions) -> Blocks {
         let batch = Batch::of_ranks(space.seq_len, 1, 1, 1);
-        let similar_runs = |dtype: &Dtype| {
+        let in_precision = |dtype: &Dtype| {
             let options = space.options_in(*dtype);
             let inputs = Inputs {
                 architecture: space.architecture,
@@ -85,17 +96,22 @@ impl Blocks {
                 batch: &batch,
                 options: &options,
             };
-            Some((*dtype, Anchors::embedded().similar_runs(&inputs)))
+            let similar_runs = Anchors::embedded().similar_runs(&inputs);
+            Some(PrecisionBlocks { dtype: *dtype, options, similar_runs })
         };
         Blocks {
             groups: RefCell::default(),
-            similar_runs: dimensions.dtypes.iter().filter_map(similar_runs).collect(),
+            precisions: dimensions.dtypes.iter().filter_map(in_precision).collect(),
         }
     }
 
     /// Returns the measured runs that layouts of a precision can resemble, or `None` if the space has no such layouts.
     pub(super) fn similar_runs(&self, dtype: Dtype) -> Option<&SimilarRuns<'static>> {
-        self.similar_runs.iter().find(|(of, _)| *of == dtype).map(|(_, runs)| runs)
+        self.in_precision(dtype).map(|precision| &precision.similar_runs)
+    }
+
+    fn in_precision(&self, dtype: Dtype) -> Option<&PrecisionBlocks> {
+        self.precisions.iter().find(|precision| precision.dtype == dtype)
     }
 
     /// Returns the choices that may work on a number of GPUs.
@@ -111,8 +127,10 @@ impl Blocks {
         for (tp, cp, mbs) in degrees(gpus, space, dimensions) {
             for (dtype, recompute) in pairs(&dimensions.dtypes, &dimensions.recompute) {
                 let key = GroupKey { dtype, recompute, tp, cp, mbs };
-                let group = known.entry(key).or_insert_with(|| Rc::new(self.group(key, space, dimensions)));
-                groups.push(Rc::clone(group));
+                let without_recompute = GroupKey { recompute: Recompute::None, ..key };
+                let faster = known.get(&without_recompute).cloned();
+                let new = || Rc::new(self.group(key, faster.as_deref(), space, dimensions));
+                groups.push(Rc::clone(known.entry(key).or_insert_with(new)));
             }
         }
         let bound = |(place, group): (usize, &Rc<Group>)| Reverse((group.bound_s().to_bits(), place, 0));
@@ -121,8 +139,15 @@ impl Blocks {
         ChoiceQueue { blocks: self, space, dimensions, gpus, intervals, groups, next }
     }
 
-    /// Returns a group. Its choices are computed later.
-    fn group(&self, key: GroupKey, space: &SearchSpace<'_>, dimensions: &Dimensions) -> Group {
+    /// Returns a group. Its choices are computed later. `faster` is the group that differs only in recomputing nothing: it is never
+    /// slower, so that its bound is one of both, and most groups need no closer one.
+    fn group(
+        &self,
+        key: GroupKey,
+        faster: Option<&Group>,
+        space: &SearchSpace<'_>,
+        dimensions: &Dimensions,
+    ) -> Group {
         let of_group = self.similar_runs(key.dtype).map(|similar_runs| {
             similar_runs.nearness_in(&[
                 (Coordinate::SeqLen, space.seq_len),
@@ -134,17 +159,27 @@ impl Blocks {
             ])
         });
         let nearness = of_group.unwrap_or_default();
-        let mut costs = GroupCosts::new(key, space, dimensions);
-        let modelled_s = costs.least_s(1, 1, MicroBatchCosts::with_least_experts) * FLOOR;
-        let least_s = modelled_s * self.least_correction(key.dtype, &nearness, space) * FLOOR;
-        Group { key, modelled_s, least_s, nearness, choices: OnceCell::new() }
+        let correction = self.least_correction(key.dtype, &nearness, space) * FLOOR;
+        let (modelled_s, own_s) = match faster {
+            Some(faster) => (faster.modelled_s * FLOOR, OnceCell::new()),
+            None => {
+                let modelled_s = self.modelled_s(key, space, dimensions);
+                (modelled_s, OnceCell::from(modelled_s))
+            }
+        };
+        Group { key, modelled_s, own_s, correction, nearness, choices: OnceCell::new() }
+    }
+
+    /// Returns at most the modelled time of each choice of a group.
+    fn modelled_s(&self, key: GroupKey, space: &SearchSpace<'_>, dimensions: &Dimensions) -> f64 {
+        self.costs(key, space, dimensions).least_s(1, 1, MicroBatchCosts::with_least_experts) * FLOOR
     }
 
     /// Returns the choices of a group, that with the smallest bound first.
     fn choices(&self, group: &Group, space: &SearchSpace<'_>, dimensions: &Dimensions) -> Vec<BlockChoice> {
         let GroupKey { dtype, recompute, tp, cp, mbs } = group.key;
         let Some(similar_runs) = self.similar_runs(dtype) else { return Vec::new() };
-        let mut costs = GroupCosts::new(group.key, space, dimensions);
+        let mut costs = self.costs(group.key, space, dimensions);
         let choice = |(ep, expert_tp): &(u32, u32)| {
             let (ep, expert_tp) = (*ep, *expert_tp);
             let modelled_s = costs.least_s(ep, expert_tp, MicroBatchCosts::with_experts_of);
@@ -154,6 +189,17 @@ impl Blocks {
         };
         let choices: Vec<BlockChoice> = dimensions.experts.iter().map(choice).collect();
         sorted(&choices, |one, other| one.least_s.total_cmp(&other.least_s))
+    }
+
+    /// Returns the costs of the layouts of a key.
+    fn costs<'b>(
+        &self,
+        key: GroupKey,
+        space: &'b SearchSpace<'b>,
+        dimensions: &Dimensions,
+    ) -> GroupCosts<'b> {
+        let options = self.in_precision(key.dtype).map_or(space.options, |precision| precision.options);
+        GroupCosts::new(key, options, space, dimensions)
     }
 
     /// Returns the least factor on the modelled time of layouts that are at most so near to measured runs.
@@ -174,8 +220,13 @@ struct GroupCosts<'a> {
 }
 
 impl<'a> GroupCosts<'a> {
-    fn new(key: GroupKey, space: &'a SearchSpace<'a>, dimensions: &Dimensions) -> GroupCosts<'a> {
-        let options = TrainingOptions { recompute: key.recompute, ..space.options_in(key.dtype) };
+    fn new(
+        key: GroupKey,
+        options: TrainingOptions,
+        space: &'a SearchSpace<'a>,
+        dimensions: &Dimensions,
+    ) -> GroupCosts<'a> {
+        let options = TrainingOptions { recompute: key.recompute, ..options };
         let batch = Batch::of_ranks(space.seq_len, key.mbs, key.mbs, 1);
         let of_kind = |kind| {
             let pipeline = dimensions.pipelines.iter().find(|each| each.kind(space) == kind)?;
@@ -223,21 +274,23 @@ pub(super) fn of_experts(ep: u32, expert_tp: u32) -> [(Coordinate, u32); 2] {
     [(Coordinate::Ep, ep), (Coordinate::ExpertTp, expert_tp)]
 }
 
-/// Returns every TP, CP and micro batch size that divide the GPUs and the batch in some layout.
-fn degrees(gpus: u32, space: &SearchSpace<'_>, dimensions: &Dimensions) -> BTreeSet<(u32, u32, u32)> {
+/// Returns every TP, CP and micro batch size that divide the GPUs and the batch in some layout, each once.
+fn degrees(gpus: u32, space: &SearchSpace<'_>, dimensions: &Dimensions) -> Vec<(u32, u32, u32)> {
     let stages: Vec<u32> = dimensions.pipelines.iter().map(|pipeline| pipeline.pp).collect();
     let stages = ascending(&stages);
-    let mut degrees = BTreeSet::new();
+    let mut degrees = Vec::new();
     for tp in dimensions.tp.iter().copied().filter(|tp| tp_stays_in_domain(*tp, space.gpu)) {
         for cp in dimensions.cp.iter().copied().filter(|cp| gpus.is_multiple_of(tp * cp)) {
+            // The sequences of a data-parallel rank.
+            let mut sequences: Vec<u32> = Vec::new();
             for ranks in stages.iter().map(|pp| tp * cp * pp).filter(|ranks| gpus.is_multiple_of(*ranks)) {
                 let dp = gpus / ranks;
-                for gbs in dimensions.gbs.iter().filter(|gbs| gbs.is_multiple_of(dp)) {
-                    let divides = |mbs: &u32| (gbs / dp).is_multiple_of(*mbs);
-                    let mbs = dimensions.mbs.iter().copied().filter(divides);
-                    degrees.extend(mbs.map(|mbs| (tp, cp, mbs)));
-                }
+                let gbs = dimensions.gbs.iter().filter(|gbs| gbs.is_multiple_of(dp));
+                sequences.extend(gbs.map(|gbs| gbs / dp));
             }
+            let divides = |mbs: &u32| sequences.iter().any(|of_rank| of_rank.is_multiple_of(*mbs));
+            let mbs = dimensions.mbs.iter().copied().filter(divides);
+            degrees.extend(mbs.map(|mbs| (tp, cp, mbs)));
         }
     }
     degrees
@@ -252,7 +305,8 @@ impl Group {
     /// Returns the least bound of its choices, as far as it is known.
     fn bound_s(&self) -> f64 {
         let first = self.choices.get().and_then(|choices| choices.first());
-        first.map_or(self.least_s, |choice| choice.least_s)
+        let of_group = self.own_s.get().unwrap_or(&self.modelled_s) * self.correction;
+        first.map_or(of_group, |choice| choice.least_s)
     }
 }
 
@@ -304,8 +358,17 @@ impl ChoiceQueue<'_> {
                 continue;
             }
             if is_new {
+                let own_s = *group
+                    .own_s
+                    .get_or_init(|| self.blocks.modelled_s(group.key, self.space, self.dimensions));
                 let correction = self.blocks.least_correction(group.key.dtype, nearness, self.space);
-                if excludes(group.modelled_s * correction * *slow_end) {
+                if excludes(own_s * correction * *slow_end) {
+                    continue;
+                }
+                // So far, only the bound of the group that recomputes nothing was known.
+                let own = group.bound_s().to_bits();
+                if own > bound {
+                    self.next.push(Reverse((own, place, next)));
                     continue;
                 }
             }

@@ -17,6 +17,7 @@ use crate::options::TrainingOptions;
 use crate::precision::Dtype;
 use crate::sorting::sorted;
 use crate::stack::Stack;
+use std::cell::RefCell;
 use std::cmp::Ordering;
 use std::rc::Rc;
 
@@ -152,12 +153,42 @@ pub struct Ranking {
     pub counts: SearchCounts,
 }
 
+/// What a search found on a number of GPUs.
+struct TestedLayouts {
+    best: Vec<RankedLayout>,
+    /// Precisions in which no layout fits.
+    too_large: u64,
+    /// Layouts in the other precisions that were tested and don't fit.
+    not_fitting: u64,
+    /// Layouts that were tested and fit.
+    fitting: u64,
+}
+
 /// A search over the layouts of a space, for any number of GPUs.
 pub struct LayoutSearch<'a> {
     space: SearchSpace<'a>,
     dimensions: Dimensions,
-    /// Shared with the searches of the same space with other batches.
+    /// Shared with the searches that [`LayoutSearch::in_space`] returns, as the next one is.
     blocks: Rc<Blocks>,
+    /// What [`LayoutSearch::best`] returned. A list, because few numbers of GPUs are searched and a map would make the worker larger.
+    known: Rc<RefCell<Vec<KnownLayouts>>>,
+}
+
+/// What the best layouts depend on in searches that share them.
+#[derive(PartialEq)]
+struct LayoutsKey {
+    gpus: u32,
+    dtypes: Vec<Dtype>,
+    gbs: Vec<u32>,
+    headroom_bytes: f64,
+}
+
+/// The best layouts of a search on a number of GPUs.
+struct KnownLayouts {
+    key: LayoutsKey,
+    /// How many were wanted. Fewer are the first of them.
+    most: usize,
+    best: Vec<RankedLayout>,
 }
 
 /// The layouts that can still be among the best.
@@ -217,15 +248,21 @@ impl<'a> LayoutSearch<'a> {
     pub fn new(space: SearchSpace<'a>) -> LayoutSearch<'a> {
         let dimensions = space.dimensions();
         let blocks = Rc::new(Blocks::new(&space, &dimensions));
-        LayoutSearch { space, dimensions, blocks }
+        LayoutSearch { space, dimensions, blocks, known: Rc::default() }
     }
 
     /// Returns the search of the same space with other global batch sizes. What one of them has computed, the other needs not.
     #[must_use]
     pub fn with_batches(&self, gbs: Vec<u32>) -> LayoutSearch<'a> {
-        let space = SearchSpace { gbs, ..self.space.clone() };
+        self.in_space(SearchSpace { gbs, ..self.space.clone() })
+    }
+
+    /// Returns the search of a space that differs from this one in nothing but its global batch sizes, the memory to keep free and
+    /// precisions that it lacks. What one of them has computed, the other needs not.
+    #[must_use]
+    pub fn in_space<'b>(&self, space: SearchSpace<'b>) -> LayoutSearch<'b> {
         let dimensions = space.dimensions();
-        LayoutSearch { space, dimensions, blocks: Rc::clone(&self.blocks) }
+        LayoutSearch { space, dimensions, blocks: Rc::clone(&self.blocks), known: Rc::clone(&self.known) }
     }
 
     /// Returns the space.
@@ -265,12 +302,38 @@ impl<'a> LayoutSearch<'a> {
         sizes.map(|gbs| (gbs, Batch::of_ranks(self.space.seq_len, blocks.mbs, gbs, dp))).collect()
     }
 
-    /// Returns the `most` best layouts on `gpus` GPUs.
+    /// Returns the `most` best layouts on `gpus` GPUs, and what became of the others.
     pub fn rank(&self, gpus: u32, most: usize) -> Ranking {
+        let TestedLayouts { best, too_large, not_fitting, fitting } = self.find(gpus, most);
+        let mut counts = self.dimensions.count(gpus, &self.space);
+        // The rules don't depend on the precision.
+        let of_each = counts.valid() / self.dimensions.dtypes.len().max(1) as u64;
+        let not_fitting = not_fitting + of_each * too_large;
+        counts.fitting = fitting;
+        counts.discarded[Rule::Memory as usize] = not_fitting;
+        counts.slower = counts.valid() - not_fitting - fitting;
+        Ranking { gpus, best, counts }
+    }
+
+    /// Returns the `most` best layouts on `gpus` GPUs, best first. It searches only where no search with which this one shares what it
+    /// computes did.
+    pub fn best(&self, gpus: u32, most: usize) -> Vec<RankedLayout> {
+        let SearchSpace { ref dtypes, ref gbs, headroom_bytes, .. } = self.space;
+        let key = LayoutsKey { gpus, dtypes: dtypes.clone(), gbs: gbs.clone(), headroom_bytes };
+        let is_this = |known: &&KnownLayouts| known.most >= most && known.key == key;
+        if let Some(known) = self.known.borrow().iter().find(is_this) {
+            return known.best.iter().take(most).copied().collect();
+        }
+        let best = self.find(gpus, most).best;
+        self.known.borrow_mut().push(KnownLayouts { key, most, best: best.clone() });
+        best
+    }
+
+    fn find(&self, gpus: u32, most: usize) -> TestedLayouts {
         let SearchSpace { gpu, headroom_bytes, .. } = self.space;
         let (rules, constants) = (self.space.rules(), Constants::embedded());
         let software = self.space.options.software.properties();
-        let mut counts = self.dimensions.count(gpus, &self.space);
+        let (mut not_fitting, mut fitting) = (0, 0);
         let mut found = Contenders::new(most);
         let divides = |pipeline: &&Pipeline| gpus.is_multiple_of(pipeline.pp);
         let mut pipelines: Vec<Pipeline> =
@@ -278,9 +341,6 @@ impl<'a> LayoutSearch<'a> {
         // Precisions whose weights and optimizer state alone are larger than all GPUs together.
         let too_large: Vec<Dtype> =
             self.dimensions.dtypes.iter().copied().filter(|dtype| self.is_too_large(*dtype, gpus)).collect();
-        // The rules don't depend on the precision.
-        let of_each = counts.valid() / self.dimensions.dtypes.len().max(1) as u64;
-        let mut not_fitting = of_each * too_large.len() as u64;
         // By which a bound for one GPU becomes one for all.
         let share = (1.0 + straggling(gpus, constants)) / f64::from(gpus);
         let intervals = self.space.intervals(gpus);
@@ -363,7 +423,7 @@ impl<'a> LayoutSearch<'a> {
                             not_fitting += 1;
                             continue;
                         };
-                        counts.fitting += 1;
+                        fitting += 1;
                         let costs = costs[pipeline.kind(&self.space) as usize][usize::from(*fsdp)]
                             .get_or_insert_with(|| MicroBatchCosts::of(&inputs, constants));
                         let breakdown = costs.breakdown(&inputs);
@@ -382,8 +442,6 @@ impl<'a> LayoutSearch<'a> {
                 }
             }
         }
-        counts.discarded[Rule::Memory as usize] = not_fitting;
-        counts.slower = counts.valid() - not_fitting - counts.fitting;
-        Ranking { gpus, best: found.into_best(), counts }
+        TestedLayouts { best: found.into_best(), too_large: too_large.len() as u64, not_fitting, fitting }
     }
 }

@@ -94,9 +94,7 @@ impl FromRow for StackRules {
         let fsdp = row.text("fsdp")?;
         let support = FsdpSupport::ALL.into_iter().find(|support| support.id() == fsdp);
         Ok(StackRules {
-            stack: row.string("stack")?,
-            generations: row.string("generations")?,
-            precisions: row.string("precisions")?,
+            // Texts come last, because reading anything after them adds code that drops them.
             max_tp: row.optional("max_tp")?,
             pp: row.yes("pp")?,
             cp: row.yes("cp")?,
@@ -106,6 +104,9 @@ impl FromRow for StackRules {
             counted: row.yes("counted")?,
             fsdp: support.ok_or_else(|| row.error(format!("\"{fsdp}\" is not never, may or must")))?,
             fsdp_alone: row.yes("fsdp_alone")?,
+            stack: row.string("stack")?,
+            generations: row.string("generations")?,
+            precisions: row.string("precisions")?,
         })
     }
 }

@@ -241,7 +241,7 @@ impl<'a> SearchSpace<'a> {
                         continue;
                     }
                     let degrees = Degrees { gpus: pp, pp, vp, split: split.clone(), ..Degrees::default() };
-                    let Ok(layout) = Layout::new(&degrees, self.architecture) else { continue };
+                    let Some(layout) = Layout::valid(&degrees, self.architecture) else { continue };
                     let is_known = |known: &Pipeline| {
                         (known.pp, known.vp) == (pp, vp) && known.layout.stages() == layout.stages()
                     };
@@ -274,8 +274,8 @@ impl<'a> SearchSpace<'a> {
         gpus: u32,
         read: impl FnOnce(&Inputs<'_>) -> T,
     ) -> Option<T> {
-        let layout = Layout::new(&candidate.degrees(gpus), self.architecture).ok()?;
-        let batch = Batch::new(self.seq_len, candidate.mbs, candidate.gbs, &layout).ok()?;
+        let layout = Layout::valid(&candidate.degrees(gpus), self.architecture)?;
+        let batch = Batch::valid(self.seq_len, candidate.mbs, candidate.gbs, &layout)?;
         Some(read(&Inputs {
             architecture: self.architecture,
             gpu: self.gpu,

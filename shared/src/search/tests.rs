@@ -257,6 +257,28 @@ fn what_is_said_of_all_layouts_is_the_same_however_many_are_wanted() {
 }
 
 #[test]
+fn the_best_layouts_are_the_first_of_any_longer_list() {
+    let space = space("llama3.1-70b", "b200", Stack::Bridge2606, &[Dtype::Bf16, Dtype::Mxfp8], &[1184]);
+    let search = LayoutSearch::new(space);
+    let all = search.rank(592, 60).best;
+    // Some are searched, others are known from a longer list.
+    for most in [1, 10, 3, 60, 7] {
+        assert_eq!(search.best(592, most), all[..most.min(all.len())], "{most}");
+    }
+    // What is known of a space is not returned for another one.
+    let others = [
+        SearchSpace { gbs: vec![592], ..search.space().clone() },
+        SearchSpace { dtypes: vec![Dtype::Bf16], ..search.space().clone() },
+        SearchSpace { headroom_bytes: all[0].memory.free_bytes + 1.0, ..search.space().clone() },
+    ];
+    for other in others {
+        let expected = LayoutSearch::new(other.clone()).rank(592, 5).best;
+        assert_ne!(expected, all[..5]);
+        assert_eq!(search.in_space(other).best(592, 5), expected);
+    }
+}
+
+#[test]
 fn of_equally_fast_layouts_the_simpler_is_better() {
     let ranked = |tp, mid, confidence| RankedLayout {
         candidate: Candidate {

@@ -15,7 +15,7 @@ use trainplan_shared::question::{GpuOffer, PlannedRun, Question, Survey};
 use wasm_bindgen::closure::Closure;
 use wasm_bindgen::{JsCast, JsValue};
 use wasm_bindgen_futures::{JsFuture, spawn_local};
-use web_sys::js_sys::{Date, Promise, global};
+use web_sys::js_sys::{Date, Promise, Reflect, global};
 use web_sys::{DedicatedWorkerGlobalScope, MessageEvent};
 
 /// How long the worker searches before it reads its messages, in milliseconds.
@@ -31,7 +31,7 @@ thread_local! {
 /// Starts to answer the messages of the page.
 pub(crate) fn start() {
     let hear = Closure::<dyn FnMut(MessageEvent)>::new(|event: MessageEvent| {
-        if let Some(SearchRequest { number, query }) = SearchRequest::from_js(event.data()) {
+        if let Some(SearchRequest { number, query }) = request(&event.data()) {
             NEWEST.set(number);
             spawn_local(async move {
                 // An error means that a newer question came.
@@ -42,6 +42,12 @@ pub(crate) fn start() {
     scope().set_onmessage(Some(hear.as_ref().unchecked_ref()));
     hear.forget();
     send(&SearchReply::Ready);
+}
+
+/// Returns the request in a message; none if there is none. It reads field by field, because a deserializer would make the worker larger.
+fn request(message: &JsValue) -> Option<SearchRequest> {
+    let field = |name: &str| Reflect::get(message, &name.into()).ok();
+    Some(SearchRequest { number: field("number")?.as_f64()? as u32, query: field("query")?.as_string()? })
 }
 
 /// A newer question replaced this one.
@@ -66,12 +72,15 @@ async fn answer(number: u32, query: &str) -> Result<(), Replaced> {
     let answers = all.clone().map(|index| (Task::Answer, index));
     let in_bf16 = all.clone().filter(|index| bf16[*index].is_some()).map(|index| (Task::InBf16, index));
     let on_round = all.filter(|_| question.counts != round.counts).map(|index| (Task::OnRoundCounts, index));
+    let mut surveys: Vec<Survey<'_>> = Vec::new();
     // One loop: each further one would make the worker larger.
     for (task, index) in answers.chain(in_bf16).chain(on_round) {
         let asked = if task == Task::OnRoundCounts { &round } else { &question };
         let offer = bf16[index].as_ref().filter(|_| task == Task::InBf16).unwrap_or(&asked.offers[index]);
         let plan = |run: &PlannedRun| Box::new(found::plan(asked, offer, run));
-        let mut survey = Survey::new(asked, offer).listing(found::LISTED);
+        let first = surveys.get(index);
+        let survey = first.map_or_else(|| Survey::new(asked, offer), |first| first.again(asked, offer));
+        let mut survey = survey.listing(found::LISTED);
         pause(number).await?;
         while let Ok(point) = survey.step() {
             if let Some(run) = point.filter(|_| task != Task::InBf16) {
@@ -83,6 +92,7 @@ async fn answer(number: u32, query: &str) -> Result<(), Replaced> {
             Task::Answer => {
                 let answer = Box::new(found::answer(asked, offer, &survey.answer()));
                 say(SearchNews::Answered { offer: index, answer });
+                surveys.push(survey);
             }
             Task::InBf16 => say(SearchNews::InBf16 { offer: index, plan: survey.best().map(plan) }),
             Task::OnRoundCounts => {}

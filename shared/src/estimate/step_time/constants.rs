@@ -19,6 +19,9 @@ macro_rules! constants {
         }
 
         impl Constants {
+            /// The names of the fields above, as the data file has them.
+            const NAMES: &[&str] = &[$(stringify!($name)),*];
+
             fn place(&mut self, name: &str) -> Option<&mut f64> {
                 if let Some(id) = name.strip_prefix("stack ") {
                     let index = Stack::ALL.iter().position(|stack| stack.id() == id)?;
@@ -27,10 +30,9 @@ macro_rules! constants {
                 if let Some(id) = name.strip_prefix("gpu ") {
                     return self.gpus.iter_mut().find(|(gpu, _)| gpu == id).map(|(_, factor)| factor);
                 }
-                match name {
-                    $(stringify!($name) => Some(&mut self.$name),)*
-                    _ => None,
-                }
+                // A `match` would compare each name by code of its own.
+                let place = Constants::NAMES.iter().position(|known| *known == name)?;
+                [$(&mut self.$name),*].into_iter().nth(place)
             }
 
             fn blank() -> Constants {

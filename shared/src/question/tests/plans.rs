@@ -225,6 +225,43 @@ fn a_number_of_gpus_without_a_layout_is_replaced_by_one_that_reaches_the_goal() 
 }
 
 #[test]
+fn a_survey_finds_the_same_with_what_another_computed() {
+    for model in ["llama3.1-8b", "qwen3-30b-a3b"] {
+        let base = spec(&[
+            (Field::Model, model),
+            (Field::GpuTypes, "h100"),
+            (Field::GpuRange, "64"),
+            (Field::Tokens, "1T"),
+            (Field::Deadline, "7d"),
+        ]);
+        let question = base.question().unwrap();
+        let mut first = Survey::new(&question, &question.offers[0]);
+        while first.step().is_ok() {}
+        let assert_same = |changed: &Question, offer: &GpuOffer, change: &str| {
+            let surveys = [first.again(changed, offer), Survey::new(changed, offer)];
+            let [with_it, alone] = surveys.map(|survey| {
+                let GpuAnswer { points, layouts, unmet, relaxations, .. } = survey.finish();
+                (points, layouts, unmet, relaxations)
+            });
+            assert!(!alone.0.is_empty() && with_it == alone, "{model}, {change}: {with_it:?}, not {alone:?}");
+        };
+        for (field, text) in [
+            (Field::Deadline, "60d"),
+            (Field::Tokens, "100B"),
+            (Field::GpuRange, "<=256"),
+            (Field::BatchTokens, "2M"),
+            (Field::Headroom, "20"),
+            (Field::Lock, "tp=2"),
+        ] {
+            let changed = base.clone().with(field, text).question().unwrap();
+            assert_same(&changed, &changed.offers[0], text);
+        }
+        let in_bf16 = question.offers[0].in_bf16().expect("another precision");
+        assert_same(&question, &in_bf16, "BF16");
+    }
+}
+
+#[test]
 fn a_published_layout_stands_beside_the_best() {
     let question = ask(&[
         (Field::Model, "llama3.1-405b"),

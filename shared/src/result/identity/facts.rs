@@ -117,7 +117,7 @@ impl LogFacts {
         let vp = number(Field::Vp).unwrap_or(1);
         let stages = |text: &str| {
             let split: PipelineSplit = text.parse().ok()?;
-            split.stages(&model.architecture, pp, vp).ok()
+            split.stages(&model.architecture, pp, vp)
         };
         stages(one).is_some_and(|one| stages(other) == Some(one))
     }
