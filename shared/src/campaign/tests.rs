@@ -95,7 +95,7 @@ fn each_mistake_has_its_line_and_its_solution() {
             "max-steps = [50]",
             "line 7: defaults.max-steps: Use a string, a number, true or false, not an array.",
         ),
-        ("max-steps = 50", "max_steps = 50\nmax-steps = 5", "Duplicate key, already set in line 7."),
+        ("max-steps = 50", "max_steps = 50\nmax-steps = 5", "Duplicate key, already set on line 7."),
         ("max-steps = 50", "tp = 0", "line 7: defaults.tp: "),
         ("max-steps = 50", "singleton = 3", "line 7: defaults.singleton: Use true or false, not \"3\"."),
         ("max-steps = 50", "repeats = 0", "\"0\" is not a whole number from 1 to 1000."),

@@ -226,7 +226,7 @@ mod tests {
         assert!(
             unnamed
                 .misses(beyond, true, &limits(true))
-                .ends_with("costs $120 with measured software, on 1,024 × H100.")
+                .ends_with("would cost $120 with measured software, on 1,024 × H100.")
         );
     }
 }

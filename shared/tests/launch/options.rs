@@ -269,7 +269,7 @@ fn slurm_parameters_are_carried_as_far_as_sbatch_reads_them() {
             [("nodelist=a,b,exclusive", "exclusive"), ("nodelist=n1,n2 constraint=x", "constraint=x")]
         {
             let launch = launched(recipe, &[(Field::SlurmParams, params)]);
-            assert!(warns(&launch, &format!("as one, with {other} in its value")), "{recipe}");
+            assert!(warns(&launch, &format!("as a single parameter, with {other} in its value")), "{recipe}");
             assert!(warns(&launch, &format!("put a semicolon before it: ;{other}")), "{recipe}");
         }
     }

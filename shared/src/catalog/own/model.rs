@@ -510,7 +510,7 @@ mod tests {
             let said = said("seq_len=8192", &format!("seq_len={seq_len}"));
             assert!(said.contains(&format!("seq_len from 1 to 16,777,216, not {seq_len}.")), "{said}");
         }
-        assert!(said("own:", "").contains("is written as own:"));
+        assert!(said("own:", "").contains("Write a custom model as own:"));
     }
 
     prop_compose! {
