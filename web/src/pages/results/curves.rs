@@ -70,15 +70,24 @@ fn shown(results: Results) -> Vec<LogRow> {
     })
 }
 
+/// Returns the name of a log's file.
+fn file((row, _): &LogRow) -> &str {
+    row.path.rsplit('/').next().unwrap_or_default()
+}
+
 /// The curves of the shown logs.
 fn plot(results: Results, values: fn(&LogCurve) -> &[Option<f64>]) -> Plot {
-    let line = |path: &str, curve: &LogCurve| {
+    let shown = shown(results);
+    let line = |log: &LogRow| {
+        let (row, curve) = log;
         let points =
             curve.labels.iter().zip(values(curve)).filter_map(|(label, value)| Some((*label, (*value)?)));
         let (steps, values) = points.unzip();
-        PlotLine { name: path.rsplit('/').next().unwrap_or_default().to_string(), steps, values }
+        // Logs of several folders may have one name.
+        let is_only = shown.iter().filter(|other| file(other) == file(log)).count() == 1;
+        let name = if is_only { file(log) } else { row.path.as_str() };
+        PlotLine { name: name.to_string(), steps, values }
     };
-    let shown = shown(results);
-    let lines = shown.iter().map(|(row, curve)| line(&row.path, curve));
+    let lines = shown.iter().map(line);
     Plot { lines: lines.filter(|line| !line.steps.is_empty()).collect(), ..Plot::default() }
 }
