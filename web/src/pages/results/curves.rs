@@ -49,7 +49,7 @@ fn typical_s((_, curve): &LogRow) -> f64 {
 }
 
 /// Returns the logs of the charts, by path: those that are selected, or else the slowest ones and the last ones, which usually are the
-/// newest.
+/// newest. A log that is selected alone may be one to identify, so that the others stay if there is room for all.
 fn shown(results: Results) -> Vec<LogRow> {
     results.rows.with(|rows| {
         let with_steps: Vec<&LogRow> = rows.iter().filter(|row| has_steps(row)).collect();
@@ -57,7 +57,7 @@ fn shown(results: Results) -> Vec<LogRow> {
         let is_picked = |row: &&&LogRow| picked.contains(&row.0.id);
         let selected: Vec<LogRow> =
             with_steps.iter().filter(is_picked).take(MOST).map(|row| (**row).clone()).collect();
-        if !selected.is_empty() {
+        if selected.len() > 1 || (!selected.is_empty() && with_steps.len() > MOST) {
             return selected;
         }
         let times: Vec<f64> = with_steps.iter().copied().map(typical_s).collect();
