@@ -4,7 +4,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use query::{QueryProblem, bound, comparison, filters, history, lines, repeated, scenario};
+use query::{QueryProblem, alerts, bound, comparison, filters, history, lines, repeated, scenario};
 use trainplan_shared::history::Thresholds;
 
 #[allow(dead_code, reason = "the server uses the rest")]
@@ -38,6 +38,7 @@ fuzz_target!(|text: &str| {
     if let Some(wanted) = checked(lines(text)) {
         assert!(wanted.from > 0 && (1..=query::MOST_LINES).contains(&wanted.count));
     }
+    checked(alerts(text));
     checked(scenario(text));
 });
 

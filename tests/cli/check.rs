@@ -1,4 +1,5 @@
 use crate::compare::log;
+use crate::terminal::on_terminal;
 use crate::{csv, json, refusal};
 use serde_json::Value;
 use std::fs;
@@ -176,6 +177,9 @@ fn a_newest_run_that_was_not_scored_ends_with_4_although_another_series_is_fine(
     assert_eq!(later.code, Some(0), "{}", later.stderr);
     let why = "UTC was not scored. The loss is NaN or infinite at step 0";
     assert!(later.stderr.contains(why), "{}", later.stderr);
+    let command = format!("\"$TRAINPLAN\" check --data-dir '{data}' --recipe llama3.1-8b/h100/fp8/8");
+    let shown = on_terminal(80, &format!("{command} 2>/dev/null"));
+    assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
     let all = json(&["check", "--data-dir", &data, "--recipe", "llama3.1-8b/h100/fp8/8"]);
     let points = all["series"][0]["points"].as_array().unwrap();
     let reasons: Vec<_> = points.iter().filter_map(|point| point["reason"].as_str()).collect();

@@ -13,6 +13,7 @@ use std::net::TcpListener;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
+use uuid::Uuid;
 
 on_every_store! {
     a_regression_is_delivered_once_signed_and_with_a_link
@@ -22,6 +23,7 @@ on_every_store! {
     alerts_for_removed_webhooks_are_dropped
     a_webhook_gets_twelve_attempts
     alerts_are_acknowledged_with_a_reason
+    alerts_of_named_runs_are_listed_however_old_they_are
     thresholds_are_configurable
     corrected_runs_are_judged_again
     alerts_of_a_replaced_result_stay_acknowledged
@@ -376,6 +378,32 @@ fn alerts_are_acknowledged_with_a_reason(kind: Kind) {
     reader.delete(&path).problem(403);
     let other = put(&owner, "beta", &[9.4]);
     owner.delete(&format!("/runs/{other}/acknowledgement")).problem(404);
+}
+
+fn alerts_of_named_runs_are_listed_however_old_they_are(kind: Kind) {
+    let server = Server::at(&Place::new(kind));
+    let owner = server.owner();
+    let old = put(&owner, "alpha", &[9.4, 9.4, 9.4, 9.4, 9.4, 9.4, 10.5]);
+    wait_for_alert(&owner, &old);
+    let other = put(&owner, "beta", &[9.4]);
+    // As many newer alerts as a list has.
+    let newer = format!(
+        "WITH RECURSIVE numbers(number) AS (SELECT 1 UNION ALL SELECT number + 1 FROM numbers WHERE number < 1000) \
+        INSERT INTO alerts (id, at, run, kind, body) \
+        SELECT 'newer-' || number, '2999-01-01T00:00:00.000000Z', '{other}', 'newer-' || number, '{{}}' FROM numbers"
+    );
+    execute(&server.place.address(), &newer).unwrap();
+    let runs = |query: &str| -> BTreeSet<String> {
+        let alerts = owner.json(&format!("/alerts{query}"));
+        let alerts = alerts["items"].as_array().unwrap();
+        alerts.iter().map(|alert| alert["run"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(runs(""), BTreeSet::from([other]));
+    assert_eq!(runs(&format!("?ids={old}")), BTreeSet::from([old.clone()]));
+    assert_eq!(runs(&format!("?ids={}", Uuid::now_v7())), BTreeSet::new());
+    assert_eq!(runs("?ids="), BTreeSet::new());
+    owner.get("/alerts?ids=1").problem(404);
+    assert!(owner.get(&format!("/alerts?run={old}")).problem(400).contains("Allowed: ids"));
 }
 
 fn thresholds_are_configurable(kind: Kind) {

@@ -133,8 +133,12 @@ impl Store {
         Ok(found.into_iter().map(|(run,)| run).collect())
     }
 
-    /// Returns the newest alerts, newest first: at most `limit`, with at most [`PAGE_BYTES`].
-    pub(crate) async fn alerts(&self, limit: u32) -> Result<Vec<AlertRecord>, StoreError> {
+    /// Returns the newest alerts, or the newest alerts of some runs, newest first: at most `limit`, with at most [`PAGE_BYTES`].
+    pub(crate) async fn alerts(
+        &self,
+        runs: Option<&[Uuid]>,
+        limit: u32,
+    ) -> Result<Vec<AlertRecord>, StoreError> {
         #[derive(sqlx::FromRow)]
         struct AlertRow {
             id: Typed<String>,
@@ -146,8 +150,22 @@ impl Store {
             acknowledged_by: Typed<Option<String>>,
             reason: Typed<Option<String>>,
         }
-        let select = "SELECT id, at, run, kind, body, acknowledged_at, acknowledged_by, reason FROM alerts ORDER BY at DESC, id DESC LIMIT $1";
-        let mut rows = sqlx::query_as(select).bind(i64::from(limit)).fetch(&self.database.readers);
+        if runs.is_some_and(<[Uuid]>::is_empty) {
+            return Ok(Vec::new());
+        }
+        let mut select = Statement::new(
+            "SELECT id, at, run, kind, body, acknowledged_at, acknowledged_by, reason FROM alerts",
+        );
+        if let Some(runs) = runs {
+            select.push(" WHERE run IN (");
+            for run in runs {
+                select.bind_item(run.to_string());
+            }
+            select.push(")");
+        }
+        select.push(" ORDER BY at DESC, id DESC LIMIT ").bind(i64::from(limit));
+        // Statements with different numbers of ids would displace all others that a connection keeps.
+        let mut rows = select.rows::<AlertRow>().persistent(runs.is_none()).fetch(&self.database.readers);
         let record = |row: AlertRow| {
             let (kind, body) = (row.kind.0?, row.body.0?);
             let (by, reason) = (row.acknowledged_by.0?, row.reason.0?);
@@ -169,7 +187,6 @@ impl Store {
         };
         let (mut alerts, mut bytes) = (Vec::new(), 0);
         while let Some(row) = rows.try_next().await.map_err(|error| self.failed(error))? {
-            let row: AlertRow = row;
             let id = row.id.0.clone();
             let Some((alert, size)) = record(row) else {
                 warn_left_out("alerts", id.as_deref());

@@ -337,6 +337,37 @@ test("no chart is fetched before the first log, and files are not lost without a
   await expect(page.getByRole("heading", { level: 1 })).toContainText("B200");
 });
 
+test("charts name logs by what tells them apart, and a chart takes the room of one that goes", async ({ page }) => {
+  const file = (job) => `log-research.pretrain_llama3.1_405b_fp8_512_${job}_0.out`;
+  const withoutLoss = (seconds) => log({ seconds }).replaceAll(/reduced_train_loss: [\d.]+ \| /g, "");
+  const root = tree({
+    [`a/${file(2014)}`]: log({}),
+    [`b/${file(2015)}`]: withoutLoss(12.4),
+    [`b/${file(2016)}`]: withoutLoss(12.5),
+  });
+  await page.setViewportSize({ width: 1440, height: 900 });
+  await page.goto("/results");
+  await page.locator("[data-folder]").setInputFiles(root);
+  await expect(page.getByRole("status").first()).toContainText("Read 3 of 3");
+  const charts = page.locator(".curves .chart");
+  await expect(charts).toHaveCount(2);
+  await expect(charts.first().locator(".legendtext")).toHaveText(["…512_2014", "…512_2015", "…512_2016"]);
+  await page.locator("summary", { hasText: "Show data" }).first().click();
+  await expect(page.getByRole("columnheader", { name: file(2014) }).first()).toBeVisible();
+  const width = () => charts.first().evaluate((chart) => chart.clientWidth);
+  const before = await width();
+  // A log that is selected alone, to identify it, leaves the others in the charts.
+  await row(page, "_2015_0.out").getByRole("checkbox").check();
+  await expect(page.getByRole("region", { name: "Selected runs" })).toBeVisible();
+  await expect(charts).toHaveCount(2);
+  // Neither of the two has a loss.
+  await row(page, "_2016_0.out").getByRole("checkbox").check();
+  await expect(charts).toHaveCount(1);
+  expect(await width()).toBeGreaterThan(1.5 * before);
+  const isFilled = (chart) => Math.abs(chart.querySelector(".main-svg").getBoundingClientRect().width - chart.clientWidth) <= 1;
+  await expect.poll(() => charts.first().evaluate(isFilled)).toBe(true);
+});
+
 test("what ran is set for the selected logs alone", async ({ page }) => {
   const root = tree({ "a/one.out": log({}), "a/two.out": log({ seconds: 13 }), "b/three.out": log({ seconds: 14 }) });
   const id = "llama3.1-405b/h100/fp8/512@25.04";

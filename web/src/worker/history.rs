@@ -16,22 +16,36 @@ use web_sys::js_sys::Date;
 /// The newest runs, in which the Results page looks for regressions. The History page asks for all.
 const NEWEST: &str = "limit=1000";
 
+/// The most runs whose alerts are asked for at once: a parameter of a query has room for 110 ids.
+const RUNS: usize = 100;
+
 /// Returns the time lines of a query, those with regressions first, then the longest.
 pub(super) async fn read(query: &str) -> Result<Vec<TimeLine>, RequestError> {
     let RunHistories { series, .. } = server::get(&format!("/history?{query}")).await?;
     let mut lines: Vec<TimeLine> = series.iter().map(time_line).collect();
     // The Results page shows no earlier regressions.
-    if query != NEWEST || lines.iter().any(TimeLine::is_regression) {
-        let AlertRecords { items } = server::get("/alerts").await?;
-        for line in &mut lines {
-            for point in &mut line.points {
-                point.is_alert |= items.iter().any(|alert| alert.run == point.id);
-            }
-            line.alert = line.slow_run.as_ref().and_then(|run| run_alert(&items, run));
+    let mut alerts = if query == NEWEST { Vec::new() } else { alerts("").await? };
+    // The list ends with the last 1,000, but an acknowledged regression may be older.
+    let is_listed = |run: &&str| alerts.iter().any(|alert| alert.run == **run);
+    let slow = lines.iter().filter_map(|line| line.slow_run.as_deref());
+    let others: Vec<&str> = slow.filter(|run| !is_listed(run)).collect();
+    for runs in others.chunks(RUNS) {
+        alerts.extend(self::alerts(&format!("?ids={}", runs.join(","))).await?);
+    }
+    for line in &mut lines {
+        for point in &mut line.points {
+            point.is_alert |= alerts.iter().any(|alert| alert.run == point.id);
         }
+        line.alert = line.slow_run.as_ref().and_then(|run| run_alert(&alerts, run));
     }
     lines.sort_by_key(|line| (!line.is_regression(), Reverse(line.points.len())));
     Ok(lines)
+}
+
+/// Returns the alerts of a query.
+async fn alerts(query: &str) -> Result<Vec<AlertRecord>, RequestError> {
+    let AlertRecords { items } = server::get(&format!("/alerts{query}")).await?;
+    Ok(items)
 }
 
 /// Acknowledges the alerts of a run, or without a reason withdraws that.

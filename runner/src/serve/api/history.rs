@@ -51,18 +51,22 @@ pub(super) async fn history(
 
 /// List alerts
 ///
-/// Returns the runs that exceeded a threshold when the server received them.
+/// Returns the runs that exceeded a threshold when the server received them: the last 1,000 alerts, of all runs or of those that
+/// `ids` names.
 #[utoipa::path(
     get, path = "/alerts", tag = "history", security((), ("token" = ["read"])),
+    params(("ids" = Option<String>, Query, description = "Only alerts of these runs: their ids, separated by commas")),
     responses((status = 200, body = AlertRecords))
 )]
 pub(super) async fn alerts(
     State(server): State<Server>,
     Extension(caller): Extension<Caller>,
+    RawQuery(text): RawQuery,
 ) -> Result<Response, Problem> {
     caller.may(TokenScope::Read)?;
+    let runs = query::alerts(&text.unwrap_or_default())?;
     let _turn = server.turns.lists.acquire().await;
-    let items = server.store.alerts(MOST_ALERTS).await?;
+    let items = server.store.alerts(runs.as_deref(), MOST_ALERTS).await?;
     Ok((NEVER_KEPT, held_json(&AlertRecords { items }, &server.room)?).into_response())
 }
 

@@ -124,6 +124,24 @@ pub(super) fn run_id(text: &str) -> Result<Uuid, QueryProblem> {
     text.parse().map_err(refuse)
 }
 
+/// Reads the ids of runs, separated by commas.
+fn run_ids(text: &str) -> Result<Vec<Uuid>, QueryProblem> {
+    text.split(',').map(str::trim).filter(|text| !text.is_empty()).map(run_id).collect()
+}
+
+/// Reads the query of `GET /alerts`: the runs whose alerts are wanted; none for those of all runs. The length of a parameter limits
+/// their number.
+pub(super) fn alerts(text: &str) -> Result<Option<Vec<Uuid>>, QueryProblem> {
+    let mut ids = None;
+    for (name, value) in form_urlencoded::parse(text.as_bytes()) {
+        match name.as_ref() {
+            "ids" => ids = Some(run_ids(&value)?),
+            _ => return Err(unknown(&name, "ids")),
+        }
+    }
+    Ok(ids)
+}
+
 /// Reads the query of `GET /runs`, with pages of at most `most` runs.
 pub(super) fn filters(text: &str, most: u32) -> Result<Query, QueryProblem> {
     let mut query = Query::default();
@@ -225,11 +243,7 @@ pub(super) fn comparison(text: &str, most: usize) -> Result<(Vec<Uuid>, Comparis
     let mut options = ComparisonOptions::default();
     for (name, value) in form_urlencoded::parse(text.as_bytes()) {
         match name.as_ref() {
-            "ids" => {
-                for text in value.split(',').map(str::trim).filter(|text| !text.is_empty()) {
-                    ids.push(run_id(text)?);
-                }
-            }
+            "ids" => ids.extend(run_ids(&value)?),
             "window" => {
                 let window = value.parse::<Window>();
                 options.view.window =

@@ -96,7 +96,7 @@ fn spread(places: &[f64]) -> Vec<f64> {
 const LABEL_HEIGHT: f64 = 18.0;
 
 /// The characters per line of the legend that fit on a narrow page.
-const LEGEND_LINE: usize = 34;
+pub(super) const LEGEND_LINE: usize = 34;
 
 #[cfg(test)]
 mod tests {

@@ -47,13 +47,15 @@ pub(super) async fn draw(place: &HtmlElement, chart: &Drawing) -> Result<(), JsV
     let ink = window().get_computed_style(place)?.ok_or(JsValue::NULL)?.get_property_value("color")?;
     let size = (place.client_width().into(), place.client_height().into());
     let plot = plot(chart, &ink, size);
+    let before = place.client_height();
     if let Some(height) = plot["layout"]["meta"].as_u64() {
-        let before = place.client_height();
         place.style().set_property("min-height", &format!("{height}px"))?;
-        if place.client_height() != before {
-            // Otherwise Plotly keeps the height of an earlier drawing.
-            plotly_function("purge")?.call1(&JsValue::NULL, place)?;
-        }
+    }
+    // A chart becomes wider when the one beside it goes. One that is hidden has no width.
+    let is_resized = |drawn: f64| size.0 > 0.0 && (drawn - size.0).abs() > 1.0;
+    if place.client_height() != before || drawn_width(place).is_some_and(is_resized) {
+        // Otherwise Plotly keeps the size of an earlier drawing.
+        plotly_function("purge")?.call1(&JsValue::NULL, place)?;
     }
     let plot = plot.serialize(&Serializer::json_compatible())?;
     let part = |name: &str| Reflect::get(&plot, &name.into());
@@ -61,6 +63,12 @@ pub(super) async fn draw(place: &HtmlElement, chart: &Drawing) -> Result<(), JsV
     let drawn = plotly_function("react")?.apply(&JsValue::NULL, &arguments.into_iter().collect())?;
     JsFuture::from(drawn.dyn_into::<Promise>()?).await?;
     Ok(())
+}
+
+/// Returns the width of a drawn chart, in pixels; none before it is drawn.
+fn drawn_width(place: &HtmlElement) -> Option<f64> {
+    let layout = Reflect::get(place, &"_fullLayout".into()).ok()?;
+    Reflect::get(&layout, &"width".into()).ok()?.as_f64()
 }
 
 /// Calls `heard` for an event of the chart, and no earlier listener.

@@ -49,7 +49,7 @@ fn typical_s((_, curve): &LogRow) -> f64 {
 }
 
 /// Returns the logs of the charts, by path: those that are selected, or else the slowest ones and the last ones, which usually are the
-/// newest.
+/// newest. A log that is selected alone may be one to identify, so that the others stay if there is room for all.
 fn shown(results: Results) -> Vec<LogRow> {
     results.rows.with(|rows| {
         let with_steps: Vec<&LogRow> = rows.iter().filter(|row| has_steps(row)).collect();
@@ -57,7 +57,7 @@ fn shown(results: Results) -> Vec<LogRow> {
         let is_picked = |row: &&&LogRow| picked.contains(&row.0.id);
         let selected: Vec<LogRow> =
             with_steps.iter().filter(is_picked).take(MOST).map(|row| (**row).clone()).collect();
-        if !selected.is_empty() {
+        if selected.len() > 1 || (!selected.is_empty() && with_steps.len() > MOST) {
             return selected;
         }
         let times: Vec<f64> = with_steps.iter().copied().map(typical_s).collect();
@@ -70,15 +70,24 @@ fn shown(results: Results) -> Vec<LogRow> {
     })
 }
 
+/// Returns the name of a log's file.
+fn file((row, _): &LogRow) -> &str {
+    row.path.rsplit('/').next().unwrap_or_default()
+}
+
 /// The curves of the shown logs.
 fn plot(results: Results, values: fn(&LogCurve) -> &[Option<f64>]) -> Plot {
-    let line = |path: &str, curve: &LogCurve| {
+    let shown = shown(results);
+    let line = |log: &LogRow| {
+        let (row, curve) = log;
         let points =
             curve.labels.iter().zip(values(curve)).filter_map(|(label, value)| Some((*label, (*value)?)));
         let (steps, values) = points.unzip();
-        PlotLine { name: path.rsplit('/').next().unwrap_or_default().to_string(), steps, values }
+        // Logs of several folders may have one name.
+        let is_only = shown.iter().filter(|other| file(other) == file(log)).count() == 1;
+        let name = if is_only { file(log) } else { row.path.as_str() };
+        PlotLine { name: name.to_string(), steps, values }
     };
-    let shown = shown(results);
-    let lines = shown.iter().map(|(row, curve)| line(&row.path, curve));
+    let lines = shown.iter().map(line);
     Plot { lines: lines.filter(|line| !line.steps.is_empty()).collect(), ..Plot::default() }
 }

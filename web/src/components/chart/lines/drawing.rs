@@ -166,6 +166,8 @@ fn trace(line: &ChartLine, mode: &str, hover: &str) -> Value {
     let (mode, shape) = if line.is_level { ("lines", "hv") } else { (mode, "linear") };
     json!({
         "type": "scatter", "mode": mode, "name": name, "x": x, "y": y, "hovertemplate": hover,
+        // Plotly would cut names after 15 characters, and runs often differ only at the end.
+        "hoverlabel": { "namelength": -1 },
         "line": { "color": colour, "width": 2, "dash": dash, "shape": shape },
         "marker": { "color": colour, "size": 7, "symbol": symbol },
     })

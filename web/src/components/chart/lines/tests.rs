@@ -106,7 +106,8 @@ fn few_steps_have_markers_and_a_tick_each() {
 fn a_chart_over_steps_is_higher_with_a_long_legend() {
     let height = |runs: u32, width: f64| {
         let line = |run: u32| PlotLine {
-            name: format!("pretrain_llama3.1_405b_fp8_512_{run}"),
+            // Nothing of it can be left out.
+            name: run.to_string().repeat(30),
             ..plot_of(vec![2.0]).lines[0].clone()
         };
         let of_runs = Plot { lines: (0..runs).map(line).collect(), ..Plot::default() };
