@@ -5,9 +5,10 @@ use super::amounts::{
     cost_range, cost_texts, count_text, energy_range, limit_text, price_text, rounded_count, time_texts,
     unbroken,
 };
-use super::findings::{Findings, OfferFindings, Search, effect_on};
+use super::findings::{Findings, OfferFindings, effect_on};
 use super::handover;
 use super::question::{self, has_scenario, with_plan};
+use super::search::Search;
 use super::state::PLANS_KEY;
 use super::trust::trust_text;
 use crate::address::{self, Address};
