@@ -1,0 +1,90 @@
+//! The page's side of the worker that searches for plans: it asks whenever the question changes.
+
+use super::findings::Findings;
+use crate::message::search::{SearchReply, SearchRequest};
+use crate::reader::{PageWorker, SEARCH_WORKER};
+use leptos::prelude::*;
+use std::time::Duration;
+use trainplan_shared::link;
+use trainplan_shared::spec::Spec;
+
+/// How long typing must pause before the worker is asked.
+const PAUSE: Duration = Duration::from_millis(120);
+
+/// The search worker and what it found.
+#[derive(Clone, Copy)]
+pub(super) struct Search {
+    worker: StoredValue<Option<PageWorker>, LocalStorage>,
+    state: RwSignal<WorkerState>,
+    /// The number of the latest question.
+    number: RwSignal<u32>,
+    pub(super) findings: RwSignal<Findings>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum WorkerState {
+    Starting,
+    Ready,
+    Broken,
+}
+
+impl Search {
+    /// Starts a worker that answers the question whenever it changes.
+    pub(super) fn start(question: Memo<Spec>) -> Search {
+        let search = Search {
+            worker: StoredValue::new_local(None),
+            state: RwSignal::new(WorkerState::Starting),
+            number: RwSignal::new(0),
+            findings: RwSignal::new(Findings::default()),
+        };
+        // An effect runs after the page is drawn.
+        Effect::new(move |_| match PageWorker::start(SEARCH_WORKER, move |reply| search.receive(reply)) {
+            Ok(worker) => search.worker.set_value(Some(worker)),
+            Err(_) => search.state.set(WorkerState::Broken),
+        });
+        let mut ask = debounce(PAUSE, move |query| search.ask(query));
+        Effect::new(move |before: Option<()>| {
+            let query = question.with(link::write);
+            if search.state.get() == WorkerState::Ready {
+                let is_first = search.number.get_untracked() == 0;
+                // From now on, news of the previous question is old.
+                search.number.update(|number| *number += 1);
+                search.findings.update(|findings| findings.ask(query.clone()));
+                // The first question needs no pause.
+                match before.is_none() || is_first {
+                    true => search.ask(query),
+                    false => ask(query),
+                }
+            }
+        });
+        search
+    }
+
+    /// Whether the worker did not start or stopped.
+    pub(super) fn is_broken(self) -> bool {
+        self.state.get() == WorkerState::Broken
+    }
+
+    fn ask(self, query: String) {
+        // `try_`: the page may have been left meanwhile.
+        let Some(number) = self.number.try_get_untracked() else { return };
+        let request = SearchRequest { number, query };
+        let sent = self
+            .worker
+            .try_with_value(|worker| worker.as_ref().is_some_and(|worker| worker.send(&request).is_ok()));
+        if sent == Some(false) {
+            self.state.set(WorkerState::Broken);
+        }
+    }
+
+    fn receive(self, reply: Option<SearchReply>) {
+        match reply {
+            None => self.state.set(WorkerState::Broken),
+            Some(SearchReply::Ready) => self.state.set(WorkerState::Ready),
+            Some(SearchReply::News { number, news }) if number == self.number.get_untracked() => {
+                self.findings.maybe_update(|findings| findings.hear(news));
+            }
+            Some(SearchReply::News { .. }) => {}
+        }
+    }
+}

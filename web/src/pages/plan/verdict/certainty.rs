@@ -1,0 +1,130 @@
+//! How certain it is that the plans hold the limits of the question.
+
+use super::{all_of, sentences};
+use crate::message::search::{AskedGoal, FoundAnswer, FoundPlan, Trust};
+use crate::pages::plan::amounts::{chance_within, limit_text};
+use crate::pages::plan::findings::{Findings, is_within};
+use trainplan_shared::problem::one_of;
+use trainplan_shared::question::Chance;
+use trainplan_shared::units::{duration, group_digits};
+
+/// Returns how likely the plans meet the deadline, and which plans would with the other chance, as sentences.
+pub(super) fn late(findings: &Findings) -> String {
+    let AskedGoal::Deadline(limit) = findings.goal() else { return String::new() };
+    let Some(chance) = findings.asked.as_ref().and_then(|asked| asked.chance) else { return String::new() };
+    let all = reaching(findings, |_| true);
+    // Cards name the plans that meet the deadline 5 times in 10.
+    let named = if chance == Chance::Even { &*all } else { &[] };
+    let others = named.iter().filter_map(|(name, answer)| {
+        let other = answer.with_other_chance.as_ref()?;
+        let is_another = answer.plan.as_ref().is_some_and(|plan| plan.gpus != other.gpus);
+        let is_affordable = is_within(other, findings.budget(), true);
+        (is_another && is_affordable).then(|| format!("{} × {name}", group_digits(other.gpus.into())))
+    });
+    let others: Vec<String> = others.collect();
+    let others = match others.is_empty() {
+        true => String::new(),
+        false => format!("{} would meet the deadline {}.", one_of(&others), chance.other().title()),
+    };
+    let text = match (chance, &*all) {
+        (Chance::Even, _) => {
+            let late = reaching(findings, |plan| plan.days.high > limit);
+            at_the_end(&late, ["slow end", "misses the deadline", "miss the deadline"])
+        }
+        (_, []) => String::new(),
+        (_, all) => {
+            // The best one comes first.
+            let bet =
+                all.iter().find_map(|(name, answer)| Some((name, answer.with_measured_software.as_ref()?.1)));
+            let it_meets = with_verb(findings, all, ["meets", "meet"]);
+            let is_unmeasured = all
+                .iter()
+                .any(|(_, answer)| answer.plan.as_ref().is_some_and(|plan| plan.trust == Trust::Unmeasured));
+            let bet = match (bet, is_unmeasured) {
+                (Some((name, days)), _) => format!(
+                    " as predicted, and {} with measured software ({} on {name})",
+                    chance_within(days, limit),
+                    duration(days.mid)
+                ),
+                (None, true) => ", if the prediction holds: nobody measured this model".to_string(),
+                (None, false) => String::new(),
+            };
+            format!("{it_meets} the deadline of {} {}{bet}.", limit_text(limit), chance.title())
+        }
+    };
+    sentences([text, others])
+}
+
+/// Returns which plans exceed the budget at the expensive end of their range, or how likely they stay within it, as a sentence.
+pub(super) fn overspent(findings: &Findings) -> String {
+    let Some(limit) = findings.budget() else { return String::new() };
+    if findings.is_by_slow_end() && matches!(findings.goal(), AskedGoal::Budget(_)) {
+        let plans = reaching(findings, |_| true);
+        if plans.is_empty() {
+            return String::new();
+        }
+        let it_stays = with_verb(findings, &plans, ["stays", "stay"]);
+        return format!("{it_stays} within the budget {}.", Chance::NineInTen.title());
+    }
+    let overspent = reaching(findings, |plan| plan.cost.is_some_and(|cost| cost.high > limit));
+    at_the_end(&overspent, ["expensive end", "exceeds the budget", "exceed the budget"])
+}
+
+/// Returns how long a plan on a GPU type takes at the throughput of the fastest measured run there, as a sentence.
+pub(in crate::pages::plan) fn at_measured_speed(gpu: &str, days: f64) -> String {
+    format!("At the speed of the fastest measured run on {gpu}, the plan takes {}.", duration(days))
+}
+
+/// Returns the names and answers of the GPU types whose best plan has a property.
+fn reaching(findings: &Findings, has: impl Fn(&FoundPlan) -> bool) -> Vec<(&str, &FoundAnswer)> {
+    let answers = findings.reaching().into_iter().filter_map(|index| {
+        let offer = findings.offers.get(index)?;
+        Some((offer.gpu.name.as_str(), offer.answer.as_ref()?))
+    });
+    answers.filter(|(_, answer)| answer.plan.as_ref().is_some_and(&has)).collect()
+}
+
+/// Returns some of the plans that reach the goal, with a verb: "The plan meets", "B200 meets", "The plans meet", "B200 and H100 meet".
+fn with_verb(findings: &Findings, plans: &[(&str, &FoundAnswer)], [meets, meet]: [&str; 2]) -> String {
+    match plans {
+        [(name, _)] if findings.offers.len() > 1 => format!("{name} {meets}"),
+        [_] => format!("The plan {meets}"),
+        _ if plans.len() == findings.reaching().len() => format!("The plans {meet}"),
+        _ => {
+            let names: Vec<&str> = plans.iter().map(|(name, _)| *name).collect();
+            format!("{} {meet}", all_of(&names))
+        }
+    }
+}
+
+/// Returns "At the slow end of its range, B200 misses the deadline."; empty without plans.
+fn at_the_end(plans: &[(&str, &FoundAnswer)], [end, misses, miss]: [&str; 3]) -> String {
+    match plans {
+        [] => String::new(),
+        [(name, _)] => format!("At the {end} of its range, {name} {misses}."),
+        plans => {
+            let names: Vec<&str> = plans.iter().map(|(name, _)| *name).collect();
+            format!("At the {end} of their ranges, {} {miss}.", all_of(&names))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::lead;
+    use super::*;
+    use crate::pages::plan::findings::tests::{answered, plan, spread};
+
+    #[test]
+    fn a_plan_with_unmeasured_software_is_beside_its_figures_with_measured_software() {
+        let mut findings = answered(&[("B200", Some(plan(640, 49.0, 2.3e6)))]);
+        findings.asked.as_mut().expect("a question").chance = Some(Chance::NineInTen);
+        findings.offers[0].answer.as_mut().expect("an answer").with_measured_software =
+            Some(("NeMo 2".into(), spread(59.0)));
+        assert_eq!(
+            lead(&findings).1,
+            "The plan meets the deadline of 60 days 9 times in 10 as predicted, and about 6 times in 10 with measured software \
+             (59 days on B200)."
+        );
+    }
+}
