@@ -19,11 +19,3 @@ use trainplan_shared::question::Question;
 pub(super) fn currency(question: &Question) -> &str {
     question.settings.currency.label()
 }
-
-/// Returns "a", "a and b", "a, b and c".
-fn all_of(texts: &[String]) -> String {
-    match texts {
-        [first @ .., last] if !first.is_empty() => format!("{} and {last}", first.join(", ")),
-        texts => texts.concat(),
-    }
-}

@@ -1,8 +1,8 @@
 //! What the launch script makes of the best plan.
 
-use super::all_of;
 use crate::cli::search::found::SearchedGpu;
 use trainplan_shared::message::Front;
+use trainplan_shared::problem::all_of;
 use trainplan_shared::question::{DeadlineEffect, Goal, PlanScript, Question, ScriptRun, ScriptedPlan};
 use trainplan_shared::range::ValueRange;
 use trainplan_shared::tables::cells;

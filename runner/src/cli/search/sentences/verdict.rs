@@ -1,7 +1,7 @@
-//! How the GPU types compare, and what their plans miss or cost besides.
+//! How the GPU types compare, and what their plans miss, cost or leave unspent.
 
+use super::currency;
 use super::unmet::unmet_sentence;
-use super::{all_of, currency};
 use crate::cli::search::found::SearchedGpu;
 use crate::cli::search::ranking::{best_first, contender};
 use trainplan_shared::cost::Price;
@@ -9,7 +9,7 @@ use trainplan_shared::estimate::Interval;
 use trainplan_shared::field::Field;
 use trainplan_shared::message;
 use trainplan_shared::message::Front;
-use trainplan_shared::problem::one_of;
+use trainplan_shared::problem::{all_of, one_of};
 use trainplan_shared::question::{Goal, LITTLE_WASTE, Objective, PlannedRun, Question, chance_text};
 use trainplan_shared::range::ValueRange;
 use trainplan_shared::tables::cells;
