@@ -2,8 +2,9 @@ use super::event::Disturbance;
 use super::*;
 use crate::slurm::{End, Launcher, Sighting, State, StateSource};
 use sqlx::Executor as _;
+use trainplan_shared::campaign::Secret;
 use trainplan_shared::estimate::Interval;
-use trainplan_shared::result::Comparability;
+use trainplan_shared::result::{Comparability, LaunchRecord, PredictionRecord};
 
 pub(crate) fn plan(name: &str) -> Plan {
     Plan {

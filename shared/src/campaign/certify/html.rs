@@ -1,8 +1,7 @@
 //! The report of a certification as one HTML file: it opens without a network, and runs no script.
 
-use super::{
-    Certificate, CertifiedRun, LEAST_SPEED_PERCENT, RunReference, RunVerdict, criteria, mean, precise,
-};
+use super::certified_run::{mean, precise};
+use super::{Certificate, CertifiedRun, LEAST_SPEED_PERCENT, RunReference, RunVerdict, criteria};
 use crate::catalog::{Catalog, Recipe};
 use crate::document::{cell, or_dash, page, sentences, table};
 use crate::result::{sentence, steady_difference};

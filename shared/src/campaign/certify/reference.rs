@@ -1,0 +1,108 @@
+//! What a run of a certification is compared with, and how far it may be from that.
+
+use crate::catalog::{Catalog, Reference, ReferenceClass};
+use crate::estimate::Interval;
+use crate::units::{readable, readable_range};
+use serde::Serialize;
+
+/// The least speed, in percent of the published one, of a run that passes: the threshold of NVIDIA's exemplar certification.
+pub const LEAST_SPEED_PERCENT: f64 = 95.0;
+
+/// The speed, in percent of the reference's, above which a pass gets a remark. The same recipe on the same GPUs differs from its
+/// reference by a few percent, so a run that gains twice what it may lose probably did other work.
+const MOST_SPEED_PERCENT: f64 = 110.0;
+
+/// What a run of a certification is compared with.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum RunReference {
+    /// The published result of its recipe.
+    Published {
+        /// Seconds per step.
+        step_time_s: f64,
+    },
+    /// The published result of the same layout at another GPU count.
+    WeakScaled {
+        /// Seconds per step.
+        step_time_s: f64,
+        /// The GPU count of the result.
+        gpus: u32,
+    },
+    /// The prediction: nothing is published.
+    Predicted {
+        /// Seconds per step, with the interval of 80 %.
+        step_time_s: Interval,
+    },
+}
+
+impl RunReference {
+    /// Returns the reference of a recipe, with the prediction for it.
+    pub fn of(recipe: Option<&str>, predicted: Interval) -> RunReference {
+        let catalog = Catalog::embedded();
+        let recipe = recipe.and_then(|id| catalog.recipe(id).ok());
+        RunReference::new(recipe.and_then(|recipe| catalog.reference(recipe)), predicted)
+    }
+
+    /// Returns a published result as the reference, or the prediction if there is none.
+    pub fn new(published: Option<Reference>, predicted: Interval) -> RunReference {
+        match published {
+            None => RunReference::Predicted { step_time_s: predicted },
+            Some(reference) => {
+                let step_time_s = reference.baseline.step_time_s;
+                match reference.class {
+                    ReferenceClass::Exact => RunReference::Published { step_time_s },
+                    ReferenceClass::WeakScaled => {
+                        RunReference::WeakScaled { step_time_s, gpus: reference.gpus }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Returns its step time, in seconds.
+    pub fn step_time_s(self) -> f64 {
+        match self {
+            RunReference::Published { step_time_s } | RunReference::WeakScaled { step_time_s, .. } => {
+                step_time_s
+            }
+            RunReference::Predicted { step_time_s } => step_time_s.mid,
+        }
+    }
+
+    /// Returns the longest step time with which a run passes, in seconds.
+    pub(super) fn limit_s(self) -> f64 {
+        match self {
+            RunReference::Predicted { step_time_s } => step_time_s.high,
+            published => published.step_time_s() * 100.0 / LEAST_SPEED_PERCENT,
+        }
+    }
+
+    /// Returns the shortest step time that a healthy cluster explains, in seconds: for a prediction, not above its interval.
+    pub(super) fn least_s(self) -> f64 {
+        let least_s = self.step_time_s() * 100.0 / MOST_SPEED_PERCENT;
+        match self {
+            RunReference::Predicted { step_time_s } => least_s.min(step_time_s.low),
+            _ => least_s,
+        }
+    }
+
+    /// Returns its step time and where it comes from: `12.4 s, published`.
+    pub fn in_words(self) -> String {
+        self.written(readable)
+    }
+
+    /// Returns the same, with a published step time written by a function.
+    pub(super) fn written(self, number: fn(f64) -> String) -> String {
+        match self {
+            RunReference::Published { step_time_s } => format!("{} s, published", number(step_time_s)),
+            RunReference::WeakScaled { step_time_s, gpus } => {
+                format!("{} s, published on {gpus} GPUs", number(step_time_s))
+            }
+            RunReference::Predicted { step_time_s } => format!(
+                "{} s ({}), predicted",
+                readable(step_time_s.mid),
+                readable_range((step_time_s.low, step_time_s.high), readable)
+            ),
+        }
+    }
+}
