@@ -480,9 +480,10 @@ impl Certificate {
         match predicted.count() {
             0 => {}
             predicted => {
+                let they_were = if predicted == 1 { "it was" } else { "they were" };
                 let _ = write!(
                     text,
-                    " For {predicted} of them nothing is published: they were compared with the prediction."
+                    " For {predicted} of them nothing is published: {they_were} compared with the prediction."
                 );
             }
         }
@@ -776,7 +777,8 @@ mod tests {
             text_of_fast.contains("\n- run: It ran at 197 % of the reference's speed,"),
             "{text_of_fast}"
         );
-        assert!(text.contains("1 of 2 runs passed, 1 is slow. For 1 of them nothing is published"), "{text}");
+        let summary = "1 of 2 runs passed, 1 is slow. For 1 of them nothing is published: it was compared with the prediction.\n";
+        assert!(text.contains(summary), "{text}");
         assert!(text.contains("19.69 s, published |") && text.contains("(9.00–11.0), predicted"), "{text}");
         assert!(text.contains("\n\nNot tested because the release has no recipe for 64 GPUs: "), "{text}");
         assert!(text.contains("llama3.1-405b-bf16 (1,024 GPUs)"), "{text}");
