@@ -343,7 +343,7 @@ fn invalid_campaigns_are_refused() {
         ("version = 1", "version = 7", "line 1: version"),
         ("repeats = 3", "account = \"a\\n$(id)\"", "control character"),
         ("repeats = 3", "account = \"a b\"", "white space"),
-        ("repeats = 3", "slurm-params = \"account=x\"", "Use account"),
+        ("repeats = 3", "slurm-params = \"account=x\"", "Instead, use account"),
         ("repeats = 3", "model = \"none.json\"", "none.json"),
         ("{ env = \"THE_TOKEN\" }", "\"hunter2\"", "HF_TOKEN = { env = \"HF_TOKEN\" }"),
         ("\"alpha\"", "\"alhpa\"", "alpha"),

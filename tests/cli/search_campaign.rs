@@ -75,7 +75,7 @@ fn the_best_layouts_become_a_campaign_that_can_be_run() {
     let limit = format!("time-limit = \"{:02}:{:02}:00\"", minutes / 60, minutes % 60);
     assert!(searched[0].contains(&limit), "{limit} {text}");
     let again = refusal(&search);
-    assert!(again.contains("The file exists") && again.contains("--campaign"), "{again}");
+    assert!(again.contains("The file already exists") && again.contains("--campaign"), "{again}");
     assert_eq!(fs::read_to_string(file).unwrap(), text);
 }
 

@@ -58,7 +58,7 @@ pub struct RunSummary {
     /// Seconds per scored step.
     pub step_time_s: Option<Stat>,
     /// The seconds per step by which the run is judged: those of the scored steps, or of all steps after the warm-up if fewer than 5
-    /// are scored; null if the run was not scored.
+    /// are scored; null if `step_time_s` is.
     #[serde(default)]
     pub judged_s: Option<f64>,
     /// The mean seconds per step over all steps after the warm-up, whatever was scored; null if the run was not scored, if the log

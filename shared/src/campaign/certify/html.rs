@@ -26,6 +26,7 @@ impl Certificate {
             self.runs_in_html(),
             "<p class=\"soft\">The line across a bar marks the least speed that passes.</p>\n".to_owned(),
             section("Slow runs", &self.slow_runs()),
+            section("Much faster than the reference", &self.fast_runs()),
             section("Not tested", &self.untested_in_html()),
             section("How sure this is", &(paragraph(&criteria()) + &paragraph(&self.repeatability()))),
             section("Provenance", &self.provenance()),
@@ -61,11 +62,16 @@ impl Certificate {
         let slow: Vec<(&str, String)> = self
             .with(RunVerdict::Slow)
             .map(|run| {
-                let cause = run.cause.as_deref().unwrap_or("Its log shows no cause.");
+                let cause = run.cause.as_deref().unwrap_or("No cause is known.");
                 (run.run.as_str(), format!("{} % of the reference's speed. {cause}", run.speed()))
             })
             .collect();
         sentences(slow.iter().map(|(run, text)| (*run, text.as_str())))
+    }
+
+    /// Returns the runs that are much faster than their reference, each with what to check before its pass counts.
+    fn fast_runs(&self) -> String {
+        sentences(self.runs.iter().filter_map(|run| Some((run.run.as_str(), run.remark.as_deref()?))))
     }
 
     fn untested_in_html(&self) -> String {
@@ -313,7 +319,22 @@ mod tests {
     fn a_single_run_has_no_spread_and_a_passed_one_no_section_of_slow_runs() {
         let html = certificate(vec![exact(&[20.0])]).html();
         assert!(html.contains("the variation from run to run is unknown"), "{html}");
-        assert!(!html.contains("Slow runs"), "{html}");
+        assert!(!html.contains("Slow runs") && !html.contains("Much faster"), "{html}");
+    }
+
+    #[test]
+    fn a_pass_that_is_much_faster_than_its_reference_has_its_remark_on_the_page() {
+        let fast = CertifiedRun { run: HOSTILE.to_owned(), ..exact(&[10.0]) };
+        let html = certificate(vec![fast]).html();
+        let wanted = "<h2>Much faster than the reference</h2>\n<ul>\n<li><b>&lt;script src=&#39;//x.example&#39;&gt;&quot;&amp;</b>: \
+                      It ran at 197 % of the reference&#39;s speed,";
+        assert!(html.contains(wanted), "{html}");
+    }
+
+    #[test]
+    fn a_slow_run_without_a_cause_says_so() {
+        let html = certificate(vec![exact(&[25.0])]).html();
+        assert!(html.contains("78.8 % of the reference&#39;s speed. No cause is known.</li>"), "{html}");
     }
 
     #[test]

@@ -64,9 +64,10 @@ impl Certificate {
         match predicted.count() {
             0 => {}
             predicted => {
+                let they_were = if predicted == 1 { "it was" } else { "they were" };
                 let _ = write!(
                     text,
-                    " For {predicted} of them nothing is published: they were compared with the prediction."
+                    " For {predicted} of them nothing is published: {they_were} compared with the prediction."
                 );
             }
         }

@@ -71,7 +71,7 @@ pub struct Report {
     /// Seconds per step in that window.
     pub step_time_s: Option<Stat>,
     /// The seconds per step by which the run is judged: the mean of a window that the user chose, otherwise as [`judged_s`] says; null
-    /// if the run was not scored.
+    /// if `step_time_s` is.
     pub judged_s: Option<f64>,
     /// The step time over all steps after the warm-up, whatever was scored; null if the run was not scored, if the log has fewer
     /// than 10 such steps, or if their batch size changes.

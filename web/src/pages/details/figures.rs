@@ -64,12 +64,12 @@ pub(super) fn Figures() -> impl IntoView {
     };
     let budget = budget(plan);
     let measured = Memo::new(move |_| as_measured(plan));
-    // The search tests measured software by its expected days.
+    // The search tests measured software by its expected days, unless the question asks for a chance of 5 times in 10.
     let may_miss_as_measured = move || {
         let is_late = |limit: &f64| {
             measured.get().is_some_and(|measured| measured.run.expected_days > limit * HARDLY_MORE)
         };
-        deadline.get().filter(|limit| missed().is_none() && is_late(limit))
+        deadline.get().filter(|limit| is_by_slow_end(plan) && missed().is_none() && is_late(limit))
     };
     let may_miss = move || {
         let Some(run) = run.get() else { return false };

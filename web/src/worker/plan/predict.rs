@@ -29,7 +29,6 @@ pub(crate) fn predict(query: &str) -> Option<Prediction> {
     let spec = link::read(query).spec;
     let planned = spec.estimate().ok()?;
     let held_out = planned.held_out_error();
-    let as_measured = with_measured_software(&spec, &planned);
     // A plan takes as long, and as much memory, as its launch script.
     let script = script_run(&spec, &planned.scenario).flatten();
     let by_script = script.and_then(|script| Some((script.predict(&spec, &planned)?, script)));
@@ -38,6 +37,7 @@ pub(crate) fn predict(query: &str) -> Option<Prediction> {
         format!(" All figures are for the launch script, which runs {}.", script.software)
     });
     let predicted = by_script.map_or(planned, |(predicted, _)| predicted);
+    let as_measured = with_measured_software(&spec, &predicted);
     let run = whole_run(&spec, &predicted);
     let never_ends = run.as_ref().and_then(|run| Some([" ", run.never_ends.as_deref()?].concat()));
     let Predicted { estimate, remedies, .. } = predicted;
@@ -74,12 +74,12 @@ fn scaling(spec: &Spec, growth: BatchGrowth, slowdown: f64) -> PredictedLine {
 }
 
 /// Returns what the whole run takes with the software of the nearest measured run of the model on the GPU type, if nobody measured the
-/// plan's and that one is clearly slower.
-fn with_measured_software(spec: &Spec, planned: &Predicted) -> Option<RunAsMeasured> {
-    let software = planned.estimate.evidence.measured_with?;
+/// plan's and that one is clearly slower than what the page shows, which may be the launch script of the plan.
+fn with_measured_software(spec: &Spec, shown: &Predicted) -> Option<RunAsMeasured> {
+    let software = shown.estimate.evidence.measured_with?;
     let spec = spec.clone().with(Field::Stack, software.id());
     let measured = spec.estimate().ok()?;
-    let [fast_s, slow_s] = [planned, &measured].map(|predicted| predicted.estimate.step_time_s.mid);
+    let [fast_s, slow_s] = [shown, &measured].map(|predicted| predicted.estimate.step_time_s.mid);
     let run = whole_run(&spec, &measured).filter(|_| slow_s >= fast_s * (1.0 + MUCH_BY_SOFTWARE))?;
     Some(RunAsMeasured { software: software.title().to_string(), run })
 }
