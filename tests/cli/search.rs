@@ -497,7 +497,7 @@ fn markdown_has_a_table_for_each_gpu_type_and_the_commands() {
         "{}",
         run.stderr
     );
-    assert_eq!(page.matches("\nNote: 536 GPUs in all: ").count(), 2, "{page}");
+    assert_eq!(page.matches("\nNote: This takes 536 GPUs in all: ").count(), 2, "{page}");
     let tables: Vec<Vec<&str>> = page
         .split("\n\n")
         .filter(|block| block.starts_with("| "))
