@@ -5,7 +5,7 @@ use trainplan_shared::compare::{Comparison, ComparisonOptions, ReferenceLevelKin
 use trainplan_shared::estimate::Interval;
 use trainplan_shared::field::Field;
 use trainplan_shared::result::{
-    BridgeConfig, CampaignRun, Comparability, Intake, JobFiles, LaunchRecord, PredictionRecord, RunResult,
+    CampaignRun, Comparability, Intake, JobFiles, LaunchRecord, PredictionRecord, RunResult, SettingsFile,
     SlurmJob, View, read, write,
 };
 use trainplan_shared::spec::Spec;
@@ -323,8 +323,8 @@ fn what_the_file_tells_of_its_launch_is_configuration() {
 #[test]
 fn megatron_bridges_configurations_are_compared_by_key() {
     let with = |job: u32, config: &str| {
-        let config = BridgeConfig::read(config.as_bytes()).unwrap();
-        let job_files = JobFiles { config, ..JobFiles::default() };
+        let file = SettingsFile::BridgeConfig;
+        let job_files = JobFiles::default().with(file, file.read(config.as_bytes()));
         RunResult { job: job_files, ..run(LLAMA_8B, job, &times(10.0)) }
     };
     let one = with(1, "ddp:\n  overlap_grad_reduce: true\nmodel:\n  seq_length: 8192\n");
@@ -338,6 +338,39 @@ fn megatron_bridges_configurations_are_compared_by_key() {
     assert_eq!(listed(&[&one, &other]), [("ddp.overlap_grad_reduce".to_owned(), values)]);
     // A run whose folder had no configuration differs in nothing that is known.
     assert_eq!(listed(&[&one, &run(LLAMA_8B, 3, &times(10.0))]), []);
+    assert_eq!(read(write(&one).unwrap().as_bytes()).unwrap(), one);
+}
+
+#[test]
+fn launches_and_environments_are_compared_by_key() {
+    let with = |job: u32, launched: &str, environment: &str| {
+        let (llmb, variables) = (SettingsFile::LlmbConfig, SettingsFile::Environment);
+        let job_files = JobFiles::default()
+            .with(llmb, llmb.read(launched.as_bytes()))
+            .with(variables, variables.read(environment.as_bytes()));
+        RunResult { job: job_files, ..run(LLAMA_8B, job, &times(10.0)) }
+    };
+    let one = with(1, "container_info:\n  images:\n  - nemo:26.02\n", "NCCL_ALGO=Ring\nNCCL_VERSION=2.28\n");
+    let other = with(2, "container_info:\n  images:\n  - nemo:26.04\n", "NCCL_VERSION=2.28\nUCX_TLS=rc\n");
+    let neither = run(LLAMA_8B, 3, &times(10.0));
+    let listed = |runs: &[&RunResult]| -> Vec<(String, Vec<Option<String>>)> {
+        let rows = compare(runs).configuration.into_iter();
+        let of_files = rows.filter(|row| row.key.starts_with("llmb.") || row.key.starts_with("env."));
+        of_files.map(|row| (row.label, row.values)).collect()
+    };
+    let row = |label: &str, values: [Option<&str>; 3]| {
+        (label.to_owned(), values.map(|value| value.map(str::to_owned)).to_vec())
+    };
+    assert_eq!(
+        listed(&[&one, &neither, &other]),
+        [
+            row("container_info.images", [Some("nemo:26.02"), None, Some("nemo:26.04")]),
+            // The whole environment is known, so that what it lacks isn't set.
+            row("NCCL_ALGO", [Some("Ring"), None, Some("not set")]),
+            row("UCX_TLS", [Some("not set"), None, Some("rc")]),
+        ]
+    );
+    assert_eq!(listed(&[&one, &neither]), []);
     assert_eq!(read(write(&one).unwrap().as_bytes()).unwrap(), one);
 }
 

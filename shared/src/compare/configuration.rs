@@ -4,7 +4,7 @@ use super::workload::value;
 use crate::decimal::parse_decimal;
 use crate::field::Field;
 use crate::log::{Nccl, Span};
-use crate::result::{RunResult, ViewedRun};
+use crate::result::{RunResult, SettingsFile, ViewedRun};
 use crate::units::one_decimal;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -29,8 +29,21 @@ pub struct ConfigurationRow {
 /// The end of the label of a value in bytes.
 const BYTES: &str = ", bytes";
 
-/// The beginning of the keys of Megatron-Bridge's configuration. There are many, so that only those with different values are listed.
-const BRIDGE_CONFIG: &str = "config.";
+/// The beginning of the keys of environment variables.
+const ENVIRONMENT: &str = "env.";
+
+/// The value of a variable that a whole environment lacks.
+const UNSET: &str = "not set";
+
+/// Returns the beginning of the keys of the settings that a file beside a log lists. There are many, so that only those with different
+/// values are listed.
+const fn prefix(file: SettingsFile) -> &'static str {
+    match file {
+        SettingsFile::BridgeConfig => "config.",
+        SettingsFile::LlmbConfig => "llmb.",
+        SettingsFile::Environment => ENVIRONMENT,
+    }
+}
 
 impl ConfigurationRow {
     /// Returns whether two runs have different values, rather than one a value and the other none.
@@ -38,6 +51,11 @@ impl ConfigurationRow {
         let mut known = self.values.iter().flatten();
         let first = known.next();
         known.any(|value| Some(value) != first)
+    }
+
+    /// Returns whether the row is a setting that a file beside a log lists.
+    fn is_of_file(&self) -> bool {
+        SettingsFile::ALL.into_iter().any(|file| self.key.starts_with(prefix(file)))
     }
 
     /// Returns the row for people: memory in GiB, where programs read bytes.
@@ -108,12 +126,18 @@ pub(super) fn all(seen: &[(&RunResult, ViewedRun<'_>)]) -> Vec<ConfigurationRow>
         .into_iter()
         .map(|((group, _, key), (label, mut values))| {
             values.resize(seen.len(), None);
+            if key.starts_with(ENVIRONMENT) {
+                let unknown = values.iter_mut().zip(seen).filter(|(value, _)| value.is_none());
+                for (value, _) in unknown.filter(|(_, (run, _))| !run.job.settings.environment.is_empty()) {
+                    *value = Some(UNSET.to_owned());
+                }
+            }
             let is_of_software = group == ConfigurationGroup::Scenario && key == Field::Stack.flag();
             let label = if is_assumed && is_of_software { format!("{label} assumed") } else { label };
             let differs = values.iter().any(|value| Some(value) != values.first());
             ConfigurationRow { group, key, label, values, differs }
         })
-        .filter(|row| !row.key.starts_with(BRIDGE_CONFIG) || row.has_two_values())
+        .filter(|row| !row.is_of_file() || row.has_two_values())
         .collect();
     settings.sort_by_key(|setting| !setting.differs);
     settings
@@ -169,10 +193,12 @@ fn settings(run: &RunResult, seen: &ViewedRun<'_>) -> Vec<(RowPlace, String, Str
         settings.extend(value.map(|value| ((group, place, key.to_owned()), words(key), value)));
     }
     // After the launch's own keys.
-    settings.extend(run.job.config.iter().map(|(key, value)| {
-        let place = (ConfigurationGroup::Launch, 1, format!("{BRIDGE_CONFIG}{key}"));
-        (place, key.to_owned(), value.to_owned())
-    }));
+    for (place, file) in (1..).zip(SettingsFile::ALL) {
+        settings.extend(run.job.settings.of(file).iter().map(|(key, value)| {
+            let place = (ConfigurationGroup::Launch, place, format!("{}{key}", prefix(file)));
+            (place, key.to_owned(), value.to_owned())
+        }));
+    }
     // Everything else in the campaign's record, including fields of later versions.
     if let Some(Ok(carried)) = run.carried.as_ref().map(serde_json::to_value) {
         let mut leaves = Vec::new();

@@ -77,7 +77,7 @@ impl Intake {
         RunResult {
             version: VERSION,
             id: id_of(&hash),
-            identity: Identity::of(&self.path, &name, &log, &self.job.config, &self.said),
+            identity: Identity::of(&self.path, &name, &log, &self.job.settings, &self.said),
             comparable: Comparability::of(&name, &log),
             source: Source {
                 path: self.path,

@@ -1,6 +1,6 @@
 //! What the files beside a log say about its job.
 
-use super::bridge_config::{BridgeConfig, UnreadConfig};
+use super::job_settings::{JobSettings, Settings, SettingsFile, UnreadFile, UnreadReason};
 use crate::log::{Failure, Log};
 use crate::units::significant;
 use serde::{Deserialize, Serialize};
@@ -14,12 +14,12 @@ pub struct JobFiles {
     /// The failures that the output of the batch script reports.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<Failure>,
-    /// The configuration that Megatron-Bridge wrote; empty if there was none.
-    #[serde(default, skip_serializing_if = "BridgeConfig::is_empty")]
-    pub config: BridgeConfig,
-    /// Why a configuration beside the log says nothing; none if there was none, or if it was read.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub unread_config: Option<UnreadConfig>,
+    /// The settings that the files beside the log list.
+    #[serde(default, skip_serializing_if = "JobSettings::is_empty")]
+    pub settings: JobSettings,
+    /// The files beside the log that should list settings, but say nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unread: Vec<UnreadFile>,
 }
 
 /// The log of one start of a job.
@@ -36,8 +36,18 @@ impl JobFiles {
     /// Returns whether nothing is known.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        let has_no_config = self.config.is_empty() && self.unread_config.is_none();
-        self.parts.is_empty() && self.failures.is_empty() && has_no_config
+        let has_no_settings = self.settings.is_empty() && self.unread.is_empty();
+        self.parts.is_empty() && self.failures.is_empty() && has_no_settings
+    }
+
+    /// Returns the same with what reading a file beside the log said.
+    #[must_use]
+    pub fn with(mut self, file: SettingsFile, read: Result<Settings, UnreadReason>) -> Self {
+        match read {
+            Ok(settings) => self.settings = self.settings.with(file, settings),
+            Err(why) => self.unread.push(UnreadFile { file, why }),
+        }
+        self
     }
 
     /// Adds the failures to a log that does not show the end of its run.
@@ -47,7 +57,7 @@ impl JobFiles {
 
     /// Returns sentences about the files that were joined or not read.
     pub(super) fn notes(&self, log: &Log) -> impl Iterator<Item = String> {
-        self.joined(log).into_iter().chain(self.unread_config.map(UnreadConfig::sentence))
+        self.joined(log).into_iter().chain(self.unread.iter().copied().map(UnreadFile::sentence))
     }
 
     /// Returns a sentence about the logs that were joined; none if there was only one.

@@ -1,15 +1,16 @@
 //! Which files of a folder are logs or saved results.
 
-use super::FILE_ENDING;
+use super::{FILE_ENDING, SettingsFile};
 use crate::log::{LogName, Role};
 
 /// The endings of training logs and of saved results.
 const LOG_ENDINGS: [&str; 4] = [".out", ".log", ".txt", FILE_ENDING];
 
-/// Returns whether a file in a folder is read as a log or a saved result. A file that the user names is always read.
+/// Returns whether a file in a folder is read as a log or a saved result. A file that the user names is always read. The environment of
+/// a job has the ending of a log, but is none.
 #[must_use]
 pub fn is_log_name(path: &str) -> bool {
-    LOG_ENDINGS.iter().any(|ending| path.ends_with(ending))
+    LOG_ENDINGS.iter().any(|ending| path.ends_with(ending)) && !SettingsFile::Environment.is_path(path)
 }
 
 /// Returns whether a file is the batch script's output beside the training log of the same job, which has all of it.
@@ -46,6 +47,12 @@ pub fn parts_of(place: usize, names: &[LogName], usable: impl Fn(usize) -> bool)
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_environment_of_a_job_is_no_log() {
+        assert!(is_log_name("a/train.log") && is_log_name("env_a.log"));
+        assert!(!is_log_name("a/env_12.log") && !is_log_name("llmb-config_12.yaml"));
+    }
 
     #[test]
     fn the_logs_of_a_jobs_starts_are_read_as_one() {

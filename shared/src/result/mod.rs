@@ -21,7 +21,6 @@
 //! ```
 
 mod admission;
-mod bridge_config;
 mod carried;
 mod fields;
 mod file;
@@ -29,6 +28,7 @@ mod first_time;
 mod identity;
 mod intake;
 mod job_files;
+mod job_settings;
 mod log_files;
 mod logged;
 mod pipeline_split;
@@ -48,12 +48,14 @@ pub use admission::{
     UNKNOWN_BYTES, admit, admit_file, count_parts,
 };
 pub(crate) use admission::{MOST_JOBS, STEP_TIME, TIME, is_time};
-pub use bridge_config::{BRIDGE_CONFIG, BridgeConfig, LARGEST_BRIDGE_CONFIG, UnreadConfig};
 pub use carried::{CampaignRun, LaunchRecord, PredictionRecord, SlurmJob};
 pub use file::{FileError, VERSION, read, write};
 pub use identity::Identity;
 pub use intake::{Intake, id_of_log};
 pub use job_files::{JobFiles, LogPart};
+pub use job_settings::{
+    JobSettings, LARGEST_SETTINGS_FILE, Settings, SettingsFile, UnreadFile, UnreadReason,
+};
 pub use log_files::{is_log_name, is_told_elsewhere, parts_of};
 pub(crate) use report::NOT_SCORED;
 pub(crate) use report::ViewedRun;
@@ -112,7 +114,7 @@ impl RunResult {
     /// the log was read.
     #[must_use]
     pub fn identified(&self, said: &Spec) -> Self {
-        let identity = Identity::of(&self.source.path, &self.name, &self.log, &self.job.config, said);
+        let identity = Identity::of(&self.source.path, &self.name, &self.log, &self.job.settings, said);
         Self { identity, ..self.clone() }
     }
 

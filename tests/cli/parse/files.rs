@@ -190,6 +190,46 @@ fn the_configuration_of_megatron_bridge_beside_a_log_is_read() {
 }
 
 #[test]
+fn the_launch_and_the_environment_of_a_job_beside_its_log_are_read() {
+    let launched = |scale: u32| {
+        format!(
+            "workload_info:\n  gsw_version: '25.04'\nmodel_info:\n  dtype: fp8\n  scale: {scale}\n  gpu_type: h100\n\
+             job_config:\n  env_overrides:\n    HF_TOKEN: sesame\n    NCCL_ALGO: Ring\n"
+        )
+    };
+    let environment = "HF_TOKEN=sesame\nHOME=/root\nNCCL_VERSION=2.28\n";
+    let tree = tree([
+        (format!("a/{LLAMA_70B}"), nemo2(50, 512, 10_000, 0, "")),
+        ("a/llmb-config_12345.yaml".into(), launched(256)),
+        ("a/env_12345.log".into(), environment.into()),
+        // Of other jobs.
+        ("a/llmb-config_7.yaml".into(), launched(8)),
+        ("a/env_7.log".into(), "NCCL_VERSION=2.30\n".into()),
+        (format!("b/{LLAMA_70B}"), nemo2(50, 512, 10_000, 0, "")),
+        ("b/llmb-config_12345.yaml".into(), launched(128)),
+        ("b/env_12345.log".into(), "\u{0}".into()),
+    ]);
+    for paths in [vec!["a", "b"], vec!["a/log-acct.pretrain_llama3.1_70b_fp8_256_12345_0.out", "b"]] {
+        let rows = rows(&tree, &paths);
+        assert_eq!(rows.len(), 2, "{rows:?}");
+        let (one, other) = (&rows[0], &rows[1]);
+        assert_eq!(one["settings"]["llmb_config"]["model_info.scale"], "256");
+        assert_eq!(one["settings"]["llmb_config"]["job_config.env_overrides.NCCL_ALGO"], "Ring");
+        assert_eq!(one["settings"]["environment"], serde_json::json!({ "NCCL_VERSION": "2.28" }));
+        assert!(!one.to_string().contains("sesame"), "{one}");
+        assert!(!one["notes"].to_string().contains("llmb-config"), "{one}");
+        // The log wins, and what can't be understood is no failure.
+        assert_eq!((&other["status"], &other["recipe"]), (&one["status"], &one["recipe"]));
+        let notes = other["notes"].to_string();
+        assert!(notes.contains("256, but llmb-config_*.yaml says 128."), "{notes}");
+        assert!(
+            notes.contains("env_*.log beside the log is ignored: it has none of the settings"),
+            "{notes}"
+        );
+    }
+}
+
+#[test]
 fn what_may_not_be_read_says_so() {
     let tree = tree([("shut/a.log", "x"), ("b.log", "x")]);
     for (path, mode) in [("shut", 0o000), ("b.log", 0o200)] {

@@ -15,8 +15,8 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread;
 use trainplan_shared::log::{Failure, Parser, Status};
 use trainplan_shared::result::{
-    self, BridgeConfig, Intake, JobFiles, LARGEST_BRIDGE_CONFIG, LogPart, Report, RunResult, UnreadConfig,
-    View,
+    self, Intake, JobFiles, LARGEST_SETTINGS_FILE, LogPart, Report, RunResult, Settings, SettingsFile,
+    UnreadReason, View,
 };
 
 /// A log is read in pieces of this many bytes.
@@ -104,20 +104,18 @@ fn intake(log: &LogFiles, view: &View) -> io::Result<RunResult> {
             job.failures.extend(failures.map(|failure| Failure { file: Some(name_of(batch)), ..failure }));
         }
     }
-    match log.config.as_deref().map(config_of) {
-        Some(Ok(config)) => job.config = config,
-        Some(Err(unread)) => job.unread_config = Some(unread),
-        None => {}
+    for (file, path) in &log.settings {
+        job = job.with(*file, settings_of(*file, path));
     }
     Ok(intake.with_job(job).finish_with(hash))
 }
 
-/// Reads the configuration that Megatron-Bridge wrote. Whatever is wrong with it, the log itself was read.
-fn config_of(path: &Path) -> Result<BridgeConfig, UnreadConfig> {
+/// Reads a file beside a log that lists settings of its job. Whatever is wrong with it, the log itself was read.
+fn settings_of(file: SettingsFile, path: &Path) -> Result<Settings, UnreadReason> {
     let mut bytes = Vec::new();
-    let beginning = File::open(path).map(|file| file.take(LARGEST_BRIDGE_CONFIG as u64 + 1));
-    beginning.and_then(|mut file| file.read_to_end(&mut bytes)).map_err(|_| UnreadConfig::Unreadable)?;
-    BridgeConfig::read(&bytes)
+    let beginning = File::open(path).map(|file| file.take(LARGEST_SETTINGS_FILE as u64 + 1));
+    beginning.and_then(|mut file| file.read_to_end(&mut bytes)).map_err(|_| UnreadReason::Unreadable)?;
+    file.read(&bytes)
 }
 
 fn name_of(path: &Path) -> String {

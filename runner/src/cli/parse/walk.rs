@@ -8,7 +8,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use trainplan_shared::log::{LogName, Role, Status, uncompressed_name};
-use trainplan_shared::result::{BRIDGE_CONFIG, FILE_ENDING, is_log_name, is_told_elsewhere, parts_of};
+use trainplan_shared::result::{FILE_ENDING, SettingsFile, is_log_name, is_told_elsewhere, parts_of};
 
 /// A path to read or to list.
 #[derive(Debug)]
@@ -33,14 +33,14 @@ pub(in crate::cli) struct LogFiles {
     pub(in crate::cli) parts: Vec<PathBuf>,
     /// What the job's batch script printed: it knows why the job ended.
     pub(super) batch: Vec<PathBuf>,
-    /// The configuration that Megatron-Bridge wrote for the job.
-    pub(super) config: Option<PathBuf>,
+    /// The files that list settings of the job.
+    pub(super) settings: Vec<(SettingsFile, PathBuf)>,
 }
 
 impl LogFiles {
     /// Returns the log in a file, whatever is beside it.
     pub(in crate::cli) fn single(path: PathBuf) -> LogFiles {
-        LogFiles { parts: vec![path], batch: Vec::new(), config: None }
+        LogFiles { parts: vec![path], batch: Vec::new(), settings: Vec::new() }
     }
 
     /// Returns the path that the log is known by: that of the last start.
@@ -127,7 +127,7 @@ impl Walk {
             // A named pipe may be what a shell makes of `<(...)`.
             Ok(_) => self.file(LogFiles {
                 batch: batch_beside(path),
-                config: config_beside(path),
+                settings: settings_beside(path),
                 ..LogFiles::single(path.into())
             }),
             Err(error) => self.nothing(path, missing(path, error)),
@@ -215,20 +215,26 @@ fn log_of(place: usize, paths: &[PathBuf], names: &[LogName]) -> Option<LogFiles
     };
     let batch = names.iter().enumerate().filter(is_batch).map(|(place, _)| place);
     let batch = batch.filter(|place| is_usable(*place)).filter_map(path).collect();
-    let config = parts.last().and_then(|path| config_beside(path));
-    Some(LogFiles { parts, batch, config })
+    let settings = parts.last().map(|path| settings_beside(path)).unwrap_or_default();
+    Some(LogFiles { parts, batch, settings })
 }
 
-/// Returns the configuration that Megatron-Bridge wrote beside a training log. If the folder has the logs of several jobs, it may be
-/// another job's.
-fn config_beside(path: &Path) -> Option<PathBuf> {
-    let folder = folder_of(path);
-    let config = Some(folder.join(BRIDGE_CONFIG)).filter(|config| config.is_file())?;
-    let own = LogName::of(&text_of_name(path));
-    let mut names =
-        fs::read_dir(folder).ok()?.flatten().map(|entry| LogName::of(&text_of_name(&entry.path())));
+/// Returns the files beside a log that list settings of its job. If the folder has the logs of several jobs, a file that doesn't name its
+/// job may be another's.
+fn settings_beside(path: &Path) -> Vec<(SettingsFile, PathBuf)> {
+    let (folder, own) = (folder_of(path), LogName::of(&text_of_name(path)));
+    let Some(job_id) = own.job_id else { return Vec::new() };
+    let found = SettingsFile::ALL.map(|file| (file, folder.join(file.path(job_id)))).into_iter();
+    let is_own = |file: SettingsFile| file.names_its_job() || is_of_only_job(folder, &own);
+    found.filter(|(file, path)| path.is_file() && is_own(*file)).collect()
+}
+
+/// Returns whether a file is a training log, and the folder has those of no other job.
+fn is_of_only_job(folder: &Path, own: &LogName) -> bool {
+    let Ok(entries) = fs::read_dir(folder) else { return false };
+    let mut names = entries.flatten().map(|entry| LogName::of(&text_of_name(&entry.path())));
     let is_of_other_job = |name: LogName| name.role == Role::Training && name.job_id != own.job_id;
-    (own.role == Role::Training && own.job_id.is_some() && !names.any(is_of_other_job)).then_some(config)
+    own.role == Role::Training && !names.any(is_of_other_job)
 }
 
 /// Returns the folder of a file.

@@ -57,6 +57,8 @@ pub const MAXIMA: &[Maximum] = maxima! {
     "identity.doubts[]": LONGEST_SENTENCE, "bytes", |run| longest(&run.identity.doubts);
     "identity.conflicts": 100, "items", |run| run.identity.conflicts.len();
     "identity.conflicts[]": LONGEST_SENTENCE, "bytes", |run| longest(&run.identity.conflicts);
+    "identity.differences": 100, "items", |run| run.identity.differences.len();
+    "identity.differences[]": LONGEST_SENTENCE, "bytes", |run| longest(&run.identity.differences);
     "comparable.reasons": 100, "items", |run| run.comparable.reasons.len();
     "comparable.reasons[]": LONGEST_SENTENCE, "bytes", |run| longest(&run.comparable.reasons);
     "log.steps.label": 1_000_000, "items", |run| run.log.steps.len();
@@ -102,11 +104,12 @@ pub const MAXIMA: &[Maximum] = maxima! {
     "job.failures[].file": LONGEST_NAME, "bytes", |run| {
         longest(run.job.failures.iter().filter_map(|failure| failure.file.as_ref()))
     };
-    "job.config": 2000, "items", |run| run.job.config.iter().count();
-    "job.config (names)": LONGEST_NAME, "bytes", |run| longest(run.job.config.iter().map(|(name, _)| name));
-    "job.config (values)": LONGEST_PATH, "bytes", |run| {
-        longest(run.job.config.iter().map(|(_, value)| value))
+    "job.settings": 5000, "items", |run| run.job.settings.all().count();
+    "job.settings (names)": LONGEST_NAME, "bytes", |run| longest(run.job.settings.all().map(|(name, _)| name));
+    "job.settings (values)": LONGEST_PATH, "bytes", |run| {
+        longest(run.job.settings.all().map(|(_, value)| value))
     };
+    "job.unread": 10, "items", |run| run.job.unread.len();
     "log.arguments": 2000, "items", |run| run.log.arguments.iter().count();
     "log.arguments (names)": LONGEST_NAME, "bytes", |run| {
         longest(run.log.arguments.iter().map(|(name, _)| name))

@@ -7,8 +7,8 @@ use crate::layout::PipelineSplit;
 use crate::log::{Arguments, Log, LogName};
 use crate::precision::Dtype;
 use crate::releases::{BridgeModel, ExperimentName, LoggedTflops, Release, ScriptContract};
-use crate::result::BridgeConfig;
 use crate::result::shape::{ModelShape, ShapeMatch};
+use crate::result::{JobSettings, SettingsFile};
 use std::borrow::Cow;
 
 /// What the log and its name say about the run.
@@ -17,6 +17,8 @@ pub(super) struct LogFacts {
     /// Megatron-Bridge's own recipe that a folder is named after.
     pub(super) named_recipe: Option<&'static Recipe>,
     pub(super) model: Option<Cow<'static, Model>>,
+    /// The id of the GPU type, which only llmb-run's configuration states.
+    pub(super) gpu: Option<&'static str>,
     /// The model's shape, if the log lists its arguments.
     pub(super) shape: Option<ModelShape>,
     /// The models that the arguments fit, if there are several.
@@ -34,6 +36,8 @@ pub(super) struct LogFacts {
     pub(super) options: Vec<(Field, String)>,
     /// Where the log's name and its arguments disagree, as sentences.
     pub(super) conflicts: Vec<String>,
+    /// Where a file beside the log disagrees with the log, as sentences.
+    pub(super) differences: Vec<String>,
 }
 
 pub(super) const GPUS: usize = 0;
@@ -43,7 +47,7 @@ pub(super) const GBS: usize = 1;
 pub(super) const LAYOUT: usize = 2;
 
 impl LogFacts {
-    pub(super) fn of(path: &str, name: &LogName, log: &Log, config: &BridgeConfig) -> Self {
+    pub(super) fn of(path: &str, name: &LogName, log: &Log, settings: &JobSettings) -> Self {
         let of_steps = log.steps.global_batch_size().and_then(|gbs| u32::try_from(gbs).ok());
         let printed_gbs = of_steps.or(log.batch.map(|batch| batch.global_batch_size));
         let named = named_recipe(path).filter(|_| log.arguments.is_empty());
@@ -54,10 +58,12 @@ impl LogFacts {
             Some(recipe) => catalog.model(&recipe.id.model).ok(),
             None => model(name),
         };
+        let launched_by: Option<Release> = settings.release().and_then(|release| release.parse().ok());
         let mut facts = Self {
-            release: named.map(|recipe| recipe.id.release).or_else(|| release(path, name, log)),
+            release: named.map(|recipe| recipe.id.release).or_else(|| release(path, name, log, launched_by)),
             named_recipe: named,
             model: model.map(Cow::Borrowed),
+            gpu: None,
             dtype: named.map(|recipe| recipe.id.dtype).or_else(|| {
                 // In the first release only a folder's name has the precision.
                 name.dtype.as_deref().into_iter().chain(folders(path)).find_map(|word| word.parse().ok())
@@ -83,6 +89,7 @@ impl LogFacts {
             other_precision: None,
             options: Vec::new(),
             conflicts: Vec::new(),
+            differences: Vec::new(),
         };
         for (field, number) in &mut facts.numbers {
             let stated = differences.iter().find(|(stated, _)| stated == field).map(|(_, number)| *number);
@@ -93,17 +100,43 @@ impl LogFacts {
             };
         }
         match log.arguments.is_empty() {
-            true => facts.completed_by(config),
+            true => facts.completed_by(settings),
             false => facts.with_arguments(&log.arguments),
         }
     }
 
-    /// Adds the numbers and the precision that neither the log nor its name says.
-    fn completed_by(mut self, config: &BridgeConfig) -> Self {
-        for (field, number) in &mut self.numbers {
-            *number = number.or_else(|| config.number(*field));
+    /// Adds what neither the log nor its name says, and notes where the files beside the log disagree with it.
+    fn completed_by(mut self, settings: &JobSettings) -> Self {
+        let (own_numbers, own_dtype) = (self.numbers, self.dtype);
+        for file in SettingsFile::ALL {
+            let mut disagrees = |what: &str, own: &str, other: &str| {
+                self.differences.push(format!(
+                    "The log or its name says {what} {own}, but {} says {other}. The log's value is used.",
+                    file.pattern()
+                ));
+            };
+            for ((field, number), (_, own)) in self.numbers.iter_mut().zip(own_numbers) {
+                let Some(stated) = settings.number(file, *field) else { continue };
+                number.get_or_insert(stated);
+                // A log's name may say vp0.
+                if let Some(own) = own.filter(|own| (*own).max(1) != stated) {
+                    disagrees(field.label(), &own.to_string(), &stated.to_string());
+                }
+            }
+            let Some(stated) = settings.dtype(file) else { continue };
+            self.dtype.get_or_insert(stated);
+            if let Some(own) = own_dtype.filter(|own| !own.may_be(stated)) {
+                disagrees(Field::Dtype.label(), own.id(), stated.id());
+            }
         }
-        self.dtype = self.dtype.or_else(|| config.dtype());
+        let gpu = settings.launched("gpu_type").and_then(|gpu| Catalog::embedded().gpu(gpu).ok());
+        self.gpu = gpu.map(|gpu| gpu.id.as_str());
+        if self.model.is_none() {
+            let launched = |key| settings.launched(key).map(str::to_owned);
+            let (family, size) = (launched("model_name"), launched("model_size"));
+            let name = LogName { model: family, size, ..LogName::default() };
+            self.model = model(&name).map(Cow::Borrowed);
+        }
         self
     }
 
@@ -185,8 +218,9 @@ impl LogFacts {
     }
 }
 
-/// Returns the release, by the name of the experiment, else by a folder, else by the format of a step.
-fn release(path: &str, name: &LogName, log: &Log) -> Option<Release> {
+/// Returns the release, by the name of the experiment, else by a folder, else the one whose llmb-run launched it, else by the format of
+/// a step.
+fn release(path: &str, name: &LogName, log: &Log, launched_by: Option<Release>) -> Option<Release> {
     // A launch by Megatron-LM is of no release, whatever its model is called. The releases' programs print no arguments.
     if name.is_of_megatron_lm() || !log.arguments.is_empty() {
         return None;
@@ -220,7 +254,8 @@ fn release(path: &str, name: &LogName, log: &Log) -> Option<Release> {
             (ExperimentName::Short, None) => name.model.is_some() && name.experiment.starts_with("pretrain_"),
         })
     };
-    by_name.or_else(|| folders(path).find_map(|folder| folder.parse().ok())).or_else(by_lines)
+    let by_folder = || folders(path).find_map(|folder| folder.parse().ok());
+    by_name.or_else(by_folder).or(launched_by).or_else(by_lines)
 }
 
 /// Returns Megatron-Bridge's own recipe that a folder of a path is named after, as our experiments with it are, and the numbers

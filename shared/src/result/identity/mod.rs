@@ -1,9 +1,10 @@
 //! Identifies a log: its name and its lines, matched with the published recipes.
 //!
 //! A log's name contains most of the run's configuration, a different part in each release, and never the GPU type. A
-//! log of Megatron-LM lists its arguments, which take precedence over its name. Megatron-Bridge's configuration beside a log completes its
-//! name. The candidate recipes are narrowed down by everything that is known. What stays open is reported as a doubt, not guessed.
-//! If two sources disagree, that is reported as a conflict, and the run is not compared.
+//! log of Megatron-LM lists its arguments, which take precedence over its name. The configurations of Megatron-Bridge and llmb-run beside
+//! a log complete its name; llmb-run's has the GPU type. The candidate recipes are narrowed down by everything that is known. What stays
+//! open is reported as a doubt, not guessed. If two sources disagree, that is reported as a conflict, and the run is not compared. If a
+//! file beside the log disagrees with the log, that is only noted.
 
 mod arguments;
 mod candidates;
@@ -13,7 +14,7 @@ mod tests;
 mod unmatched;
 mod values;
 
-use super::{BridgeConfig, fields};
+use super::{JobSettings, fields};
 use crate::catalog::{Catalog, Recipe};
 use crate::field::Field;
 use crate::link;
@@ -38,6 +39,9 @@ pub struct Identity {
     pub doubts: Vec<String>,
     /// Where two sources disagree, as sentences.
     pub conflicts: Vec<String>,
+    /// Where a file beside the log disagrees with the log, which takes precedence, as sentences.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub differences: Vec<String>,
 }
 
 impl Identity {
@@ -45,8 +49,8 @@ impl Identity {
     /// at once, to complete some of them: a log that is complete without it keeps its own.
     ///
     /// The scenario that the job stated in its log completes what the user set, unless the user named the recipe or the model.
-    pub(super) fn of(path: &str, name: &LogName, log: &Log, config: &BridgeConfig, said: &Spec) -> Self {
-        let seen = LogFacts::of(path, name, log, config);
+    pub(super) fn of(path: &str, name: &LogName, log: &Log, settings: &JobSettings, said: &Spec) -> Self {
+        let seen = LogFacts::of(path, name, log, settings);
         let is_named = [Field::Recipe, Field::Model].iter().any(|field| said.get(*field).is_some());
         if let Some(stated) = log.scenario.as_deref().and_then(stated).filter(|_| !is_named) {
             let said = said.iter().fold(stated, |spec, (field, text)| spec.with(field, text));
@@ -63,13 +67,22 @@ impl Identity {
     }
 
     fn by(seen: &LogFacts, said: &Spec) -> Self {
-        let mut identity = Self { release: seen.release, scenario: said.clone(), ..Self::default() };
+        let (scenario, differences) = (said.clone(), seen.differences.clone());
+        let mut identity = Self { release: seen.release, scenario, differences, ..Self::default() };
+        let is_open = [Field::Recipe, Field::Gpu].iter().all(|field| said.get(*field).is_none());
+        let gpu = seen.gpu.filter(|_| is_open);
+        if let Some(gpu) = gpu {
+            identity.scenario.set(Field::Gpu, gpu);
+        }
         let recipe = match said.get(Field::Recipe) {
             Some(id) => Catalog::embedded().recipe(id).ok(),
             None => identity.find_recipe(seen),
         };
         if let Some(recipe) = recipe {
             identity.release = Some(recipe.id.release);
+            if gpu == Some(recipe.id.gpu.as_str()) {
+                identity.scenario.set(Field::Gpu, "");
+            }
         }
         identity.fill(seen, recipe, said);
         identity

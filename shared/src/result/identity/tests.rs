@@ -1,7 +1,7 @@
 use super::*;
 use crate::log::Format;
 use crate::result::shape::tests::{LLAMA_70B, dump};
-use crate::result::{BridgeConfig, Intake, JobFiles, Publication, Report, RunResult, View};
+use crate::result::{Intake, JobFiles, Publication, Report, RunResult, SettingsFile, View};
 use crate::stack::Stack;
 
 /// Fifty steps of 20 s of a batch.
@@ -221,17 +221,17 @@ fn few_steps_are_noisy() {
 fn the_configuration_beside_a_log_completes_what_the_log_lacks() {
     let text = "model:\n  context_parallel_size: 1\n  fp8: e4m3\n  fp8_recipe: blockwise\n  pipeline_model_parallel_size: 4\n  \
                 seq_length: 8192\n  tensor_model_parallel_size: 2\ntrain:\n  global_batch_size: 256\n  micro_batch_size: 2\n";
-    let config = BridgeConfig::read(text.as_bytes()).unwrap();
-    let read = |config: &BridgeConfig, said: &[(Field, &str)]| -> RunResult {
+    let job = JobFiles::default()
+        .with(SettingsFile::BridgeConfig, SettingsFile::BridgeConfig.read(text.as_bytes()));
+    let read = |job: &JobFiles, said: &[(Field, &str)]| -> RunResult {
         let own = [(Field::Model, "llama2-70b"), (Field::Gpu, "h100"), (Field::Gpus, "64")];
         let said =
             own.iter().chain(said).fold(Spec::default(), |spec, (field, text)| spec.with(*field, *text));
-        let job = JobFiles { config: config.clone(), ..JobFiles::default() };
-        let mut intake = Intake::new("train.log", &said).with_job(job);
+        let mut intake = Intake::new("train.log", &said).with_job(job.clone());
         intake.feed(steps(128).as_bytes());
         intake.finish()
     };
-    let run = read(&config, &[]);
+    let run = read(&job, &[]);
     for (field, value) in [
         (Field::Tp, "2"),
         (Field::Pp, "4"),
@@ -244,10 +244,44 @@ fn the_configuration_beside_a_log_completes_what_the_log_lacks() {
         assert_eq!(run.identity.scenario.get(field), Some(value), "{field:?}");
     }
     assert_eq!(run.identity.conflicts, [] as [String; 0]);
-    assert_eq!(read(&BridgeConfig::default(), &[]).identity.scenario.get(Field::Tp), None);
-    let other = read(&config, &[(Field::Tp, "4")]).identity.conflicts;
+    let differs = "The log or its name says GBS 128, but configs/ConfigContainer.yaml says 256. The log's value is used.";
+    assert_eq!(run.identity.differences, [differs]);
+    let report = Report::of(&run, &View::default());
+    assert!(report.notes.contains(&differs.to_owned()), "{report:?}");
+    assert_eq!(read(&JobFiles::default(), &[]).identity.scenario.get(Field::Tp), None);
+    let other = read(&job, &[(Field::Tp, "4")]).identity.conflicts;
     assert!(other.len() == 1 && other[0].contains("2, but 4 was set"), "{other:?}");
     // A view with other fields identifies the run again.
     let again = run.identified(&Spec::default().with(Field::Model, "llama2-13b"));
     assert_eq!(again.identity.scenario.get(Field::Tp), Some("2"));
+}
+
+#[test]
+fn what_llmb_run_launched_identifies_a_log_that_says_nothing() {
+    let read = |path: &str, gpu: &str, said: &Spec| -> RunResult {
+        let text = format!(
+            "workload_info:\n  gsw_version: '25.04'\nmodel_info:\n  model_name: llama3.1\n  model_size: 70b\n  dtype: fp8\n  \
+             scale: 256\n  gpu_type: {gpu}\n"
+        );
+        let file = SettingsFile::LlmbConfig;
+        let job = JobFiles::default().with(file, file.read(text.as_bytes()));
+        let mut intake = Intake::new(path, said).with_job(job);
+        intake.feed(steps(512).as_bytes());
+        intake.finish()
+    };
+    let run = read("train.log", "h100", &Spec::default());
+    let scenario = &run.identity.scenario;
+    assert_eq!(scenario.get(Field::Recipe), Some("llama3.1-70b/h100/fp8/256@25.04"));
+    assert_eq!((scenario.get(Field::Gpu), run.identity.differences.len()), (None, 0));
+    assert_eq!(run.identity.doubts, [] as [String; 0]);
+    // A GPU type without a recipe is that of the run.
+    let other = read("train.log", "b200", &Spec::default()).identity.scenario;
+    assert_eq!(other.get(Field::Gpu), Some("b200"));
+    let own = read("train.log", "of_2027", &Spec::default()).identity.scenario;
+    assert_eq!(own.get(Field::Gpu), None);
+    let named = read("log-acct.pretrain_llama3.1_70b_bf16_128_7_0.out", "h100", &Spec::default()).identity;
+    assert_eq!(named.scenario.get(Field::Recipe), Some("llama3.1-70b/h100/bf16/128@25.04"));
+    let told = named.differences.join("\n");
+    assert!(named.differences.len() == 2 && told.contains("128, but llmb-config_*.yaml says 256"), "{told}");
+    assert!(told.contains("bf16, but llmb-config_*.yaml says fp8"), "{told}");
 }

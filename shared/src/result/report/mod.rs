@@ -8,7 +8,7 @@ pub use comparisons::{BaselineComparison, PlanComparison, Publication, RunStepTi
 use super::slowdown::Slowdown;
 use super::steady::{SteadyMean, judged_s};
 use super::switched_software::as_switched;
-use super::{Comparability, Identity, RunResult, Scoring, fields};
+use super::{Comparability, Identity, JobSettings, RunResult, Scoring, fields};
 use crate::catalog::Baseline;
 use crate::convention::Convention;
 use crate::field::Field;
@@ -134,6 +134,9 @@ pub struct Report {
     pub comparable: Comparability,
     /// What is unknown and what to set, and what else to know about the numbers, as sentences.
     pub notes: Vec<String>,
+    /// The settings that the files beside the log list.
+    #[serde(skip_serializing_if = "JobSettings::is_empty")]
+    pub settings: JobSettings,
     /// The failures in the log, harmful or not.
     pub failures: Vec<Failure>,
     /// The checkpoints that were saved and loaded.
@@ -227,8 +230,8 @@ impl<'a> ViewedRun<'a> {
     pub(crate) fn of(run: &'a RunResult, view: &View) -> Self {
         let identity = match view.spec.iter().next() {
             Some(_) => {
-                let (path, config) = (&run.source.path, &run.job.config);
-                Cow::Owned(Identity::of(path, &run.name, &run.log, config, &view.spec))
+                let (path, settings) = (&run.source.path, &run.job.settings);
+                Cow::Owned(Identity::of(path, &run.name, &run.log, settings, &view.spec))
             }
             None => Cow::Borrowed(&run.identity),
         };
@@ -276,6 +279,7 @@ impl<'a> ViewedRun<'a> {
             logged_mfu: score.mfu,
             recipe: known.recipe.map(|recipe| recipe.id.to_string()),
             comparable: Comparability::unless(reasons),
+            settings: run.job.settings.clone(),
             failures: log.failures.clone(),
             ending: log.ending(),
             ended_early: log.ended_early(),
@@ -307,6 +311,7 @@ impl<'a> ViewedRun<'a> {
             report.notes.extend(carried.retry_note());
         }
         report.notes.extend(run.job.notes(&log));
+        report.notes.extend(identity.differences.iter().cloned());
         // The time between the logs of a restarted job has its own note.
         report.notes.extend(log.pause_note().filter(|_| run.job.parts.is_empty()));
         if let Some(gpus) = known.gpus() {
@@ -359,6 +364,7 @@ impl Report {
             slowdown: None,
             comparable: Comparability::unless(not_scored(status).into_iter().collect()),
             notes: Vec::new(),
+            settings: JobSettings::default(),
             failures: Vec::new(),
             checkpoint: Checkpoints::default(),
             nccl: None,
