@@ -95,6 +95,11 @@ fn spread(factor: ClusterFactor) -> f64 {
 const OF_MEDIAN_DISTANCE: f64 = 1.4826;
 /// Logarithm of measured over predicted, in units of [`RUNS`], beyond which a run is an outlier.
 const FAR: f64 = 4.0;
+/// The fewest runs to which all factors are fitted: each is left out once, and fewer than three others tell the host from the network by
+/// chance.
+const FEWEST_FOR_ALL: usize = 4;
+/// Like [`RUNS`], with all factors: in layouts that differ, more than the factors differs from the model.
+const IN_LAYOUTS: f64 = 0.15;
 /// The fewest runs whose scatter says something about the next one.
 const LEAST_FOR_SCATTER: usize = 3;
 
@@ -111,10 +116,10 @@ impl ClusterFit {
             return None;
         }
         // With few runs, or a wrong description of the software, factors can mislead. They count if they predict runs that they
-        // have not seen better, and all of them only if there are more runs than factors.
+        // have not seen better. All of them may be fitted to fewer runs than factors, because their priors hold those that no run tells.
         let possible: &[FactorChoice] = match runs.len() {
             1 => &[FactorChoice::Step],
-            n if n <= FITTED => &[FactorChoice::None, FactorChoice::Step],
+            n if n < FEWEST_FOR_ALL => &[FactorChoice::None, FactorChoice::Step],
             _ => &[FactorChoice::None, FactorChoice::Step, FactorChoice::All],
         };
         let tried = possible.iter().map(|choice| {
@@ -312,7 +317,7 @@ fn problem<'a>(
     LeastSquares {
         priors: ClusterFactor::ALL.map(|factor| LogPrior::new(1.0, prior(factor))).into(),
         weights: vec![1.0; runs.len()],
-        noise: scatter(&logs),
+        noise: scatter(&logs, if choice == FactorChoice::All { IN_LAYOUTS } else { RUNS }),
         model: ClusterRuns { runs, constants },
     }
 }
@@ -322,21 +327,21 @@ fn log_ratios(runs: &[Corrected<'_>], constants: &Constants) -> Vec<f64> {
     runs.iter().map(|run| run.log_ratio(&ClusterFactors::default(), constants)).collect()
 }
 
-/// Returns the standard deviation of runs around their best factors, from the logarithms of predicted over measured: [`RUNS`], or
+/// Returns the standard deviation of runs around their best factors, from the logarithms of predicted over measured: `usual`, or
 /// less if the runs agree better.
 ///
-/// [`RUNS`] counts as one run beside the scatter of the others: the scale of the posterior in Gelman et al., Bayesian Data Analysis,
+/// `usual` counts as one run beside the scatter of the others: the scale of the posterior in Gelman et al., Bayesian Data Analysis,
 /// 3rd edition, section 3.3. The scatter is measured by the median distance from the median, so that an outlier
 /// hardly changes it.
-fn scatter(logs: &[f64]) -> f64 {
+fn scatter(logs: &[f64], usual: f64) -> f64 {
     if logs.len() < 2 {
-        return RUNS;
+        return usual;
     }
     let middle = median(logs);
     let distances: Vec<f64> = logs.iter().map(|log| (log - middle).abs()).collect();
     let own = OF_MEDIAN_DISTANCE * median(&distances);
     let others = (logs.len() - 1) as f64;
-    ((RUNS * RUNS + others * own * own) / (1.0 + others)).sqrt().min(RUNS)
+    ((usual * usual + others * own * own) / (1.0 + others)).sqrt().min(usual)
 }
 
 /// The step times of a cluster's runs.
@@ -435,10 +440,10 @@ mod tests {
         // As far apart as repeated runs are.
         let alike = [0.158, 0.162, 0.163, 0.164, 0.166, 0.172].map(|log: f64| -log);
         let apart = [0.0, 0.1, 0.15, 0.2, 0.3, 0.4].map(|log: f64| -log);
-        assert!((0.03..0.05).contains(&scatter(&alike)), "{}", scatter(&alike));
-        assert_eq!([scatter(&apart), scatter(&alike[..1]), scatter(&[])], [RUNS; 3]);
+        assert!((0.03..0.05).contains(&scatter(&alike, RUNS)), "{}", scatter(&alike, RUNS));
+        assert_eq!([scatter(&apart, RUNS), scatter(&alike[..1], RUNS), scatter(&[], RUNS)], [RUNS; 3]);
         // One outlier hardly makes them less alike.
-        assert!(scatter(&[&alike[..], &[0.5][..]].concat()) < 0.05);
+        assert!(scatter(&[&alike[..], &[0.5][..]].concat(), RUNS) < 0.05);
 
         let [two, six] = [fitted("1.18", 2), fitted("1.18", 6)];
         let step = |fit: &ClusterFit| fit.factors[0];
