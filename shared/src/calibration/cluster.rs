@@ -317,7 +317,12 @@ fn problem<'a>(
     LeastSquares {
         priors: ClusterFactor::ALL.map(|factor| LogPrior::new(1.0, prior(factor))).into(),
         weights: vec![1.0; runs.len()],
-        noise: scatter(&logs, if choice == FactorChoice::All { IN_LAYOUTS } else { RUNS }),
+        noise: match choice {
+            // So few may agree by chance with factors that are wrong for other layouts.
+            FactorChoice::All if runs.len() <= FITTED => IN_LAYOUTS,
+            FactorChoice::All => scatter(&logs, IN_LAYOUTS),
+            FactorChoice::None | FactorChoice::Step => scatter(&logs, RUNS),
+        },
         model: ClusterRuns { runs, constants },
     }
 }
