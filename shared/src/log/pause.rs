@@ -49,8 +49,8 @@ impl Log {
         let (idle_s, step_s) = (seconds as f64, self.usual_step_s()?);
         (idle_s > LEAST_STEPS * step_s).then(|| {
             format!(
-                "Between steps {after} and {before}, {} passed that no step time includes; a step takes {} s. The job may have been \
-                 suspended, or it evaluated or saved a checkpoint.",
+                "The run paused for {} between steps {after} and {before}, which no step time includes. A step takes {} s. The job may \
+                 have been suspended, or it evaluated or saved a checkpoint.",
                 hours_and_minutes(idle_s),
                 significant(step_s, 3)
             )
@@ -81,7 +81,7 @@ mod tests {
     fn a_time_that_no_step_includes_is_noted() {
         let paused = log(48, 3000);
         assert_eq!(paused.pause, Some(Pause { after: 19, before: 20, seconds: 3000 }));
-        let note = "Between steps 19 and 20, 50 min passed that no step time includes; a step takes 48 s.";
+        let note = "The run paused for 50 min between steps 19 and 20, which no step time includes. A step takes 48 s.";
         assert!(paused.pause_note().is_some_and(|told| told.starts_with(note)), "{:?}", paused.pause_note());
         // Shorter than ten minutes, or not much for such steps.
         assert_eq!(log(5, 500).pause, None);

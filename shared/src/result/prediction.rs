@@ -33,7 +33,7 @@ impl Report {
         let other = unmeasured.filter(|_| software.known().is_some());
         if let (Some(format), None, false) = (unmeasured, self.plan, states_software(&self.scenario)) {
             self.notes.push(format!(
-                "There is no prediction, because the speed of {} isn't known. Set the software to see a prediction for it.",
+                "No prediction, because the speed of {} isn't known. Set the software to see a prediction for it.",
                 format.title()
             ));
             return;

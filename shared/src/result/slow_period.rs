@@ -135,7 +135,7 @@ impl SlowPeriod {
                 format!("The scored {} {are} not among them.", window.with_noun())
             }
             Some(Overlap::Part) => {
-                "Some of the scored steps are among them, so the mean is of two speeds. Score a window of one speed."
+                "Only some of the scored steps are among them, so the mean mixes two speeds. Score a window of one speed."
                     .to_owned()
             }
             Some(Overlap::All) => "All scored steps are among them.".to_owned(),

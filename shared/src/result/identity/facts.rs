@@ -133,7 +133,7 @@ impl LogFacts {
             *told = told.filter(|value| *value > 0);
             match (*told, named) {
                 (Some(told), Some(named)) if told != named && *field != Field::Gbs => self.conflicts.push(
-                    format!("The log's name says {} {named}, its arguments say {told}.", field.label()),
+                    format!("The log's name says {} {named}, but its arguments say {told}.", field.label()),
                 ),
                 (None, named) => *told = named,
                 _ => {}

@@ -296,8 +296,8 @@ impl<'a> ViewedRun<'a> {
         if window != of_release {
             let (window, usual) = (window.words(), of_release.words());
             report.notes.push(match identity.release {
-                Some(_) => format!("Scored by window {window}; its release scores {usual}."),
-                None => format!("Scored by window {window} instead of the default, {usual}."),
+                Some(_) => format!("Scored over the window {window}. Its release scores {usual}."),
+                None => format!("Scored over the window {window} instead of the default, {usual}."),
             });
         }
         if let Some(carried) = &run.carried {
@@ -375,7 +375,7 @@ impl Report {
         self.notes.clone_from(&known.notes);
         if known.has_wrong_tflops && self.tflops_per_gpu.take().is_some() {
             self.notes.push(
-                "The log's TFLOPS are left out: the release's document calls them invalid for Nemotron-H."
+                "The log's TFLOPS are left out, because the release's document calls them invalid for Nemotron-H."
                     .into(),
             );
         }
