@@ -217,7 +217,7 @@ pub(crate) struct MeasuredGoodput {
 }
 
 impl MeasuredGoodput {
-    /// Adds a job of so many GPUs that ended in a way, with its log.
+    /// Adds a job with its number of GPUs, how it ended, and its log.
     fn add(&mut self, gpus: u32, ran_s: f64, requeue_s: f64, end: StartEnd, log: Option<&Log>) {
         let hours = |seconds: f64| seconds * f64::from(gpus) / 3600.0;
         if end.is_interruption() {

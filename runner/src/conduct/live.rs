@@ -70,14 +70,14 @@ pub(crate) struct LiveRun {
 /// The least time between two progress reports of a run.
 const REPORT_INTERVAL: Duration = Duration::from_secs(15);
 
-/// A job counts as over after so many polls without it, over at least this time.
+/// A job counts as over after this many polls without it, over at least [`MISSING`].
 const MISSING_POLLS: u32 = 3;
 const MISSING: Duration = Duration::from_secs(20);
 /// How late the accounting may be.
 const LAG: Duration = Duration::from_secs(120);
 /// How late a log may appear after the end of its job.
 const LATE_LOG: Duration = Duration::from_secs(60);
-/// A log is complete after so many polls without more of it.
+/// A log is complete after this many polls without new content.
 const DRAINED_POLLS: u32 = 2;
 
 impl LiveRun {
@@ -130,7 +130,7 @@ impl LiveRun {
         Ok(live)
     }
 
-    /// Returns the compressed copy of its log, and how much of it the journal lists.
+    /// Returns the compressed copy of its log, and how many of its bytes the journal lists.
     pub(crate) fn log_copy(&self) -> Option<(&Path, u64)> {
         self.copy.as_ref().map(|copy| (copy.file(), copy.copied.kept))
     }

@@ -247,7 +247,7 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
         (0x2002, _) => v4(b, c),
         // Teredo, documentation, benchmarks and the like.
         (0x2001, ..0x200) | (0x2001, 0xdb8) | (0x3fff, _) => false,
-        // Of all others, IANA has allocated only 2000::/3.
+        // IANA has allocated only 2000::/3 of the rest.
         _ => a & 0xe000 == 0x2000,
     }
 }

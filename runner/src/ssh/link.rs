@@ -319,8 +319,8 @@ fn in_time(error: LinkError, left: Duration) -> LinkError {
     }
 }
 
-/// Returns the pause after so many failures, with some randomness so that several runners don't reconnect at
-/// once.
+/// Returns the pause after this many failures, with some randomness so that several runners don't reconnect
+/// at once.
 fn pause(failures: u32) -> Duration {
     let full = PAUSE.saturating_mul(2u32.saturating_pow(failures.min(16))).min(LONGEST_PAUSE);
     full.mul_f64(0.5 + 0.5 * fastrand::f64())

@@ -304,7 +304,7 @@ mod tests {
         let known = mark(7, &[]);
         let old = || row(7, EventKind::Run, "a");
         assert!(known.after(&[old(), row(8, EventKind::Again, "")]).is_none());
-        // Of a newer program.
+        // A newer program wrote it.
         assert!(known.after(&[old(), (8, Typed(Some("moved".into())), Typed(Some("b".into())))]).is_none());
         assert!(known.after(&[old(), (8, Typed(None), Typed(None))]).is_none());
         // The database was restored from a backup, or changes were deleted.

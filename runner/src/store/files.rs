@@ -222,7 +222,7 @@ impl Store {
             .fetch_all(&self.database.readers)
             .await;
         let size = |(_, packed, header): SizeRow| {
-            // Every stored file is one frame that states its size. Of a damaged one, anything may be expected.
+            // Every stored file is one frame that states its size. A damaged file may state any size.
             let raw = zstd::zstd_safe::get_frame_content_size(&header.unwrap_or_default()).ok().flatten();
             let raw = raw.and_then(|raw| usize::try_from(raw).ok()).unwrap_or(usize::MAX);
             FileSize { packed: usize::try_from(packed).unwrap_or(usize::MAX), raw }

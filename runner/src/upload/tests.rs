@@ -219,7 +219,8 @@ async fn temporary_failures_are_retried_and_others_are_not() {
     }
 }
 
-/// A way to a server that breaks: each connection is cut after so many bytes of ours, the later ones never.
+/// A connection to a server that breaks: each is cut after a number of our bytes, and later ones are never
+/// cut.
 async fn breaking(to: SocketAddr, cuts: Vec<usize>) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let at = listener.local_addr().unwrap();

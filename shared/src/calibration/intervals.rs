@@ -158,8 +158,9 @@ const MOST_DISTANT: f64 = 0.95;
 const GROWTH_STEP: f64 = 0.25;
 const GROWTH_STEPS: u32 = 24;
 
-/// Returns how intervals grow with the distance to the nearest run: as late as they still contain as many of the third of the
-/// held-out predictions with the least similar runs as of all. `wide` has the extrapolated interval beside each interpolated class.
+/// Returns at which distance to the nearest run intervals begin to grow: the largest at which they cover the third of the held-out
+/// predictions with the least similar runs as often as all predictions. `wide` has the extrapolated interval beside each
+/// interpolated class.
 fn growth(
     by_mapping: &[HeldOutRow<'_>],
     per_doubt: f64,
@@ -193,8 +194,8 @@ fn growth(
 const DOUBT_STEP: f64 = 0.05;
 const DOUBT_STEPS: u32 = 80;
 
-/// Returns how much intervals widen with the doubt about a correction: so much that they contain as many of the third of the
-/// held-out predictions with the most doubtful corrections as of all.
+/// Returns how much intervals widen with the doubt about a correction, so that they cover the third of the held-out
+/// predictions with the most doubtful corrections as often as all predictions.
 fn per_doubt(by_mapping: &[HeldOutRow<'_>]) -> f64 {
     let mut rows: Vec<(IntervalClass, &HeldOutRow<'_>)> = by_mapping
         .iter()
@@ -242,7 +243,7 @@ fn fitted(
         values.sort_by(f64::total_cmp);
         values
     };
-    // Of sorted ratios: their quantiles, with logarithms stretched from that of the median.
+    // Quantiles of sorted ratios, whose logarithms are stretched away from that of the median.
     let ends = |values: &[f64], (tail, stretch): (f64, f64)| {
         let (median, low) = (quantile(values, 0.5), quantile(values, tail));
         let high = quantile(values, 1.0 - tail);

@@ -61,8 +61,8 @@ impl BriefLabels {
         self.0.iter().fold(text.to_owned(), |text, one| text.replace(&one.label, &one.brief))
     }
 
-    /// Returns a text in which the first mention of each run has its full label, and later ones the brief label. Of runs that share a
-    /// name, only the first that is mentioned has it.
+    /// Returns a text in which the first mention of each run has its full label, and later ones the brief label. Among runs that
+    /// share a name, only the first that is mentioned has it.
     #[must_use]
     pub fn shorten_repeated(&self, text: &str) -> String {
         let (mut shortened, mut rest, mut named) = (String::new(), text, Vec::new());

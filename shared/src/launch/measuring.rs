@@ -180,7 +180,7 @@ fn late_window(plan: &LaunchPlan, start: u32, stop: u32) -> Problem {
     })
 }
 
-/// Returns the settings that profile the last of so many steps, for as many steps as by default if possible.
+/// Returns the settings that profile the last of `steps` steps, if possible as many of them as by default.
 /// `None` if the run is too short.
 fn window_within(plan: &LaunchPlan, steps: u32) -> Option<Message> {
     let stop = Setting::new(Field::ProfileStopStep, steps);

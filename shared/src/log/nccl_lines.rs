@@ -204,7 +204,7 @@ impl NcclLines {
         }
     }
 
-    /// Counts a communicator of so many ranks.
+    /// Counts a communicator of `ranks` ranks.
     fn count(&mut self, ranks: u32) {
         if let Some(size) = self.sizes.iter_mut().find(|size| size.ranks == ranks) {
             size.count += 1;

@@ -175,7 +175,7 @@ mod tests {
         let lines = plan.explain_expected(&predicted.scenario, &settings);
         let value = |name: &str| lines.iter().find(|line| line.name == name).expect(name).value;
         assert_eq!(value("days with failures"), plan.expected_days);
-        // Of the forms of purchase, only the usual one.
+        // Only the usual form of purchase.
         let totals: Vec<&str> = lines
             .iter()
             .map(|line| line.name.as_str())

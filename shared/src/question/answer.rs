@@ -30,13 +30,13 @@ pub struct GpuAnswer {
     chosen: Option<usize>,
     /// The index of the best plan, or of the one that comes nearest to the goal; none if no layout works.
     shown: Option<usize>,
-    /// The best layouts on as many GPUs as the plan to show, whose layout comes first.
+    /// The best layouts on the GPU count of the plan to show, whose layout comes first.
     pub layouts: Vec<PlannedRun>,
     /// Whether the first layout ranks below the next one, which is not in time.
     pub first_is_moved_up: bool,
-    /// The layout of a published recipe of the model on this GPU type, on as many GPUs, with the recipe.
+    /// The layout of a published recipe of the model on this GPU type and GPU count, with the recipe.
     pub published: Option<(&'static Recipe, PlannedRun)>,
-    /// How many layouts there are on as many GPUs, and why the others were discarded.
+    /// The number of layouts on this GPU count, and why the others were discarded.
     pub counts: SearchCounts,
     /// The same plan with the software of the nearest measured run of the model on this GPU type, if nobody measured the plan's
     /// software there and that one is clearly slower.
@@ -154,8 +154,8 @@ impl GpuAnswer {
         self.shown.map(|index| &self.points[index])
     }
 
-    /// Returns the listed layouts and the published one with software that was measured, each with its title, where that decides that they
-    /// miss the goal; empty if it does not decide for the plan to show.
+    /// Returns the listed layouts and the published one with measured software, each with the software's title, if this software
+    /// makes them miss the goal. Empty if it doesn't decide for the plan to show.
     pub fn layouts_missing_with(
         &self,
         question: &Question,
@@ -167,8 +167,8 @@ impl GpuAnswer {
         layouts.filter_map(|run| self.layout_missing_with(run, &space, question, offer)).collect()
     }
 
-    /// Returns a layout with software that was measured, and the title of that, where this software decides that the layout misses the
-    /// goal; none if the plan to show reaches the goal with it, or misses the goal as predicted, too. `space` is that of the question.
+    /// Returns a layout with measured software and the title of this software, if the software makes the layout miss the goal. None
+    /// if the plan to show reaches the goal with it, or already misses the goal as predicted. `space` is that of the question.
     pub fn layout_missing_with(
         &self,
         run: &PlannedRun,

@@ -194,7 +194,7 @@ impl Question {
         Relaxation { setting, run: run.clone(), reaches_goal: true }
     }
 
-    /// Returns the deadline that a plan reaches; none that nobody would wait for.
+    /// Returns the deadline that a plan meets; none if nobody would wait that long.
     fn with_deadline(&self, run: &PlannedRun) -> Option<Relaxation> {
         let days = run.days_with(self.chance);
         if days > MOST_DAYS {

@@ -31,9 +31,9 @@ pub enum Unmet {
 }
 
 impl Unmet {
-    /// Whether measured software decided. To reach a goal 9 times in 10, a plan has to pass two tests: with the end of its range, which
-    /// doesn't count that nobody measured its software, and with the expected days and cost of software that was measured.
-    /// `slowest_days` and `most_cost` are the ends of the ranges of the plan that comes nearest.
+    /// Whether measured software decided. To reach a goal 9 times in 10, a plan has to pass two tests: with the end of its range,
+    /// which ignores that its software is unmeasured, and with the expected days and cost of measured software. `slowest_days` and
+    /// `most_cost` are the ends of the ranges of the plan that comes nearest.
     pub fn is_by_measured_software(self, slowest_days: f64, most_cost: Option<f64>) -> bool {
         match self {
             Unmet::TooSlow { days } => days > slowest_days,
@@ -54,9 +54,9 @@ impl Unmet {
         }
     }
 
-    /// Returns by what factor the nearest plan exceeds the limits of the question: the GPU type with the smallest factor comes first.
-    /// `cost` is the cost that this plan doesn't exceed, at the chance that was asked for. Types without a price come after those that
-    /// exceed a limit, and types without a layout come last.
+    /// Returns by what factor the nearest plan exceeds the limits of the question: the GPU type with the smallest factor comes
+    /// first. `cost` is the cost that this plan doesn't exceed, at the chance of the question. Types without a price come after
+    /// those that exceed a limit, and types without a layout come last.
     pub fn excess(self, most_days: Option<f64>, budget: Option<f64>, cost: Option<f64>) -> f64 {
         let of_budget = |cost: f64| budget.map_or(1.0, |budget| cost / budget);
         match self {

@@ -354,7 +354,7 @@ impl<'a> StepModel<'a> {
     }
 }
 
-/// Returns the factors of a cluster that is so many times as slow in one of them.
+/// Returns the factors of a cluster whose factor `slow` is `times` times as slow.
 fn slower(cluster: ClusterFactors, slow: ClusterFactor, times: f64) -> ClusterFactors {
     // The factor of the network is on its bandwidth, that of the host on its time.
     let times = if slow == ClusterFactor::Network { 1.0 / times } else { times };

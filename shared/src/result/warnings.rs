@@ -197,7 +197,7 @@ mod tests {
     use crate::field::Field;
     use crate::spec::Spec;
 
-    /// The notes on fifty steps of Llama 3.1 70B on 64 H100. Of a step, `time` returns the seconds and the TFLOPS per GPU.
+    /// The notes on fifty steps of Llama 3.1 70B on 64 H100. `time` returns the seconds and the TFLOPS per GPU of a step.
     fn notes(time: impl Fn(u32) -> (f64, f64)) -> String {
         let step = |step: u32| {
             let (seconds, tflops) = time(step);

@@ -182,7 +182,8 @@ impl Contenders {
         }
     }
 
-    /// Whether no layout that counts as at least so many seconds per sequence can be among the best.
+    /// Returns whether a layout that counts as at least this many seconds per sequence can't be among the
+    /// best.
     fn excludes(&self, least_s: f64) -> bool {
         least_s > self.limit_s()
     }
@@ -253,7 +254,8 @@ impl<'a> LayoutSearch<'a> {
         pipelines.iter().map(of_pipeline).collect()
     }
 
-    /// Returns the global batches that a choice divides on stages of so many GPUs; none if it doesn't divide the GPUs.
+    /// Returns the global batches that a choice divides on stages of this many GPUs; none if it doesn't divide the
+    /// GPUs.
     fn batches(&self, blocks: &BlockChoice, stage_gpus: u32) -> Vec<(u32, Batch)> {
         let ranks = blocks.tp * blocks.cp;
         if !stage_gpus.is_multiple_of(ranks) || !stage_gpus.is_multiple_of(blocks.ep * blocks.expert_tp) {
@@ -299,7 +301,7 @@ impl<'a> LayoutSearch<'a> {
             let of_precision = of_precisions.iter().find(|(of, ..)| *of == blocks.dtype);
             let Some((_, in_recipes, of_pipelines)) = of_precision else { continue };
             let of_block = similar_runs.nearer(&of_group, &of_experts(blocks.ep, blocks.expert_tp));
-            // Of a layout of these blocks with that correction.
+            // A lower bound for a layout of these blocks with that correction.
             let bound = |correction: f64| blocks.modelled_s * correction * cluster_factor * share;
             let is_rare_block = similar_runs.is_rare(&[
                 (Coordinate::Cp, blocks.cp),
@@ -315,7 +317,8 @@ impl<'a> LayoutSearch<'a> {
             let mut memory: Option<MicroBatchMemory> = None;
             // By kind, without and with FSDP, which excludes CUDA graphs.
             let mut costs: [[Option<MicroBatchCosts<'_>>; 2]; PipelineKind::ALL.len()] = Default::default();
-            // Those of the number of stages before: pipelines with as many follow each other.
+            // Kept from the previous number of stages, because pipelines with the same number follow each
+            // other.
             let mut batches: (u32, Vec<(u32, Batch)>) = (0, Vec::new());
             for (pipeline, of_pipeline) in pipelines.iter_mut().zip(of_pipelines) {
                 if batches.0 != pipeline.pp {

@@ -74,7 +74,7 @@ impl TerminalTable {
         self.only(&kept)
     }
 
-    /// Returns the table for a terminal of so many columns, and the titles of the columns for which it has no room.
+    /// Returns the table for a terminal of this width, and the titles of the columns that don't fit.
     ///
     /// Columns without values are left out first, then the extra ones. What remains may still be too wide.
     #[must_use]

@@ -247,12 +247,12 @@ pub(crate) enum Trust {
 pub(crate) struct FoundAnswer {
     /// The best plan, or the one nearest to the goal, as predicted; none if no layout works.
     pub(crate) plan: Option<FoundPlan>,
-    /// The best layouts on as many GPUs, that of the plan first, with the figures by which they miss the goal.
+    /// The best layouts on the plan's GPU count, its own first, with the figures by which they miss the goal.
     pub(crate) layouts: Vec<FoundFamily>,
     /// Whether that ranks below others, which are not in time.
     #[serde(default)]
     pub(crate) first_is_moved_up: bool,
-    /// The layout of a published recipe on as many GPUs, with the recipe's id.
+    /// The layout of a published recipe on the plan's GPU count, with the recipe's id.
     pub(crate) published: Option<(String, FoundPlan)>,
     /// The number of layouts that were considered.
     pub(crate) considered: u64,

@@ -312,7 +312,7 @@ pub(super) fn save_results() -> Vec<Saved> {
 /// Returns the results with steps, each once.
 fn worth(taken: &[Taken]) -> impl Iterator<Item = (&Rc<RunResult>, &Taken)> {
     let mut seen = BTreeSet::new();
-    // Of what came as a log and as a result file, the log tells more.
+    // If a run comes as a log and as a result file, the log says more.
     let (logs, others): (Vec<_>, Vec<_>) = taken.iter().partition(|taken| taken.log.is_some());
     let runs = logs.into_iter().chain(others).filter_map(|taken| Some((taken.run.as_ref().ok()?, taken)));
     runs.filter(move |(run, _)| !run.log.steps.is_empty() && seen.insert(run.id))
@@ -366,7 +366,7 @@ impl Taken {
         let report = self.report(view);
         let cells = page_cells(LogColumn::page_cells(&report));
         let mut remarks: Vec<String> = report.reason.into_iter().collect();
-        // Of what was not scored the reason says enough.
+        // For runs that were not scored, the reason says enough.
         let reasons = report.comparable.reasons.iter().filter(|_| report.status == Status::Scored);
         remarks.extend(reasons.map(|reason| format!("Not comparable: {}", sentence(reason))));
         remarks.extend(report.notes);

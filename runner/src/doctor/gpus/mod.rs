@@ -33,7 +33,7 @@ pub(crate) struct GpuCheck {
 }
 
 impl GpuCheck {
-    /// Returns the check of so many nodes of a cluster.
+    /// Returns the check of this many nodes of a cluster.
     ///
     /// # Errors
     /// Fields of the profile are invalid.

@@ -19,7 +19,7 @@ const PART: i64 = 4;
 /// The fewest connections that a server takes for that reason.
 const LEAST_PART: i64 = 4;
 
-/// One in so many connections is for transactions that write.
+/// One in this many connections is for transactions that write.
 const WRITING: u32 = 3;
 
 /// The time to wait for PostgreSQL. It is short, so that clients get an answer and try again.
@@ -85,9 +85,9 @@ impl Database {
     }
 }
 
-/// Returns the pools for transactions that write and for the rest, with at most so many connections together, but at least one
-/// each. They keep their connections, because new ones may be refused. A transaction that writes may read through another
-/// connection: if both came from one pool, many of them could wait for each other.
+/// Returns the pools for transactions that write and for the rest, with at most `count` connections together, but at
+/// least one each. They keep their connections, because new ones may be refused. A transaction that writes may read through
+/// another connection: if both came from one pool, many of them could wait for each other.
 pub(super) fn pools(options: &AnyConnectOptions, count: u32, read_only_at: &ReadOnlyAt) -> [AnyPool; 2] {
     let pool = |most| {
         AnyPoolOptions::new()

@@ -86,7 +86,7 @@ enum Within {
     Text,
     /// After a backslash in a text.
     Escape,
-    /// In an escaped character, before so many digits.
+    /// In an escaped character, before this many more digits.
     Digits(u8),
 }
 

@@ -1,4 +1,4 @@
-//! The best layouts on as many GPUs as the plan, to sort and to choose from.
+//! The best layouts on the plan's GPU count, to sort and to choose from.
 
 use super::Planner;
 use super::amounts::{cost_texts, count_text, time_texts, unbroken};
