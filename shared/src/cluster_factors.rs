@@ -12,7 +12,7 @@ use std::fmt;
 use std::str::FromStr;
 
 choices! {
-    /// What a factor of a cluster is on.
+    /// The quantity that a cluster factor multiplies.
     ClusterFactor {
         /// The whole step time: measured over predicted, with the other factors counted.
         Step "step" "the whole step time",
@@ -136,7 +136,8 @@ impl ClusterFactors {
 }
 
 impl fmt::Display for ClusterFactors {
-    /// Writes the factor on the step time, then each other factor that is not 1, then what the own runs tell.
+    /// Writes the factor on the step time, then each other factor that is not 1, then what the user's own
+    /// runs show.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.of(ClusterFactor::Step))?;
         let mut others = ClusterFactor::ALL.into_iter().zip(self.values).skip(1);

@@ -14,7 +14,7 @@ pub enum FieldGroup {
     Goal,
     /// What a search chooses from, and what it looks for.
     Search,
-    /// Where a launch runs, and with which launcher.
+    /// Where a launch runs, and by which launcher.
     Cluster,
     /// What a launched job does.
     Job,

@@ -1,4 +1,4 @@
-//! Finding the entries of a list that contain what a user typed.
+//! Finds the entries of a list that contain what a user typed.
 
 /// How a text contains a word that was typed, the best way first.
 const AS_A_WORD: u8 = 0;

@@ -13,7 +13,7 @@ const MOST_LISTED: usize = 12;
 /// The most letters of a word that must be spelled more like the given one to be suggested.
 const SHORT_WORD: usize = 4;
 
-/// The most bytes of a text for which a similar one is sought: the search takes time with the square of the length.
+/// The most bytes of a text that a similar one is sought for, because the time grows with the square of the length.
 const LONGEST_MISSPELT: usize = 200;
 
 /// A field's value that can't be used.

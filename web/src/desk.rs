@@ -35,7 +35,7 @@ pub(crate) struct Desk {
     files: StoredValue<Option<Callback<Option<ForPage>>>>,
     /// What the reader signed in with.
     token: RwSignal<String>,
-    /// Whether the server answered, as far as that is known.
+    /// Whether the server answered, if known.
     has_server: RwSignal<Option<bool>>,
     /// Whether the server reports its changes.
     is_listening: RwSignal<bool>,
@@ -90,7 +90,7 @@ impl Desk {
         self.is_ready.get()
     }
 
-    /// Whether there is a server with results, as far as that is known.
+    /// Whether there is a server with results, if known.
     pub(crate) fn has_server(self) -> Option<bool> {
         self.has_server.get()
     }
@@ -286,7 +286,8 @@ impl Desk {
             Some(ForPage::Listening(is_listening)) => {
                 self.is_listening.set(is_listening);
                 if is_listening {
-                    // What changed since the first answers, before the server told changes, is asked for once more.
+                    // Asks once more, because something may have changed between the first answers and the first
+                    // reported changes.
                     self.runs.update(|count| *count += 1);
                     self.live.update(|count| *count += 1);
                 }
@@ -391,7 +392,8 @@ fn forget_token() {
     Kept::InBrowser.delete(TOKEN);
 }
 
-/// Takes `#token=…` or `#share=…` out of the address: nobody should copy it with the link, and no history keep it.
+/// Removes `#token=…` or `#share=…` from the address, so that it is neither copied with the link nor kept in the
+/// history.
 fn take_secret() {
     let location = window().location();
     let hash = location.hash().unwrap_or_default();

@@ -157,7 +157,7 @@ pub(super) enum Failure {
     /// A run of the campaign has no score; the table has the reason.
     #[error("Not every run was scored. The table says why.")]
     RunFailed,
-    /// So many problems for which runs on the cluster would fail.
+    /// The number of problems that would make runs on the cluster fail.
     #[error("{} found. See \"What to do\".", problems(*.0))]
     Unfit(usize),
     /// The jobs of a campaign would fail on the cluster, for these reasons. Nothing was submitted.

@@ -60,7 +60,7 @@ enum Outcome {
     New,
     /// The result was stored before.
     Known,
-    /// The result was not accepted; it was made again from its log and stored.
+    /// The result was not accepted. It was recomputed from its log and stored.
     Remade,
     /// The run was deleted from the store.
     Deleted,

@@ -60,7 +60,7 @@ pub(super) struct Summary<'a> {
     pub(super) listed: ListedState,
 }
 
-/// The states by which runs are listed.
+/// The states that select runs of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum ListedState {
     /// Not submitted yet

@@ -84,7 +84,7 @@ const ATTEMPTS: u32 = 5;
 
 const RESTORE: &str = "To let one be uploaded again, use `trainplan results restore ID` there.";
 
-/// The age from which a log is complete.
+/// The age at which a log counts as complete.
 const SETTLED: Duration = Duration::from_secs(60 * 60);
 
 /// The time to wait while another process is sending.

@@ -1,4 +1,4 @@
-//! Shows a round while it is carried out: live lines for people, JSON lines for programs.
+//! Shows a round in progress: live lines for people, JSON lines for programs.
 
 use super::judged_run::JudgedRun;
 use super::output::printable;

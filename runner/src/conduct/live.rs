@@ -1,4 +1,4 @@
-//! A run that is being carried out: its state from the journal, and what only this process knows.
+//! A run in progress: its state from the journal, and what only this process knows.
 
 use super::error::ConductError;
 use super::log_copy::{Continuation, LogCopy, LogProgress};

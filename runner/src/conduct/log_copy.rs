@@ -325,7 +325,7 @@ mod tests {
             }
             assert_eq!(content(&copy), hidden, "{cut}");
             assert_eq!(copy.copied.offset, log.len() as u64, "{cut}");
-            // A process that doesn't know the secret goes on with the copy.
+            // A process that doesn't know the secret continues the copy.
             let mut other = LogCopy::open(folder.path(), copy.copied.clone(), &Spec::default()).unwrap();
             let longer = [&log[..], b"ame\nstep 3\n"].concat();
             assert_eq!(poll(&mut other, &longer, 5, 1000), Continuation::Extends, "{cut}");

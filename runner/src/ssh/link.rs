@@ -1,4 +1,4 @@
-//! A link to a host. Its connection is made again when it breaks.
+//! A link to a host. Its connection is restored when it breaks.
 
 use super::config::{ControlDir, ControlDirError};
 use super::error::LinkError;

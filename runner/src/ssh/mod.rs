@@ -1,4 +1,4 @@
-//! Runs scripts on a cluster's login node, over a connection that is made again when it breaks.
+//! Runs scripts on a cluster's login node, over a connection that is restored when it breaks.
 //!
 //! The user's `ssh` makes the connection, with the user's configuration, keys and jump hosts. It stays open
 //! as a master, and every script is a session of it. A script goes over standard input to `/bin/sh`, whatever

@@ -16,7 +16,7 @@ use uuid::Uuid;
 /// The number of random characters in a secret: 178 bits.
 const RANDOM: usize = 30;
 
-/// The prefixes of secrets, by which scanners recognize leaked ones.
+/// The prefixes of secrets, which let scanners recognize leaked ones.
 const TOKEN: &str = "tp_";
 const SHARE: &str = "tps_";
 

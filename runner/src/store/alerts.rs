@@ -181,8 +181,8 @@ impl Store {
         Ok(alerts)
     }
 
-    /// Records who acknowledges the alerts of a run and why, or with none that nobody does. Returns whether the run
-    /// has alerts.
+    /// Records who acknowledges the alerts of a run and why, or, with none, removes the acknowledgement. Returns
+    /// whether the run has alerts.
     pub(crate) async fn acknowledge(&self, run: Uuid, by: Option<(&str, &str)>) -> Result<bool, StoreError> {
         let (by, reason) = by.unzip();
         let mut writing = self.database.write().await?;

@@ -212,8 +212,8 @@ impl Store {
         count.is_ok_and(|count| count > 0)
     }
 
-    /// Deletes changes with impossible sequence numbers, which somebody else wrote into the database, and lets the numbers continue
-    /// after the others. Watchers fetch the lists again. Returns whether there were any.
+    /// Deletes changes with impossible sequence numbers, which another program wrote into the database, and lets the numbers
+    /// continue after the others. Watchers fetch the lists again. Returns whether there were any.
     pub(crate) async fn renumber_changes(&self) -> Result<bool, StoreError> {
         if !self.is_exhausted().await {
             return Ok(false);

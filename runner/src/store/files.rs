@@ -390,7 +390,7 @@ impl Store {
         }
     }
 
-    /// Returns the number of these files with each fault, as far as checks found them.
+    /// Returns the number of these files with each fault that checks found.
     pub(crate) async fn bad_files(&self, which: ResultFile) -> Result<Vec<(LogFault, i64)>, StoreError> {
         self.count_faults(which.fault_column(), "*").await
     }

@@ -24,7 +24,7 @@ const LARGEST_UNHASHED: u64 = 64 << 20;
 pub(crate) enum ResultFault {
     /// A file is missing or damaged: of the result, or of a later score. The sentence says which, and why.
     File(String),
-    /// These columns of its row did not follow from its file. They were computed again.
+    /// These columns of its row contradicted its file, and were recomputed.
     Columns(Vec<&'static str>),
     /// Its row was lost or was that of another run, and is its own again. The sentence says which.
     Row(String),
@@ -199,7 +199,7 @@ impl Store {
         Ok(Some((own, ResultFault::Row(what.into()))))
     }
 
-    /// Makes the rows of all results again whose rows are lost, as far as their files are sound.
+    /// Restores the lost rows of all results whose files are sound.
     pub(crate) async fn restore_runs(&self) -> Result<(), StoreError> {
         for id in self.lost_runs().await?.into_iter().flatten() {
             if let Some((run, ResultFault::File(what) | ResultFault::Row(what))) =
@@ -317,7 +317,7 @@ impl Store {
         let (lost, mut others): (i64, i64) = counts.map_err(|error| self.failed(error))?;
         if lost > 0 {
             self.restore_run(&id.to_string()).await?;
-            // The row that was made again may be that of another file.
+            // The restored row may belong to another file.
             others += 1;
         }
         if others > 0 {

@@ -219,8 +219,8 @@ async fn temporary_failures_are_retried_and_others_are_not() {
     }
 }
 
-/// A connection to a server that breaks: each is cut after a number of our bytes, and later ones are never
-/// cut.
+/// A proxy to a server that cuts its first connections, each after a number of our bytes, and later ones
+/// never.
 async fn breaking(to: SocketAddr, cuts: Vec<usize>) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let at = listener.local_addr().unwrap();

@@ -337,7 +337,7 @@ fn recipe_row(recipe: &Recipe) -> [String; 30] {
     ]
 }
 
-/// Returns the precision as far as the source gives it.
+/// Returns the precision, if the source gives it.
 fn precision(row: &Measurement) -> RunPrecision {
     match &*row.precision {
         "FP8-row" => RunPrecision::Fp8Row,

@@ -40,7 +40,7 @@ choices! {
     }
 }
 
-/// The precision of a run, as far as its source gives it.
+/// The precision of a run, if its source gives it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunPrecision {
     /// One of the catalog's.

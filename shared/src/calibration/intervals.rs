@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 /// Share of measurements that an interval should cover.
 const COVERAGE: f64 = 0.8;
-/// Step by which the tails are narrowed, starting at a tenth.
+/// The step of narrowing the tails, which starts at a tenth.
 const TAIL_STEP: f64 = 0.0025;
 /// Steps that are tried.
 const TAIL_STEPS: u32 = 37;
@@ -131,7 +131,8 @@ fn class_of(one: &HeldOutRow<'_>) -> Option<IntervalClass> {
     Some(IntervalClass::of(&scenario.inputs(), one.kind != EvidenceKind::Modelled))
 }
 
-/// Returns the ratio of measured to predicted step time, as far as the doubt about the correction does not explain it.
+/// Returns the part of the ratio of measured to predicted step time that the doubt about the correction does not
+/// explain.
 fn without_doubt(one: &HeldOutRow<'_>, per_doubt: f64) -> f64 {
     let error = libm::log(one.step_time_s / one.corrected_s);
     let explained = per_doubt * one.doubt;
@@ -154,13 +155,13 @@ fn unexplained(one: &HeldOutRow<'_>, per_doubt: f64, extrapolated: Option<(&Fitt
 /// A share below 1, so that the rest of an error can be divided by what is left.
 const MOST_DISTANT: f64 = 0.95;
 
-/// Steps by which it is tried how late intervals grow with the distance to the nearest run.
+/// The step between the tried exponents of that growth, and their number.
 const GROWTH_STEP: f64 = 0.25;
 const GROWTH_STEPS: u32 = 24;
 
-/// Returns at which distance to the nearest run intervals begin to grow: the largest at which they cover the third of the held-out
-/// predictions with the least similar runs as often as all predictions. `wide` has the extrapolated interval beside each
-/// interpolated class.
+/// Returns the exponent with which intervals grow with the distance to the nearest run (see `distant_share`): the largest at which
+/// they cover the third of the held-out predictions with the least similar runs as often as all predictions. `wide` has the
+/// extrapolated interval beside each interpolated class.
 fn growth(
     by_mapping: &[HeldOutRow<'_>],
     per_doubt: f64,
@@ -190,7 +191,7 @@ fn growth(
     tried.clone().find(|growth| covers(*growth)).or(tried.next_back()).unwrap_or(1.0)
 }
 
-/// Step by which it is tried how much an interval widens with the doubt about a correction, and the steps.
+/// The step between the tried widenings by the doubt about a correction, and their number.
 const DOUBT_STEP: f64 = 0.05;
 const DOUBT_STEPS: u32 = 80;
 
@@ -224,7 +225,7 @@ fn per_doubt(by_mapping: &[HeldOutRow<'_>]) -> f64 {
     tried.clone().find(|per_doubt| covers(*per_doubt)).or(tried.next_back()).unwrap_or_default()
 }
 
-/// Step by which the logarithms of quantiles are stretched.
+/// The step of stretching the logarithms of quantiles.
 const STRETCH_STEP: f64 = 0.01;
 /// Steps that are tried.
 const STRETCHES: u32 = 401;

@@ -68,7 +68,7 @@ pub struct Installation {
     pub used: Vec<(UsedPath, String)>,
 }
 
-/// What a path is for, of those beside an installation's directories.
+/// The use of a path other than an installation's directories.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UsedPath {
     /// The Python environment.

@@ -221,7 +221,7 @@ impl Name {
         &self.0
     }
 
-    /// Returns the name closest to any text: other characters become dashes, and what is too long is cut off.
+    /// Returns the valid name closest to a text: other characters become dashes, and the excess is cut off.
     pub fn closest(text: &str) -> Name {
         let plain = |c: char| if c.is_ascii_alphanumeric() || "._".contains(c) { c } else { '-' };
         let text: String = text.chars().map(plain).collect();

@@ -89,7 +89,7 @@ impl Campaign {
                 key => {
                     let meant = most_alike(key, TOP);
                     reader.unknown(&entry, TOP);
-                    // What was meant isn't missing, and the mistakes in misspelt runs are reported, too.
+                    // The intended key isn't missing, and mistakes in misspelt runs are reported, too.
                     keys.extend(meant.map(String::from));
                     if meant == Some("run") {
                         runs.extend(read_runs(&mut reader, entry, &mut lines));

@@ -150,7 +150,7 @@ impl Price {
         self.per_gpu_hour.high == 0.0
     }
 
-    /// Returns whether it is that of GPUs which the user owns, so that nobody is paid for spare ones.
+    /// Returns whether the user owns the GPUs, so that spare ones cost nothing.
     pub fn is_of_owned(&self) -> bool {
         self.is_free() || matches!(self.source, PriceSource::Assumed { form: PurchaseForm::Owned, .. })
     }

@@ -2,7 +2,7 @@
 
 use crate::text::html as escaped;
 
-/// The program and its version, with which documents end.
+/// The program and its version, at the end of documents.
 pub(crate) const MADE_BY: &str = concat!("Made by Trainplan ", env!("CARGO_PKG_VERSION"), ".");
 
 const STYLE: &str = include_str!("style.css");

@@ -96,9 +96,9 @@ pub struct Anchor {
     pub layout: String,
     /// How close it is to the scenario.
     pub closeness: Closeness,
-    /// How much its error has in common with that of the scenario's prediction, from 0 to 1.
+    /// How strongly its error is correlated with the error of the scenario's prediction, from 0 to 1.
     pub likeness: f64,
-    /// Its records: one, or one for each software with which it was measured.
+    /// Its records: one for each software that it was measured with.
     pub records: Vec<Record>,
 }
 

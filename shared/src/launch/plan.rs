@@ -152,7 +152,8 @@ impl<'a> LaunchPlan<'a> {
 
     /// Returns the name of an experiment with one of Megatron-Bridge's own recipes: the recipe's name, which has the GPU count
     /// that it was tuned for, and what differs from it, so that its logs aren't taken for runs of the recipe itself. Logs are
-    /// recognised by a name that begins with the recipe's and goes on with numbers: one that differs in more begins with `own`.
+    /// recognised by a name that begins with the recipe's and continues with numbers. A launch that differs in more has a name
+    /// that begins with `own`.
     pub(super) fn bridge_experiment(&self) -> String {
         let recipe = &self.target.recipe.id;
         let gpus = (self.gpus() != recipe.gpus).then(|| (Field::Gpus, self.gpus().to_string()));

@@ -10,7 +10,7 @@
 //! ```
 //!
 //! Only the arguments in [`KEYS`] are kept. If a log has several dumps, because a job was restarted into it, the last
-//! counts. The vocabulary is padded later, and a line of its own says to which size.
+//! counts. The vocabulary is padded later, and a separate line names the padded size.
 
 use super::hit::Hit;
 use super::text::{excerpt, plain};

@@ -1,9 +1,9 @@
-//! How a run ended early, as far as its log says.
+//! How a run ended early, according to its log.
 
 use super::{FailureKind, Log, clock};
 use crate::choices::choices;
 
-/// The least time without a step, in step times and in seconds, by which a run must have hung: checkpoints and evaluations take
+/// The shortest time without a step, in step times and in seconds, that counts as a hang: checkpoints and evaluations take
 /// less.
 pub(super) const LEAST_STEPS: f64 = 20.0;
 pub(super) const LEAST_S: f64 = 600.0;

@@ -69,7 +69,7 @@ pub use torchtitan::StatedBatch;
 pub use window::{Window, WindowError};
 
 /// The version of the parser and the score. It increases with every change of their results, so that stored scores can
-/// be recognised as outdated and made again.
+/// be recognised as outdated and recomputed.
 pub const PARSER_VERSION: u32 = 13;
 
 /// The contents of a log.

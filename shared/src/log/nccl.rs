@@ -179,7 +179,8 @@ impl NcclNetwork {
 }
 
 impl UnfinishedCommunicator {
-    /// Returns whether its initialization hung, as far as damaged lines let that be known.
+    /// Returns whether its initialization hung. A few missing lines don't count, because lines may be
+    /// damaged.
     pub(super) fn is_hang(&self) -> bool {
         !self.missing.is_empty() || self.waiting_count.saturating_mul(TORN) >= self.ranks.into()
     }

@@ -29,7 +29,7 @@ impl Pause {
     pub(super) fn between((last, last_at): (u64, i64), next: &Step, at: i64) -> Option<Self> {
         // Software may log every tenth step only.
         let steps = next.label.checked_sub(last).filter(|steps| *steps > 0)?;
-        // Lines without a step time, as of torchtitan, have a speed that includes any pause.
+        // Lines without a step time, such as torchtitan's, have a speed that includes any pause.
         let step_s = next.step_time_s?;
         let idle_s = (at - last_at) as f64 - steps as f64 * step_s;
         let may_be_clock = (idle_s - CLOCK_CHANGE_S).abs() <= 2.0 * step_s + SLACK_S;

@@ -1,6 +1,6 @@
 //! Scores a log: the mean of a window of its steps, or why there is none.
 //!
-//! Every log gets a score. A log that can't be scored says why and what to do; the others say what to know about the
+//! Every log gets a score. The reason says why a log can't be scored and what to do, or what to know about the
 //! measurement.
 
 use crate::choices::choices;
@@ -20,7 +20,7 @@ pub struct Score {
     pub reason: Option<String>,
     /// The steps that were scored, by the numbers in the log.
     pub window: Option<Span>,
-    /// Seconds per step; none if the log has none, as of torchtitan.
+    /// Seconds per step; none if the log doesn't have them, as with torchtitan.
     pub step_time_s: Option<Stat>,
     /// TFLOPS per GPU, as the framework counts FLOPs.
     pub tflops_per_gpu: Option<Stat>,
@@ -56,7 +56,7 @@ choices! {
         Invalid "invalid",
         /// The log ends before the window ends, or lacks most of its steps.
         Incomplete "incomplete",
-        /// It was scored, but what it is said to be contradicts the log, or is impossible at this speed.
+        /// It was scored, but the settings given for it contradict the log or are impossible at this speed.
         Implausible "implausible",
         /// A failure ended the run before the end of the window.
         Failed "failed",

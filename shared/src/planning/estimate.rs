@@ -94,7 +94,8 @@ impl Spec {
 }
 
 impl Spec {
-    /// Warns how much of the prediction rests on software with which nobody measured the model on this GPU type.
+    /// Warns how uncertain the prediction is, because nobody measured the model with this software on this GPU
+    /// type.
     fn by_software(&self, scenario: &Scenario, estimate: &Estimate) -> Option<Message> {
         let measured = estimate.evidence.measured_with?;
         let with = self.clone().with(Field::Stack, measured.id()).scenario().ok()?;
@@ -221,7 +222,7 @@ fn is_unmeasured(scenario: &Scenario, estimate: &Estimate) -> Option<Message> {
     })
 }
 
-/// Returns what a scenario of a mixture of experts uses of what few of them were measured with.
+/// Returns the settings of an MoE scenario that few MoE runs were measured with.
 fn rarely_measured(scenario: &Scenario) -> String {
     let (layout, options) = (&scenario.layout, &scenario.options);
     let uses = [

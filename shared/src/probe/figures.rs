@@ -104,7 +104,7 @@ fn three_decimals(value: f64) -> f64 {
     (value * 1e3).round() / 1e3
 }
 
-/// What a probe says of a cluster.
+/// The result of a probe of a cluster.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ProbeReport {
     /// The GPU type; none if the catalog does not know it, and then nothing is compared.

@@ -46,13 +46,13 @@ pub struct GpuAnswer {
     pub with_other_chance: Option<PlannedRun>,
     /// What prevents the goal; none if it is reached.
     pub unmet: Option<Unmet>,
-    /// Changes of the question with which a plan reaches the goal; empty if one does anyway.
+    /// Changes of the question that make a plan reach the goal; empty if one already does.
     pub relaxations: Vec<Relaxation>,
     /// Step times as a multiple of the predicted ones: more than 1 if the plans have those of slower launch scripts.
     pub(super) slowdown: f64,
 }
 
-/// What the numbers of GPUs that were searched have as their best plans.
+/// The best plan of each searched number of GPUs.
 pub(super) struct Tried<'a> {
     /// The best plan of each number of GPUs that has one, ascending.
     pub(super) points: &'a [PlannedRun],
@@ -326,7 +326,7 @@ impl Question {
         self.most_days().is_none_or(|most| point.days_with(chance) <= most)
     }
 
-    /// Returns the days within which a plan must end with the chance that was asked for: the deadline, or what is assumed without one.
+    /// Returns the days in which a plan must end at the chosen chance: the deadline, or the assumed one.
     pub fn most_days(&self) -> Option<f64> {
         match self.goal {
             Goal::Deadline(days) => Some(days),

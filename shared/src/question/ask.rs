@@ -145,7 +145,7 @@ choices! {
     }
 }
 
-/// The best plan of a GPU type, as far as it decides which type is best.
+/// The properties of a GPU type's best plan that decide which type is best.
 #[derive(Debug, Clone, Copy)]
 pub struct Contender<C> {
     /// Number of GPUs.
@@ -156,8 +156,8 @@ pub struct Contender<C> {
     pub cost: Option<f64>,
     /// How far the prediction can be trusted: more is better.
     pub confidence: C,
-    /// By what the days, and with them the GPUs and the cost, are multiplied before plans are compared: [`doubt`] for a GPU type that
-    /// nobody measured, otherwise 1.
+    /// The factor on the days, and so on the GPUs and the cost, before plans are compared: [`doubt`] for a GPU type that nobody
+    /// measured, otherwise 1.
     pub doubt: f64,
 }
 
@@ -181,7 +181,8 @@ impl<C> Contender<C> {
     }
 }
 
-/// By how much, as a share, plans may differ in what is wanted and still be as good: no prediction is more exact.
+/// Plans that differ by at most this share in the objective are equally good, because no prediction is more
+/// exact.
 const AS_GOOD: f64 = 0.05;
 
 impl Objective {
@@ -211,8 +212,8 @@ impl Objective {
         })
     }
 
-    /// Returns why a plan comes before that of another GPU type in [`Objective::across_gpu_types`], about the first GPU type: "it costs
-    /// less"; none if they are as good, or if it is better in every way that is known, which nobody has to be told.
+    /// Returns why a plan comes before that of another GPU type in [`Objective::across_gpu_types`], about the first GPU type: "it
+    /// costs less"; none if they are as good, or if it is better in every known way, which needs no explanation.
     pub fn why_first<C: Ord>(self, first: &Contender<C>, other: &Contender<C>) -> Option<&'static str> {
         let is_less = |one: f64, than: f64| one < than && !is_same(one, than);
         // Plans that are nearly as good are ordered by something else.

@@ -31,7 +31,7 @@ pub struct PlanInWords<'a> {
     pub days: Interval,
     /// The expensive end of the range of its cost; none without a price.
     pub most_cost: Option<f64>,
-    /// The title of the measured software with which it would be clearly slower, if nobody measured its own.
+    /// The title of measured software that would make it clearly slower, if its own is unmeasured.
     pub measured_software: Option<&'a str>,
 }
 

@@ -31,7 +31,7 @@ pub fn in_time_of_ten(days: Interval, limit: f64) -> u32 {
         return 10 * u32::from(limit >= days.mid);
     }
     let of_ten = (share * 10.0).round() as u32;
-    // Nine is what is asked for, so it is not said of less.
+    // Nine is the wanted chance, so a lower one is never rounded to it.
     if limit < days.high { of_ten.min(8) } else { of_ten }
 }
 

@@ -25,7 +25,7 @@ const MOST_TRIED: usize = 8;
 const MOST_BETWEEN: u32 = 16;
 
 impl Question {
-    /// Returns changes with which a plan works, after none did.
+    /// Returns changes that make a plan work, if none works without them.
     pub(super) fn relaxations(&self, offer: &GpuOffer, unmet: Unmet, nearby: &Nearby<'_>) -> Vec<Relaxation> {
         let Nearby { nearest, affordable, tried, .. } = *nearby;
         let by_tokens = nearby.enough_tokens.map(by_tokens);
@@ -59,8 +59,9 @@ impl Question {
         }
     }
 
-    /// Returns the smallest change with which a plan reaches the goal, in this order: less headroom, another value of a lock or one lock
-    /// less; another number of GPUs; a larger global batch. If none does, returns the smallest with which at least a layout works.
+    /// Returns the smallest change that makes a plan reach the goal, in this order: less headroom, another value of a lock or one
+    /// lock less; another number of GPUs; a larger global batch. If none does, returns the smallest that at least makes a layout
+    /// work.
     fn with_a_layout(&self, offer: &GpuOffer, tried: &[u32]) -> Option<Relaxation> {
         let most = tried.last().copied()?;
         let reaches_goal =
@@ -122,7 +123,7 @@ impl Question {
         changes
     }
 
-    /// Returns the question with larger global batches, as far as the field takes them.
+    /// Returns the question with larger global batches, within the field's bounds.
     fn with_larger_batches(&self) -> Vec<(Setting, Question)> {
         let Some(largest) = self.gbs.sizes().last() else { return Vec::new() };
         // A power of two divides by most degrees.
@@ -148,7 +149,7 @@ impl Question {
         self.with_more_gpus(offer, run.gpus, times).or_else(|| Some(by_gpus(run, false)))
     }
 
-    /// Returns the fewest GPUs beyond `most_tried` that reach the goal, as far as more GPUs are faster. `times` is how many times too
+    /// Returns the fewest GPUs beyond `most_tried` that reach the goal, while more GPUs are faster. `times` is how many times too
     /// slow the best plan is, so that fewer GPUs than as many times more can't be enough.
     fn with_more_gpus(&self, offer: &GpuOffer, most_tried: u32, times: f64) -> Option<Relaxation> {
         let least = f64::from(most_tried) * times;
@@ -221,7 +222,7 @@ fn first_working(offer: &GpuOffer, changes: Vec<(Setting, Question)>) -> Option<
     first
 }
 
-/// Returns the tokens with which a plan reaches the goal.
+/// Returns the change to the number of tokens that a plan trains within the goal.
 fn by_tokens(enough: &TrainableTokens) -> Relaxation {
     let setting = Setting::new(Field::Tokens, format_count(enough.tokens));
     Relaxation { setting, run: enough.run.clone(), reaches_goal: true }

@@ -69,7 +69,7 @@ impl<'a> Survey<'a> {
         Survey { listed, ..self }
     }
 
-    /// Returns how many counts are still to be searched, as far as known.
+    /// Returns how many counts are known to be left to search.
     pub fn remaining(&self) -> usize {
         self.waiting.len()
     }

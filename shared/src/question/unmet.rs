@@ -71,7 +71,7 @@ impl Unmet {
     }
 }
 
-/// A change of the question with which a plan works.
+/// A change of the question that makes a plan work.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Relaxation {
     /// The field to change, with its new value; an empty value clears it.
@@ -91,7 +91,7 @@ pub(super) struct Nearby<'a> {
     pub(super) affordable: Option<&'a PlannedRun>,
     /// The best that reaches the goal with the other chance.
     pub(super) with_other_chance: Option<&'a PlannedRun>,
-    /// The most tokens with which one reaches it.
+    /// The most tokens that a plan trains within the goal.
     pub(super) enough_tokens: Option<&'a TrainableTokens>,
     /// The numbers of GPUs that were searched, ascending.
     pub(super) tried: &'a [u32],

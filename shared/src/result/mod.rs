@@ -1,7 +1,7 @@
 //! Results: what a log measured, joined with the published recipes, saved in a file.
 //!
 //! An [`Intake`] reads a log once and makes a [`RunResult`], which never changes: every step, the run's identity, and
-//! their provenance. A [`Report`] is the result seen with one [`View`]. It can be made again at any time, and from a saved
+//! their provenance. A [`Report`] is the result seen with one [`View`]. It can be recomputed at any time, and from a saved
 //! result it is the same to the last bit.
 //!
 //! ```
@@ -83,7 +83,7 @@ pub struct RunResult {
     pub source: Source,
     /// The parts of the log's name.
     pub name: LogName,
-    /// The run's identity, as far as it was known when the log was read.
+    /// What was known of the run's identity when the log was read.
     pub identity: Identity,
     /// Whether its step times can be compared with other runs.
     pub comparable: Comparability,

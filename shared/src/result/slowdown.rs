@@ -1,7 +1,7 @@
 //! Why a run is slower than predicted: what could explain the difference by itself.
 //!
-//! A log has the time of a step but not that of its parts. So each cause is a question to the model of the step: how much
-//! slower would this part have to be, if everything else were as predicted? An answer is listed if it is plausible.
+//! A log has the time of a step but not that of its parts. So each cause is a question to the step model: how much slower
+//! would this part have to be if everything else were as predicted? An answer is listed if it is plausible.
 
 use crate::choices::choices;
 use crate::cluster_factors::{ClusterFactor, ClusterFactors};
@@ -19,7 +19,7 @@ const MARGIN: f64 = 0.05;
 /// The most causes that are listed.
 const MOST_CAUSES: usize = 4;
 
-/// The smallest share of the predicted step by which slow steps raise the mean for them to be named: less is noise.
+/// Slow steps are named only if they raise the mean by at least this share of the predicted step. Less is noise.
 const LEAST_FROM_SLOW_STEPS: f64 = 0.01;
 
 /// The largest plausible factor on communication through TCP sockets: those of a management network of 1 Gbit/s instead of 400 or

@@ -57,7 +57,7 @@ struct Group {
     modelled_s: f64,
     /// At most [`BlockChoice::least_s`] of each choice.
     least_s: f64,
-    /// How near its layouts are to measured runs in what they have in common.
+    /// How near its layouts are to measured runs, judged by what the layouts share.
     nearness: Nearness,
     /// Sorted by their bounds; computed when first needed.
     choices: OnceCell<Vec<BlockChoice>>,
@@ -249,7 +249,7 @@ fn pairs<A: Copy, B: Copy>(first: &[A], second: &[B]) -> Vec<(A, B)> {
 }
 
 impl Group {
-    /// Returns the least bound of its choices, as far as it is known.
+    /// Returns the least known bound of its choices.
     fn bound_s(&self) -> f64 {
         let first = self.choices.get().and_then(|choices| choices.first());
         first.map_or(self.least_s, |choice| choice.least_s)

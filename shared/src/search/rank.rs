@@ -31,7 +31,7 @@ const RISK: f64 = 1.05;
 pub const ORDER: &str = "Ordered by the slow end of the step time, so that layouts similar to measured ones come first; within \
                          1 %, by confidence, simplicity and free memory. A layout that may not fit in memory counts as 5 % slower.";
 
-/// Free memory from which more makes no difference between equally fast layouts, in bytes.
+/// Bytes of free memory beyond which more makes no difference between equally fast layouts.
 const AMPLE_FREE_BYTES: f64 = 8.0 * 1_073_741_824.0;
 
 /// A layout of a ranking.

@@ -1,4 +1,4 @@
-//! The rules by which a search discards layouts: what divides what, and what the training software allows.
+//! The rules that discard layouts in a search: divisibility, and what the training software allows.
 
 use super::Candidate;
 use crate::architecture::Architecture;

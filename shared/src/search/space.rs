@@ -16,7 +16,7 @@ use crate::sorting::ascending;
 /// What a search is about: a model on GPUs of one type, with everything that stays fixed.
 #[derive(Debug, Clone)]
 pub struct SearchSpace<'a> {
-    /// The id by which the model's recipes are found.
+    /// The id that finds the model's recipes.
     pub model: &'a str,
     /// The model's shape.
     pub architecture: &'a Architecture,
@@ -103,7 +103,7 @@ pub(super) struct Pipeline {
     pub(super) layout: Layout,
 }
 
-/// What the costs of a micro batch depend on, of a pipeline.
+/// The properties of a pipeline that the costs of a micro batch depend on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PipelineKind {
     /// Not interleaved; not a pipeline, if [`SearchSpace::has_slow_pipelines`].
@@ -136,7 +136,8 @@ impl<'a> SearchSpace<'a> {
         StackRules::of(self.options.software.base())
     }
 
-    /// Returns the options of its layouts in a precision, before the search chooses any: with what the recipes of the model switch.
+    /// Returns the options of its layouts in a precision, before the search chooses any. They include what the model's recipes turn
+    /// on or off.
     pub(super) fn options_in(&self, dtype: Dtype) -> TrainingOptions {
         self.options.as_in_recipes(self.model, &self.gpu.id, dtype)
     }

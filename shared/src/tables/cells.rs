@@ -67,7 +67,7 @@ pub fn mfu(mfu: Option<f64>, convention: Option<Convention>, peak_tflops: Option
     PageCell::new(mfu.map(|mfu| readable(mfu * 100.0)), counting)
 }
 
-/// What is beside a figure of the log itself, where too little is known to compute it.
+/// The label of a figure from the log itself, used where too little is known to compute the figure.
 const AS_LOGGED: &str = "as logged";
 
 /// Returns the cell of a computed figure, or else that of the log.
@@ -89,7 +89,7 @@ pub(super) fn per_gpu(tokens: f64) -> String {
     format!("{} per GPU", group_digits(tokens))
 }
 
-/// Returns the recipe that a run matches, or the one from which its settings differ.
+/// Returns the recipe that a run matches, or the one that its settings differ from.
 pub(super) fn recipe_of(report: &Report) -> PageCell {
     let set = report.scenario.get(Field::Recipe).filter(|_| report.recipe.is_none());
     let detail = set.map(|_| "with other settings".to_owned());
@@ -163,7 +163,7 @@ pub fn model(text: &str) -> String {
     }
 }
 
-/// Returns the title of a time line. Without a recipe of their own, runs are called what they ran, such as
+/// Returns the title of a time line. Runs without a recipe are named after what they ran, such as
 /// `llama3.1-8b/h100/fp8/8@25.04, GBS 64`.
 #[must_use]
 pub fn time_line(key: &TimeLineKey) -> String {

@@ -235,7 +235,7 @@ columns! {
         csv 33 "plan_high_s" => |run| number(run.item.plan.map(|plan| plan.step_time_s.high));
     }
     Predicted "predicted" {
-        // Beside other runs, what they measured says more.
+        // With several runs, their measurements say more.
         page "Predicted, s" [number, optional, hint(cells::OF_PREDICTED)] => |run| {
             let software = cells::assuming(run.item.assumed_software);
             cells::planned(run.item.prediction.filter(|_| run.runs == 1), software)

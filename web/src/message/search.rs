@@ -247,7 +247,8 @@ pub(crate) enum Trust {
 pub(crate) struct FoundAnswer {
     /// The best plan, or the one nearest to the goal, as predicted; none if no layout works.
     pub(crate) plan: Option<FoundPlan>,
-    /// The best layouts on the plan's GPU count, its own first, with the figures by which they miss the goal.
+    /// The best layouts on the plan's GPU count, its own first, with the figures that make them miss the
+    /// goal.
     pub(crate) layouts: Vec<FoundFamily>,
     /// Whether that ranks below others, which are not in time.
     #[serde(default)]
@@ -274,7 +275,7 @@ pub(crate) struct FoundAnswer {
     pub(crate) with_other_chance: Option<FoundPlan>,
     /// Why the goal is not reached; none if it is.
     pub(crate) unmet: Option<Unmet>,
-    /// Changes of the question with which a plan works.
+    /// Changes of the question that make a plan work.
     pub(crate) changes: Vec<FoundChange>,
 }
 
@@ -284,7 +285,7 @@ impl FoundAnswer {
         self.with_measured_software.as_ref().map(|(software, _)| &**software)
     }
 
-    /// Returns the plan with the figures by which it reaches or misses the goal.
+    /// Returns the plan with the figures that decide whether it reaches the goal.
     pub(crate) fn judged(&self) -> Option<&FoundPlan> {
         self.layouts.first().map(|family| &family.best)
     }
@@ -342,7 +343,7 @@ impl FoundFamily {
     }
 }
 
-/// A change of the question with which a plan works.
+/// A change of the question that makes a plan work.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct FoundChange {
     /// The key of the field to change.

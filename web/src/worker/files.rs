@@ -203,7 +203,7 @@ async fn stored_run(id: &str, sha256: &str) -> Result<Option<String>, RequestErr
     Ok(run.map(|run| run.id.clone()))
 }
 
-/// Returns all dropped runs, each with the id by which pages know it.
+/// Returns all dropped runs, each with its id on pages.
 pub(super) fn runs() -> Vec<(String, Rc<RunResult>)> {
     let known = |taken: &Taken| Some((taken.id()?, taken.run.clone().ok()?));
     DESK.with_borrow(|desk| desk.taken.iter().filter_map(known).collect())
@@ -350,7 +350,7 @@ impl Taken {
         self.stored.as_deref() == Some(id) || self.run.as_ref().is_ok_and(|run| run.id.to_string() == id)
     }
 
-    /// Returns the id by which pages know the run: the server's, if it has the run too.
+    /// Returns the run's id on pages: the server's, if the server has the run too.
     fn id(&self) -> Option<String> {
         self.stored.clone().or_else(|| Some(self.run.as_ref().ok()?.id.to_string()))
     }

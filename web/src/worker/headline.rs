@@ -50,7 +50,7 @@ const fn severity(verdict: Verdict) -> u8 {
     }
 }
 
-/// Returns the speed in percent of the published one by which a run is judged; none if it has no published number.
+/// Returns a run's judged speed in percent of the published one; none without a published number.
 fn speed_percent(run: &RunFigures) -> Option<f64> {
     run.baseline?.speed_percent
 }

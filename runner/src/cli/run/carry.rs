@@ -274,7 +274,8 @@ pub(in crate::cli) struct NewRound {
     skip_checks: bool,
 }
 
-/// Leaves an unfinished round for a new one. Runs without a job will not have one; if there are no others, it is over.
+/// Leaves an unfinished round for a new one. Its runs without a job will never have one; if it has no other runs, it
+/// is over.
 ///
 /// # Errors
 /// It has jobs, or may have, and `abandon` does not allow to leave them.

@@ -166,7 +166,7 @@ pub(super) struct MeasuringRuns<'a> {
     releases: Vec<Option<Release>>,
     /// The software of the scripts that run Megatron-LM.
     scripts: Vec<ScriptSoftware>,
-    /// Why runs use Megatron-LM for which NVIDIA has no recipe: sentences.
+    /// Sentences that say why runs without an NVIDIA recipe use Megatron-LM.
     reasons: BTreeSet<String>,
     /// The steps that a run makes.
     steps: u32,
@@ -262,7 +262,7 @@ struct MeasuringRun {
     reason: Option<String>,
     /// The steps that it makes.
     steps: u32,
-    /// What to know of it.
+    /// Notes on it.
     comment: Option<String>,
 }
 

@@ -28,7 +28,7 @@ const ANSWER: Duration = Duration::from_secs(5);
 /// How long a connection may be idle before it is tested.
 const UNTESTED: Duration = Duration::from_millis(10);
 
-/// The time to wait for what somebody else has locked, like [`ANSWER`].
+/// The longest wait for a lock that another transaction holds, like [`ANSWER`].
 const LOCK_TIMEOUT: &str = "SET lock_timeout = '5s'";
 
 /// The most connections that PostgreSQL allows this user to have to this database, with those of other programs. The user of a
@@ -72,7 +72,7 @@ impl Database {
              max_connections or the limit of the user, or set --database-connections, and restart this server."
         );
         self.resize(granted).await;
-        // What somebody else took meanwhile is opened later.
+        // Connections that another program took in the meantime are opened later.
         fill([&self.writer, &self.readers]).await;
         Ok(())
     }

@@ -154,7 +154,7 @@ pub struct Report {
 /// Why a run without a score is not comparable.
 pub(crate) const NOT_SCORED: &str = "It was not scored.";
 
-/// Returns the reason for which a run with this status can't be compared, if it was not scored.
+/// Returns why a run with this status can't be compared, if it was not scored.
 fn not_scored(status: Status) -> Option<String> {
     (status != Status::Scored).then(|| NOT_SCORED.to_owned())
 }
@@ -219,7 +219,7 @@ pub(crate) struct ViewedRun<'a> {
     pub(crate) log: Cow<'a, Log>,
     /// The run's identity.
     pub(crate) identity: Cow<'a, Identity>,
-    /// The scenario, if nothing of it is in doubt.
+    /// The scenario, if it is completely known.
     pub(crate) scenario: Option<Scenario>,
 }
 
@@ -366,7 +366,7 @@ impl Report {
         }
     }
 
-    /// Computes tokens per second and MFU from the step time, as far as the scenario is known.
+    /// Computes tokens per second and MFU from the step time, if enough of the scenario is known.
     fn measure(&mut self, score: &Score, known: &KnownScenario, conflicts: &[String]) {
         let per_gpu = score.tokens_per_s_per_gpu.map(|stat| stat.mean);
         if self.step_time_s.is_none() && per_gpu.is_none() {
@@ -411,8 +411,8 @@ impl Report {
         self.note_logged(&known.spec);
     }
 
-    /// Marks a measurement as that of another run: what it is said to be contradicts the log, or no GPU is that fast. Its
-    /// tokens per second and FLOPs would be wrong, so it has none.
+    /// Marks the measurement as implausible: its settings contradict the log, or no GPU is that fast. It has no tokens
+    /// per second and no FLOPs, because they would be wrong.
     fn call_implausible(&mut self, conflicts: &[String], impossible: Option<String>) {
         if let Some(impossible) = &impossible {
             self.comparable = Comparability::unless(

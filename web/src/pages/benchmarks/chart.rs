@@ -190,7 +190,7 @@ fn Picked() -> impl IntoView {
     view! { <Show when=move || state.picked.get().is_some()>{picked}</Show> }
 }
 
-/// Returns a run as a point; none if nobody measured it, or the quantity is not known of it.
+/// Returns a run as a point; none if nobody measured it, or if its quantity is unknown.
 fn point(row: &Benchmark, place: usize, quantity: BenchmarkQuantity, colour: Colour) -> Option<Point> {
     let value = row.value(quantity)?;
     let gpu = Catalog::embedded().gpus().iter().position(|gpu| gpu.id == row.gpu)?;

@@ -256,7 +256,7 @@ fn follow_bar(question: Memo<Spec>) {
 /// The width up to which the settings lie over the page, in CSS pixels, as in plan.css.
 const NARROW: f64 = 720.0;
 
-/// The width from which on they do so, too.
+/// The settings also lie over the page from this width on.
 const WIDE: f64 = 1440.0;
 
 /// Whether the window is so narrow or so wide that the settings lie over the page.

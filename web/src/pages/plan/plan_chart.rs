@@ -257,7 +257,7 @@ fn symbol(line: &PlanLine, point: &PlanPoint) -> Value {
 }
 
 /// Returns the last point of each line with the pixels by which its label is moved up, so that labels don't overlap.
-/// The axis is as many pixels high.
+/// The axis is `pixels` high.
 fn line_ends(chart: &PlanChart, pixels: f64) -> Vec<(&PlanLine, f64, f64, i32)> {
     let ends = by_height(chart.lines.iter().filter_map(|line| {
         let last = line.points.last()?;
