@@ -166,7 +166,7 @@ impl Desk {
         }
     }
 
-    /// Keeps up with the server: it tells what changes, or is asked anew.
+    /// Keeps up with the server, by its change events or by asking again.
     fn keep_up(self) {
         if self.has_server.get_untracked() != Some(false) && !self.is_listening.get_untracked() {
             self.runs.update(|count| *count += 1);

@@ -73,8 +73,8 @@ impl<'a> Follower<'a> {
         }
     }
 
-    /// Tells the webhook that the round is over, if it is: then `over` has its runs. Waits for the commands that still run, a
-    /// minute at most, and for the messages that are not delivered yet, half a minute at most.
+    /// Reports the end of the round to the webhook if `over` has its runs. Waits up to a minute for commands that still run,
+    /// and up to half a minute for undelivered messages.
     pub(super) async fn finish(&mut self, over: Option<&[Run]>) {
         if let (Some(webhook), Some(runs)) = (&self.webhook, over) {
             webhook.round_ended(runs);

@@ -510,8 +510,8 @@ impl<R: ListedRow> ListedRow for PackedRow<R> {
     }
 
     fn limit(select: &mut Statement<'_>, count: i64) {
-        // With a limit of its own, the outer statement is not merged with the inner one (rule 13 of SQLite's query flattener), so
-        // that only rows of the page are packed where SQLite has to sort many.
+        // Its own limit keeps the outer statement from being merged with the inner one (rule 13 of SQLite's query flattener).
+        // Then SQLite packs only the rows of the page, even if it has to sort many.
         select.push(" LIMIT ").bind(count).push(") LIMIT ").bind(count);
     }
 }

@@ -211,8 +211,8 @@ impl Store {
         Ok(())
     }
 
-    /// Gives the row with this hash of a result's file the id of the result, if the row has no file under its own id, and no other
-    /// row has the id or the hash.
+    /// Gives the row with this file hash the id of the file's result, if the row has no file under its own id, and no other row
+    /// has the id or the hash.
     async fn rename_row(&self, id: Uuid, sha256: &str) -> Result<(), StoreError> {
         let update = "UPDATE runs SET id = $1 WHERE sha256 = $2 \
             AND NOT EXISTS (SELECT 1 FROM results WHERE results.id = runs.id) \

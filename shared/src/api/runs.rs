@@ -111,8 +111,8 @@ impl RunSummary {
         self.plan.or(self.prediction)
     }
 
-    /// Returns the name of the software that ran: what was set, what the recipe's release runs, or else what is assumed of such a
-    /// log. None if parts of the scenario are unknown.
+    /// Returns the name of the software that ran: as set, as run by the recipe's release, or as assumed for such a log. None if
+    /// parts of the scenario are unknown.
     #[must_use]
     pub fn software(&self) -> Option<String> {
         let scenario = link::read(self.line.as_ref()?).spec.scenario().ok()?;

@@ -145,8 +145,8 @@ impl BenchmarkFilter {
     /// Reads the selection of each facet from its text, which lists values with commas between them. Also returns the texts
     /// that select nothing, with the known values of their facet.
     ///
-    /// Without a text for the kind of model, only named models are selected, unless a text names a model or a source that has
-    /// none of them.
+    /// Without a text for the kind of model, only named models are selected, unless a text names another model, or a source
+    /// without named models.
     pub fn read(
         rows: &[Benchmark],
         text: impl Fn(BenchmarkFacet) -> String,

@@ -42,8 +42,8 @@ pub struct ClusterFit {
     pub error_before: f64,
     /// Mean absolute error of the prediction of each run with the factors of all others, as a fraction; none for one run.
     pub error_left_out: Option<f64>,
-    /// What the runs tell of the interval of an estimate with the factors; none if they are too few, differ in GPU type, software or
-    /// kind of model, or are probably described wrongly, or if the factors are 1 and the runs narrow no interval.
+    /// How the runs change the interval of an estimate with these factors. None if the runs are too few, differ in GPU type,
+    /// software or kind of model, or probably have wrong descriptions, or if the factors are 1 and the runs narrow no interval.
     #[serde(skip)]
     pub own_runs: Option<RunScatter>,
 }
@@ -237,8 +237,8 @@ const FITTED: usize = ClusterFactor::ALL.len() - 3;
 /// Most groups of runs that are left out.
 const GROUPS: usize = 20;
 
-/// Returns what runs of one GPU type, software and kind of model tell of the next one, from the errors of their predictions with
-/// factors from others.
+/// Returns how well runs of one GPU type, software and kind of model predict the next one, judged by the errors of their
+/// predictions with factors from the other runs.
 fn run_scatter(runs: &[Corrected<'_>], errors: &[f64]) -> Option<RunScatter> {
     let scope = |Corrected { run: ClusterRun { inputs, .. }, .. }: &Corrected<'_>| {
         RunScatter::scope_of(&inputs.gpu.id, &inputs.options.software, inputs.architecture.moe.is_some())

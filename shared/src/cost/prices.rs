@@ -15,9 +15,9 @@ use std::sync::LazyLock;
 choices! {
     /// How GPUs are paid for. It changes the price by a factor of up to five.
     ///
-    /// Where nobody chooses one, a search assumes a reservation, also for runs that are shorter than its term, and says so beside the
-    /// cost with the cost on demand. It is the only form with a comparable price for nearly all GPU types, and the form must not
-    /// follow from the length of a plan: the cost would fall to a third from the term on, so that the cheapest plan would take years.
+    /// By default, a search assumes a reservation, even for runs shorter than its term. It says so beside the cost, and shows the
+    /// cost on demand. A reservation is the only form with a comparable price for nearly all GPU types. The form must not depend on
+    /// the length of a plan: at the term, the cost would fall to a third, so the cheapest plan would take years.
     #[derive(Default)]
     PurchaseForm of Field::Purchase {
         /// Bought: the total cost of ownership, with power, cooling and network, from that of a hyperscaler to that of a neocloud.

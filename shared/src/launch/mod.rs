@@ -1,8 +1,8 @@
 //! The exact commands that start a scenario, with the scripts of a release or with Megatron-LM.
 //!
-//! A launch with a release is made in one pass. The `Target` finds the recipe that runs the scenario, a style
-//! defines how its script is called, and each option adds what it needs to a `LaunchPlan` or a problem. What
-//! the scripts read and support is in [`releases`](crate::releases) and the data files `launch_*.csv`.
+//! A launch with a release is built in one pass. The `Target` finds the recipe that runs the scenario, a
+//! style defines how its script is called, and each option adds what it needs to a `LaunchPlan` or a problem.
+//! What the scripts read and support is in [`releases`](crate::releases) and the data files `launch_*.csv`.
 
 mod bridge;
 mod check;

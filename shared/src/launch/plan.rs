@@ -150,8 +150,8 @@ impl<'a> LaunchPlan<'a> {
         self.root().then(format!("/nvidia+nemo+{}.sqsh", self.target.limits.image))
     }
 
-    /// Returns the name of an experiment with one of Megatron-Bridge's own recipes: the recipe's name, which has the GPU count
-    /// that it was tuned for, and what differs from it, so that its logs aren't taken for runs of the recipe itself. Logs are
+    /// Returns the name of an experiment with one of Megatron-Bridge's own recipes: the recipe's name, which includes the GPU
+    /// count that it was tuned for, and the differences, so that logs aren't taken for runs of the recipe itself. Logs are
     /// recognised by a name that begins with the recipe's and continues with numbers. A launch that differs in more has a name
     /// that begins with `own`.
     pub(super) fn bridge_experiment(&self) -> String {

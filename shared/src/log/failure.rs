@@ -52,10 +52,10 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// Returns a sentence that names the ranks of a hang that reported no timeout, of `gpus` ranks in a log that this version
-    /// of the parser read. The others may have waited for them.
+    /// Returns a sentence that names the ranks without a report of the timeout, out of `gpus` ranks. The other ranks may have
+    /// waited for them. `parser_version` is the version that read the log.
     ///
-    /// None if fewer than three in four ranks reported one: then the operation had fewer participants, or the job ended before
+    /// None if fewer than three in four ranks reported it: then the operation had fewer participants, or the job ended before
     /// the others reported.
     pub(crate) fn silence(&self, gpus: u32, parser_version: u32) -> Option<String> {
         let most = if parser_version < 4 { MOST_RANKS_OF_VERSION_3 } else { MOST_RANKS };

@@ -1,4 +1,4 @@
-//! What is asked.
+//! The planner's question.
 
 use super::batches::GlobalBatches;
 use crate::catalog::{Gpu, Model};
@@ -22,7 +22,7 @@ use std::str::FromStr;
 /// A training run to plan.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Question {
-    /// What was typed.
+    /// The typed fields.
     pub spec: Spec,
     /// The model.
     pub model: Cow<'static, Model>,
@@ -66,8 +66,8 @@ pub struct PrecisionChoice {
 }
 
 impl Question {
-    /// Returns the precisions in which the software can compute on any of the GPU types. `Fp8`, which leaves the scaling open, is among
-    /// them only if it is permitted.
+    /// Returns the precisions in which the software can compute on any of the GPU types. They include `Fp8`, which leaves the
+    /// scaling open, only if that is permitted.
     pub fn precision_choices(&self) -> Vec<PrecisionChoice> {
         let computes = |dtype: Dtype| {
             let can = |offer: &GpuOffer| {

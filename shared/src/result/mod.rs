@@ -128,8 +128,8 @@ impl RunResult {
             && told(self) == told(other)
     }
 
-    /// Returns this stored result with what another reading of the same log adds: what a newer parser read, the identity
-    /// that this one lacks, and the files beside the log.
+    /// Returns this stored result with the additions of another reading of the same log: the findings of a newer parser,
+    /// the identity that this one lacks, and the files beside the log.
     #[must_use]
     pub fn completed_by(mut self, read: &Self) -> Self {
         if read.provenance.parser_version > self.provenance.parser_version {
@@ -163,9 +163,9 @@ impl RunResult {
         })
     }
 
-    /// Returns the software that a prediction for a scenario of this run assumes: the newest known one of the framework that wrote
-    /// the log. None if the scenario has software, or a recipe, which has its own, for a run of a campaign, which was planned
-    /// with certain software, and for a framework that nobody measured.
+    /// Returns the software that a prediction for this run assumes: the newest known version of the framework that wrote the log.
+    /// None if the scenario or its recipe names the software, for a run of a campaign, whose plan names it, and for a framework
+    /// that nobody measured.
     fn assumed_software(&self, scenario: &Spec) -> Option<Stack> {
         let is_known = !states_software(scenario) && !self.framework().is_some_and(Format::is_unmeasured);
         (is_known && self.carried.is_none()).then(|| match self.framework() {

@@ -151,7 +151,7 @@ impl SlowCauseKind {
 }
 
 impl Slowdown {
-    /// Returns what could explain that the usual step of a scenario was so long; none if that is not clearly longer than predicted.
+    /// Returns the possible causes of a scenario's slow steps; none if the usual step is not clearly longer than predicted.
     /// `uses_sockets` says that TCP sockets connect the NVLink domains.
     pub(super) fn of(
         scenario: &Scenario,

@@ -115,8 +115,8 @@ impl Report {
         }
     }
 
-    /// Names slow steps that come at regular intervals, and what is done then. Returns the interval if some of them are among the
-    /// steps by which the run is judged.
+    /// Notes slow steps at regular intervals, and their likely cause. Returns the interval if some of these steps are among those
+    /// that judge the run.
     fn warn_of_period(&mut self, log: &Log) -> Option<u64> {
         /// How often the median is the time of a slow step.
         const FACTOR: f64 = 1.2;

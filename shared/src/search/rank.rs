@@ -79,8 +79,8 @@ impl RankedLayout {
     }
 
     /// Returns the seconds per sequence that the layout counts as: those of the slow end of its interval, and more if it may not
-    /// fit. By the slow end, because a search picks the layouts that the model flatters most: a layout like measured ones comes
-    /// before one that is predicted to be a little faster but is further from every measurement.
+    /// fit. The slow end counts because a search picks the layouts that the model flatters most. So a layout near measured ones
+    /// comes before one that is predicted to be slightly faster but is further from every measurement.
     pub(crate) fn counted_s(&self) -> f64 {
         self.step_time_s.high * self.risk() / f64::from(self.candidate.gbs)
     }

@@ -149,8 +149,8 @@ impl<'a> SearchSpace<'a> {
         software.host_tp_in_pipelines.is_some() || software.hides_experts && self.architecture.moe.is_some()
     }
 
-    /// Returns the values of each dimension, from which a search combines its layouts. They divide what they must divide
-    /// of the model; what depends on several of them, or on the number of GPUs, is left to the rules.
+    /// Returns the values of each dimension, from which a search combines its layouts. Each value divides the model as
+    /// it must. Conditions on several dimensions, or on the number of GPUs, are left to the rules.
     pub(super) fn dimensions(&self) -> Dimensions {
         let rules = self.rules();
         let Architecture { moe, .. } = self.architecture;

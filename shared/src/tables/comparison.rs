@@ -389,8 +389,8 @@ fn loss(item: &RunFigures, digits: usize) -> Option<String> {
     Some(format!("{} to {}", significant(first, digits), significant(last, digits)))
 }
 
-/// Returns the step time by which the run is judged, or else that of the steps that are compared. Below it are the interval of the
-/// latter, and the scored step time if it is unlike.
+/// Returns the step time that judges the run, or else that of the compared steps. Below it are the interval of the compared steps,
+/// and the scored step time if it differs.
 fn step_time(run: &ComparedRun<'_>) -> PageCell {
     let RunFigures { step_time_s, judged_s, .. } = *run.item;
     let Some(sample) = run.sample() else { return cells::step_time(step_time_s, judged_s) };

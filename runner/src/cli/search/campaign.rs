@@ -269,9 +269,9 @@ struct MeasuringRun {
 /// Seconds from a job's start to its first step: the container, the model and the first compilations.
 const START_UP_S: f64 = 1800.0;
 
-/// Returns the run that measures a plan: for a published layout, with the script of its recipe if that is possible; otherwise with
-/// the launcher that `trainplan launch` chooses, too. If the software of its script differs noticeably from what the search predicted,
-/// the run names it, and is predicted as its script runs.
+/// Returns the run that measures a plan. A published layout uses the script of its recipe if possible; other plans use the launcher
+/// that `trainplan launch` chooses. If the software of its script differs noticeably from what the search predicted, the run names
+/// it, and is predicted as its script runs.
 fn run(
     found: &SearchedGpu<'_>,
     plan: &PlannedRun,

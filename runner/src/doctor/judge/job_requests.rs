@@ -79,7 +79,7 @@ pub(super) fn profile(scope: &Scope, config: CommandOutput, answers: &Answers, f
     }
 }
 
-/// Returns why a partition can't run a job; `None` if it can, as far as is known.
+/// Returns why a partition can't run a job; `None` without a known reason.
 fn obstacle(
     asked: &RunsRequest,
     partition: &PartitionLimits,
@@ -126,8 +126,8 @@ fn obstacle(
     refusal(asked.account.as_deref(), &job.qos, &format!(" for {runs}"), partition, config, answers)
 }
 
-/// Returns why a partition refuses an account or one of these qualities of service; `None` if it doesn't, as far as is known.
-/// `use_of` says what they are for.
+/// Returns why a partition refuses an account or one of these qualities of service; `None` without a known reason. `use_of`
+/// says what they are for.
 fn refusal(
     account: Option<&str>,
     qos: &[String],

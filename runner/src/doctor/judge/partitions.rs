@@ -160,7 +160,7 @@ impl<'a> PartitionLimits<'a> {
         })
     }
 
-    /// Returns the number of nodes for which `fits` holds, which gets a node's GPUs; `None` if it is not known.
+    /// Returns the number of nodes whose GPUs satisfy `fits`; `None` if it is unknown.
     pub(super) fn count_nodes(&self, fits: impl Fn(u32) -> bool) -> Option<u32> {
         let fitting = self.nodes.as_ref()?.iter().filter(|(_, gpus)| fits(*gpus));
         Some(fitting.map(|(count, _)| *count).sum())

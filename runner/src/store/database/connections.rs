@@ -44,8 +44,8 @@ pub(super) type ReadOnlyAt = Arc<Mutex<Option<Instant>>>;
 
 impl Database {
     /// Opens all connections of a server to PostgreSQL: this many, or else a part of those that PostgreSQL allows. If PostgreSQL
-    /// grants fewer, the pools become smaller: a pool with room opens a new connection instead of waiting for one of its own,
-    /// and tries again for [`ANSWER`] if it is refused.
+    /// grants fewer, the pools become smaller. Otherwise a pool with room would open a new connection instead of waiting for an
+    /// existing one, and would try for [`ANSWER`] while PostgreSQL refuses.
     pub(in super::super) async fn open_all(&mut self, wanted: Option<u32>) -> Result<(), StoreError> {
         if self.engine == Engine::Sqlite {
             return Ok(());

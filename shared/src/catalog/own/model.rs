@@ -217,7 +217,7 @@ impl Model {
         self
     }
 
-    /// Counts the parameters that nobody gave.
+    /// Counts the parameters that the text doesn't give.
     fn count_parameters(&mut self) {
         if self.params_b == 0.0 {
             self.params_b = self.architecture.parameters() / 1e9;
@@ -326,8 +326,8 @@ impl GivenColumns<'_> {
         required
     }
 
-    /// Returns the usual value of a column that was not given: gated MLPs, embeddings of their own, plain attention with heads that
-    /// divide the hidden width, sequences of 8,192 tokens, and experts in every layer that is not dense. An empty text otherwise.
+    /// Returns the usual value of a missing column: gated MLPs, untied embeddings, plain attention with heads that divide the
+    /// hidden width, sequences of 8,192 tokens, and experts in every layer that is not dense. An empty text for other columns.
     fn usual(&self, column: &str) -> Cow<'static, str> {
         let is_latent = self.has("kv_lora");
         let number = match column {

@@ -210,8 +210,8 @@ fn release(path: &str, name: &LogName, log: &Log) -> Option<Release> {
     by_name.or_else(|| folders(path).find_map(|folder| folder.parse().ok())).or_else(by_lines)
 }
 
-/// Returns Megatron-Bridge's own recipe that a folder of a path is named after, as our experiments with it are, and the numbers
-/// in which the run differs from it: `llama3_70b_pretrain_64gpu_h100_bf16_gpus512_tp2`.
+/// Returns Megatron-Bridge's own recipe in the name of a folder, where our experiments have it, and the numbers in which the
+/// run differs from it: `llama3_70b_pretrain_64gpu_h100_bf16_gpus512_tp2`.
 fn named_recipe(path: &str) -> Option<(&'static Recipe, Vec<(Field, u32)>)> {
     const STATED: [Field; 9] = [
         Field::Gpus,

@@ -132,7 +132,7 @@ pub struct Report {
     pub slowdown: Option<Slowdown>,
     /// Whether its step times can be compared with other runs.
     pub comparable: Comparability,
-    /// What is unknown and what to set, and what else to know about the numbers, as sentences.
+    /// Sentences on unknown settings, and on anything else that matters for the numbers.
     pub notes: Vec<String>,
     /// The failures in the log, harmful or not.
     pub failures: Vec<Failure>,

@@ -1,8 +1,8 @@
 //! The short names of runs whose names have much in common.
 
-/// Returns names without the beginning and the end that all of them share, except the last part of the beginning. A name that lost its
-/// beginning starts with an ellipsis. A name alone stays whole, and so do names that sentences write in full, too, unless only their
-/// jobs tell them apart.
+/// Returns the names without their common beginning, except its last part, and without their common end. A shortened beginning
+/// becomes an ellipsis. A single name stays whole, and so do names that sentences also write in full, unless only their jobs
+/// differ.
 pub(super) fn short_names(names: &[&str]) -> Vec<String> {
     let parts: Vec<Vec<&str>> = names.iter().map(|name| name.split_inclusive(SEPARATORS).collect()).collect();
     let whole = || names.iter().copied().map(String::from).collect();

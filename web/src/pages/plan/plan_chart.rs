@@ -62,8 +62,8 @@ impl PlanChart {
         lines.collect()
     }
 
-    /// Returns the cursor to begin with: the point nearest to the plan that is marked (which may lie beside the lines, as
-    /// a plan of the user's own does), or the first one.
+    /// Returns the initial cursor: the point nearest to the marked plan, or the first one. A plan of the user's own may
+    /// not be on a line.
     pub(super) fn start(&self) -> Option<ChartCursor> {
         let mut places = self.lines.iter().enumerate().flat_map(|(line, of)| {
             of.points.iter().enumerate().map(move |(point, at)| (ChartCursor { line, point }, at))

@@ -130,7 +130,7 @@ impl Entries {
         });
     }
 
-    /// Stops reading; what waits is listed as not read, and what is read stays.
+    /// Stops reading. Waiting files are listed as not read, and read ones stay.
     pub(super) fn cancel(self) {
         self.desk.say(&ForWorker::Stop);
         self.give_up(RowStatus::NotRead, "Reading was stopped.");
