@@ -66,8 +66,8 @@ pub(crate) const USUAL_SCATTER: f64 = 0.1;
 const OWN_RUNS: [&str; 3] = ["runs", "scatter", "scope"];
 
 impl RunScatter {
-    /// Returns a hash of the id of the GPU type, the software and the kind of model, dense or mixture of experts. Runs tell nothing of estimates
-    /// that differ in one of them.
+    /// Returns a hash of the id of the GPU type, the software and the kind of model, dense or mixture of experts. Runs say nothing
+    /// about estimates that differ in one of them.
     pub fn scope_of(gpu: &str, software: &Software, is_routed: bool) -> u32 {
         let kind = if is_routed { "moe" } else { "dense" };
         // FNV-1a, which is the same on every machine.
@@ -76,7 +76,7 @@ impl RunScatter {
             .fold(2_166_136_261_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(16_777_619))
     }
 
-    /// Returns the standard deviation of the logarithm of measured over predicted step time that is expected of a further run.
+    /// Returns the expected standard deviation of the logarithm of measured over predicted step time for another run.
     /// [`USUAL_SCATTER`] counts as one run, so that a few runs that agree by chance don't promise too much.
     pub(crate) fn spread(&self) -> f64 {
         let runs = f64::from(self.runs);

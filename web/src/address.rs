@@ -41,8 +41,8 @@ type Complete = Box<dyn Fn(&Spec, Spec) -> Spec + Send + Sync>;
 type Navigate = Box<dyn Fn(&str, bool) + Send + Sync>;
 
 impl Address {
-    /// Provides the address of the page at `path` to all parts of the page, with `keys` of its own beside the fields. The
-    /// page belongs to a program of several pages.
+    /// Provides the address of the page at `path` to all parts of the page, with the page's own `keys` beside the fields.
+    /// The program has several pages.
     pub(crate) fn provide_routed(path: &'static str, keys: &'static [&'static str]) -> Address {
         let navigate = use_navigate();
         let go = move |to: &str, replace: bool| {

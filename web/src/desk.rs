@@ -39,7 +39,7 @@ pub(crate) struct Desk {
     has_server: RwSignal<Option<bool>>,
     /// Whether the server reports its changes.
     is_listening: RwSignal<bool>,
-    /// Counts the changes of what the server has, and of what is under way.
+    /// Counts the changes of the stored runs, and of unfinished runs.
     runs: RwSignal<u32>,
     live: RwSignal<u32>,
 }

@@ -178,8 +178,7 @@ pub(super) fn files(path: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Imports a file with what lies beside it. Only an error that would meet every other file too is returned as an
-/// error.
+/// Imports a file with the files beside it. Returns only errors that would also affect every other file.
 async fn import(store: &Store, path: &Path, most: u64) -> Result<Row, StoreError> {
     let row = |id: Option<Uuid>, outcome, reason| Row {
         path: path.to_string_lossy().into_owned(),

@@ -202,8 +202,8 @@ impl<'a> Summary<'a> {
     }
 }
 
-/// Returns the seconds that a run's measured job waited for its last start, and the GPU-hours of its jobs since then, as
-/// of the last answer of the queue.
+/// Returns the seconds that a run's measured job waited for its last start, and the GPU-hours of its jobs since then,
+/// according to the queue's last answer.
 fn used(run: &Run, seen_s: i64) -> (Option<f64>, Option<f64>) {
     let seen = || run.status.jobs.iter().map(|(_, seen)| seen.as_ref());
     let queue_s = seen().next().flatten().and_then(|seen| {

@@ -1,4 +1,4 @@
-//! The loop of a round: it starts what is due, waits for whatever comes first, and takes that in.
+//! The loop of a round: it starts what is due, waits for the first event, and handles it.
 
 use super::conductor::{Conductor, Ending, Observer, Order, TaskResult};
 use super::error::ConductError;

@@ -1,5 +1,5 @@
-//! Turns of requests with much work. Each kind of work has turns of its own, so that none delays another: who reads much does
-//! not keep others from uploading.
+//! Turns of requests with much work. Each kind of work has its own turns, so that none delays another: large reads don't keep
+//! others from uploading.
 
 use super::problem::Problem;
 use axum::http::{StatusCode, header};

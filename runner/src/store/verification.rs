@@ -328,8 +328,8 @@ impl Store {
         Ok(())
     }
 
-    /// Exchanges the rows of a run and of another one if the other's row has the hash of the run's file, and the run's has not.
-    /// Returns the id of the other run.
+    /// Swaps the rows of two runs if the other run's row has the hash of this run's file and this run's row doesn't. Returns
+    /// the id of the other run.
     pub(super) async fn exchange_rows(
         &self,
         writing: &mut Transaction<'static, Any>,

@@ -32,7 +32,7 @@ choices! {
 }
 
 impl BenchmarkFacet {
-    /// Returns the field whose text in the address is the selection; none if the page has a key of its own for it.
+    /// Returns the field whose text in the address is the selection; none if the page has its own key for it.
     pub const fn field(self) -> Option<Field> {
         match self {
             BenchmarkFacet::Model => Some(Field::Model),

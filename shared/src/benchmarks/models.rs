@@ -1,4 +1,4 @@
-//! Models in the order in which people ask for them.
+//! Models in the order of demand.
 
 use super::BestMeasured;
 use crate::catalog::{Catalog, Model};
@@ -10,8 +10,8 @@ use crate::sorting::sorted;
 /// The most models that a problem names.
 const MOST_NAMED: usize = 4;
 
-/// Returns all models. People mostly ask for what was measured: "70b" finds Llama 3.1 before Llama 2, and "deepseek" DeepSeek-V3
-/// before V2. By series, then by size.
+/// Returns all models by series, then by size. Measured models come first, because people mostly look for them: "70b" finds
+/// Llama 3.1 before Llama 2, and "deepseek" finds DeepSeek-V3 before V2.
 #[must_use]
 pub fn models_by_use() -> Vec<&'static Model> {
     let models: Vec<&Model> = Catalog::embedded().models().iter().collect();

@@ -101,7 +101,8 @@ const LEAST_FOR_SCATTER: usize = 3;
 impl ClusterFit {
     /// Fits the factors to runs; `None` without runs. `constants` and `anchors` predict them.
     ///
-    /// The priors of all factors are 1, so few runs change them little, and a factor that no run can tell stays 1.
+    /// The priors of all factors are 1, so few runs change them little, and a factor that no run can determine
+    /// stays 1.
     pub fn of(runs: &[ClusterRun<'_>], constants: &Constants, anchors: &Anchors) -> Option<ClusterFit> {
         let runs: Vec<Corrected<'_>> = runs
             .iter()

@@ -88,14 +88,14 @@ pub fn intervals(judged: &[Vec<HeldOutRow<'_>>; 3], distant: &DistantRows<'_>) -
     near.into_iter().chain(far).chain(rare_interval(by_model, &split)).collect()
 }
 
-/// Returns the widths that are tried where few folds tell of errors, and the next may be unlike all of them. So their quantiles are
-/// stretched, not replaced by their extremes.
+/// Returns the widths to try where few folds show errors and the next may differ from all of them. So the quantiles are stretched
+/// instead of replaced by the extremes.
 fn stretches() -> impl DoubleEndedIterator<Item = (f64, f64)> + Clone {
     (0..STRETCHES).map(|step| (0.1, 1.0 + f64::from(step) * STRETCH_STEP))
 }
 
-/// Returns the interval of mixtures of experts with parallelism that is rarely measured, from the rows held out by model. They are so
-/// few that it is chance on which side of the predictions most lie, so each counts on both.
+/// Returns the interval of mixtures of experts with parallelism that is rarely measured, from the rows held out by model. They are
+/// so few that the side of the predictions on which most lie is chance, so each counts on both sides.
 fn rare_interval(by_model: &[HeldOutRow<'_>], split: &FrozenSplit) -> Option<FittedInterval> {
     let rows = by_model.iter().filter(|one| one.is_rare && class_of(one).is_some());
     let ratios: Vec<(String, f64)> = rows
@@ -139,8 +139,8 @@ fn without_doubt(one: &HeldOutRow<'_>, per_doubt: f64) -> f64 {
     libm::exp(libm::copysign(((error * error - explained * explained).max(0.0)).sqrt(), error))
 }
 
-/// Returns the ratio of measured to predicted step time, as far as neither the doubt about the correction nor the distance of an
-/// interpolated prediction to its nearest run explains it, by the interval of the extrapolated ones.
+/// Returns the part of the ratio of measured to predicted step time that is explained neither by the doubt about the correction
+/// nor by an interpolated prediction's distance to its nearest run, using the interval of extrapolated predictions.
 fn unexplained(one: &HeldOutRow<'_>, per_doubt: f64, extrapolated: Option<(&FittedInterval, f64)>) -> f64 {
     let ratio = without_doubt(one, per_doubt);
     let Some((FittedInterval { low, high, .. }, growth)) = extrapolated else { return ratio };

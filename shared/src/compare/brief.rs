@@ -3,8 +3,8 @@
 /// The characters after which a label is divided.
 const SEPARATORS: [char; 4] = ['/', '_', '-', '.'];
 
-/// The labels of runs that have a brief one. Runs that share a name are called by their jobs. A long label lacks the beginning and the
-/// end that all labels share.
+/// The labels of runs that have a brief one. Runs that share a name are called by their jobs. Long labels are shortened by the
+/// beginning and the end that all labels share.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct BriefLabels(Vec<BriefLabel>);
 

@@ -193,7 +193,7 @@ impl RunFigures {
         }
     }
 
-    /// Returns what to know about the run, as sentences, with what could explain that it is slower than predicted.
+    /// Returns notes on the run as sentences, with the possible causes if it is slower than predicted.
     #[must_use]
     pub fn remarks(&self) -> Vec<String> {
         // Why it was not scored says that it was not.

@@ -103,7 +103,7 @@ impl Workload {
     }
 
     /// Returns the fields that are unknown for both workloads and assumed to be the same, because the format of the logs and the
-    /// global batch size are. Logs that don't name their model are mostly of one script, before and after a change.
+    /// global batch size are. Such logs usually come from one script, before and after a change.
     pub(super) fn assumed(&self, other: &Self) -> Vec<Field> {
         let lists_arguments = self.lists_arguments || other.lists_arguments;
         let gbs = self.value(Field::Gbs);

@@ -7,7 +7,7 @@ pub(crate) const MADE_BY: &str = concat!("Made by Trainplan ", env!("CARGO_PKG_V
 
 const STYLE: &str = include_str!("style.css");
 
-/// Returns an HTML file with a title, which is text, and a content, which is HTML already. Its security policy allows its own style
+/// Returns an HTML file from a title, which is plain text, and its content, which is HTML. Its security policy allows its own style
 /// sheet and nothing else. `own_style` has the rules that only this kind of document needs.
 pub(crate) fn page(title: &str, own_style: &str, content: &str) -> String {
     let title = escaped(title);

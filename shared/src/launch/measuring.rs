@@ -41,8 +41,8 @@ pub(super) fn check_time(plan: &mut LaunchPlan, slowdown: Option<f64>) {
     plan.warnings.extend(short_limit(limit, plan.steps, step_time_s, published_s));
 }
 
-/// Returns the warning of a time limit within which the job may not finish: its steps, at the slow end of the prediction or at the step
-/// time that was published for exactly this layout, after a start that takes as long as the start after a failure.
+/// Returns the warning of a time limit that may be too short for the job: for a start as long as after a failure, and then its
+/// steps, at the slow end of the prediction or at the step time published for exactly this layout.
 pub(super) fn short_limit(
     limit: TimeLimit,
     steps: u32,

@@ -107,7 +107,7 @@ impl<'a> LaunchPlan<'a> {
         self.target.rules
     }
 
-    /// Returns whether the script profiles and traces in jobs of their own, beside the plain one.
+    /// Returns whether the script profiles and traces in separate jobs beside the plain one.
     pub(super) fn has_own_jobs(&self) -> bool {
         self.rules().profile == ProfileRun::OwnJob
     }

@@ -69,7 +69,7 @@ pub(super) fn software_of_script(plan: &LaunchPlan) -> Software {
     }
 }
 
-/// Returns the step time with the software of the script as a multiple of the estimated one; none if that is hardly another.
+/// Returns the step time with the script's software as a multiple of the estimated one; none if they hardly differ.
 pub(super) fn slowdown(plan: &LaunchPlan) -> Option<f64> {
     let (scenario, runs) = (plan.scenario, software_of_script(plan));
     if scenario.options.software == runs {

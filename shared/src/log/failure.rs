@@ -46,7 +46,7 @@ pub struct Failure {
     pub text: String,
     /// Whether the log reports it after the last step, when it ended the run or only disturbed the shutdown.
     pub after_last_step: bool,
-    /// The name of the file, if it is not the log but one beside it.
+    /// The name of the file, if it is not the log itself but a file beside it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
 }

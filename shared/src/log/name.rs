@@ -54,7 +54,7 @@ pub struct LogName {
 pub enum Role {
     /// The training log, where the steps are: `log-*`.
     Training,
-    /// What the batch script printed: `sbatch_*` or `slurm-*`. It has no steps, but tells why a job did not start.
+    /// What the batch script printed: `sbatch_*` or `slurm-*`. It has no steps, but says why a job did not start.
     Batch,
     /// Anything else, an experiment's directory for one.
     #[default]
@@ -226,7 +226,7 @@ fn number<N: std::str::FromStr>(word: &str) -> Option<N> {
     if word.bytes().all(|byte| byte.is_ascii_digit()) { word.parse().ok() } else { None }
 }
 
-/// A precision in our own words. The releases tell the kinds of fp8 apart by a word of its own.
+/// A precision in our own words. The releases distinguish the kinds of fp8 by a separate word.
 fn dtype(word: &str, before: &str) -> Option<&'static str> {
     match (before, word) {
         ("fp8", "cs") => Some("fp8-current"),

@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 /// When the clocks go forward in spring, a log in local time skips an hour.
 const CLOCK_CHANGE_S: f64 = 3600.0;
 
-/// The seconds by which the times of lines differ from the sum of their step times, beside those of two steps.
+/// The seconds, in addition to two steps, by which the times of lines may differ from the sum of their step
+/// times.
 const SLACK_S: f64 = 5.0;
 
 /// A time between the lines of two steps that is much longer than the step times that the lines state.

@@ -166,8 +166,8 @@ impl Steps {
         printed.or_else(grown).filter(|size| (1.0..1e15).contains(size)).map(|size| size as u64)
     }
 
-    /// Fills in the step times of a log that prints tokens per second only, `tokens_per_gpu` being the tokens of a
-    /// step divided by the number of GPUs. Step times that the log has stay.
+    /// Computes missing step times of a log that prints tokens per second. `tokens_per_gpu` is the tokens of a
+    /// step divided by the number of GPUs.
     pub fn fill_step_times(&mut self, tokens_per_gpu: f64) {
         for row in 0..self.len() {
             if let (None, Some(rate)) = (self.step_time_s.get(row), self.tokens_per_s_per_gpu.get(row))

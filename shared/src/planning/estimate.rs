@@ -174,8 +174,8 @@ fn does_not_fit(scenario: &Scenario, memory: &MemoryEstimate, remedies: &[Remedy
 const HOPELESS: &str = " No combination of up to three changes to micro batch size, recomputation, FSDP or parallelism \
                         makes it fit without doubling the step time. Use more GPUs.";
 
-/// Warns that no similar run was measured. If no run of any model is like it, the warning says in which ways, and whether the interval
-/// is wider for it.
+/// Warns that no similar run was measured. If no run of any model is similar, the warning says how it differs, and whether that
+/// widens the interval.
 fn is_unmeasured(scenario: &Scenario, estimate: &Estimate) -> Option<Message> {
     let gpu = &scenario.gpu;
     let software = scenario.options.software;

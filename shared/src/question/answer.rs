@@ -41,8 +41,8 @@ pub struct GpuAnswer {
     /// The same plan with the software of the nearest measured run of the model on this GPU type, if nobody measured the plan's
     /// software there and that one is clearly slower.
     pub with_measured_software: Option<(Stack, PlannedRun)>,
-    /// The plan that would be best if the goal had to be reached with the other chance; none without a deadline or a budget, if no
-    /// plan reaches it, or if it is neither faster nor cheaper than the best one, nor on fewer GPUs where these count.
+    /// The best plan at the other chance. None without a deadline or a budget, if no plan reaches the goal, or if it is neither
+    /// faster nor cheaper than the best one, nor needs fewer GPUs where these count.
     pub with_other_chance: Option<PlannedRun>,
     /// What prevents the goal; none if it is reached.
     pub unmet: Option<Unmet>,
@@ -284,7 +284,7 @@ impl Question {
         has_limit.then(|| self.choose_with(self.chance.other(), points)).flatten()
     }
 
-    /// Returns the index of the plan that is best if the goal has to be reached with a chance, before its number of GPUs is rounded up.
+    /// Returns the index of the best plan at a chance, before its number of GPUs is rounded up.
     pub(super) fn choose_with(&self, chance: Chance, points: &[PlannedRun]) -> Option<usize> {
         let reaches = |point: &PlannedRun| self.reaches_with(chance, point);
         let cost = |point: &PlannedRun| point.expected_cost.unwrap_or(f64::INFINITY);

@@ -98,7 +98,8 @@ impl PlannedRun {
         Some(question.settings.disruptions.training_nodes(nodes) * node)
     }
 
-    /// Whether fewer GPUs miss the deadline, if it is the best plan: the fewest are wanted, and fewer were searched.
+    /// Whether the best plan shows that fewer GPUs miss the deadline: the objective is the fewest GPUs, and fewer
+    /// were searched.
     fn has_fewest_gpus(&self, question: &Question) -> bool {
         let are_fewer_searched = match &question.counts {
             GpuCounts::Only(counts) => counts.iter().any(|count| *count < self.gpus),

@@ -102,7 +102,7 @@ impl ModelShape {
         })
     }
 
-    /// Returns the catalog's model of this shape, or else a model of its own.
+    /// Returns the catalog's model of this shape, or else a custom model.
     pub(super) fn model(&self) -> ShapeMatch {
         let models = Catalog::embedded().models();
         let mut alike: Vec<&Model> =

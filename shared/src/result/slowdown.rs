@@ -26,7 +26,7 @@ const LEAST_FROM_SLOW_STEPS: f64 = 0.01;
 /// 800.
 const MOST_WITH_SOCKETS: f64 = 1000.0;
 
-/// Halvings of the range in which a factor is sought: enough for seven digits.
+/// The number of bisections when searching for a factor: enough for seven digits.
 const HALVINGS: u32 = 32;
 
 /// A step that took longer than predicted, by a clear margin.
@@ -46,8 +46,9 @@ pub struct Slowdown {
     pub slow_steps_period: Option<u64>,
     /// The upper end of the prediction's 80 % interval, in seconds.
     pub high_s: f64,
-    /// What could explain the seconds of every step, each cause by itself, the smallest change first; empty if no single cause
-    /// could. With TCP sockets, the network and what crosses it come first, and communication that doesn't cross it is left out.
+    /// Possible causes of the extra seconds of every step, each sufficient by itself, the smallest change first; empty if no
+    /// single cause suffices. With TCP sockets, the network and what crosses it come first, and communication that doesn't cross
+    /// it is left out.
     pub causes: Vec<SlowCause>,
     /// Whether NCCL connected nodes through TCP sockets, which is a frequent cause.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

@@ -124,7 +124,7 @@ impl Report {
         let mut times: Vec<f64> = steps.step_time_s.values(0..steps.len()).collect();
         times.sort_by(f64::total_cmp);
         let median = times.get(times.len() / 2).filter(|_| self.step_time_s.is_some())?;
-        // The first step is slow for reasons of its own.
+        // The first step is slow for other reasons.
         let is_slow = |row: &usize| steps.step_time_s.get(*row).is_some_and(|time| time > FACTOR * median);
         let slow: Vec<u64> = (1..steps.len()).filter(is_slow).map(|row| steps.label[row]).collect();
         let [first, second, third, ..] = *slow else { return None };

@@ -264,8 +264,8 @@ pub(super) struct ChoiceQueue<'b> {
     gpus: u32,
     intervals: LayoutIntervals,
     groups: Vec<QueuedGroup>,
-    /// The bound of what comes next of each group, the place of the group, and the place of the choice in it. The bits of numbers that
-    /// are not negative sort as the numbers do.
+    /// The next bound of each group, the place of the group, and the place of the choice in it. The bits of numbers that are not
+    /// negative sort like the numbers.
     next: BinaryHeap<Reverse<(u64, usize, usize)>>,
 }
 

@@ -23,8 +23,8 @@ use std::rc::Rc;
 /// Layouts whose time per sequence differs by less than this count as equally fast: intervals are ten times as wide.
 const TIE: f64 = 0.01;
 
-/// How many times as slow a layout counts that may run out of memory. No prediction is so exact that a smaller difference is worth a
-/// layout that may have to be replaced on the cluster.
+/// The factor on the step time of a layout that may run out of memory. No prediction is exact enough for a smaller gain to be worth
+/// the risk of replacing the layout on the cluster.
 const RISK: f64 = 1.05;
 
 /// How layouts are ordered, for people.

@@ -290,8 +290,8 @@ impl<'a> SearchSpace<'a> {
 
 /// How many layouts a search considered, and why it discarded the others.
 ///
-/// The search tests the memory of those only that may be among the best. So the numbers of slower and of fitting layouts, and of those
-/// that need too much memory, depend on how many layouts are wanted; all others don't.
+/// The search checks memory only for layouts that may be among the best. So the numbers of slower layouts, of fitting ones, and of
+/// those that need too much memory depend on how many layouts are wanted. The other numbers don't.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
 pub struct SearchCounts {
     /// Combinations of all values.

@@ -29,7 +29,8 @@ pub fn step_time(scored: Option<Stat>, judged_s: Option<f64>) -> PageCell {
     PageCell::new(judged_s.map(seconds), std.or_else(|| scored_beside(scored, judged_s)))
 }
 
-/// Returns the scored step time, to show beside the one by which the run is judged: `scored 14.199`. None if they read alike.
+/// Returns the scored step time, to show beside the one that judges the run: `scored 14.199`. None if they round to the same
+/// text.
 pub(super) fn scored_beside(scored: Option<Stat>, judged_s: Option<f64>) -> Option<String> {
     let scored = seconds(scored?.mean);
     (scored != seconds(judged_s?)).then(|| format!("scored {scored}"))

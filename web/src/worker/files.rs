@@ -209,8 +209,8 @@ pub(super) fn runs() -> Vec<(String, Rc<RunResult>)> {
     DESK.with_borrow(|desk| desk.taken.iter().filter_map(known).collect())
 }
 
-/// Sets what dropped logs ran, and posts the new rows; without fields, the logs say it themselves. Returns what is wrong with the
-/// fields.
+/// Sets the scenario of dropped logs and posts the new rows. Without fields, the logs' own facts count. Returns the problems of
+/// the fields.
 pub(super) fn identify(ids: &[String], said: &Spec) -> Option<Refusal> {
     if let Err(problems) = View::of(said.clone(), None) {
         return problems.into_iter().next().map(Refusal::from);

@@ -175,7 +175,7 @@ fn of_pair(reference: &str, against: &LabelledVerdict<'_>) -> String {
     }
 }
 
-/// Returns how many of several runs are slower, faster and so on, with the names of those that stand out. The table has all of them.
+/// Returns how many of several runs are slower, faster or alike, with the names of the outstanding ones. The table has all of them.
 fn of_several(reference: &str, several: &[LabelledVerdict<'_>]) -> String {
     // What one run does, what several do, and how the reference follows.
     const KINDS: [(Verdict, &str, &str, &str); 5] = [

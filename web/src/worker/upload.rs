@@ -112,7 +112,7 @@ impl UploadMeter {
     }
 
     fn post(&self, is_broken: bool) {
-        // Results alone are as good as nothing beside logs.
+        // Only logs count, because results are tiny in comparison.
         let percent = ((self.before + self.there) / self.bytes.max(1.0) * 100.0).min(100.0);
         let UploadMeter { file, files, .. } = *self;
         post(&ForPage::UploadProgress(UploadProgress { file, files, percent: percent as u32, is_broken }));

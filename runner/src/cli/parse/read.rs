@@ -39,7 +39,7 @@ fn read(place: usize, found: &Found, view: &View, shelf: Option<&Shelf>) -> Repo
     }
 }
 
-/// What a log tells, or a saved result; else the row that says why there is nothing.
+/// The result of a log or a saved result, or else a row that says why there is none.
 pub(super) fn run_of(found: &Found, view: &View) -> Result<RunResult, Box<Report>> {
     let unread = |path: &Path, reason| {
         Box::new(Report::without(&path.to_string_lossy(), Status::Unreadable, Some(reason)))

@@ -75,7 +75,7 @@ fn partition(name: &str, origin: &str, answers: &Answers, found: &mut Vec<Findin
     true
 }
 
-/// Returns the nodes of a partition: how many, in which state, with which generic resources. `None` without an answer.
+/// Returns the number, state and generic resources of a partition's nodes; `None` without an answer.
 fn rows<'a>(partition: &str, answers: &'a Answers) -> Option<Vec<(&'a str, &'a str, &'a str)>> {
     let said = answers.output(&format!("nodes {partition}")).filter(|said| said.code == 0)?;
     let row = |line: &'a String| {

@@ -181,8 +181,8 @@ impl Model {
         Catalog::embedded().models().iter().find(is_alike).map_or(&self.id, |known| &known.id)
     }
 
-    /// Returns a model of the user. `other_weights` are those that the architecture does not count, such as norms and
-    /// biases: all of them, and those that a token visits.
+    /// Returns a model of the user. `other_weights` are the weights that the architecture does not count, such as
+    /// norms and biases: their total, and the part that a token uses.
     pub(crate) fn from_architecture(
         architecture: Architecture,
         other_weights: [f64; 2],

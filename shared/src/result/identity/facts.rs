@@ -109,7 +109,7 @@ impl LogFacts {
         stages(one).is_some_and(|one| stages(other) == Some(one))
     }
 
-    /// Replaces what the name says by what the arguments say.
+    /// Replaces the facts of the name by those of the arguments.
     fn with_arguments(mut self, arguments: &Arguments) -> Self {
         self.has_arguments = true;
         // A log's size of a batch that ramps up is the last one.

@@ -49,7 +49,7 @@ impl Over {
         }
     }
 
-    /// Returns what suits these runs: the models of one size differ by what they run on.
+    /// Returns the axis that suits these runs: the model size, or the GPUs if all models have one size.
     fn usual(points: &[Point]) -> Over {
         let first = points.first().and_then(|point| point.size_b);
         let differ = points.iter().any(|point| point.size_b != first);

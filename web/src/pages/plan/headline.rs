@@ -47,8 +47,8 @@ struct OtherPlan {
     figures: Option<PlanFigures>,
     /// Whether it is the best one if the deadline had to be met with the other chance.
     is_with_other_chance: bool,
-    /// With which measured software its figures are, or its days at the throughput of the fastest measured run if it is predicted to be
-    /// clearly faster, as a sentence; may be empty.
+    /// A sentence on the measured software of its figures, or on its days at the throughput of the fastest measured run if the plan
+    /// is predicted to be clearly faster; may be empty.
     as_measured: String,
     /// What its launch script does otherwise than planned.
     script: Option<ScriptEffect>,

@@ -157,7 +157,7 @@ impl Planner {
         problems.with(|problems| problems.iter().filter(is_of_bar).cloned().map(with_named_models).collect())
     }
 
-    /// Whether what the page shows is not the answer to what is typed: another one is searched, or a field has a problem.
+    /// Whether the page doesn't show the answer to the typed question, because a search runs or a field has a problem.
     fn is_outdated(self) -> bool {
         self.search.findings.with(|findings| findings.is_behind) || self.cannot_run() || self.lacks_gpu.get()
     }
