@@ -49,7 +49,8 @@ impl Over {
         }
     }
 
-    /// Returns the axis that suits these runs: the model size, or the GPUs if all models have one size.
+    /// Returns the axis that suits these runs: the model size, or the number of GPUs if all models have one
+    /// size.
     fn usual(points: &[Point]) -> Over {
         let first = points.first().and_then(|point| point.size_b);
         let differ = points.iter().any(|point| point.size_b != first);
