@@ -111,7 +111,7 @@ struct JobStart {
 /// Returns the starts of a job by its run's events. A job that ended in the queue has none.
 fn starts(job: &str, events: &[(i64, i64, Event)]) -> Vec<JobStart> {
     let mut starts: Vec<JobStart> = Vec::new();
-    // When the job was submitted for its last start. Slurm submits a requeued job anew.
+    // When the job was submitted for its last start. Slurm resubmits a requeued job.
     let mut submission = None;
     for (_, at_ms, event) in events {
         let sighting = match event {

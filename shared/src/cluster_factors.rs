@@ -1,4 +1,4 @@
-//! How a cluster differs from the model: `1.08`, or `1.08,host=1.4,network=0.8,matmul=1.1`. If its own runs tell how exact that is,
+//! How a cluster differs from the model: `1.08`, or `1.08,host=1.4,network=0.8,matmul=1.1`. If its own runs show how exact that is,
 //! `runs=6,scatter=0.02,scope=5d8c1a2b` follows.
 
 use crate::choices::choices;
@@ -38,7 +38,7 @@ choices! {
 /// The smallest factor that is read.
 const LEAST: f64 = 0.1;
 
-/// The largest factor that is read: beyond ten times, the runs measured something else.
+/// The largest accepted factor: beyond ten times, the runs measured something else.
 const MOST: f64 = 10.0;
 
 /// Factors by which a cluster's own runs correct the model of the step time; all are 1 where nothing was measured.
@@ -59,7 +59,7 @@ pub struct RunScatter {
     pub scope: u32,
 }
 
-/// Standard deviation of the logarithm of a run's step time over that of its prediction with the best factors, before runs tell it.
+/// The prior standard deviation of the logarithm of a run's step time over its prediction with the best factors.
 pub(crate) const USUAL_SCATTER: f64 = 0.1;
 
 /// The names of what [`RunScatter`] holds, in the text of factors.
@@ -108,8 +108,7 @@ impl ClusterFactors {
         ClusterFactors { own_runs, ..self }
     }
 
-    /// Returns the scatter of the runs that they were fitted to, if it tells of estimates for this GPU type, software and kind of
-    /// model.
+    /// Returns the scatter of the runs that they were fitted to, if it applies to this GPU type, software and kind of model.
     pub(crate) fn own_runs(&self, gpu: &str, software: &Software, is_routed: bool) -> Option<RunScatter> {
         self.own_runs.filter(|own| own.scope == RunScatter::scope_of(gpu, software, is_routed))
     }

@@ -1,5 +1,5 @@
-//! Every setting that a user can give: one table, from which flags, link keys, campaign keys, form fields and help
-//! texts are derived.
+//! Every setting that a user can give. Flags, link keys, campaign keys, form fields and help texts follow from
+//! this one table.
 
 use serde::Serialize;
 

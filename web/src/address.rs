@@ -145,7 +145,7 @@ impl Address {
         self.go(|spec| spec.set(field, text), entry, true);
     }
 
-    /// Like [`Address::set`], for a text that is complete: it makes an entry of its own.
+    /// Like [`Address::set`], but for a complete text, which gets its own history entry.
     pub(crate) fn commit(self, field: Field, text: impl Into<String>) {
         let entry = if self.keeps_edits { HistoryEntry::New } else { HistoryEntry::Replaced };
         self.go(|spec| spec.set(field, text), entry, true);

@@ -26,7 +26,7 @@ const SHARED: &str = "shared";
 #[derive(Clone, Copy)]
 pub(crate) struct Desk {
     reader: StoredValue<Option<PageWorker>, LocalStorage>,
-    /// Whether the worker hears: what is said to it before that is lost.
+    /// Whether the worker listens. Earlier messages to it are lost.
     is_ready: RwSignal<bool>,
     /// Those who asked, by the number of their question.
     waiting: StoredValue<Vec<(u32, Hear)>, LocalStorage>,
@@ -109,7 +109,7 @@ impl Desk {
     /// Shows this token to the server from now on: in this tab until it is closed, or in this browser, where it `stays`.
     pub(crate) fn sign_in(self, token: &str, stays: bool) {
         forget_token();
-        // Where storage is closed it is asked for again on the next page.
+        // Without storage, the next page asks for it again.
         if stays { Kept::InBrowser } else { Kept::InTab }.set(TOKEN, token);
         self.take_token(token);
     }
@@ -304,7 +304,7 @@ impl Desk {
         }
     }
 
-    /// What answered once is a server, whatever it lacks.
+    /// A host that answered once counts as a server, whatever it lacks.
     fn note_server(self, is_there: bool) {
         let known = self.has_server.get_untracked();
         if known != Some(is_there) && (is_there || known.is_none()) {

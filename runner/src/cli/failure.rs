@@ -28,7 +28,7 @@ pub(super) enum Failure {
     /// Invalid flags, or values in them.
     #[error("{}", lines(.0))]
     Invalid(Vec<Problem>),
-    /// The same for a search, whose flags have names of their own.
+    /// The same for a search, which has other names for its flags.
     #[error("{}", search_lines(.0))]
     InvalidSearch(Vec<Problem>),
     /// The server did not start, or stopped by an error.

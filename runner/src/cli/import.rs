@@ -379,8 +379,8 @@ pub(super) fn log_of(path: &Path) -> Option<PathBuf> {
     beside(path, LOG_ENDING).filter(|log| log.is_file())
 }
 
-/// Returns the path of what is beside a result file with the same name and another ending, if there is something: a file, or
-/// a pipe or folder in its place.
+/// Returns the path beside a result file with the same name and another ending, if something exists there: a file, or a pipe
+/// or folder in its place.
 fn beside(path: &Path, ending: &str) -> Option<PathBuf> {
     let name = path.file_name()?.to_str()?.strip_suffix(FILE_ENDING)?;
     let beside = path.with_file_name(format!("{name}{ending}"));

@@ -79,7 +79,7 @@ pub(super) struct Args {
     format: FormatArg,
 }
 
-/// The attempts before a server is given up: about ten seconds.
+/// The number of attempts before giving up on a server: about ten seconds.
 const ATTEMPTS: u32 = 5;
 
 const RESTORE: &str = "To let one be uploaded again, use `trainplan results restore ID` there.";
@@ -395,7 +395,7 @@ impl Args {
                 settle(&journal, &due, &sent).await?;
                 outcome(Uuid::parse_str(&due.run).ok(), sent)
             };
-            // A campaign may have a token of its own, so that one that is denied says nothing about the others.
+            // A campaign may have its own token, so a denied one says nothing about the others.
             if matches!(outcome, SendOutcome::Unreachable | SendOutcome::Failed) {
                 silent.insert(to.clone());
             }

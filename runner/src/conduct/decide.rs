@@ -99,7 +99,7 @@ pub(super) enum LaunchVerdict {
     NoJob { why: String, again: bool },
 }
 
-/// What is known beside the report on an attempt.
+/// The known facts beside the report on an attempt.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LaunchEvidence<'a> {
     /// Whether the last jobs on this cluster kept their marks.

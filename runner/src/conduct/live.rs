@@ -17,7 +17,7 @@ use trainplan_shared::link;
 use trainplan_shared::spec::Spec;
 use uuid::Uuid;
 
-/// A run with what is under way for it.
+/// A run with its running tasks.
 pub(crate) struct LiveRun {
     pub(crate) run: Run,
     /// The progress of training, from the log so far.
@@ -369,7 +369,7 @@ impl LiveRun {
             Some(_) => (TIMES * self.step_s()).max(least_s as f64),
             None => BEFORE_THE_FIRST_S.max(least_s) as f64,
         };
-        // A job that was suspended or waited in the queue since its last step begins anew.
+        // The count restarts for a job that was suspended or queued since its last step.
         let since = self.last_step.map_or(begun, |step| step.max(begun)).elapsed();
         if since.as_secs_f64() <= limit_s {
             return None;

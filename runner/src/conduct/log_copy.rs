@@ -140,7 +140,7 @@ impl LogCopy {
             self.begin_anew(inode);
         }
         let text = self.without_secrets(new);
-        // A log that starts again starts on a line of its own.
+        // A log that restarts begins on a new line.
         let gap: &[u8] = if joins != Continuation::Extends && !self.at_line { b"\n" } else { b"" };
         let whole = [gap, &text].concat();
         if !whole.is_empty() {

@@ -20,7 +20,7 @@ pub(super) struct Scope {
     pub(super) is_whole: bool,
 }
 
-/// A quality of service, and the account with which it is used.
+/// A quality of service, and the account that uses it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct QosUse {
     pub(super) name: String,
@@ -61,7 +61,7 @@ impl Scope {
         let mut scope = Scope::default();
         for run in planned {
             let configured = run.launch.style.configures();
-            // The launch script knows the value of a variable; nobody else does.
+            // Only the launch script knows the value of a variable.
             let is_known = |name: &str| !name.starts_with('$');
             let given = |field| Some(&run.spec).filter(|_| !configured.contains(&field));
             let of_run = given(Field::Partition).map(partitions).unwrap_or_default();

@@ -199,8 +199,7 @@ fn person(server: &Server, peer: Option<IpAddr>, headers: &HeaderMap) -> Option<
     is_proxy.then(|| text.to_owned())
 }
 
-/// Returns the address of the client, as a trusted proxy reports it; of anyone else the address of the
-/// connection.
+/// Returns the address of the client as reported by a trusted proxy, or else the address of the connection.
 fn client(server: &Server, peer: Option<IpAddr>, headers: &HeaderMap) -> Option<IpAddr> {
     let is_proxy = peer.is_some_and(|peer| server.options.trusted_proxies.contains(&peer));
     if !is_proxy {

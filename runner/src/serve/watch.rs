@@ -48,7 +48,7 @@ pub(super) struct Watch {
 #[derive(Debug, Clone)]
 pub(super) struct PassedOn {
     pub(super) change: Change,
-    /// The number up to which every change was passed on with this one or before.
+    /// The number up to which every change was passed on, including this one.
     pub(super) settled: i64,
 }
 

@@ -72,8 +72,8 @@ fn client(allow_private: bool) -> Result<Client, String> {
     })
 }
 
-/// Delivers alerts when they are due, forever. Each address has a loop of its own, so that a slow one delays
-/// no other.
+/// Delivers alerts when they are due, forever. Each address has its own loop, so that a slow one delays no
+/// other.
 pub(super) async fn run(server: Server) {
     let Some(client) = &server.webhooks.client else { return };
     join_all(server.webhooks.urls.iter().map(|url| deliver_to(&server, client, url))).await;

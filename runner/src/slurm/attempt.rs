@@ -27,7 +27,7 @@ pub(crate) fn stage(run: &str, script: &str) -> Script {
         .set("sha256", sha256(script))
 }
 
-/// What is wanted of an attempt.
+/// The order for an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AttemptOrder {
     /// Start it unless it was started, and report on it.

@@ -38,7 +38,7 @@ pub(super) enum Acknowledged {
 }
 
 impl Store {
-    /// Returns at most 100 runs that are yet to be judged: those that were received first, in the order in which they ran.
+    /// Returns at most 100 runs to judge: the first received ones, in the order of their start.
     pub(crate) async fn unjudged(&self) -> Result<Vec<Uuid>, StoreError> {
         let select = "SELECT id FROM (SELECT runs.id, ran_at FROM unjudged JOIN runs ON runs.id = unjudged.id \
             ORDER BY received_at, runs.id LIMIT 100) AS due ORDER BY ran_at, id";

@@ -374,7 +374,7 @@ async fn beyond_damage(
             Err(error) => Err(error),
         }
     };
-    // The row itself may be damaged, in pages of its own.
+    // The row itself may be damaged, in other pages.
     let (mut bad, mut jump) = (after, 1_i64);
     let mut good = loop {
         let Some(number) = after.checked_add(jump) else { return Ok(None) };

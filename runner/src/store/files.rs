@@ -197,8 +197,8 @@ type FileRow = (
 const FRAME_HEADER: i64 = 18;
 
 impl Store {
-    /// Returns an expression as one of the type that holds bytes. What somebody else wrote into an SQLite file may have any
-    /// type.
+    /// Returns an expression as one of the type that holds bytes. A value that another program wrote into an SQLite file
+    /// may have any type.
     pub(super) fn as_bytes(&self, expression: &str) -> String {
         let blob = match self.database.engine {
             Engine::Sqlite => "BLOB",

@@ -284,7 +284,7 @@ impl Store {
                 columns.push("score_fault");
             }
             self.commit(writing).await?;
-            // In a transaction of its own: like uploads of a log, it excludes others from the log before it locks the row.
+            // In a separate transaction: like uploads of a log, it excludes others from the log before it locks the row.
             let lost_log = columns.contains(&"log_sha256");
             if (lost_log || row.is_some_and(|row| row.log_sha256.is_none()))
                 && let Some(newest) = &newest
@@ -342,7 +342,7 @@ impl Store {
         };
         let select = sqlx::query_scalar("SELECT id FROM runs WHERE sha256 = $1 LIMIT 2").bind(&claims.sha256);
         let others: Vec<Typed<String>> = select.fetch_all(&mut **writing).await.map_err(failed)?;
-        // If two rows have this hash, nothing tells which of them to exchange.
+        // If two rows have this hash, it is unknown which of them to swap.
         let [Typed(Some(other))] = &others[..] else { return Ok(None) };
         let Some(other) = valid_id(other) else { return Ok(None) };
         let (Some(row), Some(others)) =

@@ -1,4 +1,4 @@
-//! Facets of benchmarks: the values by which they are filtered, with the number of runs for each value.
+//! Facets of benchmarks: the values of their filters, with the number of runs for each value.
 
 use super::{Benchmark, ModelKind, PrecisionFamily};
 use crate::catalog::{Catalog, Collection, Scaling, measured_model_title};
@@ -8,7 +8,7 @@ use crate::precision::Dtype;
 use std::collections::BTreeMap;
 
 choices! {
-    /// A property by which benchmarks are filtered.
+    /// A property that filters benchmarks.
     BenchmarkFacet {
         /// The model.
         Model "m" "Model",

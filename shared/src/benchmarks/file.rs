@@ -428,7 +428,7 @@ fn same_settings(planned: &Scenario, measured: &MeasuredScenario) -> Option<bool
     is_same.then_some(same_options && planned.gpu.nic_gbit == gpu.nic_gbit)
 }
 
-/// Returns the benchmark of a scenario, with what the planner's fields are made from.
+/// Returns the benchmark of a scenario, with the sources of the planner's fields.
 fn from_scenario(
     row: &Measurement,
     scenario: &MeasuredScenario,

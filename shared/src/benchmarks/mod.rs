@@ -108,7 +108,7 @@ choices! {
 }
 
 choices! {
-    /// The quantity by which runs are compared.
+    /// The quantity that runs are compared by.
     BenchmarkQuantity {
         /// Tokens per second of each GPU.
         TokensPerGpu "tokens-per-gpu" "Tokens/s per GPU",

@@ -26,13 +26,13 @@ pub struct ClusterRun<'a> {
 pub struct ClusterFit {
     /// The factors as a value of `--cluster-factor`, with [`ClusterFit::own_runs`].
     pub cluster_factor: String,
-    /// Each factor that runs can tell, in the order of [`ClusterFactor::ALL`].
+    /// Each factor that runs can determine, in the order of [`ClusterFactor::ALL`].
     pub factors: [FittedFactor; FITTED],
     /// The runs with their predictions.
     pub runs: Vec<JudgedRun>,
     /// Median of measured over predicted step times, without factors.
     pub median: f64,
-    /// How far one run is taken to be from its prediction with the best factors, as a fraction.
+    /// The assumed distance of one run from its prediction with the best factors, as a fraction.
     pub scatter: f64,
     /// Number of runs.
     pub n: usize,
@@ -225,14 +225,14 @@ impl FactorChoice {
     }
 }
 
-/// Returns fitted factors with those that runs can't tell.
+/// Returns fitted factors together with those that runs can't determine.
 fn factors_of(fitted: &[FittedFactor; FITTED]) -> ClusterFactors {
     let of = |place: usize| fitted.get(place).map_or(1.0, |fitted| fitted.value);
     ClusterFactors::new(std::array::from_fn(of))
 }
 
-/// Number of factors that runs can tell, the first ones. Step times don't tell memory and NVLink from kernels and network, nor FP8
-/// from BF16, but `trainplan probe` measures them.
+/// The number of factors that runs can determine; these come first. Step times don't separate memory and NVLink from kernels and
+/// network, nor FP8 from BF16, but `trainplan probe` measures them.
 const FITTED: usize = ClusterFactor::ALL.len() - 3;
 
 /// Most groups of runs that are left out.
@@ -273,8 +273,8 @@ fn narrows(own: RunScatter, inputs: &Inputs<'_>) -> bool {
     width(Some(own)) < width(None) * NARROWER
 }
 
-/// Returns the error of the prediction of each run with factors from others, as a fraction: from all others, or with many runs from
-/// those of other groups.
+/// Returns the error of each run's prediction with factors from other runs, as a fraction: from all others, or, with many runs,
+/// from those of other groups.
 fn left_out(runs: &[Corrected<'_>], constants: &Constants, choice: FactorChoice) -> Vec<f64> {
     let groups = runs.len().min(GROUPS);
     let errors = (0..groups).flat_map(|group| {

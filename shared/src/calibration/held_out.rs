@@ -200,7 +200,7 @@ pub(super) fn distant_folds<'a>(points: &[FitPoint<'a>], distance: Distance) -> 
     folds
 }
 
-/// The most GPUs of the runs from which larger runs are predicted.
+/// The most GPUs of the runs that larger runs are predicted from.
 const SCALES: [u32; 3] = [16, 64, 256];
 
 /// Returns the software that stands for all versions with the same properties, because they show how it behaves.

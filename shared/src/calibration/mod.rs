@@ -184,7 +184,7 @@ pub struct FitCounts {
     pub ran_out_by_layout: [f64; MemoryVerdict::ALL.len()],
 }
 
-/// Counts the runs of each collection that worked, for which a step time is the proof, or ran out of memory.
+/// Counts the runs of each collection that worked, as shown by a step time, or ran out of memory.
 pub fn fitting(rows: &[Measurement]) -> BTreeMap<&str, FitCounts> {
     let mut counts: BTreeMap<&str, FitCounts> = BTreeMap::new();
     // The number of runs of each layout that ran out of memory, by verdict.

@@ -7,7 +7,7 @@ use crate::units::significant;
 use std::cmp::{Ordering, Reverse};
 
 choices! {
-    /// A property that tells recipes apart, the most important first.
+    /// A property that distinguishes recipes, the most important first.
     Facet {
         /// The model.
         Model "model",

@@ -62,7 +62,7 @@ impl BriefLabels {
     }
 
     /// Returns a text in which the first mention of each run has its full label, and later ones the brief label. Among runs that
-    /// share a name, only the first that is mentioned has it.
+    /// share a name, only the first mentioned one is called by it.
     #[must_use]
     pub fn shorten_repeated(&self, text: &str) -> String {
         let (mut shortened, mut rest, mut named) = (String::new(), text, Vec::new());

@@ -71,7 +71,7 @@ pub struct RunComparison {
     /// The difference of the means in standard deviations of a single step (Cohen's d); null if all steps take the same
     /// time.
     pub effect_size: Option<f64>,
-    /// What else to know about the comparison, as sentences.
+    /// Notes on the comparison, as sentences.
     pub notes: Vec<String>,
 }
 

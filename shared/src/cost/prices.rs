@@ -33,9 +33,9 @@ choices! {
 /// How long GPUs must be rented for a price, in whole years.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RentalTerm {
-    /// The shortest term, for which the price is highest.
+    /// The shortest term, which has the highest price.
     pub shortest_years: u32,
-    /// The longest term, for which the price is lowest.
+    /// The longest term, which has the lowest price.
     pub longest_years: u32,
 }
 
@@ -176,7 +176,8 @@ impl Price {
         self.source != PriceSource::Yours && self.per_gpu_hour.low == self.per_gpu_hour.high
     }
 
-    /// Returns the agreed term if it is longer than a run of these days, so that the rest of it is paid for too; none without a term.
+    /// Returns the agreed term if it is longer than a run of these days, so that unused days are also paid for; none without a
+    /// term.
     pub fn term_beyond(&self, days: f64) -> Option<RentalTerm> {
         let PriceSource::Assumed { term: Some(term), .. } = self.source else { return None };
         (days * 24.0 < f64::from(term.shortest_years) * YEAR_H).then_some(term)

@@ -14,7 +14,7 @@ use std::sync::LazyLock;
 /// Likeness above which a measured run on the same GPU counts as a similar layout.
 pub(super) const SIMILAR: f64 = 0.6;
 
-/// By how much longer a step must take with the software of measured runs before an estimate or a plan warns of it.
+/// How much longer a step must take with the software of measured runs before an estimate or a plan warns.
 pub const MUCH_BY_SOFTWARE: f64 = 0.05;
 
 /// The measurements behind a predicted step time.
@@ -30,7 +30,7 @@ pub struct Evidence {
     /// correction counts as at least what the error of the nearest run contributes, even where other runs outweigh it.
     #[serde(skip)]
     pub doubt: f64,
-    /// The share of the model's error, as a variance, that the nearest run doesn't tell.
+    /// The share of the model's error, as a variance, that the nearest run doesn't explain.
     #[serde(skip)]
     pub unlike: f64,
     /// Whether a mixture of experts uses parallelism or recomputation that few of them were measured with (context parallelism, expert

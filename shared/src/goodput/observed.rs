@@ -7,7 +7,7 @@ use crate::range::ValueRange;
 use crate::statistics::poisson_interval;
 use crate::units::parse_count;
 
-/// The probability of the interval of an observed rate: the one of predictions.
+/// The probability of the interval of an observed rate, the same as for predictions.
 const LEVEL: f64 = 0.8;
 
 /// What observed jobs say about the rate of failures.

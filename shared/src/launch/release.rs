@@ -79,7 +79,7 @@ pub(super) fn slowdown(plan: &LaunchPlan) -> Option<f64> {
     let with = Inputs { options: &options, ..scenario.inputs() };
     let [planned, with] = [scenario.inputs(), with].map(|inputs| match runs.known() {
         Some(_) => Estimate::from_embedded(&inputs).step_time_s.mid,
-        // Nobody measured known software without a part of it.
+        // Known software with a feature turned off is unmeasured.
         None => Breakdown::of(&inputs, Constants::embedded()).step_time_s(),
     });
     Some(with / planned).filter(|ratio| (ratio - 1.0).abs() >= NEGLIGIBLE)

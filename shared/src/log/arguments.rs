@@ -1,6 +1,6 @@
 //! The arguments that Megatron-LM prints before the first step.
 //!
-//! Rank 0 prints every argument on a line of its own, sorted by name, between two titles:
+//! Rank 0 prints each argument on a separate line, sorted by name, between two titles:
 //!
 //! ```text
 //! ------------------------ arguments ------------------------

@@ -175,8 +175,8 @@ choices! {
         Maxtext "maxtext" "MaxText",
         /// paxml, which prints step times only.
         Paxml "paxml",
-        /// Megatron-LM, which prints one of Megatron-Bridge's two lines. What the log doesn't tell,
-        /// [`RunResult::framework`](crate::result::RunResult::framework) does.
+        /// Megatron-LM, which prints one of Megatron-Bridge's two lines. The log doesn't distinguish the two,
+        /// but [`RunResult::framework`](crate::result::RunResult::framework) does.
         MegatronLm "megatron_lm" "Megatron-LM",
     }
 }

@@ -77,7 +77,7 @@ impl LogName {
         self.experiment.starts_with("megatron-lm_")
     }
 
-    /// Reads the name of a file or directory. Where that does not tell the model, the directories above it may.
+    /// Reads the name of a file or directory. If it does not contain the model, the directories above it may.
     #[must_use]
     pub fn of(path: &str) -> Self {
         let mut parts = path.rsplit(['/', '\\']);

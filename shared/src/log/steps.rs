@@ -153,7 +153,7 @@ impl Steps {
             .collect()
     }
 
-    /// The global batch size in sequences: as printed, else by how much the consumed samples grow with a step.
+    /// The global batch size in sequences: as printed, or else the growth of the consumed samples per step.
     #[must_use]
     pub fn global_batch_size(&self) -> Option<u64> {
         let printed = (0..self.len()).rev().find_map(|row| self.global_batch_size.get(row));

@@ -1,4 +1,4 @@
-//! Measured training runs, to which the estimate is fitted and compared.
+//! Measured training runs, which the estimate is fitted to and compared with.
 
 pub(crate) mod address;
 #[cfg(test)]

@@ -11,7 +11,7 @@ use serde::Serialize;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ProbeVerdict {
-    /// Such a machine reaches no more, or hardly.
+    /// Within the range of such a machine, or hardly worse.
     Ok,
     /// Such a machine is faster.
     Slow,

@@ -293,7 +293,7 @@ impl Question {
             Objective::FewestGpus => f64::from(point.gpus),
             Objective::Worthwhile if cost(point) > least_cost * LITTLE_WASTE => f64::INFINITY,
             Objective::Fastest | Objective::Worthwhile => point.days,
-            // The cheapest run of the given tokens is the one for which the budget buys the most.
+            // The cheapest run of the given tokens is also the one whose budget buys the most.
             Objective::Cheapest | Objective::MostTokens => cost(point),
         };
         let reaching = points.iter().enumerate().filter(|(_, point)| reaches(point));

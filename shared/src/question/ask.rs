@@ -218,7 +218,7 @@ impl Objective {
         let is_less = |one: f64, than: f64| one < than && !is_same(one, than);
         // Plans that are nearly as good are ordered by something else.
         let is_clearly_less = |one: f64, than: f64| one * (1.0 + AS_GOOD) < than;
-        // That another type counts as worse, because nobody measured it, is not a reason of its own.
+        // A type counts as worse if it is unmeasured, but that alone is not a reason.
         let is_faster = is_less(first.counted_days(), other.days);
         let has_fewer = first.counted_gpus() < f64::from(other.gpus);
         let (is_better, why) = match (self, first.counted_cost().zip(other.cost)) {
@@ -277,8 +277,8 @@ impl Chance {
         }
     }
 
-    /// The chance that plans have where none is asked for. A plan that misses its deadline or its budget every other time is of
-    /// little use, and more GPUs for fewer days cost about the same.
+    /// The default chance of plans. A plan that misses its deadline or its budget every other time is of little use, and more
+    /// GPUs for fewer days cost about the same.
     pub const USUAL: Chance = Chance::NineInTen;
 
     /// Returns the other one.

@@ -2,7 +2,7 @@
 
 use crate::sorting::ascending;
 
-/// The largest share by which an assumed batch may change to suit a number of GPUs.
+/// The largest share that an assumed batch may change by to suit a number of GPUs.
 ///
 /// With less freedom, few layouts could divide the batch on some numbers of GPUs, such as 592.
 const MOST_CHANGE: f64 = 0.25;

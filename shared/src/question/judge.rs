@@ -1,4 +1,4 @@
-//! Judgements of a plan: how it compares with another layout, and what to doubt in it.
+//! Judgements of a plan: how it compares with another layout, and its doubtful points.
 
 use super::{Goal, Objective, PlannedRun, Question};
 use crate::estimate::{Interval, MemoryMargin, MemoryVerdict};

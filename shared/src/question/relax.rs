@@ -81,7 +81,8 @@ impl Question {
         }
     }
 
-    /// Returns the most tokens with which one of the plans is within the limits, after none was, and the plan that a question for them has.
+    /// Returns the most tokens that one of the plans trains within the limits, if none trains the given ones, and the plan that a
+    /// question for them has.
     pub(super) fn enough_tokens(&self, offer: &GpuOffer, points: &[PlannedRun]) -> Option<TrainableTokens> {
         // With fewer tokens, these numbers of GPUs are searched too; which ones between them are depends on the tokens.
         let counts = self.counts.of_nodes(offer.gpu.gpus_per_node);

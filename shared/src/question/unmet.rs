@@ -20,7 +20,7 @@ pub enum Unmet {
     TooExpensive {
         /// Cost within which that plan stays with the chance that was asked for.
         cost: f64,
-        /// The tokens of the relaxation that changes them: the most, rounded down, with which a plan reaches the goal; 0 if none
+        /// The tokens of the relaxation that changes them: the most, rounded down, that a plan trains within the goal; 0 if none
         /// was found.
         tokens: f64,
         /// The number of GPUs that train these tokens.

@@ -197,7 +197,7 @@ impl RunResult {
     }
 }
 
-/// Returns whether a scenario has software, or a recipe, which has its own.
+/// Returns whether a scenario names software, or a recipe, which implies it.
 fn states_software(scenario: &Spec) -> bool {
     [Field::Recipe, Field::Stack].into_iter().any(|field| scenario.get(field).is_some())
 }

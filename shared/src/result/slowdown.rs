@@ -1,4 +1,4 @@
-//! Why a run is slower than predicted: what could explain the difference by itself.
+//! Why a run may be slower than predicted: causes that alone could explain the difference.
 //!
 //! A log has the time of a step but not that of its parts. So each cause is a question to the step model: how much slower
 //! would this part have to be if everything else were as predicted? An answer is listed if it is plausible.
@@ -33,7 +33,7 @@ const HALVINGS: u32 = 32;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Slowdown {
-    /// The seconds that a step took: the step time by which the run is judged.
+    /// The seconds that a step took: the step time that judges the run.
     pub step_time_s: f64,
     /// By how many seconds that is longer than predicted.
     pub excess_s: f64,
@@ -145,7 +145,7 @@ impl SlowCauseKind {
             Self::Compute => 2.5,
             // One of eight network adapters is in use.
             Self::Network => 8.0,
-            // Beyond that, the recipe is wrong or something else is.
+            // Beyond that, the recipe or something else is wrong.
             _ => 3.0,
         }
     }

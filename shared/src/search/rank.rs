@@ -221,7 +221,7 @@ impl<'a> LayoutSearch<'a> {
         LayoutSearch { space, dimensions, blocks }
     }
 
-    /// Returns the search of the same space with other global batch sizes. What one of them has computed, the other needs not.
+    /// Returns the search of the same space with other global batch sizes. The two share their computed results.
     #[must_use]
     pub fn with_batches(&self, gbs: Vec<u32>) -> LayoutSearch<'a> {
         let space = SearchSpace { gbs, ..self.space.clone() };

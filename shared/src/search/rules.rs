@@ -69,7 +69,7 @@ pub struct StackRules {
     stack: String,
     generations: String,
     precisions: String,
-    /// Largest TP; none without a limit of its own.
+    /// Largest TP; none without a limit.
     pub max_tp: Option<u32>,
     /// Whether it has pipelines.
     pub pp: bool,

@@ -60,7 +60,7 @@ pub(super) fn of_scored_text(
     if is_unlike(scored, judged_s) { text.map(|text| text + " scored") } else { text }
 }
 
-/// Returns the MFU in percent, and below it the convention and the peak by which it is counted.
+/// Returns the MFU in percent, and below it the convention and the peak that it uses.
 #[must_use]
 pub fn mfu(mfu: Option<f64>, convention: Option<Convention>, peak_tflops: Option<f64>) -> PageCell {
     let peak = peak_tflops.map_or(String::new(), |peak| format!(", peak {} TFLOPS", group_digits(peak)));

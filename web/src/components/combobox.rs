@@ -198,7 +198,7 @@ pub(crate) fn Combobox(
                 }
                 on:keydown=key
             />
-            // A list that scrolls would be a stop of its own.
+            // A scrolling list would be a separate tab stop.
             <ul id=format!("{id}-list") role="listbox" tabindex="-1" aria-label=label hidden=move || !is_open.get()>
                 {move || {
                     let shown = if is_open.get() { shown.get() } else { Vec::new() };

@@ -18,8 +18,8 @@ const PIECE: f64 = 4.0 * 1024.0 * 1024.0;
 /// The pauses before retries after a lost connection, in milliseconds.
 const PAUSES: [i32; 3] = [1_000, 2_000, 4_000];
 
-/// Uploads every result with steps as a run of what the user set, and shows which ones the server has. A result that it had as a
-/// run of something else is corrected there, if the user may.
+/// Uploads every result with steps under the scenario that the user set, and shows which ones the server has. Corrects results
+/// that the server has under another scenario, if the user may.
 pub(super) async fn upload() -> Result<UploadSummary, RequestError> {
     let uploaded = send_all().await;
     files::show();

@@ -36,7 +36,7 @@ pub(in crate::cli) struct LogFiles {
 }
 
 impl LogFiles {
-    /// Returns the log in a file, whatever is beside it.
+    /// Returns the log in a file, without looking at other files beside it.
     pub(in crate::cli) fn single(path: PathBuf) -> LogFiles {
         LogFiles { parts: vec![path], batch: Vec::new() }
     }

@@ -347,8 +347,7 @@ pub(in crate::cli) async fn carry(
     carry_until(data, journal, round, args, format, Vec::new()).await
 }
 
-/// Carries out a round without submitting anything until these runs are over; if the list is empty, all of
-/// it.
+/// Runs a round without submitting anything until these runs are over, or all runs if the list is empty.
 pub(in crate::cli) async fn carry_until(
     data: &DataDir,
     journal: &Journal,

@@ -120,7 +120,7 @@ pub(super) fn write(
     Ok(())
 }
 
-/// Says how the software of the scripts differs from the one that the search predicted, of `runs` runs in all.
+/// Says for how many of `runs` runs the software of the script differs from the predicted one.
 fn compare_software(predicted: Software, scripts: &[ScriptSoftware], runs: usize) {
     let differing: Vec<&ScriptSoftware> = scripts.iter().filter(|script| script.differs()).collect();
     let Some(first) = differing.first() else { return };

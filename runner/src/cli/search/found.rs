@@ -113,7 +113,7 @@ impl<'a> SearchedGpu<'a> {
     /// Returns the command that launches a plan, ready to paste; none if no script can be written.
     pub(super) fn launch_command(&self, run: &PlannedRun) -> Option<String> {
         let release = run.launching_release(self.question, self.offer).ok()?;
-        // A release turns off by itself what it can't run.
+        // A release itself turns off what it can't run.
         let stack = self.stack(run).filter(|_| release.is_none());
         let spec = self.spec(run);
         let spec = match stack {

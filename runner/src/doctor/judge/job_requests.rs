@@ -114,7 +114,7 @@ fn obstacle(
     if let Some(all) = partition.count_nodes(|_| true).filter(|all| job.nodes > *all) {
         return Some(Obstacle::Nodes(format!("{} for {runs}, but {name} has {all}", job.nodes)));
     }
-    // Slurm may not know of the GPUs of nodes for which it lists none.
+    // Nodes that Slurm lists without GPUs may have some.
     let fits = |gpus: u32| gpus >= job.gpus_per_node || (gpus == 0 && !job.asks_for_gpus);
     if let Some(fitting) = partition.count_nodes(fits).filter(|fitting| job.nodes > *fitting) {
         return Some(Obstacle::Gpus(format!(

@@ -155,7 +155,7 @@ impl CertifiedRun {
         }
     }
 
-    /// Returns the step time by which it is judged, with the range of its repeats.
+    /// Returns the step time that judges it, with the range of its repeats.
     fn measured_cell(&self) -> String {
         let Some((scored_s, judged_s)) = mean(&self.step_times_s).zip(self.judged_s) else {
             return or_dash("").to_owned();

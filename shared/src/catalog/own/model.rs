@@ -210,7 +210,7 @@ impl Model {
         model
     }
 
-    /// Returns the model with what its attention does beside the shape.
+    /// Returns the model with the properties of its attention other than the shape.
     pub(crate) fn with_attention(mut self, qk_norm: bool, rope_base: Option<u32>) -> Model {
         (self.qk_norm, self.rope_base) = (qk_norm, rope_base);
         self.id = self.to_text();

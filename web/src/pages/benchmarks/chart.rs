@@ -58,7 +58,7 @@ impl Over {
     }
 }
 
-/// What the colours tell apart.
+/// What the colours distinguish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Colour {
     GpuType,
@@ -205,7 +205,7 @@ fn point(row: &Benchmark, place: usize, quantity: BenchmarkQuantity, colour: Col
     Some(Point { place, gpus: row.gpus.into(), size_b, gpu, group, value, text })
 }
 
-/// Returns the facts about a run that the chart tells.
+/// Returns the facts that the chart shows about a run.
 fn facts(row: &Benchmark) -> Vec<String> {
     let cell =
         |column: BenchmarkColumn| column.page_cell(row).map(|cell| cell.text).filter(|text| !text.is_empty());

@@ -27,10 +27,10 @@ pub(super) struct Headline {
     pub(super) is_other: bool,
 }
 
-/// What is said between a plan of the user's and the best one.
+/// The words between a plan of the user's and the best one.
 const PREFERRED: &str = "You chose this plan; the search prefers another one:";
 
-/// What is said instead if the plan of the user's takes no longer, as where its speed was published.
+/// The words if the user's plan takes no longer, for example because its speed was published.
 const AS_FAST: &str = "The best plan of the search:";
 
 /// A plan of the address that is not the best one.

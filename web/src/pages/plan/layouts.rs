@@ -22,7 +22,7 @@ pub(super) const LAYOUT_TERMS: &str = "TP, PP, CP, EP: GPUs for tensor, pipeline
                                        pipeline stage. MBS: micro batch size, in sequences. FSDP: fully sharded data parallel. Counted \
                                        split: the embedding and the loss count as a layer each.";
 
-/// What is said below the table if its first layout ranks below others.
+/// The note below the table if its first layout ranks below others.
 const MOVED_UP: &str =
     " The first layout is moved up, because it finishes in time and those ranked before it don't.";
 
@@ -155,7 +155,7 @@ fn rows(
         others: Vec::new(),
     };
     let marked = |plan: &FoundPlan| row(plan, is_published(plan).map(|(id, _)| id));
-    // The published layout has a row of its own.
+    // The published layout has its own row.
     let family = |family: &FoundFamily| LayoutRow {
         others: family.others.iter().map(marked).filter(|other| other.recipe.is_none()).collect(),
         ..marked(&family.best)

@@ -150,7 +150,7 @@ impl Planner {
     /// Returns the problems of the fields of the question bar, and of the locks.
     fn bar_problems(self) -> Vec<Problem> {
         let Some(Problems(problems)) = use_context() else { return Vec::new() };
-        // Locks have no field of their own.
+        // Locks don't have a separate field.
         let is_of_bar = |problem: &&Problem| {
             is_in_bar(problem.field) || matches!(problem.field, Field::Chance | Field::Lock)
         };
@@ -185,7 +185,7 @@ impl Planner {
         self.has_no_answer() && self.search.findings.with(is_of_bar)
     }
 
-    /// Loads the program of the details once something is answered, and tells it the best plan.
+    /// Loads the program of the details after the first answer, and passes it the best plan.
     fn hand_over(self) {
         Effect::new(move |_| handover::name_best(self.state.best.get()));
         Effect::new(move |is_loaded: Option<bool>| {

@@ -133,13 +133,13 @@ pub(super) struct PlanPoint {
     pub(super) low: f64,
     pub(super) high: f64,
     pub(super) is_measured: bool,
-    /// Whether it has a marker of its own; otherwise it only bends the line.
+    /// Whether it has a marker; otherwise it only bends the line.
     pub(super) has_marker: bool,
     /// The plan and its value in words.
     pub(super) text: String,
     /// Its precision and layout.
     pub(super) layout: String,
-    /// What is given to the chart's `pick`.
+    /// The argument of the chart's `pick`.
     pub(super) key: String,
 }
 

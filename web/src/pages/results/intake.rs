@@ -79,7 +79,7 @@ impl Entries {
         self.entries.with(Vec::is_empty)
     }
 
-    /// How many files are settled, in a signal that changes with nothing else.
+    /// How many files are settled, as a signal that changes only with this number.
     pub(crate) fn settled(self) -> Memo<usize> {
         Memo::new(move |_| {
             self.entries.with(|entries| entries.iter().filter(|entry| !entry.is_open()).count())

@@ -59,7 +59,7 @@ pub(super) fn script_run(spec: &Spec, scenario: &Scenario) -> Option<Option<Scri
     Some(script.filter(|_| scenario.options.software.properties().transformer_engine))
 }
 
-/// Returns the values of a field with which the scenario can be launched.
+/// Returns the values of a field that make the scenario launchable.
 fn values_that_launch(spec: &Spec, scenario: &Scenario, field: Field, values: &[&str]) -> Vec<String> {
     let launches = |value: &&&str| {
         let options = LaunchOptions::from_spec(&spec.clone().with(field, **value));
