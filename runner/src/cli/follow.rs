@@ -59,7 +59,7 @@ impl<'a> Follower<'a> {
         self.observer.event(run, at_ms, event);
     }
 
-    /// Whether to return the lines of logs.
+    /// Returns whether to show the lines of logs.
     pub(super) fn wants_log(&self) -> bool {
         self.log.is_some()
     }

@@ -369,7 +369,7 @@ impl LiveRun {
             Some(_) => (TIMES * self.step_s()).max(least_s as f64),
             None => BEFORE_THE_FIRST_S.max(least_s) as f64,
         };
-        // The count restarts for a job that was suspended or queued since its last step.
+        // The time restarts for a job that was suspended or queued since its last step.
         let since = self.last_step.map_or(begun, |step| step.max(begun)).elapsed();
         if since.as_secs_f64() <= limit_s {
             return None;

@@ -48,7 +48,7 @@ pub(super) struct Watch {
 #[derive(Debug, Clone)]
 pub(super) struct PassedOn {
     pub(super) change: Change,
-    /// The number up to which every change was passed on, including this one.
+    /// Every change up to this number was passed on, with this change or before it.
     pub(super) settled: i64,
 }
 

@@ -5,7 +5,7 @@ use super::{TextTable, filled};
 /// The columns around a cell: a space on each side.
 pub const CELL_PADDING: usize = 2;
 
-/// The smallest width in characters that a text is wrapped to before other columns are left out.
+/// Texts are wrapped to this many characters before other columns are left out.
 const WRAPPED_WIDTH: usize = 24;
 
 /// The heading of a column on a terminal.
