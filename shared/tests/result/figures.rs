@@ -67,7 +67,7 @@ fn software_of_unknown_speed_is_neither_predicted_nor_diagnosed() {
     assert!(alone.mfu.is_some() && alone.prediction.is_none() && alone.slowdown.is_none());
     assert_eq!((alone.assumed_software, alone.scenario.get(Field::Stack)), (None, None));
     let notes = [
-        "Scored over the window 20–29 instead of the default, 35–44.",
+        "The window is 20–29 instead of the default, 35–44.",
         "No prediction, because the speed of MaxText isn't known. Set the software to see a prediction for it.",
     ];
     assert_eq!(alone.notes, notes);

@@ -296,8 +296,8 @@ impl<'a> ViewedRun<'a> {
         if window != of_release {
             let (window, usual) = (window.words(), of_release.words());
             report.notes.push(match identity.release {
-                Some(_) => format!("Scored over the window {window}. Its release scores {usual}."),
-                None => format!("Scored over the window {window} instead of the default, {usual}."),
+                Some(_) => format!("The window is {window}, but the release scores {usual}."),
+                None => format!("The window is {window} instead of the default, {usual}."),
             });
         }
         if let Some(carried) = &run.carried {
