@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 
-/// What a setting is about. Command-line help and campaign files go by it.
+/// The subject of a setting, which groups command-line help and campaign files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FieldGroup {
     /// What is trained, on which GPUs, with which layout and options.

@@ -51,8 +51,8 @@ impl Address {
         Address::provide(path, keys, use_location().search.into(), false, go)
     }
 
-    /// Like [`Address::provide_routed`], for the only page of a program. Several programs may draw parts of the page: all
-    /// of them hear of a change. Here, Back undoes a change of a field.
+    /// Like [`Address::provide_routed`], for the only page of a program. Several programs may draw parts of the page, and
+    /// all of them are notified of a change. Here, Back undoes a change of a field.
     pub(crate) fn provide_single(path: &'static str, keys: &'static [&'static str]) -> Address {
         let query = RwSignal::new(browser_query());
         let go = |to: &str, replace: bool| {

@@ -28,10 +28,10 @@ pub(crate) struct Desk {
     reader: StoredValue<Option<PageWorker>, LocalStorage>,
     /// Whether the worker listens. Earlier messages to it are lost.
     is_ready: RwSignal<bool>,
-    /// Those who asked, by the number of their question.
+    /// The callbacks of open questions, by number.
     waiting: StoredValue<Vec<(u32, Hear)>, LocalStorage>,
     asked: StoredValue<u32>,
-    /// Hears of files.
+    /// Gets the messages about files.
     files: StoredValue<Option<Callback<Option<ForPage>>>>,
     /// What the reader signed in with.
     token: RwSignal<String>,
@@ -139,7 +139,7 @@ impl Desk {
         self.runs.track();
     }
 
-    /// Has everything asked again that follows the runs.
+    /// Repeats every question that depends on the runs.
     pub(crate) fn ask_again(self) {
         self.runs.update(|count| *count += 1);
     }
@@ -182,7 +182,7 @@ impl Desk {
         self.say(&ForWorker::Listen);
     }
 
-    /// Says something; false if the worker can't hear it.
+    /// Sends a message; false if the worker can't receive it.
     pub(crate) fn say(self, message: &ForWorker) -> bool {
         let said = self
             .reader
@@ -197,7 +197,7 @@ impl Desk {
         })
     }
 
-    /// Asks once; `hear` hears the answer.
+    /// Asks once; `hear` gets the answer.
     pub(crate) fn ask(self, question: Question, hear: impl FnOnce(Result<Answer, RequestError>) + 'static) {
         let number = self.asked.get_value() + 1;
         self.asked.set_value(number);
@@ -239,7 +239,7 @@ impl Desk {
         asked
     }
 
-    /// Whether the server lets us do as much as `scope` names; asked once `is_there` says that there is a server.
+    /// Whether the server grants `scope`; asked once `is_there` says that there is a server.
     pub(crate) fn may(self, scope: Scope, is_there: impl Fn() -> bool + 'static) -> Memo<bool> {
         let own = self.answer(
             move || is_there().then_some(Question::Scope),
@@ -361,7 +361,7 @@ impl<T: Send + Sync + 'static> Asked<T> {
         }
     }
 
-    /// The answer; while there is none yet, that to what was asked before.
+    /// The answer, or the previous one while it is pending.
     pub(crate) fn get(self) -> Option<Arc<T>> {
         self.answer.get()
     }

@@ -104,7 +104,8 @@ impl Outcome {
         matches!(self, Outcome::New | Outcome::Known | Outcome::Remade)
     }
 
-    /// Returns whether something was rejected. A run that was deleted is not wanted.
+    /// Returns whether something was rejected. Deleted runs don't count, because they were left out on
+    /// purpose.
     fn is_rejected(self) -> bool {
         !self.is_complete() && self != Outcome::Deleted
     }

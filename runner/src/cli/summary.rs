@@ -390,7 +390,7 @@ fn uploads(summaries: &[Summary]) -> Result<(), Failure> {
         }
         let mut line = format!("{} of {all} results uploaded to {to}", of(Way::Sent).count());
         for (state, what) in [(Way::Waiting, "will be sent later"), (Way::Refused, "refused")] {
-            // One reason is enough: the others have mostly the same.
+            // One reason is enough, because the others are mostly the same.
             let why = of(state).find_map(|upload| upload.why).map_or(String::new(), |why| format!(": {why}"));
             match of(state).count() {
                 0 => {}

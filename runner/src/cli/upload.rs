@@ -156,7 +156,7 @@ impl SendOutcome {
         }
     }
 
-    /// Returns whether the result is not wanted on the server.
+    /// Returns whether the result was deleted on the server, so that it isn't uploaded.
     fn is_skipped(self) -> bool {
         matches!(self, SendOutcome::NoRun | SendOutcome::Running | SendOutcome::Deleted)
     }

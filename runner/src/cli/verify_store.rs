@@ -57,7 +57,7 @@ enum StoreFault {
     WrongRow,
     /// The row of a run was lost or had another id, and was restored.
     LostRow,
-    /// The database has a fault that is not one of a run.
+    /// The database has a fault that doesn't belong to a run.
     Database,
 }
 

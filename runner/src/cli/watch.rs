@@ -83,7 +83,7 @@ pub(super) struct LiveScreen {
     later: Vec<String>,
 }
 
-/// Suspends a screen while the user is asked a question.
+/// Suspends a screen during a question to the user.
 #[derive(Clone, Default)]
 pub(super) struct Pause(Arc<AtomicU8>);
 

@@ -194,7 +194,7 @@ impl LiveRun {
         self.not_before = Instant::now() + pause;
     }
 
-    /// Adds to a poll what is to be asked about this run.
+    /// Adds this run's questions to a poll.
     pub(super) fn add_to(&self, key: u64, request: &mut PollRequest) {
         let missing = self.missing.iter().map(|(job, ..)| job.clone());
         // The queue may list a job as over without its exit code.

@@ -110,7 +110,7 @@ impl LogCopy {
         &self.file
     }
 
-    /// Returns how many bytes before its end are to be read a second time.
+    /// Returns how many bytes before its end must be read again.
     pub(super) fn overlap(&self) -> u64 {
         self.last.len() as u64
     }

@@ -13,7 +13,7 @@ pub(super) struct Scope {
     pub(super) partitions: Vec<String>,
     pub(super) accounts: Vec<String>,
     pub(super) qos: Vec<QosUse>,
-    /// What the jobs of runs ask for; empty for a whole cluster.
+    /// The requests of the runs' jobs; empty for a whole cluster.
     pub(super) requests: Vec<RunsRequest>,
     pub(super) installations: Vec<Installation>,
     /// Whether everything is checked. Otherwise it is what the jobs of some runs depend on.
@@ -28,7 +28,7 @@ pub(super) struct QosUse {
     pub(super) account: Option<String>,
 }
 
-/// What the jobs of some runs ask for.
+/// The request that the jobs of some runs share.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RunsRequest {
     /// The names of the runs.
@@ -107,7 +107,7 @@ impl Scope {
         }
     }
 
-    /// Returns the remote script that asks for what is judged.
+    /// Returns the remote script that collects the facts to judge.
     pub(super) fn questions(&self) -> Script {
         let mut places = String::new();
         for (index, place) in self.installations.iter().enumerate() {

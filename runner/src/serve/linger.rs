@@ -50,7 +50,7 @@ async fn discard(mut body: Body) {
     }
 }
 
-/// A body that comes back when its handler drops it.
+/// A body that is returned when its handler drops it.
 struct LentBody {
     body: Option<Body>,
     give: Option<oneshot::Sender<Body>>,

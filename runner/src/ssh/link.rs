@@ -281,7 +281,7 @@ impl fmt::Debug for Link {
 }
 
 impl FailureHistory {
-    /// Counts the break of a connection. After the first one a new connection is tried at once.
+    /// Counts the break of a connection. After the first one, a new connection is tried at once.
     fn broke(&mut self, error: LinkError) -> LinkError {
         if self.count > 0 {
             return self.failed(error);

@@ -102,7 +102,7 @@ impl RunList {
     }
 
     /// Returns the list after some runs were added, changed or deleted. `read` are those of them that match the query now. None if
-    /// the list lacks runs that are to be shown.
+    /// the list lacks runs to show.
     fn after(&self, changed: &BTreeSet<String>, read: Vec<RecentRun>, limit: u32) -> Option<RunList> {
         let (before, mut runs): (Vec<_>, Vec<_>) =
             self.runs.iter().cloned().partition(|run| changed.contains(&run.point.id));

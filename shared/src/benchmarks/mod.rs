@@ -197,7 +197,7 @@ pub struct Benchmark {
     pub is_approximate: bool,
     /// The fields of its scenario beside model, GPUs, layout and batch, as a query.
     more: String,
-    /// The address of the table, log or paper; empty if the collection's is all that is known.
+    /// The address of the table, log or paper; empty if only the collection's is known.
     pub url: String,
     /// Why the fit leaves the run out; empty if it does not.
     pub note: String,

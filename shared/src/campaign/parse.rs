@@ -259,7 +259,7 @@ fn unknown(reader: &mut TomlReader, entry: &Entry, more: &[&'static str]) {
     }
 }
 
-/// Reads a key of settings. Returns the entry if the key is not one of them.
+/// Reads a setting. Returns the entry if its key is not a setting.
 fn setting<'i>(reader: &mut TomlReader, settings: &mut Settings, entry: Entry<'i>) -> Option<Entry<'i>> {
     match entry.key.as_str() {
         "env" => settings.env = reader.env(entry),

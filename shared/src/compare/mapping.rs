@@ -83,7 +83,7 @@ impl Mapping {
         };
         for (place, ((item, run), workload)) in items.iter().zip(runs).zip(workloads).enumerate() {
             let mean = item.steady.and_then(|steady| RunMean::of(&steady.step_time_s));
-            // What is only assumed to be the same is compared run by run, with a note that says so.
+            // Settings that are only assumed to be the same are compared run by run, with a note.
             let is_same = reference.unlike(workload).is_empty() && reference.assumed(workload).is_empty();
             let is_comparable = item.comparable.yes && is_same;
             let Some(mean) = mean.filter(|_| is_comparable) else { continue };

@@ -7,7 +7,7 @@ use crate::result::ViewedRun;
 use serde::{Deserialize, Serialize};
 
 /// The fields of a workload. If one of them differs, a step is a different amount of work or the machine is different. The
-/// layout is not among them: comparing layouts is what comparisons are for.
+/// layout is not among them, because comparing layouts is the purpose of comparisons.
 const FIELDS: [Field; 7] =
     [Field::Model, Field::Layers, Field::SeqLen, Field::Gbs, Field::Gpu, Field::Gpus, Field::Dtype];
 

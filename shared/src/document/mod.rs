@@ -1,4 +1,4 @@
-//! What documents to hand on share: HTML files that open without a network and run no script.
+//! The common parts of standalone documents: HTML files that open without a network and run no script.
 
 use crate::text::html as escaped;
 

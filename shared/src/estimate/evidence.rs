@@ -120,8 +120,8 @@ impl From<Anchor> for NamedAnchor {
     }
 }
 
-/// What was measured: the record itself, or its place among the embedded ones. A search, which shows no records, thus needs
-/// not embed them.
+/// The measurement: the record itself, or its place among the embedded ones. So a search, which shows no records, doesn't
+/// need to embed them.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Record {
     /// A record that is not embedded.

@@ -142,8 +142,8 @@ pub fn container_image(recipe: &RecipeId) -> Option<String> {
     (!limits.image.is_empty()).then(|| format!("nemo:{}", limits.image))
 }
 
-/// Returns the launch of a scenario. If nobody chose a recipe, a release or a style, the newest release that runs exactly the
-/// planned software launches it, otherwise the usual release for such a scenario.
+/// Returns the launch of a scenario. Without a recipe, a release or a style, the newest release that runs exactly the planned
+/// software launches it, otherwise the usual release for such a scenario.
 ///
 /// # Errors
 /// Every problem, with values that work.

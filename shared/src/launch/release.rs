@@ -91,7 +91,7 @@ fn software(plan: &mut LaunchPlan) {
     if planned == runs {
         return;
     }
-    // Without a recipe, known software may be the default, which nobody set.
+    // Without a recipe, known software may just be the default.
     let was_set =
         planned.known().is_none() || plan.scenario.changes.iter().any(|change| change.field == Field::Stack);
     let slowdown = slowdown(plan);

@@ -145,7 +145,7 @@ impl Arguments {
 #[derive(Debug, Clone, Default)]
 pub(super) struct ArgumentDump {
     arguments: Arguments,
-    /// Whether the dump's end is yet to come.
+    /// Whether the dump has not ended yet.
     is_open: bool,
 }
 
@@ -159,7 +159,7 @@ impl ArgumentDump {
         self.is_open = false;
     }
 
-    /// Adds the argument of a line in the dump. A line that is torn or not whole says nothing.
+    /// Adds the argument of a line in the dump. Torn and incomplete lines are ignored.
     pub(super) fn note(&mut self, hit: &Hit) {
         if !self.is_open || !hit.is_whole() {
             return;

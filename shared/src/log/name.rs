@@ -161,7 +161,8 @@ impl LogName {
         self.model = Some(model.join("_")).filter(|model| !model.is_empty() && !before.is_empty());
     }
 
-    /// Takes in a word that is known by its form, `before` being the one before it; false if it is not known.
+    /// Reads a word that its form identifies, where `before` is the previous word. Returns false for other
+    /// words.
     fn take(&mut self, word: &str, before: &str) -> bool {
         if let Some(dtype) = dtype(word, before) {
             self.dtype = Some(dtype.to_owned());
@@ -216,7 +217,7 @@ pub fn uncompressed_name(name: &str) -> &str {
     [".gz", ".zst"].iter().find_map(|ending| name.strip_suffix(ending)).unwrap_or(name)
 }
 
-/// A number of GPUs that says so: `gpus128` or `128gpus`.
+/// A number of GPUs that is marked as such: `gpus128` or `128gpus`.
 fn gpus(word: &str) -> Option<u32> {
     number(word.strip_prefix("gpus").or_else(|| word.strip_suffix("gpus"))?)
 }

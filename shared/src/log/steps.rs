@@ -80,7 +80,7 @@ pub struct Steps {
     /// Model FLOPs utilization as the framework computes it, as a fraction.
     #[serde(skip_serializing_if = "Column::is_empty")]
     pub mfu: Column,
-    /// The most memory that the allocator handed out (torchtitan: reserved), on the rank that prints it.
+    /// The peak of allocated memory (torchtitan: reserved), on the rank that prints it.
     #[serde(skip_serializing_if = "Column::is_empty")]
     pub memory_peak_bytes: Column,
     /// The memory that is allocated when the line is printed.

@@ -97,7 +97,7 @@ impl RunPlan {
 }
 
 impl Spec {
-    /// Returns the whole run of a predicted scenario; none for a proxy, which nobody trains to the end.
+    /// Returns the whole run of a predicted scenario; none for a proxy, which is never trained to the end.
     ///
     /// # Errors
     /// Every field of the whole run that is invalid or contradicts others.

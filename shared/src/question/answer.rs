@@ -303,7 +303,7 @@ impl Question {
         best.map(|(index, _)| index)
     }
 
-    /// Whether a plan reaches the goal with the chance that was asked for.
+    /// Whether a plan reaches the goal at the chosen chance.
     pub fn reaches(&self, point: &PlannedRun) -> bool {
         self.reaches_with(self.chance, point)
     }

@@ -13,12 +13,12 @@ pub enum Unmet {
     NoLayout,
     /// Every plan takes longer than the deadline.
     TooSlow {
-        /// Days within which the fastest plan ends with the chance that was asked for.
+        /// The days in which the fastest plan ends at the chosen chance.
         days: f64,
     },
     /// The cheapest of the plans in time may cost more than the budget.
     TooExpensive {
-        /// Cost within which that plan stays with the chance that was asked for.
+        /// The cost that this plan doesn't exceed at the chosen chance.
         cost: f64,
         /// The tokens of the relaxation that changes them: the most, rounded down, that a plan trains within the goal; 0 if none
         /// was found.

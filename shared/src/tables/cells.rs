@@ -43,7 +43,7 @@ fn is_unlike(scored: Option<Stat>, judged_s: Option<f64>) -> bool {
     times.is_some_and(|(scored, judged_s)| steady_difference(scored.mean, judged_s).is_some())
 }
 
-/// Marks a figure that follows from the scored step time, where the run is judged by one unlike it.
+/// Marks a figure that follows from the scored step time, if the run is judged by a different one.
 pub(super) fn of_scored(mut cell: PageCell, scored: Option<Stat>, judged_s: Option<f64>) -> PageCell {
     if !cell.text.is_empty() && is_unlike(scored, judged_s) {
         cell.detail += if cell.detail.is_empty() { "scored" } else { ", scored" };

@@ -16,7 +16,7 @@ pub struct ComparedRun<'a> {
     pub against: Option<&'a RunComparison>,
     /// How many runs the comparison has.
     pub runs: usize,
-    /// The window that the reader asked for.
+    /// The chosen window.
     pub asked: Option<Window>,
 }
 
@@ -345,7 +345,7 @@ fn plain_window(item: &RunFigures) -> Option<String> {
     })
 }
 
-/// The least p-value that a file gives: smaller ones say nothing more.
+/// The smallest p-value in a file. Smaller ones add no information.
 const LEAST_P: f64 = 1e-16;
 
 /// Returns a p-value with three digits: `0.0123`, `1.2e-9`.
@@ -408,7 +408,7 @@ fn step_time(run: &ComparedRun<'_>) -> PageCell {
     PageCell::new(Some(text), Some(details.join(", ")))
 }
 
-/// Marks a figure that follows from the scored step time, where the run is judged by one unlike it.
+/// Marks a figure that follows from the scored step time, if the run is judged by a different one.
 fn of_scored(run: &ComparedRun<'_>, cell: PageCell) -> PageCell {
     cells::of_scored(cell, run.item.step_time_s, run.item.judged_s)
 }

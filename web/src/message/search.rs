@@ -166,7 +166,8 @@ pub(crate) struct FoundPlan {
     /// predicted.
     #[serde(default)]
     pub(crate) measured_software: Option<String>,
-    /// How many GPUs train if the spare ones have to be among those that were named; none if that was not asked.
+    /// How many GPUs train if the spare ones must be among the named ones; none if the question doesn't need
+    /// that.
     #[serde(default)]
     pub(crate) gpus_beside_spares: Option<u32>,
 }
@@ -265,7 +266,7 @@ pub(crate) struct FoundAnswer {
     /// clearly more.
     #[serde(default)]
     pub(crate) with_measured_software: Option<(String, Spread)>,
-    /// The fewest GPUs that would do as predicted, if the best plan has more because of that software.
+    /// The fewest GPUs that would suffice as predicted, if the best plan has more because of that software.
     #[serde(default)]
     pub(crate) enough_as_predicted: Option<u32>,
     /// The most tokens, rounded down, that the deadline and the budget allow on the GPUs of the best plan, and the plan with them.
@@ -291,7 +292,7 @@ impl FoundAnswer {
     }
 }
 
-/// What the launch script of a plan does otherwise than planned.
+/// How the launch script of a plan differs from the plan.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ScriptEffect {
     /// Step time as a multiple of the planned one; 1 if its software is about as fast.
@@ -322,7 +323,7 @@ pub(crate) struct FoundByScripts {
     pub(crate) points: Vec<FoundPlan>,
     /// The best plan if only BF16 may be used.
     pub(crate) in_bf16: Option<Box<FoundPlan>>,
-    /// What the launch script of the best plan does otherwise than planned.
+    /// How the launch script of the best plan differs from the plan.
     pub(crate) effect: ScriptEffect,
 }
 

@@ -55,7 +55,8 @@ fn speed_percent(run: &RunFigures) -> Option<f64> {
     run.baseline?.speed_percent
 }
 
-/// Returns that the steady mean judges a run, with the scored step time if that is unlike it. Empty if the scored step time does.
+/// Returns that the steady mean judges a run, with the scored step time if it differs. Empty if the scored step time judges the
+/// run.
 fn basis(run: &RunFigures) -> String {
     let Some((judged_s, scored)) = run.judged_s.zip(run.step_time_s) else { return String::new() };
     if judged_s.total_cmp(&scored.mean).is_eq() {

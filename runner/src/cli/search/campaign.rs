@@ -170,7 +170,7 @@ pub(super) struct MeasuringRuns<'a> {
     reasons: BTreeSet<String>,
     /// The steps that a run makes.
     steps: u32,
-    /// What to know of a run, for a comment before it.
+    /// Notes on a run, for a comment before it.
     comments: Vec<(Name, String)>,
 }
 

@@ -33,7 +33,7 @@ pub(super) struct SearchOutput<'a> {
     answers: Vec<AnswerOutput<'a>>,
 }
 
-/// What was asked, with every assumption.
+/// The question, with every assumption.
 #[derive(Debug, Serialize)]
 struct QuestionOutput<'a> {
     /// Id of the model, or its description.
@@ -150,7 +150,7 @@ struct UnmetOutput<'a> {
     text: String,
     /// Days of the fastest plan, if it is too slow.
     days: Option<f64>,
-    /// Cost within which the cheapest plan stays with the chance asked for, if it is too expensive.
+    /// The cost that the cheapest plan doesn't exceed at the chosen chance, if it is too expensive.
     cost: Option<f64>,
     /// The most tokens that a plan trains within the goal, rounded down, if the cheapest plan is too expensive.
     tokens: Option<f64>,

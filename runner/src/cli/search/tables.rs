@@ -51,7 +51,7 @@ pub(super) fn print(
     }
 }
 
-/// Prints what to know of the plan of a GPU type.
+/// Prints notes on the plan of a GPU type.
 fn doubts(found: &SearchedGpu<'_>) -> Result<(), Failure> {
     let sentences: Vec<String> = by_script(found)
         .into_iter()

@@ -1,4 +1,4 @@
-//! Judges whether the partitions of runs can run what their jobs ask for. Slurm refuses other jobs, or never starts them.
+//! Judges whether the partitions can run the runs' jobs. Slurm refuses other jobs, or never starts them.
 
 use super::super::answers::{Answers, CommandOutput};
 use super::super::scope::{RunsRequest, Scope};
@@ -21,7 +21,7 @@ const OTHER_ACCOUNT: &str = "Set another account, or a partition that allows thi
                              that a partition allows or denies.";
 const OTHER_QOS: &str = "Correct qos in slurm-params, or set another partition.";
 
-/// Judges every job. A job with several partitions runs in one of them.
+/// Judges every job. A job with several partitions needs only one that can run it.
 pub(super) fn job_requests(
     scope: &Scope,
     config: CommandOutput,

@@ -19,7 +19,7 @@ const BAR_PERCENT: f64 = 125.0;
 const SHA256_DIGITS: usize = 12;
 
 impl Certificate {
-    /// Returns the report to hand on, as an HTML file.
+    /// Returns the report as a standalone HTML file.
     pub fn html(&self) -> String {
         let content = [
             format!("<p class=\"headline\">{}</p>\n", escaped(&self.summary())),

@@ -374,7 +374,7 @@ const SPLIT: &str = "pipeline split";
 /// Returns the names of the settings in which a measured run of the same layout and software differs from a scenario; none if more
 /// than two settings and the pipeline split differ, or another one than those of [`CHANGES`].
 ///
-/// Only the hash of the run's settings is known, so this tries which changes of the scenario lead to it, fewest first.
+/// Only the hash of the run's settings is known, so this tries which changes of the scenario produce it, fewest first.
 pub(super) fn differing_settings(inputs: &Inputs<'_>, run: &Features) -> Vec<&'static str> {
     let layout = inputs.layout;
     let (own, own_division) = (of_options(inputs.options, inputs), of_division(layout));

@@ -127,7 +127,7 @@ fn command(job: &MegatronJob) -> Vec<String> {
     parts
 }
 
-/// Returns the profiler, which records while the program asks for it.
+/// Returns the profiler command, which records while the program enables it.
 fn nsys(job: &MegatronJob) -> Vec<String> {
     let mut parts = vec![
         "nsys profile --sample=none --trace=cuda,nvtx --force-overwrite=true".to_string(),

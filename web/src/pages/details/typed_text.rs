@@ -1,4 +1,4 @@
-//! Marks a field of the question bar whose text is not asked yet.
+//! Marks a field of the question bar whose text is not part of the answered question yet.
 
 use leptos::prelude::*;
 use leptos::wasm_bindgen::JsCast;

@@ -50,7 +50,7 @@ struct OtherPlan {
     /// A sentence on the measured software of its figures, or on its days at the throughput of the fastest measured run if the plan
     /// is predicted to be clearly faster; may be empty.
     as_measured: String,
-    /// What its launch script does otherwise than planned.
+    /// How its launch script differs from the plan.
     script: Option<ScriptEffect>,
 }
 

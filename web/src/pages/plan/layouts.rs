@@ -468,7 +468,7 @@ fn cell(column: LayoutColumn, found: &FoundPlan, in_time: Option<(u32, bool)>, c
                 of_ten => format!("{of_ten} in 10"),
             };
             let why = (!is_enough).then_some("Less often than required");
-            // A chance that is only less than asked for is not an error.
+            // A chance that is merely lower than the wanted one is not an error.
             let is_unlikely = !is_enough && of_ten < 5;
             view! { <td class=class class:late=is_unlikely title=why>{chance}</td> }.into_any()
         }

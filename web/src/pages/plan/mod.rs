@@ -44,11 +44,11 @@ struct Planner {
     address: Address,
     question: Memo<Spec>,
     search: Search,
-    /// Whether the user asked for a printed report that is still to be printed.
+    /// Whether a report that the user requested is not printed yet.
     wants_print: RwSignal<bool>,
     /// Whether the cards show all figures.
     more_figures: RwSignal<bool>,
-    /// Whether a button asked for the command palette, which is still to open.
+    /// Whether a button requested the command palette, which is not open yet.
     asks_palette: RwSignal<bool>,
     /// Whether the last GPU type was removed from the bar, and none was added yet.
     lacks_gpu: RwSignal<bool>,

@@ -236,7 +236,7 @@ impl Entries {
                 self.save_failed.set(failed || files.is_empty());
             }
             Some(ForPage::UploadProgress(sent)) => self.sent.set(Some(sent)),
-            // What others ask for.
+            // Answers for other parts of the page.
             Some(_) => {}
         }
     }
