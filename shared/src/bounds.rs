@@ -20,7 +20,7 @@ pub struct FieldBounds {
 }
 
 impl Field {
-    /// Returns the numbers that the field takes. A field without an entry of its own takes whole numbers, as the degrees of parallelism
+    /// Returns the numbers that the field takes. A field without its own entry takes whole numbers, as the degrees of parallelism
     /// do.
     ///
     /// Bounds exclude typing errors and values that make results meaningless, not unusual plans. Prices are in any currency, and
@@ -128,7 +128,7 @@ mod tests {
         }
     }
 
-    /// Returns the fields with bounds of their own.
+    /// Returns the fields that have their own bounds.
     fn numeric() -> impl Iterator<Item = Field> {
         Field::ALL.iter().copied().filter(|field| field.bounds() != Field::Model.bounds())
     }

@@ -192,7 +192,7 @@ mod tests {
         let command = "To cancel it, use `trainplan jobs cancel llama-8b`. Or wait.";
         let expected = "To cancel it, use\n`trainplan jobs cancel llama-8b`.\nOr wait.";
         assert_eq!(wrapped(command, 35, &[]), expected);
-        // A command that is wider than the terminal has a line of its own.
+        // A command that is wider than the terminal gets its own line.
         assert_eq!(wrapped(command, 20, &[]), expected);
         let path = "/home/me/my runs/7.log.zst";
         assert_eq!(

@@ -177,7 +177,7 @@ pub struct ServerLimits {
     /// The most requests per minute from one caller.
     #[cfg_attr(feature = "schema", schema(value_type = u32))]
     pub requests_per_minute: NonZeroU32,
-    /// The most bytes that a token may upload per day (UTC), unless the token has a quota of its own.
+    /// The most bytes that a token may upload per day (UTC), unless the token has its own quota.
     pub max_uploaded_bytes_per_day: u64,
 }
 

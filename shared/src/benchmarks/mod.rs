@@ -183,7 +183,7 @@ pub struct Benchmark {
     pub step_time_s: Option<f64>,
     /// Tokens per second of each GPU.
     pub tokens_per_s_per_gpu: Option<f64>,
-    /// Model FLOPs per second of each GPU, in TFLOPS, with full attention whatever the source counts; none without a known
+    /// Model FLOPs per second of each GPU, in TFLOPS, with full attention, however the source counts; none without a known
     /// architecture.
     pub tflops: Option<f64>,
     /// The error of the prediction of its step time without its mapping: predicted over measured, minus 1; none if no

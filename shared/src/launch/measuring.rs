@@ -19,7 +19,7 @@ pub(super) fn apply(plan: &mut LaunchPlan) {
     profile(plan);
     nccl_trace(plan);
     let (steps, scored) = (plan.steps, plan.script().scored_to);
-    // A run that loads a checkpoint takes one step, whatever the option says.
+    // A run that loads a checkpoint takes one step, regardless of the option.
     let takes_them = plan.options.max_steps.is_some() && plan.options.load_checkpoint.is_none();
     let shortened_by_choice = takes_them && plan.incomparable.is_empty();
     if steps < scored && shortened_by_choice {

@@ -184,7 +184,7 @@ impl<'a> LaunchPlan<'a> {
         }
     }
 
-    /// Returns whether a script with profiled and traced jobs of their own also runs the plain job.
+    /// Returns whether a script with separate profiled and traced jobs also runs the plain job.
     pub(super) fn runs_plain(&self) -> bool {
         self.options.env.get("DISABLE_PERFRUN") != Some(&ShellWord::of("true"))
     }

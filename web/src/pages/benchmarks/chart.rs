@@ -387,7 +387,7 @@ mod tests {
                 None,
                 ("#000", 800.0),
             );
-            // The legend's markers are as large whatever the points are.
+            // The legend's markers have the same size, whatever the size of the points.
             assert_eq!(traces[0]["marker"]["size"], LEGEND_SIZE);
             traces[0]["unselected"]["marker"]["size"].as_u64()
         };
