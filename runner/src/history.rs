@@ -4,8 +4,7 @@ use trainplan_shared::api::RunSummary;
 use trainplan_shared::history::{TimeLineKey, TimeLinePoint};
 use trainplan_shared::log::Status;
 
-/// A stored run as a point, and the time line that it belongs to: that of its recipe, or else of its
-/// scenario, on its cluster.
+/// A stored run as a point, and its time line: that of its recipe, or else of its scenario, on its cluster.
 pub(crate) fn point(run: &RunSummary) -> (TimeLineKey, TimeLinePoint) {
     let key = TimeLineKey {
         recipe: run.recipe.clone(),

@@ -111,7 +111,7 @@ struct JobStart {
 /// Returns the starts of a job by its run's events. A job that ended in the queue has none.
 fn starts(job: &str, events: &[(i64, i64, Event)]) -> Vec<JobStart> {
     let mut starts: Vec<JobStart> = Vec::new();
-    // When the job was submitted for its last start. Slurm submits a requeued job anew.
+    // When the job was submitted for its last start. Slurm resubmits a requeued job.
     let mut submission = None;
     for (_, at_ms, event) in events {
         let sighting = match event {
@@ -217,7 +217,7 @@ pub(crate) struct MeasuredGoodput {
 }
 
 impl MeasuredGoodput {
-    /// Adds a job of so many GPUs that ended in a way, with its log.
+    /// Adds a job with its number of GPUs, how it ended, and its log.
     fn add(&mut self, gpus: u32, ran_s: f64, requeue_s: f64, end: StartEnd, log: Option<&Log>) {
         let hours = |seconds: f64| seconds * f64::from(gpus) / 3600.0;
         if end.is_interruption() {

@@ -68,7 +68,7 @@ pub(crate) async fn find(name: &str, secret: &Secret) -> Result<String, SecretEr
     if value.is_empty() { Err(fail("its value is empty".into())) } else { Ok(value) }
 }
 
-/// Returns the values of the secrets whose environment variables are set. No program is run for it.
+/// Returns the values of the secrets whose environment variables are set. It runs no program.
 pub(crate) fn of_environment(secrets: &[(String, Secret)]) -> Vec<String> {
     let value = |(name, secret): &(String, Secret)| match secret {
         Secret::Env(variable) => of_variable(name, variable).ok(),

@@ -60,7 +60,7 @@ impl NodeTally {
 
     /// Returns the nodes with more interrupted jobs than chance explains, those with the most first.
     pub(crate) fn suspects(&self) -> Vec<SuspectNode> {
-        // Of many nodes, some have bad luck.
+        // With many nodes, some are interrupted often by chance.
         let least = CHANCE / self.nodes.len().max(1) as f64;
         let is_suspect = |count: &StartCount| count.interrupted >= FEWEST && self.chance(*count) <= least;
         let suspects = self.nodes.iter().filter(|(_, count)| is_suspect(count));

@@ -1,4 +1,4 @@
-//! The bounds of each field's numbers: one table, by which every front end reads them.
+//! The bounds of each field's numbers: one table that every front end reads.
 
 use crate::field::Field;
 use crate::message;
@@ -20,11 +20,11 @@ pub struct FieldBounds {
 }
 
 impl Field {
-    /// Returns the numbers that the field takes. A field without an entry of its own takes whole numbers, as the degrees of parallelism
+    /// Returns the numbers that the field takes. A field without its own entry takes whole numbers, as the degrees of parallelism
     /// do.
     ///
-    /// Bounds exclude slips and values with which no result means anything, not unusual plans. Prices are in any currency, and some
-    /// are worth 1/30,000 of a dollar.
+    /// Bounds exclude typing errors and values that make results meaningless, not unusual plans. Prices are in any currency, and
+    /// some are worth 1/30,000 of a dollar.
     pub const fn bounds(self) -> FieldBounds {
         let (what, least, most, such_as) = match self {
             Field::Tokens => ("a number", "1M", "1,000T", ", such as 10T, 1.5e12 or 500B"),
@@ -128,7 +128,7 @@ mod tests {
         }
     }
 
-    /// Returns the fields with bounds of their own.
+    /// Returns the fields that have their own bounds.
     fn numeric() -> impl Iterator<Item = Field> {
         Field::ALL.iter().copied().filter(|field| field.bounds() != Field::Model.bounds())
     }

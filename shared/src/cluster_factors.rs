@@ -1,4 +1,4 @@
-//! How a cluster differs from the model: `1.08`, or `1.08,host=1.4,network=0.8,matmul=1.1`. If its own runs tell how exact that is,
+//! How a cluster differs from the model: `1.08`, or `1.08,host=1.4,network=0.8,matmul=1.1`. If its own runs show how exact that is,
 //! `runs=6,scatter=0.02,scope=5d8c1a2b` follows.
 
 use crate::choices::choices;
@@ -12,7 +12,7 @@ use std::fmt;
 use std::str::FromStr;
 
 choices! {
-    /// What a factor of a cluster is on.
+    /// The quantity that a cluster factor multiplies.
     ClusterFactor {
         /// The whole step time: measured over predicted, with the other factors counted.
         Step "step" "the whole step time",
@@ -38,7 +38,7 @@ choices! {
 /// The smallest factor that is read.
 const LEAST: f64 = 0.1;
 
-/// The largest factor that is read: beyond ten times, the runs measured something else.
+/// The largest accepted factor: beyond ten times, the runs measured something else.
 const MOST: f64 = 10.0;
 
 /// Factors by which a cluster's own runs correct the model of the step time; all are 1 where nothing was measured.
@@ -59,15 +59,15 @@ pub struct RunScatter {
     pub scope: u32,
 }
 
-/// Standard deviation of the logarithm of a run's step time over that of its prediction with the best factors, before runs tell it.
+/// The prior standard deviation of the logarithm of a run's step time over its prediction with the best factors.
 pub(crate) const USUAL_SCATTER: f64 = 0.1;
 
 /// The names of what [`RunScatter`] holds, in the text of factors.
 const OWN_RUNS: [&str; 3] = ["runs", "scatter", "scope"];
 
 impl RunScatter {
-    /// Returns a hash of the id of the GPU type, the software and the kind of model, dense or mixture of experts. Runs tell nothing of estimates
-    /// that differ in one of them.
+    /// Returns a hash of the id of the GPU type, the software and the kind of model, dense or mixture of experts. Runs say nothing
+    /// about estimates that differ in one of them.
     pub fn scope_of(gpu: &str, software: &Software, is_routed: bool) -> u32 {
         let kind = if is_routed { "moe" } else { "dense" };
         // FNV-1a, which is the same on every machine.
@@ -76,7 +76,7 @@ impl RunScatter {
             .fold(2_166_136_261_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(16_777_619))
     }
 
-    /// Returns the standard deviation of the logarithm of measured over predicted step time that is expected of a further run.
+    /// Returns the expected standard deviation of the logarithm of measured over predicted step time for another run.
     /// [`USUAL_SCATTER`] counts as one run, so that a few runs that agree by chance don't promise too much.
     pub(crate) fn spread(&self) -> f64 {
         let runs = f64::from(self.runs);
@@ -108,8 +108,7 @@ impl ClusterFactors {
         ClusterFactors { own_runs, ..self }
     }
 
-    /// Returns the scatter of the runs that they were fitted to, if it tells of estimates for this GPU type, software and kind of
-    /// model.
+    /// Returns the scatter of the runs that they were fitted to, if it applies to this GPU type, software and kind of model.
     pub(crate) fn own_runs(&self, gpu: &str, software: &Software, is_routed: bool) -> Option<RunScatter> {
         self.own_runs.filter(|own| own.scope == RunScatter::scope_of(gpu, software, is_routed))
     }
@@ -136,7 +135,8 @@ impl ClusterFactors {
 }
 
 impl fmt::Display for ClusterFactors {
-    /// Writes the factor on the step time, then each other factor that is not 1, then what the own runs tell.
+    /// Writes the factor on the step time, then each other factor that is not 1, then what the user's own
+    /// runs show.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.of(ClusterFactor::Step))?;
         let mut others = ClusterFactor::ALL.into_iter().zip(self.values).skip(1);

@@ -4,7 +4,7 @@
 const MOST_EXACT_POWER: i32 = 22;
 /// More digits than a tie between two numbers can have, which is 767.
 const MOST_DIGITS: i64 = 800;
-/// Below this power of ten, every number with as many digits as fit in memory is 0; above it, infinite.
+/// Below this power of ten, every number that fits in memory is 0; above it, infinite.
 const MOST_POWER: i64 = 400;
 
 /// Returns the number that is nearest to a decimal text, such as `-12.5e3`: the same bits as `str::parse`.

@@ -1,9 +1,9 @@
-//! Every setting that a user can give: one table, from which flags, link keys, campaign keys, form fields and help
-//! texts are derived.
+//! Every setting that a user can give. Flags, link keys, campaign keys, form fields and help texts follow from
+//! this one table.
 
 use serde::Serialize;
 
-/// What a setting is about. Command-line help and campaign files go by it.
+/// The subject of a setting, which groups command-line help and campaign files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FieldGroup {
     /// What is trained, on which GPUs, with which layout and options.
@@ -14,7 +14,7 @@ pub enum FieldGroup {
     Goal,
     /// What a search chooses from, and what it looks for.
     Search,
-    /// Where a launch runs, and with which launcher.
+    /// Where a launch runs, and by which launcher.
     Cluster,
     /// What a launched job does.
     Job,

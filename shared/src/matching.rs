@@ -1,4 +1,4 @@
-//! Finding the entries of a list that contain what a user typed.
+//! Finds the entries of a list that contain what a user typed.
 
 /// How a text contains a word that was typed, the best way first.
 const AS_A_WORD: u8 = 0;
@@ -13,8 +13,8 @@ fn rank(text: &str, word: &str) -> Option<u8> {
     best.or_else(|| text.contains(word).then_some(WITHIN))
 }
 
-/// Returns the places of the texts that contain every word of `typed`. Those that contain the words as words of their own come
-/// first: "8b" finds Llama 3.1 8B before Qwen3 14B, which has 14.8B parameters. Otherwise they keep their order.
+/// Returns the places of the texts that contain every word of `typed`. Those that contain them as whole words come first: "8b"
+/// finds Llama 3.1 8B before Qwen3 14B, which has 14.8B parameters. Otherwise they keep their order.
 #[must_use]
 pub fn places_matching(texts: &[String], typed: &str) -> Vec<usize> {
     let typed = typed.to_ascii_lowercase();

@@ -1,4 +1,4 @@
-//! Texts of `column=value` pairs, by which users change a known GPU or software, or describe a model.
+//! Texts of `column=value` pairs, which change a known GPU or software, or describe a model.
 
 use crate::field::Field;
 use crate::problem::{Problem, most_alike};

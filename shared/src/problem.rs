@@ -7,13 +7,13 @@ use crate::units::group_digits;
 use serde::Serialize;
 use std::fmt;
 
-/// The most values that an error lists. Of a longer list only the closest value is named.
+/// The most values that an error lists. For a longer list, only the closest value is named.
 const MOST_LISTED: usize = 12;
 
 /// The most letters of a word that must be spelled more like the given one to be suggested.
 const SHORT_WORD: usize = 4;
 
-/// The most bytes of a text for which a similar one is sought: the search takes time with the square of the length.
+/// The most bytes of a text that a similar one is sought for, because the time grows with the square of the length.
 pub(crate) const LONGEST_MISSPELT: usize = 200;
 
 /// A field's value that can't be used.
@@ -213,7 +213,7 @@ pub fn most_alike<'a>(given: &str, candidates: impl IntoIterator<Item = &'a str>
             let is_short = given.len().min(candidate.len()) <= SHORT_WORD;
             *likeness > if is_short { 0.75 } else { 0.7 }
         })
-        // Of equals the first, so that the result depends on the order of the candidates alone.
+        // The first of equals, so that the result depends only on the order of the candidates.
         .fold(None, |best: Option<(f64, &str)>, next| match best {
             Some(best) if best.0 >= next.0 => Some(best),
             _ => Some(next),

@@ -62,7 +62,7 @@ fn owned_gpus_at_a_price_of_0_cost_their_energy_and_the_storage() {
     let command = answer["command"].as_str().unwrap();
     assert!(command.contains("--price 0 --purchase owned"), "{command}");
     confirm(command, best);
-    // What the cost rests on is named, and nobody is paid for spare nodes.
+    // The answer names what the cost rests on, and spare nodes cost nothing.
     let text = |more: &[&str]| {
         let run =
             trainplan([&["search", "--format", "table", "--spare-nodes", "5"], &common[..], more].concat());

@@ -111,7 +111,7 @@ fn clients_of_a_frozen_sshd_wait() {
         .unwrap();
     wait_for("session", SOON, || cluster.text("pgrep -c '^sleep' || true").starts_with('1').then_some(()));
     cluster.freeze(Daemon::Sshd);
-    // The command goes on without its connection.
+    // The command continues without its connection.
     wait_for("work", SOON, || folder.join("home/done").exists().then_some(()));
     let refused = cluster.ssh().args(["-o", "ConnectTimeout=1", "loop", "true"]).output().unwrap();
     let said = String::from_utf8_lossy(&refused.stderr);

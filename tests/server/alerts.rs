@@ -148,7 +148,7 @@ fn a_regression_is_delivered_once_signed_and_with_a_link(kind: Kind) {
 
 fn late_runs_cause_no_message_and_worse_ones_do(kind: Kind) {
     let ear = Ear::new(&[]);
-    // A lasting change is another threshold, which would have a message of its own.
+    // A lasting change is another threshold, which would have its own message.
     let arguments = ["--webhook", &ear.url, "--webhook-allow-private", "--threshold", "change=off"];
     let server = Server::with(&Place::new(kind), &Options { arguments: &arguments, ..Options::default() });
     let owner = server.owner();

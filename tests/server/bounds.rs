@@ -358,7 +358,7 @@ fn attacks_on_memory_stay_below_512_mb(kind: Kind) {
 fn downloads_that_nobody_reads_do_not_block_others(kind: Kind) {
     const MOST: usize = 128 / 3;
     let server = Server::at(&Place::new(kind));
-    // Longer than what the system keeps of an answer that nobody reads.
+    // Longer than the part of an unread answer that the system buffers.
     let (owner, made) = (server.owner(), made_long(4 << 20));
     owner.put_all(&made);
     let path = format!("/runs/{}/log", made.run.id);

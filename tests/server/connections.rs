@@ -152,7 +152,7 @@ fn exceeding_the_rate_with_forged_addresses() {
     let refused = answers.iter().find(|answer| answer.status != 200).unwrap();
     refused.problem(429);
     assert!((1..=60).contains(&refused.header("retry-after").unwrap().parse::<u32>().unwrap()));
-    // Each token has a rate of its own.
+    // Each token has its own rate.
     assert_eq!(token.get("/runs").status, 200);
     drop(server);
 

@@ -47,7 +47,7 @@ fn expensive_reads_delay_no_upload(kind: Kind) {
             0 => format!("/compare?ids={}", held.id),
             _ => format!("/runs/{}/scores", held.id),
         };
-        // Those that are held fail when the server ends, and then nobody listens.
+        // Held requests fail when the server ends, and then nobody listens.
         thread::spawn(move || {
             if let Ok(answer) = anyone.send("GET", &path, &[], None) {
                 let _ = tell.send(answer);

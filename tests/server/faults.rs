@@ -285,7 +285,7 @@ fn the_database_disappears_and_returns() {
     wait_for("recovery", SOON, || (owner.get("//healthz").status == 200).then_some(()));
     assert_eq!(owner.all(""), [made.run.id.to_string()]);
     assert_eq!(by_token.put(&other.run).status, 201);
-    // The first run may be judged only now, which is an event of its own.
+    // The first run may be judged only now, which is a separate event.
     let arrival = ("run".to_owned(), other.run.id.to_string());
     while events.told() != arrival {}
 }

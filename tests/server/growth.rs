@@ -110,7 +110,7 @@ fn abandoned_uploads_and_logs_without_runs_are_deleted(kind: Kind) {
     for kept in [&stored, &unnamed] {
         assert_eq!(owner.get(&format!("/runs/{}/log", kept.run.id)).body, kept.log);
     }
-    // The other upload goes on, and the abandoned one begins again.
+    // The other upload continues, and the abandoned one restarts.
     assert_eq!(owner.offset(recent.run.id), Some(500));
     assert_eq!(owner.put_log(recent.run.id, 500, true, &recent.log[500..]).status, 200);
     assert_eq!(owner.put_log(abandoned.run.id, 0, true, &abandoned.log).status, 200);

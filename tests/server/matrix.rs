@@ -165,7 +165,7 @@ fn few_operations_need_no_token() {
     let open = all.iter().filter(|(needed, ..)| needed.iter().all(Option::is_none));
     let open: Vec<_> = open.map(|(_, method, template)| format!("{method} {template}")).collect();
     assert_eq!(open, ["GET /limits", "GET /me"]);
-    // A server that lets everyone read lets nobody change something.
+    // A server that everyone can read can't be changed by everyone.
     for (needed, method, template) in all.iter().filter(|(needed, ..)| needed.contains(&None)) {
         let is_read = needed.iter().flatten().all(|scope| scope == "read");
         assert!(matches!(&**method, "GET" | "HEAD") && is_read, "{method} {template}: {needed:?}");

@@ -12,7 +12,7 @@ import { minify } from "terser";
 import { writeServiceWorker } from "./offline.mjs";
 
 // A page for each route, for hosts that serve files only. An unknown path opens the planner, which shows "Page not found".
-// Links to /search, which was a page of its own, still work.
+// Links to /search, which was once a separate page, still work.
 const PLANNER_PAGES = ["index.html", "search/index.html", "404.html"];
 // Links to /recipes, which is what the page was called, still work.
 const BENCHMARKS_PAGES = ["benchmarks/index.html", "recipes/index.html"];

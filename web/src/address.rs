@@ -41,8 +41,8 @@ type Complete = Box<dyn Fn(&Spec, Spec) -> Spec + Send + Sync>;
 type Navigate = Box<dyn Fn(&str, bool) + Send + Sync>;
 
 impl Address {
-    /// Provides the address of the page at `path` to all parts of the page, with `keys` of its own beside the fields. The
-    /// page belongs to a program of several pages.
+    /// Provides the address of the page at `path` to all parts of the page, with the page's own `keys` beside the fields.
+    /// The program has several pages.
     pub(crate) fn provide_routed(path: &'static str, keys: &'static [&'static str]) -> Address {
         let navigate = use_navigate();
         let go = move |to: &str, replace: bool| {
@@ -51,8 +51,8 @@ impl Address {
         Address::provide(path, keys, use_location().search.into(), false, go)
     }
 
-    /// Like [`Address::provide_routed`], for the only page of a program. Several programs may draw parts of the page: all
-    /// of them hear of a change. Here, Back undoes a change of a field.
+    /// Like [`Address::provide_routed`], for the only page of a program. Several programs may draw parts of the page, and
+    /// all of them are notified of a change. Here, Back undoes a change of a field.
     pub(crate) fn provide_single(path: &'static str, keys: &'static [&'static str]) -> Address {
         let query = RwSignal::new(browser_query());
         let go = |to: &str, replace: bool| {
@@ -145,7 +145,7 @@ impl Address {
         self.go(|spec| spec.set(field, text), entry, true);
     }
 
-    /// Like [`Address::set`], for a text that is complete: it makes an entry of its own.
+    /// Like [`Address::set`], but for a complete text, which gets its own history entry.
     pub(crate) fn commit(self, field: Field, text: impl Into<String>) {
         let entry = if self.keeps_edits { HistoryEntry::New } else { HistoryEntry::Replaced };
         self.go(|spec| spec.set(field, text), entry, true);

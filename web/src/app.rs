@@ -25,7 +25,7 @@ use std::panic::PanicHookInfo;
 
 /// Starts the program of the Plan page: the question, and its answers.
 pub fn planner() {
-    // The question had a page of its own for a while; its links still work.
+    // The question once had its own page. Links to it still work.
     if address::browser_path() == "/search" {
         address::move_to("/");
     }

@@ -26,20 +26,20 @@ const SHARED: &str = "shared";
 #[derive(Clone, Copy)]
 pub(crate) struct Desk {
     reader: StoredValue<Option<PageWorker>, LocalStorage>,
-    /// Whether the worker hears: what is said to it before that is lost.
+    /// Whether the worker listens. Earlier messages to it are lost.
     is_ready: RwSignal<bool>,
-    /// Those who asked, by the number of their question.
+    /// The callbacks of open questions, by number.
     waiting: StoredValue<Vec<(u32, Hear)>, LocalStorage>,
     asked: StoredValue<u32>,
-    /// Hears of files.
+    /// Gets the messages about files.
     files: StoredValue<Option<Callback<Option<ForPage>>>>,
     /// What the reader signed in with.
     token: RwSignal<String>,
-    /// Whether the server answered, as far as that is known.
+    /// Whether the server answered, if known.
     has_server: RwSignal<Option<bool>>,
     /// Whether the server reports its changes.
     is_listening: RwSignal<bool>,
-    /// Counts the changes of what the server has, and of what is under way.
+    /// Counts the changes of the stored runs, and of unfinished runs.
     runs: RwSignal<u32>,
     live: RwSignal<u32>,
 }
@@ -90,7 +90,7 @@ impl Desk {
         self.is_ready.get()
     }
 
-    /// Whether there is a server with results, as far as that is known.
+    /// Whether there is a server with results, if known.
     pub(crate) fn has_server(self) -> Option<bool> {
         self.has_server.get()
     }
@@ -109,7 +109,7 @@ impl Desk {
     /// Shows this token to the server from now on: in this tab until it is closed, or in this browser, where it `stays`.
     pub(crate) fn sign_in(self, token: &str, stays: bool) {
         forget_token();
-        // Where storage is closed it is asked for again on the next page.
+        // Without storage, the next page asks for it again.
         if stays { Kept::InBrowser } else { Kept::InTab }.set(TOKEN, token);
         self.take_token(token);
     }
@@ -139,7 +139,7 @@ impl Desk {
         self.runs.track();
     }
 
-    /// Has everything asked again that follows the runs.
+    /// Repeats every question that depends on the runs.
     pub(crate) fn ask_again(self) {
         self.runs.update(|count| *count += 1);
     }
@@ -166,7 +166,7 @@ impl Desk {
         }
     }
 
-    /// Keeps up with the server: it tells what changes, or is asked anew.
+    /// Keeps up with the server, by its change events or by asking again.
     fn keep_up(self) {
         if self.has_server.get_untracked() != Some(false) && !self.is_listening.get_untracked() {
             self.runs.update(|count| *count += 1);
@@ -182,7 +182,7 @@ impl Desk {
         self.say(&ForWorker::Listen);
     }
 
-    /// Says something; false if the worker can't hear it.
+    /// Sends a message; false if the worker can't receive it.
     pub(crate) fn say(self, message: &ForWorker) -> bool {
         let said = self
             .reader
@@ -197,7 +197,7 @@ impl Desk {
         })
     }
 
-    /// Asks once; `hear` hears the answer.
+    /// Asks once; `hear` gets the answer.
     pub(crate) fn ask(self, question: Question, hear: impl FnOnce(Result<Answer, RequestError>) + 'static) {
         let number = self.asked.get_value() + 1;
         self.asked.set_value(number);
@@ -239,7 +239,7 @@ impl Desk {
         asked
     }
 
-    /// Whether the server lets us do as much as `scope` names; asked once `is_there` says that there is a server.
+    /// Whether the server grants `scope`; asked once `is_there` says that there is a server.
     pub(crate) fn may(self, scope: Scope, is_there: impl Fn() -> bool + 'static) -> Memo<bool> {
         let own = self.answer(
             move || is_there().then_some(Question::Scope),
@@ -286,7 +286,8 @@ impl Desk {
             Some(ForPage::Listening(is_listening)) => {
                 self.is_listening.set(is_listening);
                 if is_listening {
-                    // What changed since the first answers, before the server told changes, is asked for once more.
+                    // Asks once more, because something may have changed between the first answers and the first
+                    // reported changes.
                     self.runs.update(|count| *count += 1);
                     self.live.update(|count| *count += 1);
                 }
@@ -303,7 +304,7 @@ impl Desk {
         }
     }
 
-    /// What answered once is a server, whatever it lacks.
+    /// A host that answered once counts as a server, whatever it lacks.
     fn note_server(self, is_there: bool) {
         let known = self.has_server.get_untracked();
         if known != Some(is_there) && (is_there || known.is_none()) {
@@ -360,7 +361,7 @@ impl<T: Send + Sync + 'static> Asked<T> {
         }
     }
 
-    /// The answer; while there is none yet, that to what was asked before.
+    /// The answer, or the previous one while it is pending.
     pub(crate) fn get(self) -> Option<Arc<T>> {
         self.answer.get()
     }
@@ -391,7 +392,8 @@ fn forget_token() {
     Kept::InBrowser.delete(TOKEN);
 }
 
-/// Takes `#token=…` or `#share=…` out of the address: nobody should copy it with the link, and no history keep it.
+/// Removes `#token=…` or `#share=…` from the address, so that it is neither copied with the link nor kept in the
+/// history.
 fn take_secret() {
     let location = window().location();
     let hash = location.hash().unwrap_or_default();

@@ -71,7 +71,8 @@ fn joined(found: &[FoundFile]) -> Vec<FoundFile> {
     all_parts(&paths).into_iter().filter_map(of).collect()
 }
 
-/// Returns for each log the places of its parts. A file without a folder was chosen by itself and is alone.
+/// Returns for each log the places of its parts. A file without a folder was chosen alone and has no other
+/// parts.
 fn all_parts(paths: &[&str]) -> Vec<Vec<usize>> {
     let folder = |place: usize| paths.get(place)?.rsplit_once('/').map(|(folder, _)| folder);
     let names: Vec<LogName> = paths.iter().map(|path| LogName::of(path)).collect();
@@ -89,8 +90,8 @@ fn without_batch_output(found: Vec<FoundFile>) -> Vec<FoundFile> {
     found.into_iter().zip(is_output).filter(|(_, is_output)| !is_output).map(|(found, _)| found).collect()
 }
 
-/// Returns for each path whether it is such an output. A file without a folder was chosen by itself and is
-/// none.
+/// Returns for each path whether it is such an output. A file without a folder was chosen alone, so it is not
+/// one.
 fn are_batch_output(paths: &[&str]) -> Vec<bool> {
     let split =
         |path: &&str| (path.rsplit_once('/').map(|(folder, _)| folder.to_string()), LogName::of(path));

@@ -250,11 +250,11 @@ impl Args {
     }
 }
 
-/// Returns one report of each run. If both its log and a saved result were read, that is the usable one, or else the saved one,
-/// because a user may have set parts of its scenario.
+/// Returns one report for each run. If both its log and a saved result were read, returns the usable one. If both are usable,
+/// the saved one wins, because a user may have set parts of its scenario.
 fn distinct(mut read: Vec<FileReport>) -> Vec<Report> {
     read.sort_by_cached_key(|one| (usable(&one.report).is_err(), !one.is_saved));
-    // Both are compared: a campaign's result has an id of its own, and an id may belong to logs that grew in between.
+    // Both are compared: a campaign's result has its own id, and an id may belong to a log that has grown since.
     let (mut ids, mut hashes) = (BTreeSet::new(), BTreeSet::new());
     read.retain(|FileReport { report, sha256, .. }| {
         // A log without an id has no data. Such logs may be equal and yet of different runs.

@@ -228,7 +228,7 @@ async fn explain(runs: &mut [CertifiedRun], args: &CarryArgs) -> Result<(), Fail
     let store = Store::open(&args.data.open()?).await?;
     for run in slow {
         for id in &run.results {
-            // A result that can't be read costs the report a cause, and nothing else.
+            // If a result can't be read, the report only lacks a cause.
             let result = store.get(Uuid::parse_str(id).unwrap_or_default()).await.ok().flatten();
             run.cause = result.as_ref().and_then(cause);
             if run.cause.is_some() {

@@ -358,7 +358,8 @@ fn whole_run(plan: &RunPlan, gpu: &str) -> Vec<[String; 3]> {
     lines
 }
 
-/// The unit that suits the expected time with failures, the time in it, and its range; infinite if a failure comes before every save.
+/// The unit that suits the expected time with failures, and the time and its range in this unit. The time is infinite if a failure
+/// precedes every save.
 fn expected_time(plan: &RunPlan) -> (&'static str, String, String) {
     let (unit, of_day) = time_unit(plan.expected_days);
     let text = |range: ValueRange| range.times(of_day).readable(readable_days);

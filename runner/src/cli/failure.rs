@@ -28,7 +28,7 @@ pub(super) enum Failure {
     /// Invalid flags, or values in them.
     #[error("{}", lines(.0))]
     Invalid(Vec<Problem>),
-    /// The same for a search, whose flags have names of their own.
+    /// The same for a search, which has other names for its flags.
     #[error("{}", search_lines(.0))]
     InvalidSearch(Vec<Problem>),
     /// The server did not start, or stopped by an error.
@@ -61,10 +61,10 @@ pub(super) enum Failure {
     DataDir(#[from] DataDirError),
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// So many of so many results were not stored; the rows of the result have the reasons.
+    /// How many of how many results were not stored. The rows of the result have the reasons.
     #[error("{0} of {1} results could not be stored completely. Each row says why.")]
     NotStored(usize, usize),
-    /// So many results and logs are damaged in the store; notes name them.
+    /// How many results and logs in the store are damaged. Notes name them.
     #[error("{} could not be exported. The notes above say why.", files(*.0))]
     NotExported(usize),
     /// Everything was exported, but indexes of the SQLite file are damaged.
@@ -72,13 +72,13 @@ pub(super) enum Failure {
         "The database file is damaged. Its results were exported: import them into a new data directory."
     )]
     DamagedDatabase,
-    /// So many stored results and logs have a fault; the rows of the result name them.
+    /// How many stored results and logs have a fault. The rows of the result name them.
     #[error(
         "{} in the store. Each row says which. Uploading a missing or damaged log or result again replaces it.",
         faults(*.0)
     )]
     StoreFaults(usize),
-    /// So many of so many results were not uploaded; the rows of the result have the reasons.
+    /// How many of how many results were not uploaded. The rows of the result have the reasons.
     #[error("{0} of {1} results could not be uploaded. Each row says why.")]
     NotUploaded(usize, usize),
     #[error(transparent)]
@@ -104,13 +104,13 @@ pub(super) enum Failure {
     /// No run could be compared with earlier ones.
     #[error("{0}")]
     NothingJudged(&'static str),
-    /// The newest runs of so many of all series were not scored; the rows of the result have the reasons.
+    /// In how many of all series the newest run was not scored. The rows of the result have the reasons.
     #[error("The newest run of {not_scored} of {all} series was not scored. Each row says why.")]
     NewestNotScored { not_scored: usize, all: usize },
     /// How many series became slower, or are slower than published, as a sentence; the rows of the result have the figures.
     #[error("{0} Each row says by how much.")]
     Regression(String),
-    /// So many of so many runs are slower than what they are compared with; the report has the figures.
+    /// How many of all runs are slower than their reference. The report has the figures.
     #[error("{slow} of {all} runs are slower than their reference. The table says by how much.")]
     Slow { slow: usize, all: usize },
     #[error("--{0}")]
@@ -164,7 +164,7 @@ pub(super) enum Failure {
     /// A run of the campaign has no score; the table has the reason.
     #[error("Not every run was scored. The table says why.")]
     RunFailed,
-    /// So many problems for which runs on the cluster would fail.
+    /// The number of problems that would make runs on the cluster fail.
     #[error("{} found. See \"What to do\".", problems(*.0))]
     Unfit(usize),
     /// The jobs of a campaign would fail on the cluster, for these reasons. Nothing was submitted.

@@ -59,7 +59,7 @@ impl<'a> Follower<'a> {
         self.observer.event(run, at_ms, event);
     }
 
-    /// Whether the lines of logs are wanted.
+    /// Returns whether to show the lines of logs.
     pub(super) fn wants_log(&self) -> bool {
         self.log.is_some()
     }
@@ -73,8 +73,8 @@ impl<'a> Follower<'a> {
         }
     }
 
-    /// Tells the webhook that the round is over, if it is: then `over` has its runs. Waits for the commands that still run, a
-    /// minute at most, and for the messages that are not delivered yet, half a minute at most.
+    /// Reports the end of the round to the webhook if `over` has its runs. Waits up to a minute for commands that still run,
+    /// and up to half a minute for undelivered messages.
     pub(super) async fn finish(&mut self, over: Option<&[Run]>) {
         if let (Some(webhook), Some(runs)) = (&self.webhook, over) {
             webhook.round_ended(runs);
@@ -152,8 +152,8 @@ struct ShownLog {
 }
 
 impl LogLines {
-    /// Returns the lines of a compressed copy up to this length that were not returned before; of a log that is new, its
-    /// last lines. Each extension of a copy is a zstd frame of its own.
+    /// Returns the lines of a compressed copy, up to this length, that were not returned before; for a new log, its last
+    /// lines. Each extension of a copy is a separate zstd frame.
     fn news(&mut self, run: &str, file: &Path, length: u64) -> io::Result<Vec<String>> {
         let is_new = !self.shown.contains_key(run);
         let shown = self.shown.entry(run.to_string()).or_default();

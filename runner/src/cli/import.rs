@@ -60,7 +60,7 @@ enum Outcome {
     New,
     /// The result was stored before.
     Known,
-    /// The result was not accepted; it was made again from its log and stored.
+    /// The result was not accepted. It was recomputed from its log and stored.
     Remade,
     /// The run was deleted from the store.
     Deleted,
@@ -104,7 +104,8 @@ impl Outcome {
         matches!(self, Outcome::New | Outcome::Known | Outcome::Remade)
     }
 
-    /// Returns whether something was rejected. A run that was deleted is not wanted.
+    /// Returns whether something was rejected. Deleted runs don't count, because they were left out on
+    /// purpose.
     fn is_rejected(self) -> bool {
         !self.is_complete() && self != Outcome::Deleted
     }
@@ -178,8 +179,7 @@ pub(super) fn files(path: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Imports a file with what lies beside it. Only an error that would meet every other file too is returned as an
-/// error.
+/// Imports a file with the files beside it. Returns only errors that would also affect every other file.
 async fn import(store: &Store, path: &Path, most: u64) -> Result<Row, StoreError> {
     let row = |id: Option<Uuid>, outcome, reason| Row {
         path: path.to_string_lossy().into_owned(),
@@ -380,8 +380,8 @@ pub(super) fn log_of(path: &Path) -> Option<PathBuf> {
     beside(path, LOG_ENDING).filter(|log| log.is_file())
 }
 
-/// Returns the path of what is beside a result file with the same name and another ending, if there is something: a file, or
-/// a pipe or folder in its place.
+/// Returns the path beside a result file with the same name and another ending, if something exists there: a file, or a pipe
+/// or folder in its place.
 fn beside(path: &Path, ending: &str) -> Option<PathBuf> {
     let name = path.file_name()?.to_str()?.strip_suffix(FILE_ENDING)?;
     let beside = path.with_file_name(format!("{name}{ending}"));

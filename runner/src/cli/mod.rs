@@ -153,8 +153,8 @@ pub(crate) fn run() -> ExitCode {
     exit.into()
 }
 
-/// Returns the arguments with every negative number joined to the flag before it, as in `--price=-2`. Otherwise clap would take `-2`,
-/// `-5d` or `-1T` for a flag of its own, and nobody would see which values are allowed.
+/// Returns the arguments with every negative number joined to the flag before it, as in `--price=-2`. Otherwise clap would take
+/// `-2`, `-5d` or `-1T` for a flag, and its error would not list the allowed values.
 fn with_negative_values(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let is_negative = |argument: &OsString| {
         let number = argument.to_str().and_then(|text| text.strip_prefix('-'));

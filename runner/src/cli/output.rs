@@ -73,7 +73,7 @@ pub(super) fn table<const N: usize>(
     wide_table(&header.map(String::from), numbers, rows.into_iter().map(Vec::from))
 }
 
-/// The same with as many columns as there turn out to be.
+/// The same, if the number of columns depends on the content.
 pub(super) fn wide_table(
     header: &[String],
     numbers: &[usize],

@@ -143,8 +143,8 @@ impl List {
     }
 }
 
-/// Returns runs with the names of their files instead of the paths, and with the shortest beginnings of their ids, of at least two
-/// groups of digits, that differ: commands take these too.
+/// Returns runs with file names instead of paths, and with the shortest unique prefixes of their ids, of at least two groups of
+/// digits. Commands also take these prefixes.
 fn for_terminal(runs: &[RunSummary]) -> Vec<RunSummary> {
     let beginning = |run: &RunSummary, length: usize| run.id.chars().take(length).collect::<String>();
     let differ = |length: &usize| {

@@ -60,7 +60,7 @@ pub(super) struct Summary<'a> {
     pub(super) listed: ListedState,
 }
 
-/// The states by which runs are listed.
+/// The states that select runs of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum ListedState {
     /// Not submitted yet
@@ -202,8 +202,8 @@ impl<'a> Summary<'a> {
     }
 }
 
-/// Returns the seconds that a run's measured job waited for its last start, and the GPU-hours of its jobs since then, as
-/// of the last answer of the queue.
+/// Returns the seconds that a run's measured job waited for its last start, and the GPU-hours of its jobs since then,
+/// according to the queue's last answer.
 fn used(run: &Run, seen_s: i64) -> (Option<f64>, Option<f64>) {
     let seen = || run.status.jobs.iter().map(|(_, seen)| seen.as_ref());
     let queue_s = seen().next().flatten().and_then(|seen| {
@@ -390,7 +390,7 @@ fn uploads(summaries: &[Summary]) -> Result<(), Failure> {
         }
         let mut line = format!("{} of {all} results uploaded to {to}", of(Way::Sent).count());
         for (state, what) in [(Way::Waiting, "will be sent later"), (Way::Refused, "refused")] {
-            // One reason is enough: the others have mostly the same.
+            // One reason is enough, because the others are mostly the same.
             let why = of(state).find_map(|upload| upload.why).map_or(String::new(), |why| format!(": {why}"));
             match of(state).count() {
                 0 => {}

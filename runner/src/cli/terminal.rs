@@ -72,8 +72,8 @@ fn shrink(widths: &mut [usize], least: &[usize], room: usize) {
 
 /// Returns a text with line breaks between its words, for a terminal of this width. A further line is indented like its first.
 ///
-/// A command between backticks stays on one line, and so do the texts in `whole`, such as paths with spaces. One that is
-/// wider than the terminal has a line of its own.
+/// Commands between backticks, and the texts in `whole`, such as paths with spaces, are not broken. One that is wider
+/// than the terminal gets its own line.
 pub(super) fn wrapped(text: &str, terminal: usize, whole: &[&str]) -> String {
     let wrap = |line: &str| {
         let words = line.trim_start_matches(' ');
@@ -192,7 +192,7 @@ mod tests {
         let command = "To cancel it, use `trainplan jobs cancel llama-8b`. Or wait.";
         let expected = "To cancel it, use\n`trainplan jobs cancel llama-8b`.\nOr wait.";
         assert_eq!(wrapped(command, 35, &[]), expected);
-        // A command that is wider than the terminal has a line of its own.
+        // A command that is wider than the terminal gets its own line.
         assert_eq!(wrapped(command, 20, &[]), expected);
         let path = "/home/me/my runs/7.log.zst";
         assert_eq!(

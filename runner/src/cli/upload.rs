@@ -79,12 +79,12 @@ pub(super) struct Args {
     format: FormatArg,
 }
 
-/// The attempts before a server is given up: about ten seconds.
+/// The number of attempts before giving up on a server: about ten seconds.
 const ATTEMPTS: u32 = 5;
 
 const RESTORE: &str = "To let one be uploaded again, use `trainplan results restore ID` there.";
 
-/// The age from which a log is complete.
+/// The age at which a log counts as complete.
 const SETTLED: Duration = Duration::from_secs(60 * 60);
 
 /// The time to wait while another process is sending.
@@ -156,7 +156,7 @@ impl SendOutcome {
         }
     }
 
-    /// Returns whether the result is not wanted on the server.
+    /// Returns whether the result was deleted on the server, so that it isn't uploaded.
     fn is_skipped(self) -> bool {
         matches!(self, SendOutcome::NoRun | SendOutcome::Running | SendOutcome::Deleted)
     }
@@ -395,7 +395,7 @@ impl Args {
                 settle(&journal, &due, &sent).await?;
                 outcome(Uuid::parse_str(&due.run).ok(), sent)
             };
-            // A campaign may have a token of its own, so that one that is denied says nothing about the others.
+            // A campaign may have its own token, so a denied one says nothing about the others.
             if matches!(outcome, SendOutcome::Unreachable | SendOutcome::Failed) {
                 silent.insert(to.clone());
             }

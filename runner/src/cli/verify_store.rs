@@ -53,11 +53,11 @@ enum StoreFault {
     Damaged,
     /// The file of a result or score is missing or damaged.
     DamagedResult,
-    /// The row of a run in lists disagreed with its result, and was computed again.
+    /// The row of a run in lists disagreed with its result, and was recomputed.
     WrongRow,
-    /// The row of a run was lost or had another id, and was made again.
+    /// The row of a run was lost or had another id, and was restored.
     LostRow,
-    /// The database has a fault that is not one of a run.
+    /// The database has a fault that doesn't belong to a run.
     Database,
 }
 
@@ -153,7 +153,7 @@ fn of_database(detail: String) -> Row {
 /// Checks all results.
 async fn check_results(store: &Store, checked: &mut Checked) -> Result<(), Failure> {
     let Checked { results, rows, .. } = checked;
-    // First, so that the rows that are made again are checked below.
+    // First, so that restored rows are checked below.
     for id in store.lost_runs().await? {
         match id {
             Some(id) => {

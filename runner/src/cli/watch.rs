@@ -1,4 +1,4 @@
-//! Shows a round while it is carried out: live lines for people, JSON lines for programs.
+//! Shows a round in progress: live lines for people, JSON lines for programs.
 
 use super::judged_run::JudgedRun;
 use super::output::printable;
@@ -83,7 +83,7 @@ pub(super) struct LiveScreen {
     later: Vec<String>,
 }
 
-/// Suspends a screen while the user is asked a question.
+/// Suspends a screen during a question to the user.
 #[derive(Clone, Default)]
 pub(super) struct Pause(Arc<AtomicU8>);
 

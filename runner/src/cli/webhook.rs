@@ -189,7 +189,7 @@ fn client(url: &Url) -> Result<Client, String> {
         .user_agent(concat!("trainplan/", env!("CARGO_PKG_VERSION")))
         .connect_timeout(CONNECT)
         .timeout(ANSWER)
-        // The user did not choose the addresses that redirects lead to.
+        // The user did not choose the addresses of redirects.
         .redirect(Policy::none());
     if url.scheme() == "http" {
         // Without TLS, the system's certificates are not needed.

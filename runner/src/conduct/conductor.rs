@@ -1,4 +1,4 @@
-//! The state of a round that is being carried out.
+//! The state of a round in progress.
 
 use super::error::ConductError;
 use super::live::LiveRun;
@@ -10,7 +10,7 @@ use crate::store::Store;
 use crate::upload::{Outbox, ProgressReporter};
 use std::time::{Duration, Instant};
 
-/// How a round is carried out.
+/// Options of a round's execution.
 #[derive(Debug, Clone)]
 pub(crate) struct ConductOptions {
     /// Seconds between two polls of the cluster, at least.
@@ -19,7 +19,7 @@ pub(crate) struct ConductOptions {
     pub(crate) at_once: usize,
     /// Seconds without a step after which a run may be reported as hanging, at least.
     pub(crate) hang_after_s: u64,
-    /// Nodes on which no job is launched, in addition to those of the plans.
+    /// Nodes that every job avoids, in addition to those of the plans.
     pub(crate) exclude: Option<String>,
     /// How long the cluster may be unreachable before the round stops; without limit if none.
     pub(crate) patience: Option<Duration>,
@@ -28,7 +28,7 @@ pub(crate) struct ConductOptions {
 /// An order from the person at the terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Order {
-    /// Leave now. Submitted jobs go on.
+    /// Leave now. Submitted jobs keep running.
     Detach,
     /// Cancel every job.
     Cancel,
@@ -91,7 +91,7 @@ pub(super) enum AttemptFailure {
 pub(super) const SHORT: Duration = Duration::from_secs(60);
 pub(super) const LONG: Duration = Duration::from_secs(120);
 
-/// Carries out a round, with all that is known of it.
+/// Runs a round, and keeps everything that is known about it.
 pub(crate) struct Conductor<'a> {
     pub(super) journal: &'a Journal,
     pub(super) store: &'a Store,

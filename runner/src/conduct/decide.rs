@@ -99,7 +99,7 @@ pub(super) enum LaunchVerdict {
     NoJob { why: String, again: bool },
 }
 
-/// What is known beside the report on an attempt.
+/// The known facts beside the report on an attempt.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LaunchEvidence<'a> {
     /// Whether the last jobs on this cluster kept their marks.
@@ -124,9 +124,9 @@ const ATTEMPTS: u32 = 3;
 
 /// Judges whether an attempt submitted jobs.
 ///
-/// Another attempt is allowed only if this one certainly submitted no job. It was never started; or its launcher is
-/// over and called the sbatch that marks jobs, marks survive on this cluster, and the queue or the accounting, which
-/// answered, would list every marked job. Otherwise a job is searched for by its name.
+/// Another attempt is allowed only if this one certainly submitted no job: it was never started; or its launcher
+/// ended and called the sbatch that marks jobs, marks survive on this cluster, and the queue or the accounting
+/// answered and would list every marked job. Otherwise a job is searched for by its name.
 pub(super) fn judge_attempt(run: &Run, report: &AttemptReport, known: LaunchEvidence) -> LaunchVerdict {
     let since_ms = known.now_ms - run.status.intended_ms;
     let code = match report.launcher {

@@ -1,4 +1,4 @@
-//! A run that is being carried out: its state from the journal, and what only this process knows.
+//! A run in progress: its state from the journal, and what only this process knows.
 
 use super::error::ConductError;
 use super::log_copy::{Continuation, LogCopy, LogProgress};
@@ -17,7 +17,7 @@ use trainplan_shared::link;
 use trainplan_shared::spec::Spec;
 use uuid::Uuid;
 
-/// A run with what is under way for it.
+/// A run with its running tasks.
 pub(crate) struct LiveRun {
     pub(crate) run: Run,
     /// The progress of training, from the log so far.
@@ -70,14 +70,14 @@ pub(crate) struct LiveRun {
 /// The least time between two progress reports of a run.
 const REPORT_INTERVAL: Duration = Duration::from_secs(15);
 
-/// A job counts as over after so many polls without it, over at least this time.
+/// A job counts as over after this many polls without it, over at least [`MISSING`].
 const MISSING_POLLS: u32 = 3;
 const MISSING: Duration = Duration::from_secs(20);
 /// How late the accounting may be.
 const LAG: Duration = Duration::from_secs(120);
 /// How late a log may appear after the end of its job.
 const LATE_LOG: Duration = Duration::from_secs(60);
-/// A log is complete after so many polls without more of it.
+/// A log is complete after this many polls without new content.
 const DRAINED_POLLS: u32 = 2;
 
 impl LiveRun {
@@ -130,7 +130,7 @@ impl LiveRun {
         Ok(live)
     }
 
-    /// Returns the compressed copy of its log, and how much of it the journal lists.
+    /// Returns the compressed copy of its log, and how many of its bytes the journal lists.
     pub(crate) fn log_copy(&self) -> Option<(&Path, u64)> {
         self.copy.as_ref().map(|copy| (copy.file(), copy.copied.kept))
     }
@@ -194,7 +194,7 @@ impl LiveRun {
         self.not_before = Instant::now() + pause;
     }
 
-    /// Adds to a poll what is to be asked about this run.
+    /// Adds this run's questions to a poll.
     pub(super) fn add_to(&self, key: u64, request: &mut PollRequest) {
         let missing = self.missing.iter().map(|(job, ..)| job.clone());
         // The queue may list a job as over without its exit code.
@@ -369,7 +369,7 @@ impl LiveRun {
             Some(_) => (TIMES * self.step_s()).max(least_s as f64),
             None => BEFORE_THE_FIRST_S.max(least_s) as f64,
         };
-        // A job that was suspended or waited in the queue since its last step begins anew.
+        // The time restarts for a job that was suspended or queued since its last step.
         let since = self.last_step.map_or(begun, |step| step.max(begun)).elapsed();
         if since.as_secs_f64() <= limit_s {
             return None;

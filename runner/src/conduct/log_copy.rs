@@ -110,7 +110,7 @@ impl LogCopy {
         &self.file
     }
 
-    /// Returns how many bytes before its end are to be read a second time.
+    /// Returns how many bytes before its end must be read again.
     pub(super) fn overlap(&self) -> u64 {
         self.last.len() as u64
     }
@@ -140,7 +140,7 @@ impl LogCopy {
             self.begin_anew(inode);
         }
         let text = self.without_secrets(new);
-        // A log that starts again starts on a line of its own.
+        // A log that restarts begins on a new line.
         let gap: &[u8] = if joins != Continuation::Extends && !self.at_line { b"\n" } else { b"" };
         let whole = [gap, &text].concat();
         if !whole.is_empty() {
@@ -325,7 +325,7 @@ mod tests {
             }
             assert_eq!(content(&copy), hidden, "{cut}");
             assert_eq!(copy.copied.offset, log.len() as u64, "{cut}");
-            // A process that doesn't know the secret goes on with the copy.
+            // A process that doesn't know the secret continues the copy.
             let mut other = LogCopy::open(folder.path(), copy.copied.clone(), &Spec::default()).unwrap();
             let longer = [&log[..], b"ame\nstep 3\n"].concat();
             assert_eq!(poll(&mut other, &longer, 5, 1000), Continuation::Extends, "{cut}");

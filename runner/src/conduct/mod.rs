@@ -1,7 +1,7 @@
 //! Carries out a round of a campaign.
 //!
 //! One loop (`round_loop`) decides what to do, writes it to the journal, starts it as a task, and takes in
-//! the result. Tasks know nothing of each other; only the loop changes the state of a run.
+//! the result. Tasks are independent; only the loop changes the state of a run.
 
 mod cancellation;
 mod conductor;

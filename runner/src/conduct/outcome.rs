@@ -35,7 +35,7 @@ impl RunOutcome {
 }
 
 /// Returns whether a run is to be tried again: it has no score because a node failed or its job was preempted, its plan
-/// allows it, and nobody cancelled it. Another failure would come again.
+/// allows it, and nobody cancelled it. Any other failure would recur.
 pub(super) fn may_be_retried(run: &Run) -> bool {
     let end = run.status.jobs.first().and_then(|(_, seen)| seen.as_ref()).map(|seen| &seen.state);
     let passes = matches!(end, Some(State::Ended(End::NodeFail | End::Preempted)));

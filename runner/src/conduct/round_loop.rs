@@ -1,4 +1,4 @@
-//! The loop of a round: it starts what is due, waits for whatever comes first, and takes that in.
+//! The loop of a round: it starts what is due, waits for the first event, and handles it.
 
 use super::conductor::{Conductor, Ending, Observer, Order, TaskResult};
 use super::error::ConductError;
@@ -111,7 +111,7 @@ impl Conductor<'_> {
         Ok(())
     }
 
-    /// Adds another try of each run that ended by a cause that passes, with events and a result of its own.
+    /// Adds another try for each run that ended by a temporary cause. The try has its own events and result.
     async fn retry(&mut self, observer: &mut dyn Observer) -> Result<(), ConductError> {
         for index in 0..self.runs.len() {
             let run = &self.runs[index].run;

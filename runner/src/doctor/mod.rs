@@ -71,7 +71,7 @@ impl Finding {
 struct LinkMeasurements {
     connecting: Duration,
     round_trip: Duration,
-    /// The cluster's clock less ours, and the uncertainty of that; none if `date` does not work there.
+    /// The cluster's clock minus ours, and its uncertainty; none if `date` does not work there.
     skew_s: Option<(f64, f64)>,
     sftp: bool,
 }

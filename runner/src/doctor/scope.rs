@@ -13,14 +13,14 @@ pub(super) struct Scope {
     pub(super) partitions: Vec<String>,
     pub(super) accounts: Vec<String>,
     pub(super) qos: Vec<QosUse>,
-    /// What the jobs of runs ask for; empty for a whole cluster.
+    /// The requests of the runs' jobs; empty for a whole cluster.
     pub(super) requests: Vec<RunsRequest>,
     pub(super) installations: Vec<Installation>,
     /// Whether everything is checked. Otherwise it is what the jobs of some runs depend on.
     pub(super) is_whole: bool,
 }
 
-/// A quality of service, and the account with which it is used.
+/// A quality of service, and the account that uses it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct QosUse {
     pub(super) name: String,
@@ -28,7 +28,7 @@ pub(super) struct QosUse {
     pub(super) account: Option<String>,
 }
 
-/// What the jobs of some runs ask for.
+/// The request that the jobs of some runs share.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RunsRequest {
     /// The names of the runs.
@@ -61,7 +61,7 @@ impl Scope {
         let mut scope = Scope::default();
         for run in planned {
             let configured = run.launch.style.configures();
-            // The launch script knows the value of a variable; nobody else does.
+            // Only the launch script knows the value of a variable.
             let is_known = |name: &str| !name.starts_with('$');
             let given = |field| Some(&run.spec).filter(|_| !configured.contains(&field));
             let of_run = given(Field::Partition).map(partitions).unwrap_or_default();
@@ -107,7 +107,7 @@ impl Scope {
         }
     }
 
-    /// Returns the remote script that asks for what is judged.
+    /// Returns the remote script that collects the facts to judge.
     pub(super) fn questions(&self) -> Script {
         let mut places = String::new();
         for (index, place) in self.installations.iter().enumerate() {

@@ -213,7 +213,7 @@ pub(crate) struct RunStatus {
     pub(crate) phase: Phase,
     /// Number of attempts at launching so far.
     pub(crate) attempt: u32,
-    /// Its jobs in the order of submission, each with the last that is known of it.
+    /// Its jobs in the order of submission, each with its last known state.
     pub(crate) jobs: Vec<(String, Option<Sighting>)>,
     /// Jobs that left the queue, and whose end is not known yet.
     pub(crate) missing: Vec<String>,

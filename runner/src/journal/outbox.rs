@@ -1,5 +1,4 @@
-//! Results that are to be uploaded: entered when a result is stored, and removed once a server has it or
-//! rejects it.
+//! Results to upload: added when a result is stored, and removed once a server has it or rejects it.
 
 use super::{Event, Journal, JournalError, Plan, add};
 use sqlx::query::Query;
@@ -7,7 +6,7 @@ use sqlx::sqlite::SqliteArguments;
 use sqlx::{Row as _, Sqlite};
 use trainplan_shared::campaign::Upload;
 
-/// A result that is to be uploaded.
+/// A result to upload.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct PendingUpload {
     /// The run's id.
@@ -19,7 +18,7 @@ pub(crate) struct PendingUpload {
 }
 
 impl Journal {
-    /// Returns what is to be uploaded, oldest first.
+    /// Returns the results to upload, oldest first.
     pub(crate) async fn due(&self) -> Result<Vec<PendingUpload>, JournalError> {
         self.located(async {
             let rows = sqlx::query(

@@ -15,7 +15,7 @@ const ASKING: Duration = Duration::from_secs(60);
 /// The pause between two looks at the job.
 const PAUSE: Duration = Duration::from_secs(3);
 
-/// How often in a row a lost connection is made again.
+/// How many times in a row a lost connection is restored.
 const TRIES: u32 = 20;
 
 /// Why a probe has no result.
@@ -31,7 +31,7 @@ pub(crate) enum ProbeError {
         "Job {job} of the probe ended without a result. Its log is ~/.trainplan/probes/{id}/job.log; it ends with:\n{log}"
     )]
     Job { job: u64, id: String, log: String },
-    /// The result is not that of a probe.
+    /// The file is not the result of a probe.
     #[error(
         "Job {job} of the probe wrote a result that can't be read: {problem}\nThe cluster keeps it in ~/{place}"
     )]
@@ -43,7 +43,7 @@ pub(crate) enum ProbeError {
 pub(crate) struct ProbeProgress {
     /// Its job.
     pub(crate) job: u64,
-    /// What Slurm says of it, such as `PENDING`.
+    /// Its state in Slurm, such as `PENDING`.
     pub(crate) state: String,
     /// The last line of its log.
     pub(crate) line: String,

@@ -10,7 +10,7 @@ use rust_embed::{Embed, EmbeddedFile};
 #[allow_missing = true]
 pub(super) struct Dist;
 
-/// The encodings for which the build makes files, smallest first: HTTP's name and the file's suffix.
+/// The encodings of the build's files, smallest first: HTTP's name and the file's suffix.
 const ENCODINGS: [(&str, &str); 2] = [("br", "br"), ("gzip", "gz")];
 
 const NOT_BUILT: &str = "This trainplan was built without its web app.\n\n\

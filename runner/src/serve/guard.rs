@@ -34,7 +34,7 @@ pub(super) enum Caller {
         name: String,
         /// What it allows.
         scope: TokenScope,
-        /// The number of bytes that it may upload per day, if it has a quota of its own.
+        /// The number of bytes that it may upload per day, if it has its own quota.
         quota_bytes: Option<u64>,
     },
     /// The person who started the server, by the token that it printed.
@@ -50,7 +50,8 @@ pub(super) enum Caller {
     Person(String),
 }
 
-/// The name by which a caller's requests and event streams are counted: the id of a token, else the network.
+/// The name that a caller's requests and event streams are counted under: the id of a token, or else the
+/// network.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct CountedAs(pub(super) String);
 
@@ -198,8 +199,7 @@ fn person(server: &Server, peer: Option<IpAddr>, headers: &HeaderMap) -> Option<
     is_proxy.then(|| text.to_owned())
 }
 
-/// Returns the address of the client, as a trusted proxy reports it; of anyone else the address of the
-/// connection.
+/// Returns the address of the client as reported by a trusted proxy, or else the address of the connection.
 fn client(server: &Server, peer: Option<IpAddr>, headers: &HeaderMap) -> Option<IpAddr> {
     let is_proxy = peer.is_some_and(|peer| server.options.trusted_proxies.contains(&peer));
     if !is_proxy {

@@ -103,8 +103,7 @@ impl Histories {
         kept
     }
 
-    /// Keeps a history, unless it is too large. Drops those that were not read for the longest time, so that there is room
-    /// for it.
+    /// Keeps a history, unless it is too large. Makes room by dropping the least recently read ones.
     fn keep(&self, kept: &KeptHistory, made: MadeHistory) {
         let is_kept = made.memory + kept.query.len() + FRAME <= MOST;
         *kept.lock() = is_kept.then(|| Arc::new(made));

@@ -1,7 +1,7 @@
 //! Protects a server on loopback from other sites' pages.
 //!
-//! Any site can point a name of its own at 127.0.0.1 and then send requests to this server as if it were its
-//! own (DNS rebinding). It can't change the `Host` header, in which the browser sends that name.
+//! Any site can point its own name at 127.0.0.1 and then send requests to this server as if it were its own
+//! (DNS rebinding). It can't change the `Host` header, which contains that name.
 
 use super::problem::Problem;
 use axum::extract::Request;

@@ -93,7 +93,7 @@ async fn judge_one(server: &Server, run: Uuid) -> Result<(), StoreError> {
         if is_told { told.push(message) } else { untold.push(message) }
     }
     let alerts: Vec<&AlertMessage> = untold.iter().chain(told.iter().skip(1)).chain(told.first()).collect();
-    // One message tells of a run, with the first alert.
+    // All alerts of a run are sent as one message, with the first of them.
     let texts: Vec<&str> = told.iter().map(|alert| alert.text.as_str()).collect();
     let message = told.first().map(|first| AlertMessage { text: texts.join("\n"), ..first.clone() });
     server.store.alert(run, &alerts, message.as_ref(), server.webhooks.urls()).await?;
@@ -101,7 +101,7 @@ async fn judge_one(server: &Server, run: Uuid) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Returns the runs of a time line beyond one of them, in an order, and all runs of the same time.
+/// Returns the runs of a time line beyond a run in an order, and all runs of the same time.
 async fn beyond(
     server: &Server,
     key: &TimeLineKey,

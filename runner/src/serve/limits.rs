@@ -58,8 +58,8 @@ impl Room {
         Room(Arc::new(Semaphore::new(ROOM)))
     }
 
-    /// Returns the room for what is decompressed while it is sent. Slow readers hold it for long, so it is a room of its
-    /// own.
+    /// Returns the room for content that is decompressed while it is sent. It is separate, because slow readers hold it
+    /// for long.
     pub(super) fn of_streams() -> Room {
         Room(Arc::new(Semaphore::new(ROOM / 2)))
     }
@@ -69,7 +69,7 @@ impl Room {
     /// # Errors
     /// Other requests hold it: 503.
     pub(super) fn take(&self, bytes: usize) -> Result<HeldRoom, Problem> {
-        // What is larger than the whole room may have all of it.
+        // Content larger than the whole room may take all of it.
         let pieces = bytes.div_ceil(ROOM_PIECE).clamp(1, ROOM);
         let taken = Arc::clone(&self.0).try_acquire_many_owned(pieces as u32);
         Ok(HeldRoom { room: self.clone(), taken: taken.map_err(|_| no_room())? })

@@ -1,5 +1,6 @@
-//! Reads what a client still sends when its answer is known, so that it can read the answer: a server that closes a connection with
-//! unread bytes resets it, and a client that is still sending sees a broken pipe instead of the answer.
+//! Reads the rest of a request whose answer is already known, so that the client can read the answer. If a server closes a
+//! connection with unread bytes, the connection is reset, and a client that is still sending sees a broken pipe instead of the
+//! answer.
 
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::Request;
@@ -49,7 +50,7 @@ async fn discard(mut body: Body) {
     }
 }
 
-/// A body that comes back when its handler drops it.
+/// A body that is returned when its handler drops it.
 struct LentBody {
     body: Option<Body>,
     give: Option<oneshot::Sender<Body>>,
@@ -81,7 +82,7 @@ impl HttpBody for LentBody {
 impl Drop for LentBody {
     fn drop(&mut self) {
         if let (Some(body), Some(give)) = (self.body.take(), self.give.take()) {
-            // Nobody waits for it if the connection is gone.
+            // If the connection is gone, nobody waits for the answer.
             let _ = give.send(body);
         }
     }

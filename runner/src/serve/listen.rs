@@ -19,7 +19,7 @@ use tower::ServiceExt;
 /// The most open connections; further ones wait.
 const CONNECTIONS: usize = 2048;
 
-/// The open files that are kept for the database, logs and webhooks, whatever connections there are.
+/// The number of open files reserved for the database, logs and webhooks, however many connections there are.
 const RESERVE: u64 = 192;
 
 /// The most bytes of a request's line and headers, and of each buffer of a connection. hyper's own limit of some 400 kB,

@@ -7,17 +7,17 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// The time for which a connection may wait for its client to read, in all. It has a second more for each
-/// [`SLOWEST`] bytes that were written.
+/// The total time that a connection may wait for its client to read. Each [`SLOWEST`] bytes written add a
+/// second.
 const WAITING: Duration = Duration::from_secs(30);
 const SLOWEST: u64 = 64 << 10;
 
-/// A connection whose client must read at a minimum rate. Only the time counts in which the client has more to read:
-/// a connection may be idle for any time.
+/// A connection whose client must read at a minimum rate. Only time with unread data counts, so a connection may be
+/// idle for any time.
 #[derive(Debug)]
 pub(super) struct Paced<S> {
     stream: S,
-    /// The time for which it may wait if nothing was written yet.
+    /// The time that it may wait if nothing was written yet.
     free: Duration,
     written: u64,
     /// How long the connection waited so far.

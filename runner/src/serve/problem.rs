@@ -30,7 +30,7 @@ impl Problem {
 
     /// Returns 429: the caller exceeded its request rate.
     pub(super) fn too_often(wait: Duration) -> Problem {
-        // Rounded up, so that the caller does not come back too early.
+        // Rounded up, so that the caller does not retry too early.
         let seconds = wait.as_secs() + 1;
         let detail = format!("Too many requests. Try again in {seconds} s.");
         Problem::new(StatusCode::TOO_MANY_REQUESTS, detail).with(header::RETRY_AFTER, seconds)

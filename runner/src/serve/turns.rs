@@ -1,5 +1,5 @@
-//! Turns of requests with much work. Each kind of work has turns of its own, so that none delays another: who reads much does
-//! not keep others from uploading.
+//! Turns of requests with much work. Each kind of work has its own turns, so that none delays another: large reads don't keep
+//! others from uploading.
 
 use super::problem::Problem;
 use axum::http::{StatusCode, header};
@@ -15,13 +15,14 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The turns of a server.
 pub(super) struct Turns {
-    /// Of uploads.
+    /// Turns for uploads.
     pub(super) uploads: Semaphore,
-    /// Of lists.
+    /// Turns for lists.
     pub(super) lists: Semaphore,
-    /// Of requests that read a raw log whole. A log may be large, so they wait for as long as it takes.
+    /// Turns for requests that read a whole raw log. Logs may be large, so these requests wait without a
+    /// limit.
     pub(super) logs: Semaphore,
-    /// Of expensive reads: of whole results, or of thousands of rows.
+    /// Turns for expensive reads: whole results, or thousands of rows.
     reads: Semaphore,
 }
 

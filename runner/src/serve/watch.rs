@@ -20,8 +20,8 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// How many earlier changes to read again, because they may have been committed late.
 pub(super) const OVERLAP: i64 = 500;
 
-/// How long a number without a change may belong to a transaction that PostgreSQL has yet to commit. It may also be that of a
-/// transaction that failed.
+/// How long a number without a change may belong to a transaction that PostgreSQL has not committed yet. The transaction may
+/// also have failed.
 const SETTLING: Duration = Duration::from_secs(10);
 
 /// The number of changes that wait for a slow watcher before it must fetch the lists again.
@@ -48,7 +48,7 @@ pub(super) struct Watch {
 #[derive(Debug, Clone)]
 pub(super) struct PassedOn {
     pub(super) change: Change,
-    /// The number up to which every change was passed on with this one or before.
+    /// Every change up to this number was passed on, with this change or before it.
     pub(super) settled: i64,
 }
 

@@ -62,7 +62,7 @@ fn client(allow_private: bool) -> Result<Client, String> {
     let client = Client::builder()
         .user_agent(concat!("trainplan/", env!("CARGO_PKG_VERSION")))
         .timeout(ANSWER)
-        // Nobody allowed the addresses that redirects lead to.
+        // The addresses of redirects were not allowed by anyone.
         .redirect(Policy::none())
         .no_proxy();
     let client = if allow_private { client } else { client.dns_resolver(PublicOnly) };
@@ -72,8 +72,8 @@ fn client(allow_private: bool) -> Result<Client, String> {
     })
 }
 
-/// Delivers alerts when they are due, forever. Each address has a loop of its own, so that a slow one delays
-/// no other.
+/// Delivers alerts when they are due, forever. Each address has its own loop, so that a slow one delays no
+/// other.
 pub(super) async fn run(server: Server) {
     let Some(client) = &server.webhooks.client else { return };
     join_all(server.webhooks.urls.iter().map(|url| deliver_to(&server, client, url))).await;
@@ -245,9 +245,9 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
         (0, 0) if (c, d, e, f) == (0, 0, 0, 0xffff) => v4(g, h),
         (0x64, 0xff9b) if (c, d, e, f) == (0, 0, 0, 0) => v4(g, h),
         (0x2002, _) => v4(b, c),
-        // Teredo, documentation, benchmarks and the like.
+        // Teredo, documentation, benchmarks and other special addresses.
         (0x2001, ..0x200) | (0x2001, 0xdb8) | (0x3fff, _) => false,
-        // Of all others, IANA has allocated only 2000::/3.
+        // IANA has allocated only 2000::/3 of the rest.
         _ => a & 0xe000 == 0x2000,
     }
 }

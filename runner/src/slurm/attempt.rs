@@ -27,12 +27,12 @@ pub(crate) fn stage(run: &str, script: &str) -> Script {
         .set("sha256", sha256(script))
 }
 
-/// What is wanted of an attempt.
+/// The order for an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AttemptOrder {
     /// Start it unless it was started, and report on it.
     Start,
-    /// Report on it. If it was not started, nobody can start it later.
+    /// Report on it. If it was not started, it can't be started later.
     Examine,
 }
 
@@ -45,11 +45,11 @@ pub(crate) struct Attempt<'a> {
     pub(crate) is_job: bool,
     /// Counted from 1.
     pub(crate) number: u32,
-    /// Nodes on which its jobs don't run, as Slurm takes them; may be empty.
+    /// Nodes that its jobs avoid, in Slurm's notation; may be empty.
     pub(crate) exclude: &'a str,
 }
 
-/// Returns the remote script that carries out an order for an attempt, after waiting up to `wait_s` seconds for its
+/// Returns the remote script that executes an order for an attempt, after waiting up to `wait_s` seconds for its
 /// launcher. It can be repeated. The caller adds the secrets.
 pub(crate) fn submit(attempt: Attempt, order: AttemptOrder, wait_s: u64, mark: &str) -> Script {
     const BODY: &str = concat!(include_str!("remote/report.sh"), include_str!("remote/submit.sh"));
@@ -136,7 +136,7 @@ pub(crate) enum Launcher {
     Gone,
     /// It was never started, and never will be.
     Withheld,
-    /// The folder of its run was removed, so nothing is known of it.
+    /// Its run's folder was removed, so its state is unknown.
     Removed,
 }
 

@@ -6,7 +6,7 @@ use flate2::read::GzDecoder;
 use std::collections::BTreeMap;
 use std::io::Read;
 
-/// What to ask. Keys are chosen by the caller, and come back with the answers.
+/// The questions of a poll. The caller chooses their keys, which are returned with the answers.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct PollRequest {
     /// Jobs that may have left the queue.

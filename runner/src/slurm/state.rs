@@ -100,7 +100,7 @@ impl From<&State> for RunState {
     fn from(state: &State) -> RunState {
         match state {
             State::Pending => RunState::Waiting,
-            // Servers know no other word for a job that goes on later.
+            // Servers have no other word for a job that continues later.
             State::Running | State::Suspended => RunState::Running,
             State::Ended(End::Completed) => RunState::Completed,
             State::Ended(End::Failed) => RunState::Failed,

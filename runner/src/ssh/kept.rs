@@ -56,7 +56,7 @@ impl KeptConnection {
         Master::adopt(self.socket.clone()).await.is_some()
     }
 
-    /// Opens it, and leaves its master in the background. ssh asks at the terminal whatever it needs.
+    /// Opens it, and leaves its master in the background. ssh may ask for input at the terminal.
     pub(crate) async fn open(&self, persist: &str) -> Result<(), KeptError> {
         let mut ssh = Command::new("ssh");
         ssh.arg("-F").arg(self.config.path()).arg("-M").arg("-S").arg(&self.socket);

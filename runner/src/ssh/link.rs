@@ -1,4 +1,4 @@
-//! A link to a host. Its connection is made again when it breaks.
+//! A link to a host. Its connection is restored when it breaks.
 
 use super::config::{ControlDir, ControlDirError};
 use super::error::LinkError;
@@ -281,7 +281,7 @@ impl fmt::Debug for Link {
 }
 
 impl FailureHistory {
-    /// Counts the break of a connection. After the first one a new connection is tried at once.
+    /// Counts the break of a connection. After the first one, a new connection is tried at once.
     fn broke(&mut self, error: LinkError) -> LinkError {
         if self.count > 0 {
             return self.failed(error);
@@ -319,8 +319,8 @@ fn in_time(error: LinkError, left: Duration) -> LinkError {
     }
 }
 
-/// Returns the pause after so many failures, with some randomness so that several runners don't reconnect at
-/// once.
+/// Returns the pause after this many failures, with some randomness so that several runners don't reconnect
+/// at once.
 fn pause(failures: u32) -> Duration {
     let full = PAUSE.saturating_mul(2u32.saturating_pow(failures.min(16))).min(LONGEST_PAUSE);
     full.mul_f64(0.5 + 0.5 * fastrand::f64())

@@ -1,9 +1,8 @@
-//! Runs scripts on a cluster's login node, over a connection that is made again when it breaks.
+//! Runs scripts on a cluster's login node, over a connection that is restored when it breaks.
 //!
 //! The user's `ssh` makes the connection, with the user's configuration, keys and jump hosts. It stays open
-//! as a master, and every script is a session of it. A script goes over standard input to `/bin/sh`, whatever
-//! the login shell is. Its output is framed: only an end frame proves that it ended, and with which exit
-//! code.
+//! as a master connection, with one session for each script. Scripts are piped to `/bin/sh`, whatever the
+//! login shell is. Their output is framed: only an end frame, with the exit code, proves that a script ended.
 
 mod config;
 mod error;

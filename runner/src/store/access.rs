@@ -16,11 +16,11 @@ use uuid::Uuid;
 /// The number of random characters in a secret: 178 bits.
 const RANDOM: usize = 30;
 
-/// The prefixes of secrets, by which scanners recognize leaked ones.
+/// The prefixes of secrets, which let scanners recognize leaked ones.
 const TOKEN: &str = "tp_";
 const SHARE: &str = "tps_";
 
-/// The beginning of the name of a creator of share links who is logged in at a proxy. No token's id begins like that.
+/// The prefix of the names of share-link creators who are logged in at a proxy. No token's id begins with it.
 pub(crate) const LOGIN: &str = "login:";
 
 /// What a valid secret grants.

@@ -39,7 +39,7 @@ pub(super) enum Acknowledged {
 }
 
 impl Store {
-    /// Returns at most 100 runs that are yet to be judged: those that were received first, in the order in which they ran.
+    /// Returns at most 100 runs to judge: the first received ones, in the order of their start.
     pub(crate) async fn unjudged(&self) -> Result<Vec<Uuid>, StoreError> {
         let select = "SELECT id FROM (SELECT runs.id, ran_at FROM unjudged JOIN runs ON runs.id = unjudged.id \
             ORDER BY received_at, runs.id LIMIT 100) AS due ORDER BY ran_at, id";
@@ -201,8 +201,8 @@ impl Store {
         Ok(alerts)
     }
 
-    /// Records who acknowledges the alerts of a run and why, or with none that nobody does. Returns whether the run
-    /// has alerts.
+    /// Records who acknowledges the alerts of a run and why, or, with none, removes the acknowledgement. Returns
+    /// whether the run has alerts.
     pub(crate) async fn acknowledge(&self, run: Uuid, by: Option<(&str, &str)>) -> Result<bool, StoreError> {
         let (by, reason) = by.unzip();
         let mut writing = self.database.write().await?;

@@ -1,6 +1,6 @@
 //! Logs that are being uploaded, in pieces that survive broken connections.
 //!
-//! Each piece is an object of its own, named by the run and its position in the raw log, and compressed
+//! Each piece is a separate object, named by the run and its position in the raw log, and compressed
 //! separately. So any of several servers can receive the next piece, and the complete log is the
 //! concatenation of all pieces.
 

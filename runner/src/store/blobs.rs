@@ -377,8 +377,8 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    /// Reads the uncompressed log on a thread that may block, with `work`. Reading fails at the log's end if the content does not have
-    /// its hash, and at once when nobody waits for the result any more: a log may take minutes, and clients leave.
+    /// Reads the uncompressed log on a thread that may block, with `work`. Reading fails at the log's end if the content does not
+    /// have its hash, and at once if nobody waits for the result any more, because a log may take minutes and clients leave.
     ///
     /// # Errors
     /// Those of `work`.
@@ -402,7 +402,7 @@ impl Log {
     }
 }
 
-/// A reader that fails when nobody waits any more for what is made of its content.
+/// A reader that fails once nobody waits for the result any more.
 struct Awaited<R> {
     raw: R,
     waited_for: Weak<()>,

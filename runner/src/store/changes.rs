@@ -212,8 +212,8 @@ impl Store {
         count.is_ok_and(|count| count > 0)
     }
 
-    /// Deletes changes with impossible sequence numbers, which somebody else wrote into the database, and lets the numbers continue
-    /// after the others. Watchers fetch the lists again. Returns whether there were any.
+    /// Deletes changes with impossible sequence numbers, which another program wrote into the database, and lets the numbers
+    /// continue after the others. Watchers fetch the lists again. Returns whether there were any.
     pub(crate) async fn renumber_changes(&self) -> Result<bool, StoreError> {
         if !self.is_exhausted().await {
             return Ok(false);
@@ -304,7 +304,7 @@ mod tests {
         let known = mark(7, &[]);
         let old = || row(7, EventKind::Run, "a");
         assert!(known.after(&[old(), row(8, EventKind::Again, "")]).is_none());
-        // Of a newer program.
+        // A newer program wrote it.
         assert!(known.after(&[old(), (8, Typed(Some("moved".into())), Typed(Some("b".into())))]).is_none());
         assert!(known.after(&[old(), (8, Typed(None), Typed(None))]).is_none());
         // The database was restored from a backup, or changes were deleted.

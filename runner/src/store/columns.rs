@@ -1,4 +1,4 @@
-//! The table `runs`: one row for each run, with what lists show of it.
+//! The table `runs`: one row for each run, with the columns of lists.
 
 use super::blobs::LogHash;
 use super::database::Statement;
@@ -106,11 +106,11 @@ columns! {
     pub(super) sha256: String,
     /// The raw log's SHA-256, if the store has that log.
     pub(super) log_sha256: Option<LogHash>,
-    /// The id of what is wrong with that log, as far as is known.
+    /// The id of the log's known fault.
     log_fault: Option<String>,
-    /// The id of what is wrong with the result's file, as far as is known.
+    /// The id of the known fault of the result's file.
     result_fault: Option<String>,
-    /// The id of what is wrong with the file of the newest score, as far as is known.
+    /// The id of the known fault of the newest score's file.
     score_fault: Option<String>,
     path: String,
     campaign: Option<String>,
@@ -192,7 +192,7 @@ const LARGEST_FIGURE: f64 = 1e100;
 const LONGEST_TEXTS: [usize; 3] = [3 * LONGEST_NAME, 3 * LONGEST_PATH, 4 * LONGEST_SCENARIO];
 
 /// The version of the columns' meaning. Increase it when a column is added or changes its meaning, and when predictions change:
-/// rows of older versions are then computed again.
+/// rows of older versions are then recomputed.
 pub(super) const SUMMARY_VERSION: i64 = 10;
 
 impl RunRow {
@@ -510,8 +510,8 @@ impl<R: ListedRow> ListedRow for PackedRow<R> {
     }
 
     fn limit(select: &mut Statement<'_>, count: i64) {
-        // With a limit of its own, the outer statement is not merged with the inner one (rule 13 of SQLite's query flattener), so
-        // that only rows of the page are packed where SQLite has to sort many.
+        // Its own limit keeps the outer statement from being merged with the inner one (rule 13 of SQLite's query flattener).
+        // Then SQLite packs only the rows of the page, even if it has to sort many.
         select.push(" LIMIT ").bind(count).push(") LIMIT ").bind(count);
     }
 }

@@ -121,8 +121,8 @@ impl Database {
         Ok(database)
     }
 
-    /// Copies the runs, their results and their scores into a new SQLite file, as far as they can be read. Reads the tables without
-    /// their indexes, whose pages may be damaged.
+    /// Copies all readable runs, results and scores into a new SQLite file. Reads the tables without their indexes, whose pages may
+    /// be damaged.
     pub(super) async fn copied_to(&self, path: &Path) -> Result<Database, StoreError> {
         let copy = Database::file(path).await?;
         let copied = async {
@@ -374,7 +374,7 @@ async fn beyond_damage(
             Err(error) => Err(error),
         }
     };
-    // The row itself may be damaged, in pages of its own.
+    // The row itself may be damaged, in other pages.
     let (mut bad, mut jump) = (after, 1_i64);
     let mut good = loop {
         let Some(number) = after.checked_add(jump) else { return Ok(None) };
@@ -402,8 +402,8 @@ fn is_corruption(error: &sqlx::Error) -> bool {
     code.and_then(|code| code.parse::<u32>().ok()).is_some_and(|code| code & 0xff == 11)
 }
 
-/// A column's value, or none if it is not of this type: SQLite stores values of any type in every column, if somebody else
-/// writes them.
+/// A column's value, or none if it is not of this type: SQLite stores values of any type in every column, if another
+/// program writes them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Typed<T>(pub(super) Option<T>);
 

@@ -197,8 +197,8 @@ type FileRow = (
 const FRAME_HEADER: i64 = 18;
 
 impl Store {
-    /// Returns an expression as one of the type that holds bytes. What somebody else wrote into an SQLite file may have any
-    /// type.
+    /// Returns an expression as one of the type that holds bytes. A value that another program wrote into an SQLite file
+    /// may have any type.
     pub(super) fn as_bytes(&self, expression: &str) -> String {
         let blob = match self.database.engine {
             Engine::Sqlite => "BLOB",
@@ -222,7 +222,7 @@ impl Store {
             .fetch_all(&self.database.readers)
             .await;
         let size = |(_, packed, header): SizeRow| {
-            // Every stored file is one frame that states its size. Of a damaged one, anything may be expected.
+            // Every stored file is one frame that states its size. A damaged file may state any size.
             let raw = zstd::zstd_safe::get_frame_content_size(&header.unwrap_or_default()).ok().flatten();
             let raw = raw.and_then(|raw| usize::try_from(raw).ok()).unwrap_or(usize::MAX);
             FileSize { packed: usize::try_from(packed).unwrap_or(usize::MAX), raw }
@@ -390,7 +390,7 @@ impl Store {
         }
     }
 
-    /// Returns the number of these files with each fault, as far as checks found them.
+    /// Returns the number of these files with each fault that checks found.
     pub(crate) async fn bad_files(&self, which: ResultFile) -> Result<Vec<(LogFault, i64)>, StoreError> {
         self.count_faults(which.fault_column(), "*").await
     }

@@ -8,7 +8,7 @@ use std::str;
 /// Turns each text that is not UTF-8 into a BLOB of the same bytes. That is a value of the wrong type, which readers notice and
 /// name. Returns the number of texts that were turned.
 pub(super) async fn isolate(connection: &mut AnyConnection) -> sqlx::Result<usize> {
-    // The text may be the id to which rows of other tables refer.
+    // The text may be an id that rows of other tables refer to.
     connection.execute("PRAGMA foreign_keys = OFF").await?;
     let tables: Vec<String> = sqlx::query_scalar(
         r"SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\_%' ESCAPE '\'",

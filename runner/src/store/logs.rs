@@ -177,7 +177,7 @@ impl Store {
         Ok(())
     }
 
-    /// Gives all runs whose rows name no log the logs that their results name, as far as the store has them.
+    /// Restores the logs of runs whose rows name none but whose results do, if the store has these logs.
     async fn restore_logs(&self) -> Result<(), StoreError> {
         let mut after = String::new();
         loop {

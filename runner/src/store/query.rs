@@ -136,7 +136,7 @@ impl SortKey {
         }
     }
 
-    /// Returns the name by which clients ask for the order.
+    /// Returns the name that clients use for the order.
     fn name(self) -> &'static str {
         match self {
             SortKey::ReceivedAt => "received_at",

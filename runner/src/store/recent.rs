@@ -13,8 +13,7 @@ use std::time::{Duration, Instant};
 use trainplan_shared::api::RunSummary;
 use trainplan_shared::history::{TimeLineKey, TimeLinePoint};
 
-/// How long runs are kept without being read again. After that, a change that was not recorded shows too, for example one that
-/// somebody made in the database.
+/// How long runs are kept before they are read again. Then unrecorded changes also show, such as manual edits of the database.
 const KEPT: Duration = Duration::from_secs(60 * 60);
 
 /// A run as a point of a time line.
@@ -103,7 +102,7 @@ impl RunList {
     }
 
     /// Returns the list after some runs were added, changed or deleted. `read` are those of them that match the query now. None if
-    /// the list lacks runs that are to be shown.
+    /// the list lacks runs to show.
     fn after(&self, changed: &BTreeSet<String>, read: Vec<RecentRun>, limit: u32) -> Option<RunList> {
         let (before, mut runs): (Vec<_>, Vec<_>) =
             self.runs.iter().cloned().partition(|run| changed.contains(&run.point.id));

@@ -57,7 +57,7 @@ impl Store {
     /// A scenario is given although a campaign launched the run; the log or the database fails.
     pub(crate) async fn reparse(&self, id: Uuid, scenario: Option<Spec>) -> Result<Option<bool>, StoreError> {
         match self.score_again(id, scenario).await {
-            // Somebody deleted the run meanwhile, and its log.
+            // The run and its log were deleted in the meantime.
             Err(_) if self.is_deleted(id).await? => Ok(None),
             scored => scored,
         }

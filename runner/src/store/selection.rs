@@ -10,11 +10,10 @@ use trainplan_shared::result::id_of_log;
 pub(super) const AFTER_TIMES: &str = "z";
 
 impl Query {
-    /// Returns the statements that read the page and `beyond` rows more: one row shows whether there is another page.
-    /// Run them in order until there are enough runs. Runs without a value to sort by come last in either
-    /// direction and have a statement of their own: no index serves both databases and directions with nulls. Runs whose
-    /// value to sort by has the wrong type are left out, because no cursor could name their place. With `among`, only the runs
-    /// with these ids are read.
+    /// Returns the statements that read the page and `beyond` rows more: one row shows whether there is another page. Run them
+    /// in order until there are enough runs. Runs without a value to sort by come last in either direction and have their own
+    /// statement: no index serves both databases and directions with nulls. Runs whose value to sort by has the wrong type are
+    /// left out, because no cursor could name their place. With `among`, only the runs with these ids are read.
     pub(super) fn selects<'a, R: ListedRow>(
         &'a self,
         beyond: u32,

@@ -75,7 +75,7 @@ pub(super) fn summary(run: &RunResult, received_at: String, has_log: bool) -> Ru
     }
 }
 
-/// Returns why a run has no step time that can be compared with others, as sentences; none if it has one.
+/// Returns sentences that say why a run has no comparable step time; none if it has one.
 fn reason(report: &Report) -> Option<String> {
     let sentences: Vec<String> = match report.status {
         Status::Scored => report.comparable.reasons.iter().map(|reason| sentence(reason)).collect(),

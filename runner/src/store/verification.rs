@@ -24,7 +24,7 @@ const LARGEST_UNHASHED: u64 = 64 << 20;
 pub(crate) enum ResultFault {
     /// A file is missing or damaged: of the result, or of a later score. The sentence says which, and why.
     File(String),
-    /// These columns of its row did not follow from its file. They were computed again.
+    /// These columns of its row contradicted its file, and were recomputed.
     Columns(Vec<&'static str>),
     /// Its row was lost or was that of another run, and is its own again. The sentence says which.
     Row(String),
@@ -199,7 +199,7 @@ impl Store {
         Ok(Some((own, ResultFault::Row(what.into()))))
     }
 
-    /// Makes the rows of all results again whose rows are lost, as far as their files are sound.
+    /// Restores the lost rows of all results whose files are sound.
     pub(crate) async fn restore_runs(&self) -> Result<(), StoreError> {
         for id in self.lost_runs().await?.into_iter().flatten() {
             if let Some((run, ResultFault::File(what) | ResultFault::Row(what))) =
@@ -211,8 +211,8 @@ impl Store {
         Ok(())
     }
 
-    /// Gives the row with this hash of a result's file the id of the result, if the row has no file under its own id, and no other
-    /// row has the id or the hash.
+    /// Gives the row with this file hash the id of the file's result, if the row has no file under its own id, and no other row
+    /// has the id or the hash.
     async fn rename_row(&self, id: Uuid, sha256: &str) -> Result<(), StoreError> {
         let update = "UPDATE runs SET id = $1 WHERE sha256 = $2 \
             AND NOT EXISTS (SELECT 1 FROM results WHERE results.id = runs.id) \
@@ -284,7 +284,7 @@ impl Store {
                 columns.push("score_fault");
             }
             self.commit(writing).await?;
-            // In a transaction of its own: like uploads of a log, it excludes others from the log before it locks the row.
+            // In a separate transaction: like uploads of a log, it excludes others from the log before it locks the row.
             let lost_log = columns.contains(&"log_sha256");
             if (lost_log || row.is_some_and(|row| row.log_sha256.is_none()))
                 && let Some(newest) = &newest
@@ -317,7 +317,7 @@ impl Store {
         let (lost, mut others): (i64, i64) = counts.map_err(|error| self.failed(error))?;
         if lost > 0 {
             self.restore_run(&id.to_string()).await?;
-            // The row that was made again may be that of another file.
+            // The restored row may belong to another file.
             others += 1;
         }
         if others > 0 {
@@ -328,8 +328,8 @@ impl Store {
         Ok(())
     }
 
-    /// Exchanges the rows of a run and of another one if the other's row has the hash of the run's file, and the run's has not.
-    /// Returns the id of the other run.
+    /// Swaps the rows of two runs if the other run's row has the hash of this run's file and this run's row doesn't. Returns
+    /// the id of the other run.
     pub(super) async fn exchange_rows(
         &self,
         writing: &mut Transaction<'static, Any>,
@@ -342,7 +342,7 @@ impl Store {
         };
         let select = sqlx::query_scalar("SELECT id FROM runs WHERE sha256 = $1 LIMIT 2").bind(&claims.sha256);
         let others: Vec<Typed<String>> = select.fetch_all(&mut **writing).await.map_err(failed)?;
-        // If two rows have this hash, nothing tells which of them to exchange.
+        // If two rows have this hash, it is unknown which of them to swap.
         let [Typed(Some(other))] = &others[..] else { return Ok(None) };
         let Some(other) = valid_id(other) else { return Ok(None) };
         let (Some(row), Some(others)) =

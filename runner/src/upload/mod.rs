@@ -122,7 +122,7 @@ pub(crate) struct Remote {
     attempts: u32,
     /// The first pause between two attempts.
     pause: Duration,
-    /// Counts answers, by which a silent server is noticed.
+    /// Counts answers, so that a silent server is noticed.
     answers: Arc<AtomicU64>,
 }
 

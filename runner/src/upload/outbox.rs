@@ -21,7 +21,7 @@ const BUSY: Duration = Duration::from_secs(2);
 const FIRST_PAUSE: Duration = Duration::from_secs(5);
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 
-/// At the end of a round, a server that is silent for this long is given up.
+/// How long a server may be silent at the end of a round before the runner gives up on it.
 const SILENCE: Duration = Duration::from_secs(5);
 
 /// The outcome of sending a result.

@@ -15,7 +15,7 @@ use trainplan_shared::api::{RunState, TokenScope};
 use trainplan_shared::result::{Comparability, Intake, RunResult, write};
 use trainplan_shared::spec::Spec;
 
-/// A server with a store of its own, and a token for it.
+/// A server with its own store, and a token for it.
 struct Served {
     dir: TempDir,
     at: SocketAddr,
@@ -168,7 +168,7 @@ async fn a_token_without_upload_rights_is_denied() {
     assert!(matches!(&away, UploadError::Unreachable { why, .. } if why.contains("refused")), "{away}");
 }
 
-/// Answers each connection with the next of these texts, whatever is asked.
+/// Answers each connection with the next of these texts, regardless of the request.
 async fn actor(answers: Vec<&'static str>) -> Remote {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let at = listener.local_addr().unwrap();
@@ -219,7 +219,8 @@ async fn temporary_failures_are_retried_and_others_are_not() {
     }
 }
 
-/// A way to a server that breaks: each connection is cut after so many bytes of ours, the later ones never.
+/// A proxy to a server that cuts its first connections, each after a number of our bytes, and later ones
+/// never.
 async fn breaking(to: SocketAddr, cuts: Vec<usize>) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let at = listener.local_addr().unwrap();

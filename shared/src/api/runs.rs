@@ -111,8 +111,8 @@ impl RunSummary {
         self.plan.or(self.prediction)
     }
 
-    /// Returns the name of the software that ran: what was set, what the recipe's release runs, or else what is assumed of such a
-    /// log. None if parts of the scenario are unknown.
+    /// Returns the name of the software that ran: as set, as run by the recipe's release, or as assumed for such a log. None if
+    /// parts of the scenario are unknown.
     #[must_use]
     pub fn software(&self) -> Option<String> {
         let scenario = link::read(self.line.as_ref()?).spec.scenario().ok()?;
@@ -177,7 +177,7 @@ pub struct ServerLimits {
     /// The most requests per minute from one caller.
     #[cfg_attr(feature = "schema", schema(value_type = u32))]
     pub requests_per_minute: NonZeroU32,
-    /// The most bytes that a token may upload per day (UTC), unless the token has a quota of its own.
+    /// The most bytes that a token may upload per day (UTC), unless the token has its own quota.
     pub max_uploaded_bytes_per_day: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Facets of benchmarks: the values by which they are filtered, with the number of runs for each value.
+//! Facets of benchmarks: the values of their filters, with the number of runs for each value.
 
 use super::{Benchmark, ModelKind, PrecisionFamily};
 use crate::catalog::{Catalog, Collection, Scaling, measured_model_title};
@@ -8,7 +8,7 @@ use crate::precision::Dtype;
 use std::collections::BTreeMap;
 
 choices! {
-    /// A property by which benchmarks are filtered.
+    /// A property that filters benchmarks.
     BenchmarkFacet {
         /// The model.
         Model "m" "Model",
@@ -32,7 +32,7 @@ choices! {
 }
 
 impl BenchmarkFacet {
-    /// Returns the field whose text in the address is the selection; none if the page has a key of its own for it.
+    /// Returns the field whose text in the address is the selection; none if the page has its own key for it.
     pub const fn field(self) -> Option<Field> {
         match self {
             BenchmarkFacet::Model => Some(Field::Model),
@@ -145,8 +145,8 @@ impl BenchmarkFilter {
     /// Reads the selection of each facet from its text, which lists values with commas between them. Also returns the texts
     /// that select nothing, with the known values of their facet.
     ///
-    /// Without a text for the kind of model, only named models are selected, unless a text names a model or a source that has
-    /// none of them.
+    /// Without a text for the kind of model, only named models are selected, unless a text names another model, or a source
+    /// without named models.
     pub fn read(
         rows: &[Benchmark],
         text: impl Fn(BenchmarkFacet) -> String,

@@ -337,7 +337,7 @@ fn recipe_row(recipe: &Recipe) -> [String; 30] {
     ]
 }
 
-/// Returns the precision as far as the source gives it.
+/// Returns the precision, if the source gives it.
 fn precision(row: &Measurement) -> RunPrecision {
     match &*row.precision {
         "FP8-row" => RunPrecision::Fp8Row,
@@ -428,7 +428,7 @@ fn same_settings(planned: &Scenario, measured: &MeasuredScenario) -> Option<bool
     is_same.then_some(same_options && planned.gpu.nic_gbit == gpu.nic_gbit)
 }
 
-/// Returns the benchmark of a scenario, with what the planner's fields are made from.
+/// Returns the benchmark of a scenario, with the sources of the planner's fields.
 fn from_scenario(
     row: &Measurement,
     scenario: &MeasuredScenario,

@@ -40,7 +40,7 @@ choices! {
     }
 }
 
-/// The precision of a run, as far as its source gives it.
+/// The precision of a run, if its source gives it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunPrecision {
     /// One of the catalog's.
@@ -108,7 +108,7 @@ choices! {
 }
 
 choices! {
-    /// The quantity by which runs are compared.
+    /// The quantity that runs are compared by.
     BenchmarkQuantity {
         /// Tokens per second of each GPU.
         TokensPerGpu "tokens-per-gpu" "Tokens/s per GPU",
@@ -183,7 +183,7 @@ pub struct Benchmark {
     pub step_time_s: Option<f64>,
     /// Tokens per second of each GPU.
     pub tokens_per_s_per_gpu: Option<f64>,
-    /// Model FLOPs per second of each GPU, in TFLOPS, with full attention whatever the source counts; none without a known
+    /// Model FLOPs per second of each GPU, in TFLOPS, with full attention, however the source counts; none without a known
     /// architecture.
     pub tflops: Option<f64>,
     /// The error of the prediction of its step time without its mapping: predicted over measured, minus 1; none if no
@@ -197,7 +197,7 @@ pub struct Benchmark {
     pub is_approximate: bool,
     /// The fields of its scenario beside model, GPUs, layout and batch, as a query.
     more: String,
-    /// The address of the table, log or paper; empty if the collection's is all that is known.
+    /// The address of the table, log or paper; empty if only the collection's is known.
     pub url: String,
     /// Why the fit leaves the run out; empty if it does not.
     pub note: String,

@@ -1,4 +1,4 @@
-//! Models in the order in which people ask for them.
+//! Models in the order of demand.
 
 use super::BestMeasured;
 use crate::catalog::{Catalog, Model};
@@ -10,8 +10,8 @@ use crate::sorting::sorted;
 /// The most models that a problem names.
 const MOST_NAMED: usize = 4;
 
-/// Returns all models. People mostly ask for what was measured: "70b" finds Llama 3.1 before Llama 2, and "deepseek" DeepSeek-V3
-/// before V2. By series, then by size.
+/// Returns all models: the most widely measured series first, and each series by size. People mostly look for measured
+/// models: "70b" finds Llama 3.1 before Llama 2, and "deepseek" finds DeepSeek-V3 before V2.
 #[must_use]
 pub fn models_by_use() -> Vec<&'static Model> {
     let models: Vec<&Model> = Catalog::embedded().models().iter().collect();
@@ -33,8 +33,8 @@ fn series_of(model: &Model) -> &str {
     model.id.split('-').next().unwrap_or_default()
 }
 
-/// Returns a problem; if it is an unknown model whose words are in the names of known ones, with these, those first that people
-/// mostly ask for.
+/// Returns a problem. If the names of known models contain the words of an unknown model, the problem suggests these models, in
+/// the order of [`models_by_use`].
 #[must_use]
 pub fn with_named_models(problem: Problem) -> Problem {
     if problem.field != Field::Model || problem.allowed.is_empty() {

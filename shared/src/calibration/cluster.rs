@@ -26,13 +26,13 @@ pub struct ClusterRun<'a> {
 pub struct ClusterFit {
     /// The factors as a value of `--cluster-factor`, with [`ClusterFit::own_runs`].
     pub cluster_factor: String,
-    /// Each factor that runs can tell, in the order of [`ClusterFactor::ALL`].
+    /// Each factor that runs can determine, in the order of [`ClusterFactor::ALL`].
     pub factors: [FittedFactor; FITTED],
     /// The runs with their predictions.
     pub runs: Vec<JudgedRun>,
     /// Median of measured over predicted step times, without factors.
     pub median: f64,
-    /// How far one run is taken to be from its prediction with the best factors, as a fraction.
+    /// The assumed distance of one run from its prediction with the best factors, as a fraction.
     pub scatter: f64,
     /// Number of runs.
     pub n: usize,
@@ -42,8 +42,8 @@ pub struct ClusterFit {
     pub error_before: f64,
     /// Mean absolute error of the prediction of each run with the factors of all others, as a fraction; none for one run.
     pub error_left_out: Option<f64>,
-    /// What the runs tell of the interval of an estimate with the factors; none if they are too few, differ in GPU type, software or
-    /// kind of model, or are probably described wrongly, or if the factors are 1 and the runs narrow no interval.
+    /// How the runs change the interval of an estimate with these factors. None if the runs are too few, differ in GPU type,
+    /// software or kind of model, or probably have wrong descriptions, or if the factors are 1 and the runs narrow no interval.
     #[serde(skip)]
     pub own_runs: Option<RunScatter>,
 }
@@ -106,7 +106,8 @@ const LEAST_FOR_SCATTER: usize = 3;
 impl ClusterFit {
     /// Fits the factors to runs; `None` without runs. `constants` and `anchors` predict them.
     ///
-    /// The priors of all factors are 1, so few runs change them little, and a factor that no run can tell stays 1.
+    /// The priors of all factors are 1, so few runs change them little, and a factor that no run can determine
+    /// stays 1.
     pub fn of(runs: &[ClusterRun<'_>], constants: &Constants, anchors: &Anchors) -> Option<ClusterFit> {
         let runs: Vec<Corrected<'_>> = runs
             .iter()
@@ -229,21 +230,21 @@ impl FactorChoice {
     }
 }
 
-/// Returns fitted factors with those that runs can't tell.
+/// Returns fitted factors together with those that runs can't determine.
 fn factors_of(fitted: &[FittedFactor; FITTED]) -> ClusterFactors {
     let of = |place: usize| fitted.get(place).map_or(1.0, |fitted| fitted.value);
     ClusterFactors::new(std::array::from_fn(of))
 }
 
-/// Number of factors that runs can tell, the first ones. Step times don't tell memory and NVLink from kernels and network, nor FP8
-/// from BF16, but `trainplan probe` measures them.
+/// The number of factors that runs can determine; these come first. Step times don't separate memory and NVLink from kernels and
+/// network, nor FP8 from BF16, but `trainplan probe` measures them.
 const FITTED: usize = ClusterFactor::ALL.len() - 3;
 
 /// Most groups of runs that are left out.
 const GROUPS: usize = 20;
 
-/// Returns what runs of one GPU type, software and kind of model tell of the next one, from the errors of their predictions with
-/// factors from others.
+/// Returns how well runs of one GPU type, software and kind of model predict the next one, judged by the errors of their
+/// predictions with factors from the other runs.
 fn run_scatter(runs: &[Corrected<'_>], errors: &[f64]) -> Option<RunScatter> {
     let scope = |Corrected { run: ClusterRun { inputs, .. }, .. }: &Corrected<'_>| {
         RunScatter::scope_of(&inputs.gpu.id, &inputs.options.software, inputs.architecture.moe.is_some())
@@ -277,8 +278,8 @@ fn narrows(own: RunScatter, inputs: &Inputs<'_>) -> bool {
     width(Some(own)) < width(None) * NARROWER
 }
 
-/// Returns the error of the prediction of each run with factors from others, as a fraction: from all others, or with many runs from
-/// those of other groups.
+/// Returns the error of each run's prediction with factors from other runs, as a fraction: from all others, or, with many runs,
+/// from those of other groups.
 fn left_out(runs: &[Corrected<'_>], constants: &Constants, choice: FactorChoice) -> Vec<f64> {
     let groups = runs.len().min(GROUPS);
     let errors = (0..groups).flat_map(|group| {

@@ -91,8 +91,8 @@ impl FittedModel for StepTimes<'_> {
     }
 }
 
-/// Returns whether the step time of a scenario depends on the constant with that name. It may say so of more constants than are
-/// used, but not of fewer.
+/// Returns whether the step time of a scenario depends on the constant with that name. It may include constants that are not
+/// used, but never misses one.
 fn is_used(constant: &str, scenario: &MeasuredScenario) -> bool {
     let (layout, options, dtype) = (&scenario.layout, &scenario.options, scenario.dtype);
     let generation = scenario.gpu.generation;

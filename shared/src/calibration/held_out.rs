@@ -178,7 +178,7 @@ pub(super) fn distant_folds<'a>(points: &[FitPoint<'a>], distance: Distance) -> 
         }
     };
     for fold in &mut folds {
-        // A row that is far in another way as well would tell of both.
+        // A row that is also far in another way would show the effect of both.
         let gpu = |scenario: &MeasuredScenario| scenario.gpu.id.clone();
         let pair = |scenario: &MeasuredScenario| {
             (scenario.options.software.known().map(family), scenario.gpu.generation)
@@ -200,10 +200,10 @@ pub(super) fn distant_folds<'a>(points: &[FitPoint<'a>], distance: Distance) -> 
     folds
 }
 
-/// The most GPUs of the runs from which larger runs are predicted.
+/// The most GPUs of the runs that larger runs are predicted from.
 const SCALES: [u32; 3] = [16, 64, 256];
 
-/// Returns the software that stands for all that has its properties: other versions of a software tell what it does.
+/// Returns the software that stands for all versions with the same properties, because they show how it behaves.
 fn family(stack: Stack) -> Stack {
     match stack {
         Stack::Nanotron2024 => Stack::Nanotron,

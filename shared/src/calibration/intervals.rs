@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 /// Share of measurements that an interval should cover.
 const COVERAGE: f64 = 0.8;
-/// Step by which the tails are narrowed, starting at a tenth.
+/// The step of narrowing the tails, which starts at a tenth.
 const TAIL_STEP: f64 = 0.0025;
 /// Steps that are tried.
 const TAIL_STEPS: u32 = 37;
@@ -88,14 +88,14 @@ pub fn intervals(judged: &[Vec<HeldOutRow<'_>>; 3], distant: &DistantRows<'_>) -
     near.into_iter().chain(far).chain(rare_interval(by_model, &split)).collect()
 }
 
-/// Returns the widths that are tried where few folds tell of errors, and the next may be unlike all of them. So their quantiles are
-/// stretched, not replaced by their extremes.
+/// Returns the widths to try where few folds show errors and the next may differ from all of them. So the quantiles are stretched
+/// instead of replaced by the extremes.
 fn stretches() -> impl DoubleEndedIterator<Item = (f64, f64)> + Clone {
     (0..STRETCHES).map(|step| (0.1, 1.0 + f64::from(step) * STRETCH_STEP))
 }
 
-/// Returns the interval of mixtures of experts with parallelism that is rarely measured, from the rows held out by model. They are so
-/// few that it is chance on which side of the predictions most lie, so each counts on both.
+/// Returns the interval of mixtures of experts with parallelism that is rarely measured, from the rows held out by model. They are
+/// so few that the side of the predictions on which most lie is chance, so each counts on both sides.
 fn rare_interval(by_model: &[HeldOutRow<'_>], split: &FrozenSplit) -> Option<FittedInterval> {
     let rows = by_model.iter().filter(|one| one.is_rare && class_of(one).is_some());
     let ratios: Vec<(String, f64)> = rows
@@ -131,15 +131,16 @@ fn class_of(one: &HeldOutRow<'_>) -> Option<IntervalClass> {
     Some(IntervalClass::of(&scenario.inputs(), one.kind != EvidenceKind::Modelled))
 }
 
-/// Returns the ratio of measured to predicted step time, as far as the doubt about the correction does not explain it.
+/// Returns the part of the ratio of measured to predicted step time that the doubt about the correction does not
+/// explain.
 fn without_doubt(one: &HeldOutRow<'_>, per_doubt: f64) -> f64 {
     let error = libm::log(one.step_time_s / one.corrected_s);
     let explained = per_doubt * one.doubt;
     libm::exp(libm::copysign(((error * error - explained * explained).max(0.0)).sqrt(), error))
 }
 
-/// Returns the ratio of measured to predicted step time, as far as neither the doubt about the correction nor the distance of an
-/// interpolated prediction to its nearest run explains it, by the interval of the extrapolated ones.
+/// Returns the part of the ratio of measured to predicted step time that is explained neither by the doubt about the correction
+/// nor by an interpolated prediction's distance to its nearest run, using the interval of extrapolated predictions.
 fn unexplained(one: &HeldOutRow<'_>, per_doubt: f64, extrapolated: Option<(&FittedInterval, f64)>) -> f64 {
     let ratio = without_doubt(one, per_doubt);
     let Some((FittedInterval { low, high, .. }, growth)) = extrapolated else { return ratio };
@@ -154,12 +155,13 @@ fn unexplained(one: &HeldOutRow<'_>, per_doubt: f64, extrapolated: Option<(&Fitt
 /// A share below 1, so that the rest of an error can be divided by what is left.
 const MOST_DISTANT: f64 = 0.95;
 
-/// Steps by which it is tried how late intervals grow with the distance to the nearest run.
+/// The step between the tried exponents of that growth, and their number.
 const GROWTH_STEP: f64 = 0.25;
 const GROWTH_STEPS: u32 = 24;
 
-/// Returns how intervals grow with the distance to the nearest run: as late as they still contain as many of the third of the
-/// held-out predictions with the least similar runs as of all. `wide` has the extrapolated interval beside each interpolated class.
+/// Returns the exponent with which intervals grow with the distance to the nearest run (see `distant_share`): the largest at which
+/// they cover the third of the held-out predictions with the least similar runs as often as all predictions. `wide` has the
+/// extrapolated interval beside each interpolated class.
 fn growth(
     by_mapping: &[HeldOutRow<'_>],
     per_doubt: f64,
@@ -189,12 +191,12 @@ fn growth(
     tried.clone().find(|growth| covers(*growth)).or(tried.next_back()).unwrap_or(1.0)
 }
 
-/// Step by which it is tried how much an interval widens with the doubt about a correction, and the steps.
+/// The step between the tried widenings by the doubt about a correction, and their number.
 const DOUBT_STEP: f64 = 0.05;
 const DOUBT_STEPS: u32 = 80;
 
-/// Returns how much intervals widen with the doubt about a correction: so much that they contain as many of the third of the
-/// held-out predictions with the most doubtful corrections as of all.
+/// Returns how much intervals widen with the doubt about a correction, so that they cover the third of the held-out
+/// predictions with the most doubtful corrections as often as all predictions.
 fn per_doubt(by_mapping: &[HeldOutRow<'_>]) -> f64 {
     let mut rows: Vec<(IntervalClass, &HeldOutRow<'_>)> = by_mapping
         .iter()
@@ -223,7 +225,7 @@ fn per_doubt(by_mapping: &[HeldOutRow<'_>]) -> f64 {
     tried.clone().find(|per_doubt| covers(*per_doubt)).or(tried.next_back()).unwrap_or_default()
 }
 
-/// Step by which the logarithms of quantiles are stretched.
+/// The step of stretching the logarithms of quantiles.
 const STRETCH_STEP: f64 = 0.01;
 /// Steps that are tried.
 const STRETCHES: u32 = 401;
@@ -242,7 +244,7 @@ fn fitted(
         values.sort_by(f64::total_cmp);
         values
     };
-    // Of sorted ratios: their quantiles, with logarithms stretched from that of the median.
+    // Quantiles of sorted ratios, whose logarithms are stretched away from that of the median.
     let ends = |values: &[f64], (tail, stretch): (f64, f64)| {
         let (median, low) = (quantile(values, 0.5), quantile(values, tail));
         let high = quantile(values, 1.0 - tail);

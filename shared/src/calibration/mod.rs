@@ -184,10 +184,10 @@ pub struct FitCounts {
     pub ran_out_by_layout: [f64; MemoryVerdict::ALL.len()],
 }
 
-/// Counts the runs of each collection that worked, for which a step time is the proof, or ran out of memory.
+/// Counts the runs of each collection that worked, as shown by a step time, or ran out of memory.
 pub fn fitting(rows: &[Measurement]) -> BTreeMap<&str, FitCounts> {
     let mut counts: BTreeMap<&str, FitCounts> = BTreeMap::new();
-    // Of each layout: the runs that ran out of memory, by verdict.
+    // The number of runs of each layout that ran out of memory, by verdict.
     let mut layouts: BTreeMap<(&str, String), [usize; MemoryVerdict::ALL.len()]> = BTreeMap::new();
     for row in rows {
         let Ok(scenario) = &row.scenario else { continue };

@@ -1,4 +1,5 @@
-//! What a user's own few runs tell about software that nobody measured, tried with software that was measured widely.
+//! Tests how well a few runs of the user's own predict unmeasured software, by treating widely measured software as
+//! unmeasured.
 
 use super::ErrorSummary;
 use super::cluster::{ClusterFit, ClusterRun};
@@ -8,7 +9,7 @@ use crate::estimate::{Anchors, Breakdown, Constant, Constants, Covariance, Input
 use crate::options::TrainingOptions;
 use crate::stack::Stack;
 
-/// The collection that is taken for runs of software that nobody measured.
+/// The collection whose runs stand in for those of unmeasured software.
 const COLLECTION: &str = "nanotron-ultrascale";
 /// How a user might describe that software: by all its properties, or as the plain software that comes nearest.
 const DESCRIBED: [(Stack, &str); 2] =
@@ -27,7 +28,7 @@ pub(super) struct OwnRuns {
     pub n: usize,
     /// Mean absolute error without own runs.
     pub before: f64,
-    /// Of each number of own runs: the mean absolute error of all other runs, as the mean of all draws and in the worst one.
+    /// For each number of own runs, the mean absolute error of all other runs: the mean over all draws, and the worst draw.
     pub after: Vec<(usize, f64, f64)>,
 }
 

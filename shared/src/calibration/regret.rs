@@ -4,7 +4,8 @@ use super::{ErrorSummary, Grouping, HeldOutRow, is_nvidia, is_routed, table, tho
 use crate::measurements::MeasuredScenario;
 use std::collections::BTreeMap;
 
-/// Measured runs of one model on as many GPUs, with the same precision and software, in different layouts.
+/// Measured runs of one model on the same GPU count, with the same precision and software, in different
+/// layouts.
 struct Rivals<'a> {
     rows: Vec<&'a HeldOutRow<'a>>,
 }

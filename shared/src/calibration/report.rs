@@ -418,7 +418,7 @@ fn choosing(text: &mut String, judged: &[Vec<HeldOutRow<'_>>; 3]) {
     }
 }
 
-/// Appends what own runs tell of software that nobody measured, if it was tried.
+/// Appends how much a user's own runs improve predictions for unmeasured software, if it was tried.
 fn own(text: &mut String, own_runs: &[OwnRuns]) {
     if !own_runs.is_empty() {
         *text += OWN_RUNS;

@@ -64,11 +64,11 @@ pub struct Installation {
     pub install_path: Option<String>,
     /// The directories of recipes, by model or by the first part of its name; of every model by the empty name.
     pub recipe_dirs: Vec<(String, String)>,
-    /// What else its jobs use.
+    /// Other paths that its jobs use.
     pub used: Vec<(UsedPath, String)>,
 }
 
-/// What a path is for, of those beside an installation's directories.
+/// The use of a path other than an installation's directories.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UsedPath {
     /// The Python environment.

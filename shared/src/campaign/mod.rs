@@ -163,7 +163,7 @@ pub struct Settings {
     pub repeats: Option<u32>,
     /// How often it runs again after a node failed or the job was preempted.
     pub retries: Option<u32>,
-    /// The nodes on which it does not run.
+    /// The nodes that it avoids.
     pub exclude: Option<NodeList>,
     /// Whether it runs while no other singleton run of the campaign does.
     pub singleton: Option<bool>,
@@ -173,7 +173,7 @@ pub struct Settings {
     pub upload: Option<Upload>,
 }
 
-/// What to send to a server, and with which token.
+/// What to send to a server, and the token.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Upload {
     /// The server.
@@ -221,7 +221,7 @@ impl Name {
         &self.0
     }
 
-    /// Returns the name closest to any text: other characters become dashes, and what is too long is cut off.
+    /// Returns the valid name closest to a text: other characters become dashes, and the excess is cut off.
     pub fn closest(text: &str) -> Name {
         let plain = |c: char| if c.is_ascii_alphanumeric() || "._".contains(c) { c } else { '-' };
         let text: String = text.chars().map(plain).collect();

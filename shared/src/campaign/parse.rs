@@ -89,7 +89,7 @@ impl Campaign {
                 key => {
                     let meant = most_alike(key, TOP);
                     reader.unknown(&entry, TOP);
-                    // What was meant isn't missing, and the mistakes in misspelt runs are reported, too.
+                    // The intended key isn't missing, and mistakes in misspelt runs are reported, too.
                     keys.extend(meant.map(String::from));
                     if meant == Some("run") {
                         runs.extend(read_runs(&mut reader, entry, &mut lines));
@@ -248,7 +248,7 @@ fn upload(reader: &mut TomlReader, entry: Entry) -> Option<Upload> {
     })
 }
 
-/// Refuses an unknown key in a table of settings that has `more` keys of its own.
+/// Refuses an unknown key in a table of settings with `more` keys.
 fn unknown(reader: &mut TomlReader, entry: &Entry, more: &[&'static str]) {
     let fields = Field::ALL.iter().filter(|field| is_setting(**field)).map(|field| field.flag());
     if names_secret(&entry.key) {
@@ -259,7 +259,7 @@ fn unknown(reader: &mut TomlReader, entry: &Entry, more: &[&'static str]) {
     }
 }
 
-/// Reads a key of settings. Returns the entry if the key is not one of them.
+/// Reads a setting. Returns the entry if its key is not a setting.
 fn setting<'i>(reader: &mut TomlReader, settings: &mut Settings, entry: Entry<'i>) -> Option<Entry<'i>> {
     match entry.key.as_str() {
         "env" => settings.env = reader.env(entry),
@@ -372,7 +372,7 @@ fn scenario(campaign: &Campaign, lines: &CampaignLines, run: usize, complete: bo
     problems.iter().map(at_its_line).collect()
 }
 
-/// Returns the problem of a model beside a recipe of another model, without which the recipe could run.
+/// Returns the problem of a model that differs from the recipe's, if the recipe could run without it.
 fn two_models(spec: &Spec) -> Option<Problem> {
     let (model, recipe) = (spec.get(Field::Model)?, spec.get(Field::Recipe)?);
     let of_recipe = &Catalog::embedded().recipe(recipe).ok()?.id.model;

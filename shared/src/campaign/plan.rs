@@ -23,7 +23,7 @@ pub struct Planned<'a> {
     pub repeats: u32,
     /// How often each repeat runs again after a node failed or the job was preempted.
     pub retries: u32,
-    /// The nodes on which it does not run.
+    /// The nodes that it avoids.
     pub exclude: Option<&'a NodeList>,
     /// Whether it runs while no other singleton run of the campaign does.
     pub singleton: bool,

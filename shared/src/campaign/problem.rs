@@ -42,7 +42,7 @@ impl CampaignProblem {
         CampaignProblem::new(line, key, message)
     }
 
-    /// Returns the problem of a field, at its place in the file. For an unknown model, it names those that people ask for most.
+    /// Returns the problem of a field, at its place in the file. For an unknown model, it names the most common models.
     pub(super) fn of(line: u32, key: impl Into<String>, problem: &Problem) -> CampaignProblem {
         CampaignProblem::new(line, key, with_named_models(problem.clone()).text(Front::File))
     }

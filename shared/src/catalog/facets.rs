@@ -1,5 +1,5 @@
-//! Choosing a recipe by model, GPU and so on. After each choice, the recipe that agrees best with the previous one is
-//! taken, so that every choice leads to a recipe.
+//! Chooses a recipe by model, GPU and so on. Each choice selects the recipe that agrees best with the previous one,
+//! so there always is one.
 
 use super::{Catalog, Recipe, RecipeId};
 use crate::choices::choices;
@@ -7,7 +7,7 @@ use crate::units::significant;
 use std::cmp::{Ordering, Reverse};
 
 choices! {
-    /// A property that tells recipes apart, the most important first.
+    /// A property that distinguishes recipes, the most important first.
     Facet {
         /// The model.
         Model "model",

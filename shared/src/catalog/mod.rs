@@ -152,7 +152,7 @@ impl Catalog {
         self.recipes().iter().map(name).collect()
     }
 
-    /// Returns a problem; if it is an id of a recipe on a number of GPUs for which none is published, with the recipe of the nearest
+    /// Returns a problem. If only the number of GPUs of the id has no published recipe, the problem names the recipe of the nearest
     /// size, and how to scale it.
     pub fn with_nearest_size(&self, problem: Problem) -> Problem {
         if problem.field != Field::Recipe || self.recipe(&problem.given).is_ok() {

@@ -36,7 +36,7 @@ pub struct Model {
 /// How a mixture of experts chooses the experts of a token.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Router {
-    /// What becomes of an expert's score.
+    /// How an expert's score is computed.
     pub score: RouterScore,
     /// Groups of experts, and how many of them a token may use; none if it may use all.
     pub groups: Option<[u32; 2]>,

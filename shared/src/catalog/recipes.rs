@@ -129,7 +129,7 @@ pub struct Recipe {
     pub gbs: u32,
     /// The line of its document; none if no document lists what its script runs.
     pub line: Option<u32>,
-    /// What to know of the row; mostly empty.
+    /// A note on the row; usually empty.
     pub note: String,
 }
 
@@ -191,8 +191,8 @@ impl Recipe {
     }
 }
 
-/// Returns the number of GPUs in the text of a recipe's id, and of `known` ids the one that differs only in it and is nearest, by ratio.
-/// None if there is none.
+/// Returns the number of GPUs in the text of a recipe's id, and the id in `known` that differs only in this number and is nearest
+/// by ratio. None without such an id.
 pub(super) fn of_nearest_size(id: &str, known: impl Iterator<Item = String>) -> Option<(u32, String)> {
     let wanted = id.trim().to_ascii_lowercase();
     let (gpus, rest) = split_size(&wanted).filter(|(gpus, _)| *gpus > 0)?;
@@ -416,7 +416,7 @@ mod tests {
     use crate::catalog::Catalog;
     use crate::data_file::read;
 
-    /// What a document prints beside the layout.
+    /// The figures that a document prints beside the layout.
     struct Printed {
         releases: usize,
         gpu_types: usize,

@@ -3,8 +3,8 @@
 /// The characters after which a label is divided.
 const SEPARATORS: [char; 4] = ['/', '_', '-', '.'];
 
-/// The labels of runs that have a brief one. Runs that share a name are called by their jobs. A long label lacks the beginning and the
-/// end that all labels share.
+/// The labels of runs that have a brief one. Runs that share a name are called by their jobs. Long labels are shortened by the
+/// beginning and the end that all labels share.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct BriefLabels(Vec<BriefLabel>);
 
@@ -61,8 +61,8 @@ impl BriefLabels {
         self.0.iter().fold(text.to_owned(), |text, one| text.replace(&one.label, &one.brief))
     }
 
-    /// Returns a text in which the first mention of each run has its full label, and later ones the brief label. Of runs that share a
-    /// name, only the first that is mentioned has it.
+    /// Returns a text in which the first mention of each run has its full label, and later ones the brief label. Among runs that
+    /// share a name, only the first mentioned one is called by it.
     #[must_use]
     pub fn shorten_repeated(&self, text: &str) -> String {
         let (mut shortened, mut rest, mut named) = (String::new(), text, Vec::new());

@@ -71,7 +71,7 @@ pub struct RunComparison {
     /// The difference of the means in standard deviations of a single step (Cohen's d); null if all steps take the same
     /// time.
     pub effect_size: Option<f64>,
-    /// What else to know about the comparison, as sentences.
+    /// Notes on the comparison, as sentences.
     pub notes: Vec<String>,
 }
 
@@ -202,8 +202,8 @@ impl RunPair<'_> {
         }
     }
 
-    /// Returns what the verdict's text says beside its numbers, as sentences: why the runs are not comparable, which of them ended
-    /// early, and what made the interval wide.
+    /// Returns the verdict's sentences other than its numbers: why the runs are not comparable, which of them ended early, and
+    /// what widened the interval.
     fn explanations(&self, verdict: Verdict, reasons: &[String]) -> Vec<String> {
         let Self { reference, item, .. } = *self;
         let ended = |who: &str, run: &RunFigures| run.ended_early.as_ref().map(|how| format!("{who} {how}."));

@@ -108,7 +108,7 @@ pub struct RunFigures {
     /// The line of the failure that ended the run; null if it did not fail.
     #[serde(default)]
     pub failure_line: Option<u64>,
-    /// What else to know about the numbers, as sentences.
+    /// Notes on the numbers, as sentences.
     pub notes: Vec<String>,
     /// The version of the parser.
     pub parser_version: u32,
@@ -193,7 +193,7 @@ impl RunFigures {
         }
     }
 
-    /// Returns what to know about the run, as sentences, with what could explain that it is slower than predicted.
+    /// Returns notes on the run as sentences, with the possible causes if it is slower than predicted.
     #[must_use]
     pub fn remarks(&self) -> Vec<String> {
         // Why it was not scored says that it was not.
@@ -256,8 +256,8 @@ fn job(run: &RunResult) -> Option<String> {
     carried.or_else(|| run.name.job_id.map(|job| job.to_string()))
 }
 
-/// Returns what a run is called: its campaign and name, as the command line accepts them, else its experiment, else its
-/// file.
+/// Returns the label of a run: its campaign and name, as the command line accepts them, or else its experiment, or else
+/// its file.
 fn label(run: &RunResult) -> String {
     if let Some(carried) = &run.carried {
         return format!("{}/{}#{}", carried.campaign, carried.run, carried.repeat);

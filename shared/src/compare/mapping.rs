@@ -83,7 +83,7 @@ impl Mapping {
         };
         for (place, ((item, run), workload)) in items.iter().zip(runs).zip(workloads).enumerate() {
             let mean = item.steady.and_then(|steady| RunMean::of(&steady.step_time_s));
-            // What is only assumed to be the same is compared run by run, with a note that says so.
+            // Settings that are only assumed to be the same are compared run by run, with a note.
             let is_same = reference.unlike(workload).is_empty() && reference.assumed(workload).is_empty();
             let is_comparable = item.comparable.yes && is_same;
             let Some(mean) = mean.filter(|_| is_comparable) else { continue };
@@ -103,7 +103,7 @@ impl Mapping {
                 }),
             }
         }
-        // Two runs alike that nobody named as repeats: what differs between them is what the reader asks for.
+        // Two runs with the same settings that nobody named as repeats: the reader asks how they differ.
         match mappings.as_slice() {
             [Self { is_named: false, runs, .. }] if runs.len() < 3 => Vec::new(),
             _ => mappings,
@@ -179,7 +179,7 @@ impl PooledDifference {
     }
 }
 
-/// Returns the names by which people tell runs apart.
+/// Returns names that distinguish the runs.
 fn names(item: &RunFigures, run: &RunResult) -> [Option<String>; 4] {
     let experiment = item.campaign.is_none().then(|| run.name.experiment.clone());
     [item.campaign.clone(), item.run.clone(), item.cluster.clone(), experiment]

@@ -156,7 +156,7 @@ pub struct LabelledVerdict<'a> {
 }
 
 impl Comparison {
-    /// Returns what the others are compared with: the first mapping, if any other is compared with it, or the first run.
+    /// Returns the reference: the first mapping, if any other is compared with it, or else the first run.
     #[must_use]
     pub fn reference_label(&self) -> &str {
         match self.pooled.as_slice() {

@@ -7,7 +7,7 @@ use crate::result::ViewedRun;
 use serde::{Deserialize, Serialize};
 
 /// The fields of a workload. If one of them differs, a step is a different amount of work or the machine is different. The
-/// layout is not among them: comparing layouts is what comparisons are for.
+/// layout is not among them, because comparing layouts is the purpose of comparisons.
 const FIELDS: [Field; 7] =
     [Field::Model, Field::Layers, Field::SeqLen, Field::Gbs, Field::Gpu, Field::Gpus, Field::Dtype];
 
@@ -103,7 +103,7 @@ impl Workload {
     }
 
     /// Returns the fields that are unknown for both workloads and assumed to be the same, because the format of the logs and the
-    /// global batch size are. Logs that don't name their model are mostly of one script, before and after a change.
+    /// global batch size are. Such logs usually come from one script, before and after a change.
     pub(super) fn assumed(&self, other: &Self) -> Vec<Field> {
         let lists_arguments = self.lists_arguments || other.lists_arguments;
         let gbs = self.value(Field::Gbs);

@@ -1,8 +1,8 @@
 //! Cost: the price of GPUs, the energy of a run, and what both add up to.
 //!
-//! Prices and power come from data files with their sources, or from the user ([`Price`], [`Power`]). A price contains
-//! power, cooling and network, so energy is reported beside the cost and never added to it. The exception is a price of 0, for GPUs
-//! that are paid for anyway: there, the energy and the storage are all that a run costs.
+//! Prices and power come from data files with their sources, or from the user ([`Price`], [`Power`]). A price contains power,
+//! cooling and network, so energy is reported beside the cost and never added to it. The exception is a price of 0, for GPUs that
+//! are already paid for: then a run costs only its energy and storage.
 
 mod currency;
 mod energy;

@@ -15,9 +15,9 @@ use std::sync::LazyLock;
 choices! {
     /// How GPUs are paid for. It changes the price by a factor of up to five.
     ///
-    /// Where nobody chooses one, a search assumes a reservation, also for runs that are shorter than its term, and says so beside the
-    /// cost with the cost on demand. It is the only form with a comparable price for nearly all GPU types, and the form must not
-    /// follow from the length of a plan: the cost would fall to a third from the term on, so that the cheapest plan would take years.
+    /// By default, a search assumes a reservation, even for runs shorter than its term. It says so beside the cost, and shows the
+    /// cost on demand. A reservation is the only form with a comparable price for nearly all GPU types. The form must not depend on
+    /// the length of a plan: at the term, the cost would fall to a third, so the cheapest plan would take years.
     #[derive(Default)]
     PurchaseForm of Field::Purchase {
         /// Bought: the total cost of ownership, with power, cooling and network, from that of a hyperscaler to that of a neocloud.
@@ -33,9 +33,9 @@ choices! {
 /// How long GPUs must be rented for a price, in whole years.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RentalTerm {
-    /// The shortest term, for which the price is highest.
+    /// The shortest term, which has the highest price.
     pub shortest_years: u32,
-    /// The longest term, for which the price is lowest.
+    /// The longest term, which has the lowest price.
     pub longest_years: u32,
 }
 
@@ -150,7 +150,7 @@ impl Price {
         self.per_gpu_hour.high == 0.0
     }
 
-    /// Returns whether it is that of GPUs which the user owns, so that nobody is paid for spare ones.
+    /// Returns whether the user owns the GPUs, so that spare ones cost nothing.
     pub fn is_of_owned(&self) -> bool {
         self.is_free() || matches!(self.source, PriceSource::Assumed { form: PurchaseForm::Owned, .. })
     }
@@ -176,7 +176,8 @@ impl Price {
         self.source != PriceSource::Yours && self.per_gpu_hour.low == self.per_gpu_hour.high
     }
 
-    /// Returns the agreed term if it is longer than a run of these days, so that the rest of it is paid for too; none without a term.
+    /// Returns the agreed term if it is longer than a run of these days, so that unused days are also paid for; none without a
+    /// term.
     pub fn term_beyond(&self, days: f64) -> Option<RentalTerm> {
         let PriceSource::Assumed { term: Some(term), .. } = self.source else { return None };
         (days * 24.0 < f64::from(term.shortest_years) * YEAR_H).then_some(term)

@@ -1,13 +1,13 @@
-//! What documents to hand on share: HTML files that open without a network and run no script.
+//! The common parts of standalone documents: HTML files that open without a network and run no script.
 
 use crate::text::html as escaped;
 
-/// The program and its version, with which documents end.
+/// The program and its version, at the end of documents.
 pub(crate) const MADE_BY: &str = concat!("Made by Trainplan ", env!("CARGO_PKG_VERSION"), ".");
 
 const STYLE: &str = include_str!("style.css");
 
-/// Returns an HTML file with a title, which is text, and a content, which is HTML already. Its security policy allows its own style
+/// Returns an HTML file from a title, which is plain text, and its content, which is HTML. Its security policy allows its own style
 /// sheet and nothing else. `own_style` has the rules that only this kind of document needs.
 pub(crate) fn page(title: &str, own_style: &str, content: &str) -> String {
     let title = escaped(title);

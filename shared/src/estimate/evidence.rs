@@ -14,7 +14,7 @@ use std::sync::LazyLock;
 /// Likeness above which a measured run on the same GPU counts as a similar layout.
 pub(super) const SIMILAR: f64 = 0.6;
 
-/// By how much longer a step must take with the software of measured runs before an estimate or a plan warns of it.
+/// How much longer a step must take with the software of measured runs before an estimate or a plan warns.
 pub const MUCH_BY_SOFTWARE: f64 = 0.05;
 
 /// The measurements behind a predicted step time.
@@ -30,7 +30,7 @@ pub struct Evidence {
     /// correction counts as at least what the error of the nearest run contributes, even where other runs outweigh it.
     #[serde(skip)]
     pub doubt: f64,
-    /// The share of the model's error, as a variance, that the nearest run doesn't tell.
+    /// The share of the model's error, as a variance, that the nearest run doesn't explain.
     #[serde(skip)]
     pub unlike: f64,
     /// Whether a mixture of experts uses parallelism or recomputation that few of them were measured with (context parallelism, expert
@@ -96,9 +96,9 @@ pub struct Anchor {
     pub layout: String,
     /// How close it is to the scenario.
     pub closeness: Closeness,
-    /// How much its error has in common with that of the scenario's prediction, from 0 to 1.
+    /// How strongly its error is correlated with the error of the scenario's prediction, from 0 to 1.
     pub likeness: f64,
-    /// Its records: one, or one for each software with which it was measured.
+    /// Its records: one for each software that it was measured with.
     pub records: Vec<Record>,
 }
 
@@ -120,8 +120,8 @@ impl From<Anchor> for NamedAnchor {
     }
 }
 
-/// What was measured: the record itself, or its place among the embedded ones. A search, which shows no records, thus needs
-/// not embed them.
+/// The measurement: the record itself, or its place among the embedded ones. So a search, which shows no records, doesn't
+/// need to embed them.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Record {
     /// A record that is not embedded.

@@ -1,5 +1,5 @@
-//! Model FLOPs: what a training step must compute whatever the software does, counted the way that the reader
-//! chose.
+//! Model FLOPs: the computation that a training step needs regardless of the software, under the chosen
+//! convention.
 //!
 //! Training takes three times the forward pass: once forward, twice backward. Recomputed activations do not
 //! count. Parts are training FLOPs per token.

@@ -6,7 +6,8 @@ use crate::message;
 use crate::message::Message;
 use crate::units::{HOUR_S, group_digits, readable};
 
-/// The least share of the training time that failures leave. With less, a run takes over a thousand times as long, which nobody awaits.
+/// The least share of the training time that failures leave. With less, a run takes over a thousand times as long, so nobody would
+/// start it.
 const LEAST_SHARE: f64 = 0.001;
 
 /// Returns whether a run ends, by its goodput with and without failures.
@@ -31,7 +32,8 @@ pub(super) fn never_ends(gpus: u32, mtbf_s: f64, what: &str, least_s: f64) -> Me
 }
 
 impl Disruptions {
-    /// Returns why no run on so many GPUs ends, however short its steps are, as a sentence; none if one may end.
+    /// Returns why no run on this many GPUs ends, however short its steps are, as a sentence; none if a run may
+    /// end.
     pub fn never_ends(&self, gpus: u32) -> Option<Message> {
         let mtbf_s = HOUR_S / (self.failure_rate.middle() * f64::from(gpus));
         let recovery_s = self.recovery.seconds();

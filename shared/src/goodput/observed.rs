@@ -7,7 +7,7 @@ use crate::range::ValueRange;
 use crate::statistics::poisson_interval;
 use crate::units::parse_count;
 
-/// The probability of the interval of an observed rate: the one of predictions.
+/// The probability of the interval of an observed rate, the same as for predictions.
 const LEVEL: f64 = 0.8;
 
 /// What observed jobs say about the rate of failures.
@@ -28,9 +28,9 @@ impl ObservedFailures {
         (self.gpu_hours > 0.0 && self.gpu_hours.is_finite()).then(|| interval.times(1.0 / self.gpu_hours))
     }
 
-    /// Returns the failure rate to plan with, as [`FailureRate`] reads it: the ends of the interval, as far as they are within its
-    /// bounds. After no interruption, it is the upper end alone, because no number of hours shows a rate of zero. None if the studies
-    /// say more than the observation does.
+    /// Returns the failure rate to plan with, as [`FailureRate`] reads it: the ends of the interval, limited to its bounds. After
+    /// no interruption, it is the upper end alone, because no number of hours shows a rate of zero. None if the studies say more
+    /// than the observation does.
     #[must_use]
     pub fn setting(self) -> Option<String> {
         let Interval { low, high, .. } = self.per_gpu_hour().filter(|_| !self.includes_studies())?;

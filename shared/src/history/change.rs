@@ -102,7 +102,7 @@ fn beside<'a>(times: &'a [f64], cuts: &[usize], place: usize) -> (&'a [f64], &'a
 }
 
 /// Returns the place with the largest E-divisive statistic, which compares distances across a cut with those within its
-/// sides. Of equal places, the first; none if there are too few times for two sides.
+/// sides. Returns the first of equal places, or none if there are too few times for two sides.
 fn most_divided(times: &[f64]) -> Option<usize> {
     let n = times.len();
     if n < 2 * LEAST {

@@ -1,9 +1,8 @@
 //! Reads a model from the `config.json` of a Hugging Face repository.
 //!
-//! Missing fields take the defaults of the model's family (its configuration class in Hugging Face
-//! `transformers`), with a note. A missing field without a default is an error. Fields that are not
-//! understood are listed. A file of an unknown family is read by its fields, if these are the ones that Llama has, or those with
-//! which most families describe their experts.
+//! Missing fields take the defaults of the model's family (its configuration class in Hugging Face `transformers`), with a note.
+//! A missing field without a default is an error. Unknown fields are listed. A file of an unknown family is read by its fields,
+//! if these are Llama's, or the ones that most families use for experts.
 
 mod families;
 mod fields;

@@ -1,6 +1,6 @@
 //! Families that are known, but whose layers an architecture can't express.
 
-/// Reasons, as clauses about the model, with the values of `model_type` to which they apply.
+/// Reasons, as clauses about the model, each with the values of `model_type` that it applies to.
 const UNSUPPORTED: &[(&str, &[&str])] = &[
     (
         "most of its layers use a kind of linear attention whose FLOPs and memory Trainplan can't count",

@@ -51,8 +51,8 @@ pub(super) fn experiment(plan: &LaunchPlan) -> String {
     )
 }
 
-/// Returns what a plan's script runs. `None` if that isn't known: at a number of GPUs that the release doesn't list, with another
-/// layout than the recipe's, or with options that change the arguments in ways that no run recorded.
+/// Returns what a plan's script runs. `None` if that is unknown: at a GPU count that the release doesn't list, with a layout
+/// other than the recipe's, or with options whose effect on the arguments no run recorded.
 pub(super) fn command(plan: &LaunchPlan) -> Option<BridgeCommand> {
     let model = model(plan)?;
     let form = model.form?;

@@ -67,7 +67,7 @@ fn chunks_of_stage(layers: u32, vp: u32, before: u32, after: u32) -> Vec<u32> {
     chunks
 }
 
-/// Takes so many layers from the first of the chunks.
+/// Takes this many layers from the first of the chunks.
 fn take<'a>(chunks: impl Iterator<Item = &'a mut u32>, mut layers: u32) {
     for chunk in chunks {
         let taken = layers.min(*chunk);

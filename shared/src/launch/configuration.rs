@@ -18,7 +18,7 @@ use crate::search::PublishedSplit;
 use crate::stack::{CudaGraphs, Software, StackProperties};
 use std::sync::LazyLock;
 
-/// Settings of recipes that decide what else of them can change: a line of `launch_settings.csv`.
+/// Settings of a recipe that decide which other settings can change: a line of `launch_settings.csv`.
 #[derive(Debug)]
 struct RecipeSettings {
     release: Release,

@@ -38,7 +38,7 @@ pub(super) struct ReleaseScript {
     pub(super) conda: String,
 }
 
-/// A variable that a script reads, or that its document names although nothing reads it; or an argument that it takes.
+/// A variable that a script reads, a variable that only its document names, or an argument of the script.
 #[derive(Debug)]
 pub(super) struct Variable {
     release: Release,

@@ -1,4 +1,4 @@
-//! Why a script runs Megatron-LM directly, although nobody chose that.
+//! Why a script runs Megatron-LM directly, although the user didn't choose it.
 
 use super::offers;
 use crate::field::Field;

@@ -1,4 +1,5 @@
-//! What launch scripts force for a recipe, whatever their own variables say: `data/launch_overrides.csv`.
+//! The values that launch scripts force for a recipe, regardless of their own variables:
+//! `data/launch_overrides.csv`.
 
 use crate::catalog::{RecipeId, Release};
 use crate::data_file::{DataError, FromRow, Row, embedded};

@@ -19,7 +19,7 @@ pub(super) fn apply(plan: &mut LaunchPlan) {
     profile(plan);
     nccl_trace(plan);
     let (steps, scored) = (plan.steps, plan.script().scored_to);
-    // A run that loads a checkpoint takes one step, whatever the option says.
+    // A run that loads a checkpoint takes one step, regardless of the option.
     let takes_them = plan.options.max_steps.is_some() && plan.options.load_checkpoint.is_none();
     let shortened_by_choice = takes_them && plan.incomparable.is_empty();
     if steps < scored && shortened_by_choice {
@@ -41,8 +41,8 @@ pub(super) fn check_time(plan: &mut LaunchPlan, slowdown: Option<f64>) {
     plan.warnings.extend(short_limit(limit, plan.steps, step_time_s, published_s));
 }
 
-/// Returns the warning of a time limit within which the job may not finish: its steps, at the slow end of the prediction or at the step
-/// time that was published for exactly this layout, after a start that takes as long as the start after a failure.
+/// Returns the warning of a time limit that may be too short for the job: for a start as long as after a failure, and then its
+/// steps, at the slow end of the prediction or at the step time published for exactly this layout.
 pub(super) fn short_limit(
     limit: TimeLimit,
     steps: u32,
@@ -180,7 +180,7 @@ fn late_window(plan: &LaunchPlan, start: u32, stop: u32) -> Problem {
     })
 }
 
-/// Returns the settings that profile the last of so many steps, for as many steps as by default if possible.
+/// Returns the settings that profile the last of `steps` steps, if possible as many of them as by default.
 /// `None` if the run is too short.
 fn window_within(plan: &LaunchPlan, steps: u32) -> Option<Message> {
     let stop = Setting::new(Field::ProfileStopStep, steps);

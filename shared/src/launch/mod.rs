@@ -1,8 +1,8 @@
 //! The exact commands that start a scenario, with the scripts of a release or with Megatron-LM.
 //!
-//! A launch with a release is made in one pass. The `Target` finds the recipe that runs the scenario, a style
-//! defines how its script is called, and each option adds what it needs to a `LaunchPlan` or a problem. What
-//! the scripts read and support is in [`releases`](crate::releases) and the data files `launch_*.csv`.
+//! A launch with a release is built in one pass. The `Target` finds the recipe that runs the scenario, a
+//! style defines how its script is called, and each option adds what it needs to a `LaunchPlan` or a problem.
+//! What the scripts read and support is in [`releases`](crate::releases) and the data files `launch_*.csv`.
 
 mod bridge;
 mod check;
@@ -142,8 +142,8 @@ pub fn container_image(recipe: &RecipeId) -> Option<String> {
     (!limits.image.is_empty()).then(|| format!("nemo:{}", limits.image))
 }
 
-/// Returns the launch of a scenario. If nobody chose a recipe, a release or a style, the newest release that runs exactly the
-/// planned software launches it, otherwise the usual release for such a scenario.
+/// Returns the launch of a scenario. Without a recipe, a release or a style, the newest release that runs exactly the planned
+/// software launches it, otherwise the usual release for such a scenario.
 ///
 /// # Errors
 /// Every problem, with values that work.

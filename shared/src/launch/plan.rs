@@ -107,7 +107,7 @@ impl<'a> LaunchPlan<'a> {
         self.target.rules
     }
 
-    /// Returns whether the script profiles and traces in jobs of their own, beside the plain one.
+    /// Returns whether the script profiles and traces in separate jobs beside the plain one.
     pub(super) fn has_own_jobs(&self) -> bool {
         self.rules().profile == ProfileRun::OwnJob
     }
@@ -150,9 +150,10 @@ impl<'a> LaunchPlan<'a> {
         self.root().then(format!("/nvidia+nemo+{}.sqsh", self.target.limits.image))
     }
 
-    /// Returns the name of an experiment with one of Megatron-Bridge's own recipes: the recipe's name, which has the GPU count
-    /// that it was tuned for, and what differs from it, so that its logs aren't taken for runs of the recipe itself. Logs are
-    /// recognised by a name that begins with the recipe's and goes on with numbers: one that differs in more begins with `own`.
+    /// Returns the name of an experiment with one of Megatron-Bridge's own recipes: the recipe's name, which includes the GPU
+    /// count that it was tuned for, and the differences, so that logs aren't taken for runs of the recipe itself. Logs are
+    /// recognised by a name that begins with the recipe's and continues with numbers. A launch that differs in more has a name
+    /// that begins with `own`.
     pub(super) fn bridge_experiment(&self) -> String {
         let recipe = &self.target.recipe.id;
         let gpus = (self.gpus() != recipe.gpus).then(|| (Field::Gpus, self.gpus().to_string()));
@@ -183,7 +184,7 @@ impl<'a> LaunchPlan<'a> {
         }
     }
 
-    /// Returns whether a script with profiled and traced jobs of their own also runs the plain job.
+    /// Returns whether a script with separate profiled and traced jobs also runs the plain job.
     pub(super) fn runs_plain(&self) -> bool {
         self.options.env.get("DISABLE_PERFRUN") != Some(&ShellWord::of("true"))
     }

@@ -30,7 +30,7 @@ impl Instruction {
     }
 }
 
-/// Returns what the document of the plan's release asks for before the first launch.
+/// Returns the preparation that the document of the plan's release requires before the first launch.
 pub(super) fn steps(plan: &LaunchPlan) -> Vec<Instruction> {
     let runai = plan.options.cluster_type == ClusterType::Runai;
     let mut steps: Vec<Instruction> = access(plan).into_iter().collect();

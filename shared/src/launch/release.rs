@@ -69,7 +69,7 @@ pub(super) fn software_of_script(plan: &LaunchPlan) -> Software {
     }
 }
 
-/// Returns the step time with the software of the script as a multiple of the estimated one; none if that is hardly another.
+/// Returns the step time with the script's software as a multiple of the estimated one; none if they hardly differ.
 pub(super) fn slowdown(plan: &LaunchPlan) -> Option<f64> {
     let (scenario, runs) = (plan.scenario, software_of_script(plan));
     if scenario.options.software == runs {
@@ -79,7 +79,7 @@ pub(super) fn slowdown(plan: &LaunchPlan) -> Option<f64> {
     let with = Inputs { options: &options, ..scenario.inputs() };
     let [planned, with] = [scenario.inputs(), with].map(|inputs| match runs.known() {
         Some(_) => Estimate::from_embedded(&inputs).step_time_s.mid,
-        // Nobody measured known software without a part of it.
+        // Known software with a feature turned off is unmeasured.
         None => Breakdown::of(&inputs, Constants::embedded()).step_time_s(),
     });
     Some(with / planned).filter(|ratio| (ratio - 1.0).abs() >= NEGLIGIBLE)
@@ -91,7 +91,7 @@ fn software(plan: &mut LaunchPlan) {
     if planned == runs {
         return;
     }
-    // Without a recipe, known software may be the default, which nobody set.
+    // Without a recipe, known software may just be the default.
     let was_set =
         planned.known().is_none() || plan.scenario.changes.iter().any(|change| change.field == Field::Stack);
     let slowdown = slowdown(plan);

@@ -1,4 +1,4 @@
-//! Run:ai, to which scripts submit through NeMo-Run.
+//! Run:ai. Scripts submit to it through NeMo-Run.
 
 use super::offers;
 use super::plan::{LaunchPlan, given_fields};

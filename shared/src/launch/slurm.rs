@@ -88,8 +88,8 @@ fn by_script(plan: &mut LaunchPlan, variable: &Variable) {
     plan.export(&variable.name, value);
 }
 
-/// Warns of parameters whose value contains what looks like another one. Values can contain commas and
-/// spaces, so they are passed on as they are.
+/// Warns of parameters whose value seems to contain another one. Values can contain commas and spaces, so
+/// they are passed on unchanged.
 pub(super) fn swallowed_params(plan: &mut LaunchPlan) {
     for param in plan.options.slurm_params.iter() {
         if let Some(other) = param.swallowed() {
@@ -141,7 +141,7 @@ fn variable(param: &SlurmParam) -> Option<&'static str> {
     known.filter(|_| param.value.is_some()).map(|(_, variable)| *variable)
 }
 
-/// Returns whether the parameter asks for what every release's jobs do anyway.
+/// Returns whether the parameter requests something that every release's jobs already do.
 fn is_given_anyway(param: &SlurmParam) -> bool {
     param.key == "exclusive" && param.value.is_none()
 }

@@ -48,7 +48,8 @@ impl Target {
         })
     }
 
-    /// Returns whether a launch can choose its release: nobody named one, nor a recipe or a style that not every release has.
+    /// Returns whether a launch can choose its release: neither a release nor a recipe is given, nor a style that only some
+    /// releases have.
     pub(super) fn is_free(scenario: &Scenario, options: &LaunchOptions) -> bool {
         let fits_style = options.style.is_none_or(|style| style == Style::TrainSh);
         scenario.recipe.is_none() && options.release.is_none() && fits_style
@@ -68,7 +69,7 @@ impl Target {
             .zip(release.contract().script_of(&scenario.model.id))
             .filter(|_| !recipes.is_empty())
             .ok_or_else(|| vec![offers::no_model(scenario, release)])?;
-        // A release that nobody named isn't to blame.
+        // A release that the user didn't name isn't to blame.
         let is_named = options.release.is_some() || scenario.recipe.is_some();
         let limits = Limits::of(release, &scenario.model.id, &scenario.gpu.id).ok_or_else(|| {
             vec![match is_named {

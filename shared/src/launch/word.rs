@@ -241,8 +241,8 @@ fn split_name(text: &str) -> (&str, &str) {
     if is_name(name) { (name, rest) } else { ("", text) }
 }
 
-/// Rejects NUL, which a shell can't pass on, and control characters, which act on the terminal that a script
-/// is pasted into.
+/// Rejects NUL, which a shell can't pass on, and control characters, which would act on a terminal if the
+/// script is pasted there.
 fn refuse_control(field: Field, text: &str) -> Result<(), Problem> {
     if !text.contains(char::is_control) {
         return Ok(());

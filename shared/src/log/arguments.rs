@@ -1,6 +1,6 @@
 //! The arguments that Megatron-LM prints before the first step.
 //!
-//! Rank 0 prints every argument on a line of its own, sorted by name, between two titles:
+//! Rank 0 prints each argument on a separate line, sorted by name, between two titles:
 //!
 //! ```text
 //! ------------------------ arguments ------------------------
@@ -10,7 +10,7 @@
 //! ```
 //!
 //! Only the arguments in [`KEYS`] are kept. If a log has several dumps, because a job was restarted into it, the last
-//! counts. The vocabulary is padded later, and a line of its own says to which size.
+//! counts. The vocabulary is padded later, and a separate line names the padded size.
 
 use super::hit::Hit;
 use super::text::{excerpt, plain};
@@ -145,7 +145,7 @@ impl Arguments {
 #[derive(Debug, Clone, Default)]
 pub(super) struct ArgumentDump {
     arguments: Arguments,
-    /// Whether the dump's end is yet to come.
+    /// Whether the dump has not ended yet.
     is_open: bool,
 }
 
@@ -159,7 +159,7 @@ impl ArgumentDump {
         self.is_open = false;
     }
 
-    /// Adds the argument of a line in the dump. A line that is torn or not whole says nothing.
+    /// Adds the argument of a line in the dump. Torn and incomplete lines are ignored.
     pub(super) fn note(&mut self, hit: &Hit) {
         if !self.is_open || !hit.is_whole() {
             return;

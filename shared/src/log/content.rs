@@ -1,4 +1,4 @@
-//! What kind of file a log is, judged by how it starts: the reason to give when nothing was found in it.
+//! The kind of a file, judged by its beginning. It explains why nothing was found in the file.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +10,7 @@ const HEAD: usize = 1024;
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Content {
-    /// No byte at all.
+    /// No bytes.
     Empty,
     /// What a log should be.
     Text,

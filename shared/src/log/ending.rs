@@ -1,9 +1,9 @@
-//! How a run ended early, as far as its log says.
+//! How a run ended early, according to its log.
 
 use super::{FailureKind, Log, clock};
 use crate::choices::choices;
 
-/// The least time without a step, in step times and in seconds, by which a run must have hung: checkpoints and evaluations take
+/// The shortest time without a step, in step times and in seconds, that counts as a hang: checkpoints and evaluations take
 /// less.
 pub(super) const LEAST_STEPS: f64 = 20.0;
 pub(super) const LEAST_S: f64 = 600.0;
@@ -125,12 +125,14 @@ mod tests {
             (score(&log, window, crate::log::StdKind::Sample).reason.unwrap_or_default(), log.ended_early())
         };
         let (reason, ending) = told(&log(5, &cancelled("12:00:20", LIMIT)));
-        let hung = "After the window the log ends at step 60: no step was logged in the 1 h 55 min before the job hit its time \
-                    limit (line 61): it hung. Find the missing or hung rank, exclude its node, and run again.";
+        let hung = "After the window, the log ends at step 60: the run hung. No step was logged in the 1 h 55 min before the job \
+                    hit its time limit (line 61). Find the missing or hung rank, exclude its node, and run again.";
         assert_eq!((reason.as_str(), ending.as_deref()), (hung, Some("hung after step 60")));
         let (reason, _) = told(&log(5, &cancelled("10:24:07", "")));
         assert!(
-            reason.contains("in the 19 min before the job was cancelled (line 61): it hung."),
+            reason.contains(
+                "the run hung. No step was logged in the 19 min before the job was cancelled (line 61)."
+            ),
             "{reason}"
         );
         // Just cancelled; few steps long; perhaps another time zone; without times.

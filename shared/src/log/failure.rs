@@ -46,16 +46,16 @@ pub struct Failure {
     pub text: String,
     /// Whether the log reports it after the last step, when it ended the run or only disturbed the shutdown.
     pub after_last_step: bool,
-    /// The name of the file, if it is not the log but one beside it.
+    /// The name of the file, if it is not the log itself but a file beside it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
 }
 
 impl Failure {
-    /// Returns a sentence that names the ranks of a hang that reported no timeout, of `gpus` ranks in a log that this version
-    /// of the parser read. The others may have waited for them.
+    /// Returns a sentence that names the ranks without a report of the timeout, out of `gpus` ranks. The other ranks may have
+    /// waited for them. `parser_version` is the version that read the log.
     ///
-    /// None if fewer than three in four ranks reported one: then the operation had fewer participants, or the job ended before
+    /// None if fewer than three in four ranks reported it: then the operation had fewer participants, or the job ended before
     /// the others reported.
     pub(crate) fn silence(&self, gpus: u32, parser_version: u32) -> Option<String> {
         let most = if parser_version < 4 { MOST_RANKS_OF_VERSION_3 } else { MOST_RANKS };

@@ -1,4 +1,4 @@
-//! The records found so far, from which the log is made at the end.
+//! The records found so far, which make up the log in the end.
 
 use super::arguments::ArgumentDump;
 use super::failure::Failures;

@@ -21,7 +21,7 @@ pub(super) const ITERATION: &[u8] = b"elapsed time per iteration (ms):";
 pub(super) const UTILISATION: &[u8] = b"GPU utilization:";
 pub(super) const MEMORY: &[u8] = b" iterations) memory (";
 
-/// The number of steps by which rank 0's line may precede or follow the other rank's.
+/// How many steps rank 0's line may be ahead of or behind the other rank's.
 const EARLY: usize = 4;
 const LATE: usize = 16;
 

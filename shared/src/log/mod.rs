@@ -69,7 +69,7 @@ pub use torchtitan::StatedBatch;
 pub use window::{Window, WindowError};
 
 /// The version of the parser and the score. It increases with every change of their results, so that stored scores can
-/// be recognised as outdated and made again.
+/// be recognised as outdated and recomputed.
 pub const PARSER_VERSION: u32 = 13;
 
 /// The contents of a log.
@@ -175,8 +175,8 @@ choices! {
         Maxtext "maxtext" "MaxText",
         /// paxml, which prints step times only.
         Paxml "paxml",
-        /// Megatron-LM, which prints one of Megatron-Bridge's two lines. What the log doesn't tell,
-        /// [`RunResult::framework`](crate::result::RunResult::framework) does.
+        /// Megatron-LM, which prints one of Megatron-Bridge's two lines. The log doesn't distinguish the two,
+        /// but [`RunResult::framework`](crate::result::RunResult::framework) does.
         MegatronLm "megatron_lm" "Megatron-LM",
     }
 }

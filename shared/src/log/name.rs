@@ -54,7 +54,7 @@ pub struct LogName {
 pub enum Role {
     /// The training log, where the steps are: `log-*`.
     Training,
-    /// What the batch script printed: `sbatch_*` or `slurm-*`. It has no steps, but tells why a job did not start.
+    /// What the batch script printed: `sbatch_*` or `slurm-*`. It has no steps, but says why a job did not start.
     Batch,
     /// Anything else, an experiment's directory for one.
     #[default]
@@ -77,7 +77,7 @@ impl LogName {
         self.experiment.starts_with("megatron-lm_")
     }
 
-    /// Reads the name of a file or directory. Where that does not tell the model, the directories above it may.
+    /// Reads the name of a file or directory. If it does not contain the model, the directories above it may.
     #[must_use]
     pub fn of(path: &str) -> Self {
         let mut parts = path.rsplit(['/', '\\']);
@@ -161,7 +161,8 @@ impl LogName {
         self.model = Some(model.join("_")).filter(|model| !model.is_empty() && !before.is_empty());
     }
 
-    /// Takes in a word that is known by its form, `before` being the one before it; false if it is not known.
+    /// Reads a word that its form identifies, where `before` is the previous word. Returns false for other
+    /// words.
     fn take(&mut self, word: &str, before: &str) -> bool {
         if let Some(dtype) = dtype(word, before) {
             self.dtype = Some(dtype.to_owned());
@@ -216,7 +217,7 @@ pub fn uncompressed_name(name: &str) -> &str {
     [".gz", ".zst"].iter().find_map(|ending| name.strip_suffix(ending)).unwrap_or(name)
 }
 
-/// A number of GPUs that says so: `gpus128` or `128gpus`.
+/// A number of GPUs that is marked as such: `gpus128` or `128gpus`.
 fn gpus(word: &str) -> Option<u32> {
     number(word.strip_prefix("gpus").or_else(|| word.strip_suffix("gpus"))?)
 }
@@ -226,7 +227,7 @@ fn number<N: std::str::FromStr>(word: &str) -> Option<N> {
     if word.bytes().all(|byte| byte.is_ascii_digit()) { word.parse().ok() } else { None }
 }
 
-/// A precision in our own words. The releases tell the kinds of fp8 apart by a word of its own.
+/// A precision in our own words. The releases distinguish the kinds of fp8 by a separate word.
 fn dtype(word: &str, before: &str) -> Option<&'static str> {
     match (before, word) {
         ("fp8", "cs") => Some("fp8-current"),

@@ -9,7 +9,8 @@ use std::ops::RangeInclusive;
 /// NCCL's name of TCP sockets.
 const SOCKET: &str = "Socket";
 
-/// One in so many ranks, or more, must lack the line of its end for a hang. Of fewer, the lines may be torn.
+/// An initialization counts as hung if at least one in 64 ranks lacks its closing line. Fewer lines may be
+/// missing because they were torn.
 const TORN: u64 = 64;
 
 /// The most sizes of communicators that a sentence names.
@@ -18,7 +19,7 @@ const NAMED_SIZES: usize = 6;
 /// The most ranges of ranks that a sentence names.
 const NAMED_RANGES: usize = 16;
 
-/// NCCL's communicators, its network and its calls, as far as a log has its lines.
+/// NCCL's communicators, networks and calls, according to its lines in a log.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Nccl {
@@ -85,7 +86,7 @@ impl Nccl {
         self.main_network().is_some_and(|network| network.name == SOCKET && network.connections > 0)
     }
 
-    /// Returns the network with the most connections. Of torn lines, a name may be wrong, but not often.
+    /// Returns the network with the most connections. A torn line may have a wrong name, but this is rare.
     pub(crate) fn main_network(&self) -> Option<&NcclNetwork> {
         self.networks.iter().max_by_key(|network| (network.connections, network.chosen))
     }
@@ -178,7 +179,8 @@ impl NcclNetwork {
 }
 
 impl UnfinishedCommunicator {
-    /// Returns whether its initialization hung, as far as damaged lines let that be known.
+    /// Returns whether its initialization hung. A few missing lines don't count, because lines may be
+    /// damaged.
     pub(super) fn is_hang(&self) -> bool {
         !self.missing.is_empty() || self.waiting_count.saturating_mul(TORN) >= self.ranks.into()
     }

@@ -204,7 +204,7 @@ impl NcclLines {
         }
     }
 
-    /// Counts a communicator of so many ranks.
+    /// Counts a communicator of `ranks` ranks.
     fn count(&mut self, ranks: u32) {
         if let Some(size) = self.sizes.iter_mut().find(|size| size.ranks == ranks) {
             size.count += 1;
@@ -228,7 +228,7 @@ impl NcclLines {
         self.networks.get_mut(place)
     }
 
-    /// Returns what the lines say; none if there are none. `last_step` is the offset of the last step.
+    /// Returns what the lines say, or none without lines. `last_step` is the offset of the last step.
     pub(super) fn settle(self, last_step: Option<u64>) -> Option<Nccl> {
         let is_open = |known: &&Communicator| {
             !known.waiting.is_empty() && last_step.is_none_or(|step| known.last_start > step)
@@ -279,7 +279,7 @@ impl Communicator {
         self.waiting.values().copied().take(MOST_LISTED).collect()
     }
 
-    /// Returns the hosts of missing ranks, as far as the ranks around them show them. Nodes have consecutive ranks, equally many on
+    /// Returns the hosts of missing ranks where the ranks around them reveal these. Nodes have consecutive ranks, equally many on
     /// each: between two hosts, a missing rank belongs to the one with fewer ranks than others.
     fn likely_hosts(&self, missing: &[u32]) -> Vec<Option<usize>> {
         let mut counts = BTreeMap::new();

@@ -16,7 +16,7 @@ pub(super) fn step(hit: &Hit) -> Option<Step> {
     let (epoch, rest) = label(hit.after())?;
     let (iteration, rest) = label(rest.strip_prefix(b", iteration ")?)?;
     let (planned, record) = label(rest.strip_prefix(b"/")?)?;
-    // Iterations start again with every epoch; the global step goes on.
+    // Iterations restart with every epoch; the global step continues.
     let global_step = || field(record, b"global_step").filter(|step| (0.0..1e15).contains(step));
     let label = if epoch == 0 { iteration } else { global_step().map_or(iteration, |step| step as u64) };
     Some(Step {

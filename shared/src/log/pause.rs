@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 /// When the clocks go forward in spring, a log in local time skips an hour.
 const CLOCK_CHANGE_S: f64 = 3600.0;
 
-/// The seconds by which the times of lines differ from the sum of their step times, beside those of two steps.
+/// The seconds, in addition to two steps, by which the times of lines may differ from the sum of their step
+/// times.
 const SLACK_S: f64 = 5.0;
 
 /// A time between the lines of two steps that is much longer than the step times that the lines state.
@@ -29,7 +30,7 @@ impl Pause {
     pub(super) fn between((last, last_at): (u64, i64), next: &Step, at: i64) -> Option<Self> {
         // Software may log every tenth step only.
         let steps = next.label.checked_sub(last).filter(|steps| *steps > 0)?;
-        // Lines without a step time, as of torchtitan, have a speed that includes any pause.
+        // Lines without a step time, such as torchtitan's, have a speed that includes any pause.
         let step_s = next.step_time_s?;
         let idle_s = (at - last_at) as f64 - steps as f64 * step_s;
         let may_be_clock = (idle_s - CLOCK_CHANGE_S).abs() <= 2.0 * step_s + SLACK_S;
@@ -49,8 +50,8 @@ impl Log {
         let (idle_s, step_s) = (seconds as f64, self.usual_step_s()?);
         (idle_s > LEAST_STEPS * step_s).then(|| {
             format!(
-                "Between steps {after} and {before}, {} passed that no step time includes; a step takes {} s. The job may have been \
-                 suspended, or it evaluated or saved a checkpoint.",
+                "The run paused for {} between steps {after} and {before}, which no step time includes. A step takes {} s. The job may \
+                 have been suspended, or it evaluated or saved a checkpoint.",
                 hours_and_minutes(idle_s),
                 significant(step_s, 3)
             )
@@ -81,7 +82,7 @@ mod tests {
     fn a_time_that_no_step_includes_is_noted() {
         let paused = log(48, 3000);
         assert_eq!(paused.pause, Some(Pause { after: 19, before: 20, seconds: 3000 }));
-        let note = "Between steps 19 and 20, 50 min passed that no step time includes; a step takes 48 s.";
+        let note = "The run paused for 50 min between steps 19 and 20, which no step time includes. A step takes 48 s.";
         assert!(paused.pause_note().is_some_and(|told| told.starts_with(note)), "{:?}", paused.pause_note());
         // Shorter than ten minutes, or not much for such steps.
         assert_eq!(log(5, 500).pause, None);

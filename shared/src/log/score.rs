@@ -1,6 +1,6 @@
 //! Scores a log: the mean of a window of its steps, or why there is none.
 //!
-//! Every log gets a score. A log that can't be scored says why and what to do; the others say what to know about the
+//! Every log gets a score. The reason says why a log can't be scored and what to do, or what to know about the
 //! measurement.
 
 use crate::choices::choices;
@@ -20,7 +20,7 @@ pub struct Score {
     pub reason: Option<String>,
     /// The steps that were scored, by the numbers in the log.
     pub window: Option<Span>,
-    /// Seconds per step; none if the log has none, as of torchtitan.
+    /// Seconds per step; none if the log doesn't have them, as with torchtitan.
     pub step_time_s: Option<Stat>,
     /// TFLOPS per GPU, as the framework counts FLOPs.
     pub tflops_per_gpu: Option<Stat>,
@@ -56,7 +56,7 @@ choices! {
         Invalid "invalid",
         /// The log ends before the window ends, or lacks most of its steps.
         Incomplete "incomplete",
-        /// It was scored, but what it is said to be contradicts the log, or is impossible at this speed.
+        /// It was scored, but the settings given for it contradict the log or are impossible at this speed.
         Implausible "implausible",
         /// A failure ended the run before the end of the window.
         Failed "failed",
@@ -214,7 +214,7 @@ fn cut_short(log: &Log, window: Window, labels: Span) -> Option<String> {
     } else if !log.checkpoints.is_empty() && labels.count() == 1 {
         "the run only loads or saves a checkpoint. Look at the checkpoint's time.".to_owned()
     } else if log.traced {
-        "a run with an NCCL trace makes few steps. Run it again without the trace.".to_owned()
+        "runs with an NCCL trace are short. Run it again without the trace.".to_owned()
     } else if log.is_complete() {
         return Some(format!(
             "The run has only {} steps, too few for this window. Score the last step, or pick a window within {labels}.",
@@ -237,10 +237,10 @@ fn cause(log: &Log) -> Option<String> {
     let event = failure.map(|failure| event(failure, log));
     match (log.hang(), failure, event) {
         (Some(hang), _, Some(event)) => Some(format!("{}, until {event}. {}", hang.what(), hang.advice())),
-        (Some(hang), ..) => Some(format!("{}. If the job doesn't go on: {}", hang.what(), hang.advice())),
+        (Some(hang), ..) => Some(format!("{}. If the job doesn't continue: {}", hang.what(), hang.advice())),
         (None, Some(failure), Some(event)) => Some(match log.stall_s() {
             Some(stall_s) => format!(
-                "no step was logged in the {} before {event}: it hung. {}",
+                "the run hung. No step was logged in the {} before {event}. {}",
                 hours_and_minutes(stall_s),
                 FailureKind::CollectiveTimeout.advice()
             ),
@@ -284,25 +284,25 @@ fn remarks(log: &Log, wanted: Span, measured: u64, labels: Span) -> Option<Strin
     let mut remarks = Vec::new();
     remarks.extend(diverged(&log.not_finite));
     if measured < wanted.count() {
-        remarks.push(format!("The log has {measured} of the {} steps {wanted}.", wanted.count()));
+        remarks.push(format!("The log has only {measured} of the {} steps {wanted}.", wanted.count()));
     }
     if log.labels_counted {
-        remarks.push("The log doesn't number its steps: they are counted from 1.".to_owned());
+        remarks.push("The log doesn't number its steps, so they are counted from 1.".to_owned());
     }
     if log.restarts > 0 {
-        remarks.push("The run was restarted: of a repeated step, the last one counts.".to_owned());
+        remarks.push("The run was restarted. Of steps that were repeated, the last entry counts.".to_owned());
     } else if log.duplicates > 0 {
-        remarks.push(format!("{} steps were logged twice: the last entry counts.", log.duplicates));
+        remarks.push(format!("{} steps were logged twice. The last entry counts.", log.duplicates));
     }
     if log.traced {
-        remarks.push("NCCL was traced, which slows the run: don't compare its step times.".to_owned());
+        remarks.push("NCCL was traced, which slows the run. Don't compare its step times.".to_owned());
     }
     if log.profiled {
-        remarks.push("Nsight Systems profiled a part of the run, which slows that part.".to_owned());
+        remarks.push("Nsight Systems profiled part of the run, which slows the profiled steps.".to_owned());
     }
     match (cause(log), log.planned_last) {
         (Some(cause), _) => {
-            remarks.push(format!("After the window the log ends at step {}: {cause}", labels.last));
+            remarks.push(format!("After the window, the log ends at step {}: {cause}", labels.last));
         }
         (None, Some(planned)) if !log.is_complete() => {
             remarks.push(format!("The log ends at step {} of {planned}, and doesn't say why.", labels.last));
@@ -452,7 +452,7 @@ mod tests {
         let early = lines(0..=46) + noise;
         let late = scored(&early, "35-44");
         assert_eq!(late.status, Status::Scored);
-        assert!(reason(&late).starts_with("After the window the log ends at step 46"), "{}", reason(&late));
+        assert!(reason(&late).starts_with("After the window, the log ends at step 46"), "{}", reason(&late));
     }
 
     #[test]
@@ -472,7 +472,7 @@ mod tests {
         let some = scored(&without(&[37, 41]), "35-44");
         assert_eq!((some.status, some.missing), (Status::Scored, 2));
         assert_eq!(some.step_time_s.map(|time| time.n), Some(8));
-        assert_eq!(reason(&some), "The log has 8 of the 10 steps 35-44.");
+        assert_eq!(reason(&some), "The log has only 8 of the 10 steps 35-44.");
         let most = scored(&without(&[35, 36, 37, 38, 39, 40]), "35-44");
         assert_eq!((most.status, most.missing, most.step_time_s), (Status::Incomplete, 6, None));
     }

@@ -80,7 +80,7 @@ pub struct Steps {
     /// Model FLOPs utilization as the framework computes it, as a fraction.
     #[serde(skip_serializing_if = "Column::is_empty")]
     pub mfu: Column,
-    /// The most memory that the allocator handed out (torchtitan: reserved), on the rank that prints it.
+    /// The peak of allocated memory (torchtitan: reserved), on the rank that prints it.
     #[serde(skip_serializing_if = "Column::is_empty")]
     pub memory_peak_bytes: Column,
     /// The memory that is allocated when the line is printed.
@@ -153,7 +153,7 @@ impl Steps {
             .collect()
     }
 
-    /// The global batch size in sequences: as printed, else by how much the consumed samples grow with a step.
+    /// The global batch size in sequences: as printed, or else the growth of the consumed samples per step.
     #[must_use]
     pub fn global_batch_size(&self) -> Option<u64> {
         let printed = (0..self.len()).rev().find_map(|row| self.global_batch_size.get(row));
@@ -166,8 +166,8 @@ impl Steps {
         printed.or_else(grown).filter(|size| (1.0..1e15).contains(size)).map(|size| size as u64)
     }
 
-    /// Fills in the step times of a log that prints tokens per second only, `tokens_per_gpu` being the tokens of a
-    /// step divided by the number of GPUs. Step times that the log has stay.
+    /// Computes missing step times of a log that prints tokens per second. `tokens_per_gpu` is the tokens of a
+    /// step divided by the number of GPUs.
     pub fn fill_step_times(&mut self, tokens_per_gpu: f64) {
         for row in 0..self.len() {
             if let (None, Some(rate)) = (self.step_time_s.get(row), self.tokens_per_s_per_gpu.get(row))

@@ -1,4 +1,4 @@
-//! Reading fields out of a line of bytes that may hold anything.
+//! Reads fields from a line of arbitrary bytes.
 //!
 //! Numbers are taken as printed. A number that was cut or torn (`12.`, `1.6e`) is not a number: a missing value is
 //! better than a wrong one.

@@ -1,4 +1,4 @@
-//! Measured training runs, to which the estimate is fitted and compared.
+//! Measured training runs, which the estimate is fitted to and compared with.
 
 pub(crate) mod address;
 #[cfg(test)]
@@ -117,7 +117,7 @@ mod tests {
         let moe = plain.architecture.moe.as_ref().unwrap();
         assert_eq!((moe.layers, moe.experts, moe.top_k, moe.ffn, moe.shared_ffn), (12, 8, 2, 1024, 0));
         assert!(plain.architecture.mlp.is_none() && !moe.gated && plain.architecture.tied_embeddings);
-        // Megatron-LM divides experts like the rest unless told otherwise, and the sequence only if told.
+        // Megatron-LM divides experts like the rest by default, and the sequence only if a flag says so.
         assert_eq!((plain.layout.expert_tp(), plain.options.sequence_parallel), (2, Some(false)));
         let told = read(
             "transformer-impl=local;expert-tensor-parallel-size=1;sequence-parallel;swiglu;\

@@ -276,7 +276,7 @@ const OTHER_KINDS: [(&str, &str); 6] = [
     ("nemotron:", "Mamba layers"),
 ];
 
-/// Arguments of Megatron-LM that change the architecture in ways for which rows have no columns.
+/// Arguments of Megatron-LM that change the architecture in ways that rows have no columns for.
 const OTHER_ARGUMENTS: [&str; 3] = ["multi-latent-attention", "mtp-num-layers", "moe-layer-freq"];
 
 /// Returns the architecture of the row's model, with the changes of the row's columns.
@@ -304,7 +304,7 @@ fn architecture(cell: &dyn Fn(&str) -> String) -> Result<Architecture, String> {
     let own_width = (architecture.attention.heads, architecture.hidden);
     architecture.hidden = hidden.unwrap_or(architecture.hidden);
     architecture.vocab = vocab.unwrap_or(architecture.vocab);
-    // A known model has heads of its own width, unless the row changes them.
+    // A known model keeps the width of its heads, unless the row changes it.
     if let Some(heads) = heads.filter(|heads| (*heads, architecture.hidden) != own_width) {
         architecture.attention.heads = heads;
         if let (AttentionKind::Gqa { kv_heads, head_dim }, Some(hidden)) =

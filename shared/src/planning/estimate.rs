@@ -94,7 +94,8 @@ impl Spec {
 }
 
 impl Spec {
-    /// Warns how much of the prediction rests on software with which nobody measured the model on this GPU type.
+    /// Warns how uncertain the prediction is, because nobody measured the model with this software on this GPU
+    /// type.
     fn by_software(&self, scenario: &Scenario, estimate: &Estimate) -> Option<Message> {
         let measured = estimate.evidence.measured_with?;
         let with = self.clone().with(Field::Stack, measured.id()).scenario().ok()?;
@@ -173,8 +174,8 @@ fn does_not_fit(scenario: &Scenario, memory: &MemoryEstimate, remedies: &[Remedy
 const HOPELESS: &str = " No combination of up to three changes to micro batch size, recomputation, FSDP or parallelism \
                         makes it fit without doubling the step time. Use more GPUs.";
 
-/// Warns that no similar run was measured. If no run of any model is like it, the warning says in which ways, and whether the interval
-/// is wider for it.
+/// Warns that no similar run was measured. If no run of any model is similar, the warning says how it differs, and whether that
+/// widens the interval.
 fn is_unmeasured(scenario: &Scenario, estimate: &Estimate) -> Option<Message> {
     let gpu = &scenario.gpu;
     let software = scenario.options.software;
@@ -221,7 +222,7 @@ fn is_unmeasured(scenario: &Scenario, estimate: &Estimate) -> Option<Message> {
     })
 }
 
-/// Returns what a scenario of a mixture of experts uses of what few of them were measured with.
+/// Returns the settings of an MoE scenario that few MoE runs were measured with.
 fn rarely_measured(scenario: &Scenario) -> String {
     let (layout, options) = (&scenario.layout, &scenario.options);
     let uses = [

@@ -1,4 +1,4 @@
-//! What a plan trains and on which GPUs, without its layout.
+//! The model and the GPUs of a plan, without its layout.
 
 use super::reader::ScenarioReader;
 use crate::catalog::{Gpu, Model};
@@ -7,7 +7,7 @@ use crate::spec::Spec;
 use crate::stack::Software;
 use std::borrow::Cow;
 
-/// What a plan trains and on which GPUs. It takes far less code than the whole scenario, and doesn't say whether the plan can run.
+/// The model and the GPUs of a plan. It takes far less code than the whole scenario, and doesn't say whether the plan can run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outline {
     /// The model.

@@ -1,4 +1,4 @@
-//! Reading the values of a scenario from fields, with those of its recipe where fields are empty.
+//! Reads the values of a scenario from fields. Where a field is empty, its recipe's value counts.
 
 use super::missing;
 use crate::catalog::{Catalog, Gpu, Model, Recipe, Scaling};

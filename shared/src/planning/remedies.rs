@@ -72,8 +72,8 @@ impl Spec {
         remedies
     }
 
-    /// Keeps those of its problems' suggestions with which the scenario fits into its GPUs' memory. If none does, a multiple of the
-    /// largest that does takes their place. A problem without any keeps all, and says so.
+    /// Keeps only the suggestions that fit into the GPUs' memory. If none fits, a multiple of the largest that fits replaces them.
+    /// A problem without any such value keeps its suggestions, and says so.
     pub fn prefer_fitting(&self, problems: &mut [Problem]) {
         for problem in problems {
             let fits_with = |value: &String| {

@@ -97,7 +97,7 @@ impl RunPlan {
 }
 
 impl Spec {
-    /// Returns the whole run of a predicted scenario; none for a proxy, which nobody trains to the end.
+    /// Returns the whole run of a predicted scenario; none for a proxy, which is never trained to the end.
     ///
     /// # Errors
     /// Every field of the whole run that is invalid or contradicts others.
@@ -175,7 +175,7 @@ mod tests {
         let lines = plan.explain_expected(&predicted.scenario, &settings);
         let value = |name: &str| lines.iter().find(|line| line.name == name).expect(name).value;
         assert_eq!(value("days with failures"), plan.expected_days);
-        // Of the forms of purchase, only the usual one.
+        // Only the usual form of purchase.
         let totals: Vec<&str> = lines
             .iter()
             .map(|line| line.name.as_str())

@@ -52,8 +52,8 @@ impl Spec {
 }
 
 impl Spec {
-    /// Returns the scenario, or every problem that can be found: if required fields are missing, also what the others
-    /// contradict whatever the missing ones are.
+    /// Returns the scenario, or every problem that can be found. If required fields are missing, this includes
+    /// contradictions among the other fields.
     ///
     /// # Errors
     /// Those of [`Spec::scenario`], and problems of the layout.

@@ -11,7 +11,7 @@ use serde::Serialize;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ProbeVerdict {
-    /// Such a machine reaches no more, or hardly.
+    /// Within the range of such a machine, or hardly worse.
     Ok,
     /// Such a machine is faster.
     Slow,
@@ -104,7 +104,7 @@ fn three_decimals(value: f64) -> f64 {
     (value * 1e3).round() / 1e3
 }
 
-/// What a probe says of a cluster.
+/// The result of a probe of a cluster.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ProbeReport {
     /// The GPU type; none if the catalog does not know it, and then nothing is compared.

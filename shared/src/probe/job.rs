@@ -7,7 +7,7 @@ use crate::spec::Spec;
 /// The time limit of a probe in minutes.
 const MINUTES: u32 = 10;
 
-/// The time limit of a check of GPUs in minutes: nvidia-smi and an all-reduce, each with a time limit of its own.
+/// The time limit of a check of GPUs in minutes: nvidia-smi and an all-reduce, each with its own time limit.
 const CHECK_MINUTES: u32 = 5;
 
 /// The seconds that the measurements may take; the rest is for starting and ending.

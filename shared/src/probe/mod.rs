@@ -1,7 +1,7 @@
 //! What a cluster reaches, as `trainplan probe` measures it, and how the estimate is adjusted to that.
 //!
-//! The constants of the estimate come from machines in good order. A probe that reaches what such a machine reaches leaves them
-//! as they are, since the benchmark can't show more. A lower figure becomes a factor of `--cluster-factor`.
+//! The constants of the estimate come from machines in good order. A probe that matches such a machine leaves them unchanged,
+//! because the benchmark can't show more. A lower figure becomes a factor of `--cluster-factor`.
 
 mod figures;
 mod file;

@@ -30,23 +30,23 @@ pub struct GpuAnswer {
     chosen: Option<usize>,
     /// The index of the best plan, or of the one that comes nearest to the goal; none if no layout works.
     shown: Option<usize>,
-    /// The best layouts on as many GPUs as the plan to show, whose layout comes first.
+    /// The best layouts on the GPU count of the plan to show, whose layout comes first.
     pub layouts: Vec<PlannedRun>,
     /// Whether the first layout ranks below the next one, which is not in time.
     pub first_is_moved_up: bool,
-    /// The layout of a published recipe of the model on this GPU type, on as many GPUs, with the recipe.
+    /// The layout of a published recipe of the model on this GPU type and GPU count, with the recipe.
     pub published: Option<(&'static Recipe, PlannedRun)>,
-    /// How many layouts there are on as many GPUs, and why the others were discarded.
+    /// The number of layouts on this GPU count, and why the others were discarded.
     pub counts: SearchCounts,
     /// The same plan with the software of the nearest measured run of the model on this GPU type, if nobody measured the plan's
     /// software there and that one is clearly slower.
     pub with_measured_software: Option<(Stack, PlannedRun)>,
-    /// The plan that would be best if the goal had to be reached with the other chance; none without a deadline or a budget, if no
-    /// plan reaches it, or if it is neither faster nor cheaper than the best one, nor on fewer GPUs where these count.
+    /// The best plan at the other chance. None without a deadline or a budget, if no plan reaches the goal, or if it is neither
+    /// faster nor cheaper than the best one, nor needs fewer GPUs where these count.
     pub with_other_chance: Option<PlannedRun>,
     /// What prevents the goal; none if it is reached.
     pub unmet: Option<Unmet>,
-    /// Changes of the question with which a plan reaches the goal; empty if one does anyway.
+    /// Changes of the question that make a plan reach the goal; empty if one already does.
     pub relaxations: Vec<Relaxation>,
     /// Step times as a multiple of the predicted ones: more than 1 if the plans have those of slower launch scripts.
     pub(super) slowdown: f64,
@@ -141,8 +141,8 @@ impl GpuAnswer {
         self.shown.map(|index| &self.points[index])
     }
 
-    /// Returns the listed layouts and the published one with software that was measured, each with its title, where that decides that they
-    /// miss the goal; empty if it does not decide for the plan to show.
+    /// Returns the listed layouts and the published one with measured software, each with the software's title, if this software
+    /// makes them miss the goal. Empty if it doesn't decide for the plan to show.
     pub fn layouts_missing_with(
         &self,
         question: &Question,
@@ -154,8 +154,8 @@ impl GpuAnswer {
         layouts.filter_map(|run| self.layout_missing_with(run, &space, question, offer)).collect()
     }
 
-    /// Returns a layout with software that was measured, and the title of that, where this software decides that the layout misses the
-    /// goal; none if the plan to show reaches the goal with it, or misses the goal as predicted, too. `space` is that of the question.
+    /// Returns a layout with measured software and the title of this software, if the software makes the layout miss the goal. None
+    /// if the plan to show reaches the goal with it, or already misses the goal as predicted. `space` is that of the question.
     pub fn layout_missing_with(
         &self,
         run: &PlannedRun,
@@ -271,7 +271,7 @@ impl Question {
         has_limit.then(|| self.choose_with(self.chance.other(), points)).flatten()
     }
 
-    /// Returns the index of the plan that is best if the goal has to be reached with a chance, before its number of GPUs is rounded up.
+    /// Returns the index of the best plan at a chance, before its number of GPUs is rounded up.
     pub(super) fn choose_with(&self, chance: Chance, points: &[PlannedRun]) -> Option<usize> {
         let reaches = |point: &PlannedRun| self.reaches_with(chance, point);
         let cost = |point: &PlannedRun| point.expected_cost.unwrap_or(f64::INFINITY);
@@ -280,7 +280,7 @@ impl Question {
             Objective::FewestGpus => f64::from(point.gpus),
             Objective::Worthwhile if cost(point) > least_cost * LITTLE_WASTE => f64::INFINITY,
             Objective::Fastest | Objective::Worthwhile => point.days,
-            // The cheapest run of the given tokens is the one for which the budget buys the most.
+            // The cheapest run of the given tokens is also the one whose budget buys the most.
             Objective::Cheapest | Objective::MostTokens => cost(point),
         };
         let reaching = points.iter().enumerate().filter(|(_, point)| reaches(point));
@@ -290,7 +290,7 @@ impl Question {
         best.map(|(index, _)| index)
     }
 
-    /// Whether a plan reaches the goal with the chance that was asked for.
+    /// Whether a plan reaches the goal at the chosen chance.
     pub fn reaches(&self, point: &PlannedRun) -> bool {
         self.reaches_with(self.chance, point)
     }
@@ -313,7 +313,7 @@ impl Question {
         self.most_days().is_none_or(|most| point.days_with(chance) <= most)
     }
 
-    /// Returns the days within which a plan must end with the chance that was asked for: the deadline, or what is assumed without one.
+    /// Returns the days in which a plan must end at the chosen chance: the deadline, or the assumed one.
     pub fn most_days(&self) -> Option<f64> {
         match self.goal {
             Goal::Deadline(days) => Some(days),

@@ -1,4 +1,4 @@
-//! What is asked.
+//! The planner's question.
 
 use super::batches::GlobalBatches;
 use crate::catalog::{Gpu, Model};
@@ -22,7 +22,7 @@ use std::str::FromStr;
 /// A training run to plan.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Question {
-    /// What was typed.
+    /// The typed fields.
     pub spec: Spec,
     /// The model.
     pub model: Cow<'static, Model>,
@@ -66,8 +66,8 @@ pub struct PrecisionChoice {
 }
 
 impl Question {
-    /// Returns the precisions in which the software can compute on any of the GPU types. `Fp8`, which leaves the scaling open, is among
-    /// them only if it is permitted.
+    /// Returns the precisions in which the software can compute on any of the GPU types. They include `Fp8`, which leaves the
+    /// scaling open, only if that is permitted.
     pub fn precision_choices(&self) -> Vec<PrecisionChoice> {
         let computes = |dtype: Dtype| {
             let can = |offer: &GpuOffer| {
@@ -145,7 +145,7 @@ choices! {
     }
 }
 
-/// The best plan of a GPU type, as far as it decides which type is best.
+/// The properties of a GPU type's best plan that decide which type is best.
 #[derive(Debug, Clone, Copy)]
 pub struct Contender<C> {
     /// Number of GPUs.
@@ -156,8 +156,8 @@ pub struct Contender<C> {
     pub cost: Option<f64>,
     /// How far the prediction can be trusted: more is better.
     pub confidence: C,
-    /// By what the days, and with them the GPUs and the cost, are multiplied before plans are compared: [`doubt`] for a GPU type that
-    /// nobody measured, otherwise 1.
+    /// The factor on the days, and so on the GPUs and the cost, before plans are compared: [`doubt`] for a GPU type that nobody
+    /// measured, otherwise 1.
     pub doubt: f64,
 }
 
@@ -181,7 +181,8 @@ impl<C> Contender<C> {
     }
 }
 
-/// By how much, as a share, plans may differ in what is wanted and still be as good: no prediction is more exact.
+/// Plans that differ by at most this share in the objective are equally good, because no prediction is more
+/// exact.
 const AS_GOOD: f64 = 0.05;
 
 impl Objective {
@@ -211,13 +212,13 @@ impl Objective {
         })
     }
 
-    /// Returns why a plan comes before that of another GPU type in [`Objective::across_gpu_types`], about the first GPU type: "it costs
-    /// less"; none if they are as good, or if it is better in every way that is known, which nobody has to be told.
+    /// Returns why a plan comes before that of another GPU type in [`Objective::across_gpu_types`], about the first GPU type: "it
+    /// costs less"; none if they are as good, or if it is better in every known way, which needs no explanation.
     pub fn why_first<C: Ord>(self, first: &Contender<C>, other: &Contender<C>) -> Option<&'static str> {
         let is_less = |one: f64, than: f64| one < than && !is_same(one, than);
         // Plans that are nearly as good are ordered by something else.
         let is_clearly_less = |one: f64, than: f64| one * (1.0 + AS_GOOD) < than;
-        // That another type counts as worse, because nobody measured it, is not a reason of its own.
+        // A type counts as worse if it is unmeasured, but that alone is not a reason.
         let is_faster = is_less(first.counted_days(), other.days);
         let has_fewer = first.counted_gpus() < f64::from(other.gpus);
         let (is_better, why) = match (self, first.counted_cost().zip(other.cost)) {
@@ -276,8 +277,8 @@ impl Chance {
         }
     }
 
-    /// The chance that plans have where none is asked for. A plan that misses its deadline or its budget every other time is of
-    /// little use, and more GPUs for fewer days cost about the same.
+    /// The default chance of plans. A plan that misses its deadline or its budget every other time is of little use, and more
+    /// GPUs for fewer days cost about the same.
     pub const USUAL: Chance = Chance::NineInTen;
 
     /// Returns the other one.

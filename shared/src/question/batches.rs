@@ -2,7 +2,7 @@
 
 use crate::sorting::ascending;
 
-/// The largest share by which an assumed batch may change to suit a number of GPUs.
+/// The largest share that an assumed batch may change by to suit a number of GPUs.
 ///
 /// With less freedom, few layouts could divide the batch on some numbers of GPUs, such as 592.
 const MOST_CHANGE: f64 = 0.25;
@@ -67,9 +67,9 @@ impl GlobalBatches {
         self.freedom == Freedom::Assumed
     }
 
-    /// Returns other permitted batches that suit a number of GPUs, ascending: multiples of its odd divisor and of a power of two
-    /// on both sides of the assumed batch or near the upper end of the range, and multiples of the number itself. Empty if the
-    /// usual ones suit it, or no other is permitted.
+    /// Returns other permitted batches that suit a number of GPUs, ascending: multiples of the number itself, and multiples of
+    /// its odd divisor and a power of two on both sides of the assumed batch or near the upper end of the range. Empty if the
+    /// usual batches suit the number, or no other is permitted.
     pub fn suited(&self, gpus: u32) -> Vec<u32> {
         let odd = gpus.checked_shr(gpus.trailing_zeros()).unwrap_or(0);
         let (Some(least), Some(most)) = (self.sizes.first(), self.sizes.last()) else { return Vec::new() };

@@ -31,7 +31,7 @@ pub struct PlanInWords<'a> {
     pub days: Interval,
     /// The expensive end of the range of its cost; none without a price.
     pub most_cost: Option<f64>,
-    /// The title of the measured software with which it would be clearly slower, if nobody measured its own.
+    /// The title of measured software that would make it clearly slower, if its own is unmeasured.
     pub measured_software: Option<&'a str>,
 }
 
@@ -76,8 +76,8 @@ impl PlanInWords<'_> {
         format!("{} × {}", group_digits(self.gpus.into()), self.gpu)
     }
 
-    /// Returns that no plan reaches the goal, and by how much the nearest one, which is this, misses it. `is_most` says that it has the
-    /// most GPUs that were searched.
+    /// Returns that no plan reaches the goal, and by how much this one, the nearest, misses it. `is_most` says that it has the most
+    /// GPUs searched.
     pub fn misses(&self, unmet: Unmet, is_most: bool, limits: &LimitsInWords<'_>) -> String {
         let LimitsInWords { time, has_deadline, budget, by_slow_end, cost, enough } = *limits;
         let by_measured = by_slow_end && unmet.is_by_measured_software(self.days.high, self.most_cost);

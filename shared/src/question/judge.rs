@@ -1,4 +1,4 @@
-//! Judgements of a plan: how it compares with another layout, and what to doubt in it.
+//! Judgements of a plan: how it compares with another layout, and its doubtful points.
 
 use super::{Goal, Objective, PlannedRun, Question};
 use crate::estimate::{Interval, MemoryMargin, MemoryVerdict};
@@ -31,7 +31,7 @@ pub fn in_time_of_ten(days: Interval, limit: f64) -> u32 {
         return 10 * u32::from(limit >= days.mid);
     }
     let of_ten = (share * 10.0).round() as u32;
-    // Nine is what is asked for, so it is not said of less.
+    // Nine is the wanted chance, so a lower one is never rounded to it.
     if limit < days.high { of_ten.min(8) } else { of_ten }
 }
 
@@ -98,7 +98,8 @@ impl PlannedRun {
         Some(question.settings.disruptions.training_nodes(nodes) * node)
     }
 
-    /// Whether fewer GPUs miss the deadline, if it is the best plan: the fewest are wanted, and fewer were searched.
+    /// Whether the best plan shows that fewer GPUs miss the deadline: the objective is the fewest GPUs, and fewer
+    /// were searched.
     fn has_fewest_gpus(&self, question: &Question) -> bool {
         let are_fewer_searched = match &question.counts {
             GpuCounts::Only(counts) => counts.iter().any(|count| *count < self.gpus),

@@ -19,8 +19,8 @@ pub struct TrainableTokens {
 
 impl Question {
     /// Returns the most tokens, rounded down, that the limits allow with the GPUs and the layout of a plan; none if nothing limits
-    /// them, without the price that a budget needs, or if they allow fewer tokens than any question may have. Everything that names a
-    /// number of tokens which is enough names this one.
+    /// them, without the price that a budget needs, or if they allow fewer tokens than any question may have. Every text that names
+    /// a sufficient number of tokens uses this one.
     pub(super) fn within_limits(&self, offer: &GpuOffer, run: &PlannedRun) -> Option<TrainableTokens> {
         let bounds = Field::Tokens.bounds();
         let most = Some(self.reach(run)?.tokens()).filter(|most| most.is_finite())?;

@@ -1,7 +1,7 @@
 //! The capacity planner's question: which GPUs, how many, which layout, when done, at what cost.
 //!
-//! [`Question`] is what is asked, with every assumption. A [`Survey`] searches one GPU type count by count, so that a page can
-//! show results as they come. [`GpuAnswer`] is what it found.
+//! A [`Question`] includes every assumption. A [`Survey`] searches one GPU type count by count, so that a page can show
+//! results as they come. A [`GpuAnswer`] is its result.
 
 mod answer;
 mod ask;

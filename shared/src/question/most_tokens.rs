@@ -8,7 +8,7 @@ use crate::problem::Problem;
 use crate::units::format_count;
 
 impl Question {
-    /// Whether it asks for the number of tokens: the objective is the most of them, and none is given.
+    /// Whether it asks for the number of tokens: the objective is the most tokens, and no number is given.
     pub fn seeks_tokens(&self) -> bool {
         self.objective == Objective::MostTokens && self.tokens_are_assumed
     }

@@ -11,7 +11,7 @@ use crate::spec::Spec;
 use crate::stack::Stack;
 use crate::units::TERA;
 
-/// Layouts that an answer lists, unless more or fewer are wanted.
+/// The default number of layouts in an answer.
 pub(super) const LISTED_LAYOUTS: usize = 10;
 
 /// A layout on a number of GPUs, with the time, the cost and the energy of the whole run.

@@ -319,10 +319,10 @@ impl Reading<'_> {
 /// The most tokens of a step that may be typed: 2³⁰, so that 1B and 1,000M are both allowed.
 const MOST_TOKENS: f64 = 1024.0 * BINARY_MILLION;
 
-/// The part of a limit from which batches are searched.
+/// The share of a limit at which the searched batches begin.
 const LEAST_OF_LIMIT: f64 = 0.25;
 
-/// The part of a batch that is given up, at most, for a number that more numbers divide.
+/// The largest share of a batch to give up for a number with more divisors.
 const MOST_ROUNDED: f64 = 1.0 / 32.0;
 
 /// A batch that was typed as tokens.

@@ -24,7 +24,7 @@ const MOST_TRIED: usize = 8;
 const MOST_BETWEEN: u32 = 16;
 
 impl Question {
-    /// Returns changes with which a plan works, after none did.
+    /// Returns changes that make a plan work, if none works without them.
     pub(super) fn relaxations(
         &self,
         survey: &Survey<'_>,
@@ -63,8 +63,9 @@ impl Question {
         }
     }
 
-    /// Returns the smallest change with which a plan reaches the goal, in this order: less headroom, another value of a lock or one lock
-    /// less; another number of GPUs; a larger global batch. If none does, returns the smallest with which at least a layout works.
+    /// Returns the smallest change that makes a plan reach the goal, in this order: less headroom, another value of a lock or one
+    /// lock less; another number of GPUs; a larger global batch. If none does, returns the smallest that at least makes a layout
+    /// work.
     fn with_a_layout(&self, survey: &Survey<'_>, tried: &[u32]) -> Option<Relaxation> {
         let most = tried.last().copied()?;
         let reaches_goal =
@@ -84,7 +85,8 @@ impl Question {
         }
     }
 
-    /// Returns the most tokens with which one of the plans is within the limits, after none was, and the plan that a question for them has.
+    /// Returns the most tokens that one of the plans trains within the limits, if none trains the given ones, and the plan that a
+    /// question for them has.
     pub(super) fn enough_tokens(&self, survey: &Survey<'_>) -> Option<TrainableTokens> {
         let Survey { offer, ref points, .. } = *survey;
         // With fewer tokens, these numbers of GPUs are searched too; which ones between them are depends on the tokens.
@@ -128,7 +130,7 @@ impl Question {
         changes
     }
 
-    /// Returns the question with larger global batches, as far as the field takes them.
+    /// Returns the question with larger global batches, within the field's bounds.
     fn with_larger_batches(&self) -> Vec<(Setting, Question)> {
         let Some(largest) = self.gbs.sizes().last() else { return Vec::new() };
         // A power of two divides by most degrees.
@@ -154,7 +156,7 @@ impl Question {
         self.with_more_gpus(survey, run.gpus, times).or_else(|| Some(by_gpus(run, false)))
     }
 
-    /// Returns the fewest GPUs beyond `most_tried` that reach the goal, as far as more GPUs are faster. `times` is how many times too
+    /// Returns the fewest GPUs beyond `most_tried` that reach the goal, while more GPUs are faster. `times` is how many times too
     /// slow the best plan is, so that fewer GPUs than as many times more can't be enough.
     fn with_more_gpus(&self, survey: &Survey<'_>, most_tried: u32, times: f64) -> Option<Relaxation> {
         let least = f64::from(most_tried) * times;
@@ -201,7 +203,7 @@ impl Question {
         Relaxation { setting, run: run.clone(), reaches_goal: true }
     }
 
-    /// Returns the deadline that a plan reaches; none that nobody would wait for.
+    /// Returns the deadline that a plan meets; none if nobody would wait that long.
     fn with_deadline(&self, run: &PlannedRun) -> Option<Relaxation> {
         let days = run.days_with(self.chance);
         if days > MOST_DAYS {
@@ -228,7 +230,7 @@ fn first_working(survey: &Survey<'_>, changes: Vec<(Setting, Question)>) -> Opti
     first
 }
 
-/// Returns the tokens with which a plan reaches the goal.
+/// Returns the change to the number of tokens that a plan trains within the goal.
 fn by_tokens(enough: &TrainableTokens) -> Relaxation {
     let setting = Setting::new(Field::Tokens, format_count(enough.tokens));
     Relaxation { setting, run: enough.run.clone(), reaches_goal: true }

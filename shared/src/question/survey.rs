@@ -86,7 +86,7 @@ impl<'a> Survey<'a> {
         Survey { listed, ..self }
     }
 
-    /// Returns how many counts are still to be searched, as far as known.
+    /// Returns how many counts are known to be left to search.
     pub fn remaining(&self) -> usize {
         self.waiting.len()
     }
@@ -210,8 +210,8 @@ impl<'a> Survey<'a> {
             .collect()
     }
 
-    /// Returns the count in the middle between the smallest that is known to meet the deadline with the chance that was not asked
-    /// for and the next smaller one that was searched; none if they are neighbours, or no count does.
+    /// Returns the count halfway between the smallest that is known to meet the deadline at the other chance and the next smaller
+    /// searched one. None if they are neighbours, or if no count meets it.
     fn count_towards_other_chance(&self) -> Option<u32> {
         let node = self.offer.gpu.gpus_per_node.max(1);
         // Where nothing reaches the deadline, nothing was refined either.

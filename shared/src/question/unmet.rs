@@ -13,14 +13,14 @@ pub enum Unmet {
     NoLayout,
     /// Every plan takes longer than the deadline.
     TooSlow {
-        /// Days within which the fastest plan ends with the chance that was asked for.
+        /// The days in which the fastest plan ends at the chosen chance.
         days: f64,
     },
     /// The cheapest of the plans in time may cost more than the budget.
     TooExpensive {
-        /// Cost within which that plan stays with the chance that was asked for.
+        /// The cost that this plan doesn't exceed at the chosen chance.
         cost: f64,
-        /// The tokens of the relaxation that changes them: the most, rounded down, with which a plan reaches the goal; 0 if none
+        /// The tokens of the relaxation that changes them: the most, rounded down, that a plan trains within the goal; 0 if none
         /// was found.
         tokens: f64,
         /// The number of GPUs that train these tokens.
@@ -31,9 +31,9 @@ pub enum Unmet {
 }
 
 impl Unmet {
-    /// Whether measured software decided. To reach a goal 9 times in 10, a plan has to pass two tests: with the end of its range, which
-    /// doesn't count that nobody measured its software, and with the expected days and cost of software that was measured.
-    /// `slowest_days` and `most_cost` are the ends of the ranges of the plan that comes nearest.
+    /// Whether measured software decided. To reach a goal 9 times in 10, a plan has to pass two tests: with the end of its range,
+    /// which ignores that its software is unmeasured, and with the expected days and cost of measured software. `slowest_days` and
+    /// `most_cost` are the ends of the ranges of the plan that comes nearest.
     pub fn is_by_measured_software(self, slowest_days: f64, most_cost: Option<f64>) -> bool {
         match self {
             Unmet::TooSlow { days } => days > slowest_days,
@@ -54,9 +54,9 @@ impl Unmet {
         }
     }
 
-    /// Returns by what factor the nearest plan exceeds the limits of the question: the GPU type with the smallest factor comes first.
-    /// `cost` is the cost that this plan doesn't exceed, at the chance that was asked for. Types without a price come after those that
-    /// exceed a limit, and types without a layout come last.
+    /// Returns by what factor the nearest plan exceeds the limits of the question: the GPU type with the smallest factor comes
+    /// first. `cost` is the cost that this plan doesn't exceed, at the chance of the question. Types without a price come after
+    /// those that exceed a limit, and types without a layout come last.
     pub fn excess(self, most_days: Option<f64>, budget: Option<f64>, cost: Option<f64>) -> f64 {
         let of_budget = |cost: f64| budget.map_or(1.0, |budget| cost / budget);
         match self {
@@ -71,7 +71,7 @@ impl Unmet {
     }
 }
 
-/// A change of the question with which a plan works.
+/// A change of the question that makes a plan work.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Relaxation {
     /// The field to change, with its new value; an empty value clears it.
@@ -91,7 +91,7 @@ pub(super) struct Nearby<'a> {
     pub(super) affordable: Option<&'a PlannedRun>,
     /// The best that reaches the goal with the other chance.
     pub(super) with_other_chance: Option<&'a PlannedRun>,
-    /// The most tokens with which one reaches it.
+    /// The most tokens that a plan trains within the goal.
     pub(super) enough_tokens: Option<&'a TrainableTokens>,
     /// The numbers of GPUs that were searched, ascending.
     pub(super) tried: &'a [u32],

@@ -16,7 +16,7 @@ pub(crate) struct BridgeModel {
     pub(crate) size: String,
     /// Megatron-Bridge's family of models.
     pub(crate) family: String,
-    /// Megatron-Bridge's recipe, with which the names of experiments begin.
+    /// Megatron-Bridge's recipe, which begins the names of experiments.
     pub(crate) recipe: String,
     /// The order of the launcher's arguments; `None` if the release has Megatron-Bridge's own recipes, whose names begin with
     /// `recipe`.

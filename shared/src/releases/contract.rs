@@ -28,7 +28,7 @@ pub struct ReleaseContract {
     pub scoring_program: Option<&'static str>,
     /// How the global batch size follows the number of GPUs.
     pub batch: BatchRule,
-    /// The GPU type whose recipes also run on supported GPU types without recipes of their own.
+    /// The GPU type whose recipes also run on supported GPU types that have none.
     pub stand_in_gpu: Option<&'static str>,
     /// The subcommand of llmb-run that submits a recipe; `None` if the release has no llmb-run.
     pub llmb_run: Option<&'static str>,
@@ -92,7 +92,7 @@ pub struct Fp8Scaling {
 pub enum BatchRule {
     /// In proportion to the GPUs (weak scaling), or constant (strong scaling), as in the recipe.
     AsRecipe,
-    /// So many sequences for each node, whatever the node's GPUs.
+    /// A number of sequences for each node, regardless of the node's GPUs.
     PerNode(u32),
 }
 
@@ -150,7 +150,7 @@ pub enum TraceRun {
     ReplacesRun(TracedJob),
 }
 
-/// How long a traced job is, whatever else was asked for.
+/// The length of a traced job, regardless of other options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TracedJob {
     /// Training steps.

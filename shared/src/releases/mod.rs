@@ -75,7 +75,7 @@ releases! {
 
 impl Release {
     /// Returns the release whose rows in the data files also describe this one: what its scripts read, its limits, peaks and
-    /// published results. Of the versions of Megatron-Bridge, it is the main branch; any other release has rows of its own.
+    /// published results. Versions of Megatron-Bridge share the rows of its main branch. Every other release has its own.
     pub(crate) const fn described_as(self) -> Release {
         match self {
             Release::Bridge060 => Release::BridgeMain,

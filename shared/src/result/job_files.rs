@@ -66,10 +66,10 @@ impl JobFiles {
         let idle: Option<f64> = later.iter().map(|part| part.idle_s).sum();
         let lost = match idle {
             Some(idle) => format!("{} s passed between them", significant(idle, 3)),
-            None => "how much time passed between them is unknown".to_owned(),
+            None => "the time between them is unknown".to_owned(),
         };
         Some(format!(
-            "Joined from {} logs of a restarted job: {lost}, and {} steps were done again.",
+            "Joined from {} logs of a restarted job: {lost}, and {} steps were repeated.",
             self.parts.len(),
             log.duplicates
         ))

@@ -13,7 +13,8 @@ pub fn is_log_name(path: &str) -> bool {
     LOG_ENDINGS.iter().any(|ending| path.ends_with(ending)) && !SettingsFile::Environment.is_path(path)
 }
 
-/// Returns whether a file is the batch script's output beside the training log of the same job, which has all of it.
+/// Returns whether a file is the batch script's output, and the training log of the same job beside it contains
+/// everything that it says.
 #[must_use]
 pub fn is_told_elsewhere(name: &LogName, beside: &[LogName]) -> bool {
     let of_same_job = |other: &LogName| other.role == Role::Training && other.job_id == name.job_id;

@@ -10,7 +10,7 @@ use crate::spec::Spec;
 use crate::units::{group_digits, percent};
 
 impl Report {
-    /// Returns the tokens per second and GPU and the MFU in the log; none of a log that contradicts what is set for it.
+    /// Returns the tokens per second per GPU and the MFU in the log; none if the log contradicts its settings.
     pub(crate) fn logged(&self) -> (Option<f64>, Option<f64>) {
         let plausible =
             |stat: Option<Stat>| stat.filter(|_| self.status != Status::Implausible).map(|stat| stat.mean);

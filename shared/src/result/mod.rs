@@ -1,7 +1,7 @@
 //! Results: what a log measured, joined with the published recipes, saved in a file.
 //!
 //! An [`Intake`] reads a log once and makes a [`RunResult`], which never changes: every step, the run's identity, and
-//! their provenance. A [`Report`] is the result seen with one [`View`]. It can be made again at any time, and from a saved
+//! their provenance. A [`Report`] is the result seen with one [`View`]. It can be recomputed at any time, and from a saved
 //! result it is the same to the last bit.
 //!
 //! ```
@@ -87,7 +87,7 @@ pub struct RunResult {
     pub source: Source,
     /// The parts of the log's name.
     pub name: LogName,
-    /// The run's identity, as far as it was known when the log was read.
+    /// What was known of the run's identity when the log was read.
     pub identity: Identity,
     /// Whether its step times can be compared with other runs.
     pub comparable: Comparability,
@@ -132,8 +132,8 @@ impl RunResult {
             && told(self) == told(other)
     }
 
-    /// Returns this stored result with what another reading of the same log adds: what a newer parser read, the identity
-    /// that this one lacks, and the files beside the log.
+    /// Returns this stored result with the additions of another reading of the same log: the findings of a newer parser,
+    /// the identity that this one lacks, and the files beside the log.
     #[must_use]
     pub fn completed_by(mut self, read: &Self) -> Self {
         if read.provenance.parser_version > self.provenance.parser_version {
@@ -167,9 +167,9 @@ impl RunResult {
         })
     }
 
-    /// Returns the software that a prediction for a scenario of this run assumes: the newest known one of the framework that wrote
-    /// the log. None if the scenario has software, or a recipe, which has its own, for a run of a campaign, which was planned
-    /// with certain software, and for a framework that nobody measured.
+    /// Returns the software that a prediction for this run assumes: the newest known version of the framework that wrote the log.
+    /// None if the scenario or its recipe names the software, for a run of a campaign, whose plan names it, and for a framework
+    /// that nobody measured.
     fn assumed_software(&self, scenario: &Spec) -> Option<Stack> {
         let is_known = !states_software(scenario) && !self.framework().is_some_and(Format::is_unmeasured);
         (is_known && self.carried.is_none()).then(|| match self.framework() {
@@ -201,7 +201,7 @@ impl RunResult {
     }
 }
 
-/// Returns whether a scenario has software, or a recipe, which has its own.
+/// Returns whether a scenario names software, or a recipe, which implies it.
 fn states_software(scenario: &Spec) -> bool {
     [Field::Recipe, Field::Stack].into_iter().any(|field| scenario.get(field).is_some())
 }

@@ -33,7 +33,7 @@ impl Report {
         let other = unmeasured.filter(|_| software.known().is_some());
         if let (Some(format), None, false) = (unmeasured, self.plan, states_software(&self.scenario)) {
             self.notes.push(format!(
-                "There is no prediction, because the speed of {} isn't known. Set the software to see a prediction for it.",
+                "No prediction, because the speed of {} isn't known. Set the software to see a prediction for it.",
                 format.title()
             ));
             return;
@@ -60,8 +60,8 @@ impl Report {
         }
         let reference = self.plan.or(self.prediction).filter(|_| self.comparable.yes && other.is_none());
         let Some(reference) = reference else { return };
-        // A few slow steps raise the mean, or are all that judges the run. The notes name them, and the parts of a step don't
-        // explain them.
+        // A few slow steps raise the mean, or are the only steps that judge the run. The notes name them; the parts of a step
+        // don't explain them.
         let steps = &log.steps;
         let median_of = |rows: Range<usize>| median(steps.step_time_s.values(rows).collect());
         let medians = [median_of(steps.rows(judged)), median_of(steps.len() / 2..steps.len())];

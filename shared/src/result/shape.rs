@@ -37,7 +37,7 @@ struct Experts {
     ffn: Option<u32>,
     shared_ffn: u32,
     latent: Option<u32>,
-    /// The routed layers; none if their order is given in a way that is not understood.
+    /// The routed layers; none if their order is given in an unknown notation.
     layers: Option<u32>,
 }
 
@@ -47,7 +47,7 @@ pub(super) enum ShapeMatch {
     One(Box<Cow<'static, Model>>),
     /// Several models that differ only in what the log does not contain.
     Several(Vec<&'static Model>),
-    /// None, and the shape is not whole enough for a model of its own.
+    /// None, and the shape is too incomplete for a custom model.
     None,
 }
 
@@ -102,7 +102,7 @@ impl ModelShape {
         })
     }
 
-    /// Returns the catalog's model of this shape, or else a model of its own.
+    /// Returns the catalog's model of this shape, or else a custom model.
     pub(super) fn model(&self) -> ShapeMatch {
         let models = Catalog::embedded().models();
         let mut alike: Vec<&Model> =

@@ -36,7 +36,7 @@ impl SlowPeriod {
     const LEAST: usize = 3;
     const LEAST_IN_RUN: usize = 5;
 
-    /// The first steps of a run, at most half of them, are slow for reasons of their own.
+    /// The first steps of a run, at most half of them, are slow for other reasons.
     const WARM_UP: usize = 10;
 
     /// Returns the slow periods of a run that matter for its scored steps (`window`): the longest one of the run after its warm-up,
@@ -135,7 +135,7 @@ impl SlowPeriod {
                 format!("The scored {} {are} not among them.", window.with_noun())
             }
             Some(Overlap::Part) => {
-                "Some of the scored steps are among them, so the mean is of two speeds. Score a window of one speed."
+                "Only some of the scored steps are among them, so the mean mixes two speeds. Score a window of one speed."
                     .to_owned()
             }
             Some(Overlap::All) => "All scored steps are among them.".to_owned(),

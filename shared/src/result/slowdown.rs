@@ -1,7 +1,7 @@
-//! Why a run is slower than predicted: what could explain the difference by itself.
+//! Why a run may be slower than predicted: causes that alone could explain the difference.
 //!
-//! A log has the time of a step but not that of its parts. So each cause is a question to the model of the step: how much
-//! slower would this part have to be, if everything else were as predicted? An answer is listed if it is plausible.
+//! A log has the time of a step but not that of its parts. So each cause is a question to the step model: how much slower
+//! would this part have to be if everything else were as predicted? An answer is listed if it is plausible.
 
 use crate::choices::choices;
 use crate::cluster_factors::{ClusterFactor, ClusterFactors};
@@ -19,21 +19,21 @@ const MARGIN: f64 = 0.05;
 /// The most causes that are listed.
 const MOST_CAUSES: usize = 4;
 
-/// The smallest share of the predicted step by which slow steps raise the mean for them to be named: less is noise.
+/// Slow steps are named only if they raise the mean by at least this share of the predicted step. Less is noise.
 const LEAST_FROM_SLOW_STEPS: f64 = 0.01;
 
 /// The largest plausible factor on communication through TCP sockets: those of a management network of 1 Gbit/s instead of 400 or
 /// 800.
 const MOST_WITH_SOCKETS: f64 = 1000.0;
 
-/// Halvings of the range in which a factor is sought: enough for seven digits.
+/// The number of bisections when searching for a factor: enough for seven digits.
 const HALVINGS: u32 = 32;
 
 /// A step that took longer than predicted, by a clear margin.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Slowdown {
-    /// The seconds that a step took: the step time by which the run is judged.
+    /// The seconds that a step took: the step time that judges the run.
     pub step_time_s: f64,
     /// By how many seconds that is longer than predicted.
     pub excess_s: f64,
@@ -46,8 +46,9 @@ pub struct Slowdown {
     pub slow_steps_period: Option<u64>,
     /// The upper end of the prediction's 80 % interval, in seconds.
     pub high_s: f64,
-    /// What could explain the seconds of every step, each cause by itself, the smallest change first; empty if no single cause
-    /// could. With TCP sockets, the network and what crosses it come first, and communication that doesn't cross it is left out.
+    /// Possible causes of the extra seconds of every step, each sufficient by itself, the smallest change first; empty if no
+    /// single cause suffices. With TCP sockets, the network and what crosses it come first, and communication that doesn't cross
+    /// it is left out.
     pub causes: Vec<SlowCause>,
     /// Whether NCCL connected nodes through TCP sockets, which is a frequent cause.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -144,14 +145,14 @@ impl SlowCauseKind {
             Self::Compute => 2.5,
             // One of eight network adapters is in use.
             Self::Network => 8.0,
-            // Beyond that, the recipe is wrong or something else is.
+            // Beyond that, the recipe or something else is wrong.
             _ => 3.0,
         }
     }
 }
 
 impl Slowdown {
-    /// Returns what could explain that the usual step of a scenario was so long; none if that is not clearly longer than predicted.
+    /// Returns the possible causes of a scenario's slow steps; none if the usual step is not clearly longer than predicted.
     /// `uses_sockets` says that TCP sockets connect the NVLink domains.
     pub(super) fn of(
         scenario: &Scenario,
@@ -354,7 +355,7 @@ impl<'a> StepModel<'a> {
     }
 }
 
-/// Returns the factors of a cluster that is so many times as slow in one of them.
+/// Returns the factors of a cluster whose factor `slow` is `times` times as slow.
 fn slower(cluster: ClusterFactors, slow: ClusterFactor, times: f64) -> ClusterFactors {
     // The factor of the network is on its bandwidth, that of the host on its time.
     let times = if slow == ClusterFactor::Network { 1.0 / times } else { times };

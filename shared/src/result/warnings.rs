@@ -81,23 +81,17 @@ impl Report {
         let others = rows.filter(|row| outliers.binary_search(row).is_err());
         let others: Vec<f64> = others.filter_map(|row| log.steps.step_time_s.get(row)).collect();
         let labels: Vec<String> = outliers.iter().map(|row| log.steps.label[*row].to_string()).collect();
+        // The time of a single outlier says whether it was a pause.
+        let single_s = outliers.first().and_then(|row| log.steps.step_time_s.get(*row)).unwrap_or_default();
         let steps = match &*labels {
             [] => return,
-            [one] => format!("step {one}"),
+            [one] => format!("step {one} ({} s)", readable(single_s)),
             several if several.len() <= NAMED => format!("steps {}", all_of(several)),
             several => format!("{} steps ({}, …)", several.len(), several[..NAMED].join(", ")),
         };
-        // The time of a single outlier says whether it was a pause.
-        let without = match &*outliers {
-            [one] => {
-                let time = log.steps.step_time_s.get(*one).unwrap_or_default();
-                format!("step {} of {} s", labels[0], readable(time))
-            }
-            _ => "them".to_owned(),
-        };
+        let them = if outliers.len() == 1 { "it" } else { "them" };
         self.notes.push(format!(
-            "Of {} scored steps, {steps} took more than {FACTOR} times the median of {} s. The mean includes such steps; \
-             without {without}, it is {} s.",
+            "Of {} scored steps, {steps} took more than {FACTOR} times the median of {} s. Without {them}, the mean is {} s.",
             times.len(),
             significant(*median, 3),
             significant(others.iter().sum::<f64>() / others.len() as f64, 3)
@@ -121,8 +115,8 @@ impl Report {
         }
     }
 
-    /// Names slow steps that come at regular intervals, and what is done then. Returns the interval if some of them are among the
-    /// steps by which the run is judged.
+    /// Notes slow steps at regular intervals, and their likely cause. Returns the interval if some of these steps are among those
+    /// that judge the run.
     fn warn_of_period(&mut self, log: &Log) -> Option<u64> {
         /// How often the median is the time of a slow step.
         const FACTOR: f64 = 1.2;
@@ -130,7 +124,7 @@ impl Report {
         let mut times: Vec<f64> = steps.step_time_s.values(0..steps.len()).collect();
         times.sort_by(f64::total_cmp);
         let median = times.get(times.len() / 2).filter(|_| self.step_time_s.is_some())?;
-        // The first step is slow for reasons of its own.
+        // The first step is slow for other reasons.
         let is_slow = |row: &usize| steps.step_time_s.get(*row).is_some_and(|time| time > FACTOR * median);
         let slow: Vec<u64> = (1..steps.len()).filter(is_slow).map(|row| steps.label[row]).collect();
         let [first, second, third, ..] = *slow else { return None };
@@ -146,11 +140,11 @@ impl Report {
             })
         };
         let cause = match slow.iter().filter(saves).count() * 2 > slow.len() {
-            true => "A checkpoint is saved then",
-            false => "Evaluation, garbage collection and logging have such intervals",
+            true => "Checkpoints are saved at these steps",
+            false => "Evaluation, garbage collection or logging may run at such intervals",
         };
         self.notes.push(format!(
-            "Every {period} steps ({first}, {second}, {third}, …) one takes more than {FACTOR} times the median. {cause}."
+            "Every {period} steps ({first}, {second}, {third}, …), a step takes more than {FACTOR} times the median. {cause}."
         ));
         let judged = self.judged_steps()?;
         slow.iter().any(|label| (judged.first..=judged.last).contains(label)).then_some(period)
@@ -203,7 +197,7 @@ mod tests {
     use crate::field::Field;
     use crate::spec::Spec;
 
-    /// The notes on fifty steps of Llama 3.1 70B on 64 H100. Of a step, `time` returns the seconds and the TFLOPS per GPU.
+    /// The notes on fifty steps of Llama 3.1 70B on 64 H100. `time` returns the seconds and the TFLOPS per GPU of a step.
     fn notes(time: impl Fn(u32) -> (f64, f64)) -> String {
         let step = |step: u32| {
             let (seconds, tflops) = time(step);
@@ -234,8 +228,8 @@ mod tests {
         }
         // One slow step changes the two means differently, but not the work of a step.
         let notes = notes(|step| if step == 40 { (200.0, 39.6) } else { (20.0, 396.0) });
-        assert!(notes.contains("step 40 took more than") && !notes.contains("TFLOP/s"), "{notes}");
-        assert!(notes.contains("without step 40 of 200 s, it is 20 s."), "{notes}");
+        assert!(notes.contains("step 40 (200 s) took more than") && !notes.contains("TFLOP/s"), "{notes}");
+        assert!(notes.contains("Without it, the mean is 20 s."), "{notes}");
     }
 
     #[test]

@@ -59,7 +59,7 @@ struct Group {
     own_s: OnceCell<f64>,
     /// At most the ratio of [`BlockChoice::least_s`] to [`BlockChoice::modelled_s`] of each choice.
     correction: f64,
-    /// How near its layouts are to measured runs in what they have in common.
+    /// How near its layouts are to measured runs, judged by what the layouts share.
     nearness: Nearness,
     /// Sorted by their bounds; computed when first needed.
     choices: OnceCell<Vec<BlockChoice>>,
@@ -302,7 +302,7 @@ fn pairs<A: Copy, B: Copy>(first: &[A], second: &[B]) -> Vec<(A, B)> {
 }
 
 impl Group {
-    /// Returns the least bound of its choices, as far as it is known.
+    /// Returns the least known bound of its choices.
     fn bound_s(&self) -> f64 {
         let first = self.choices.get().and_then(|choices| choices.first());
         let of_group = self.own_s.get().unwrap_or(&self.modelled_s) * self.correction;
@@ -318,8 +318,8 @@ pub(super) struct ChoiceQueue<'b> {
     gpus: u32,
     intervals: LayoutIntervals,
     groups: Vec<QueuedGroup>,
-    /// The bound of what comes next of each group, the place of the group, and the place of the choice in it. The bits of numbers that
-    /// are not negative sort as the numbers do.
+    /// The next bound of each group, the place of the group, and the place of the choice in it. The bits of numbers that are not
+    /// negative sort like the numbers.
     next: BinaryHeap<Reverse<(u64, usize, usize)>>,
 }
 

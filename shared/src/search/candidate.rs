@@ -74,9 +74,9 @@ impl Candidate {
         TrainingOptions { recompute: self.recompute, fsdp: self.fsdp, ..*options }
     }
 
-    /// Returns how many things it does beyond plain data parallelism. Of two equally fast layouts, the simpler is
-    /// better. A degree or micro batch that is not a power of two counts as one more: few other numbers of GPUs can be divided by
-    /// it, and hardly anybody measures it.
+    /// Returns how many things it does beyond plain data parallelism. Of two equally fast layouts, the simpler is better. A
+    /// degree or micro batch that is not a power of two counts as one more: few other numbers of GPUs can be divided by it, and
+    /// it is rarely measured.
     pub fn complexity(&self) -> u32 {
         let degrees = [self.tp, self.pp, self.cp, self.ep, self.expert_tp, self.vp];
         let dimensions = degrees.iter().filter(|degree| **degree > 1).count() as u32;

@@ -24,15 +24,15 @@ use std::rc::Rc;
 /// Layouts whose time per sequence differs by less than this count as equally fast: intervals are ten times as wide.
 const TIE: f64 = 0.01;
 
-/// How many times as slow a layout counts that may run out of memory. No prediction is so exact that a smaller difference is worth a
-/// layout that may have to be replaced on the cluster.
+/// The factor on the step time of a layout that may run out of memory. No prediction is exact enough for a smaller gain to be worth
+/// the risk of replacing the layout on the cluster.
 const RISK: f64 = 1.05;
 
 /// How layouts are ordered, for people.
 pub const ORDER: &str = "Ordered by the slow end of the step time, so that layouts similar to measured ones come first; within \
                          1 %, by confidence, simplicity and free memory. A layout that may not fit in memory counts as 5 % slower.";
 
-/// Free memory from which more makes no difference between equally fast layouts, in bytes.
+/// Bytes of free memory beyond which more makes no difference between equally fast layouts.
 const AMPLE_FREE_BYTES: f64 = 8.0 * 1_073_741_824.0;
 
 /// A layout of a ranking.
@@ -80,8 +80,8 @@ impl RankedLayout {
     }
 
     /// Returns the seconds per sequence that the layout counts as: those of the slow end of its interval, and more if it may not
-    /// fit. By the slow end, because a search picks the layouts that the model flatters most: a layout like measured ones comes
-    /// before one that is predicted to be a little faster but is further from every measurement.
+    /// fit. The slow end counts because a search picks the layouts that the model flatters most. So a layout near measured ones
+    /// comes before one that is predicted to be slightly faster but is further from every measurement.
     pub(crate) fn counted_s(&self) -> f64 {
         self.step_time_s.high * self.risk() / f64::from(self.candidate.gbs)
     }
@@ -213,7 +213,8 @@ impl Contenders {
         }
     }
 
-    /// Whether no layout that counts as at least so many seconds per sequence can be among the best.
+    /// Returns whether a layout that counts as at least this many seconds per sequence can't be among the
+    /// best.
     fn excludes(&self, least_s: f64) -> bool {
         least_s > self.limit_s()
     }
@@ -251,7 +252,7 @@ impl<'a> LayoutSearch<'a> {
         LayoutSearch { space, dimensions, blocks, known: Rc::default() }
     }
 
-    /// Returns the search of the same space with other global batch sizes. What one of them has computed, the other needs not.
+    /// Returns the search of the same space with other global batch sizes. The two share their computed results.
     #[must_use]
     pub fn with_batches(&self, gbs: Vec<u32>) -> LayoutSearch<'a> {
         self.in_space(SearchSpace { gbs, ..self.space.clone() })
@@ -290,7 +291,8 @@ impl<'a> LayoutSearch<'a> {
         pipelines.iter().map(of_pipeline).collect()
     }
 
-    /// Returns the global batches that a choice divides on stages of so many GPUs; none if it doesn't divide the GPUs.
+    /// Returns the global batches that a choice divides on stages of this many GPUs; none if it doesn't divide the
+    /// GPUs.
     fn batches(&self, blocks: &BlockChoice, stage_gpus: u32) -> Vec<(u32, Batch)> {
         let ranks = blocks.tp * blocks.cp;
         if !stage_gpus.is_multiple_of(ranks) || !stage_gpus.is_multiple_of(blocks.ep * blocks.expert_tp) {
@@ -359,7 +361,7 @@ impl<'a> LayoutSearch<'a> {
             let of_precision = of_precisions.iter().find(|(of, ..)| *of == blocks.dtype);
             let Some((_, in_recipes, of_pipelines)) = of_precision else { continue };
             let of_block = similar_runs.nearer(&of_group, &of_experts(blocks.ep, blocks.expert_tp));
-            // Of a layout of these blocks with that correction.
+            // A lower bound for a layout of these blocks with that correction.
             let bound = |correction: f64| blocks.modelled_s * correction * cluster_factor * share;
             let is_rare_block = similar_runs.is_rare(&[
                 (Coordinate::Cp, blocks.cp),
@@ -375,7 +377,8 @@ impl<'a> LayoutSearch<'a> {
             let mut memory: Option<MicroBatchMemory> = None;
             // By kind, without and with FSDP, which excludes CUDA graphs.
             let mut costs: [[Option<MicroBatchCosts<'_>>; 2]; PipelineKind::ALL.len()] = Default::default();
-            // Those of the number of stages before: pipelines with as many follow each other.
+            // Kept from the previous number of stages, because pipelines with the same number follow each
+            // other.
             let mut batches: (u32, Vec<(u32, Batch)>) = (0, Vec::new());
             for (pipeline, of_pipeline) in pipelines.iter_mut().zip(of_pipelines) {
                 if batches.0 != pipeline.pp {

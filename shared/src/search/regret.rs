@@ -4,8 +4,7 @@ use crate::architecture::Architecture;
 use crate::data_file::{DataError, FromRow, Row, embedded};
 use std::sync::LazyLock;
 
-/// By how much the layout that is predicted to be the fastest is slower than the fastest one that was measured, for a class of
-/// models (`regret.csv`).
+/// How much slower the layout predicted to be fastest is than the fastest measured one, for a class of models (`regret.csv`).
 #[derive(Debug, Clone, PartialEq)]
 pub struct SearchRegret {
     is_moe: bool,

@@ -1,4 +1,4 @@
-//! The rules by which a search discards layouts: what divides what, and what the training software allows.
+//! The rules that discard layouts in a search: divisibility, and what the training software allows.
 
 use super::Candidate;
 use crate::architecture::Architecture;
@@ -69,7 +69,7 @@ pub struct StackRules {
     stack: String,
     generations: String,
     precisions: String,
-    /// Largest TP; none without a limit of its own.
+    /// Largest TP; none without a limit.
     pub max_tp: Option<u32>,
     /// Whether it has pipelines.
     pub pp: bool,

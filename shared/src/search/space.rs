@@ -16,7 +16,7 @@ use crate::sorting::ascending;
 /// What a search is about: a model on GPUs of one type, with everything that stays fixed.
 #[derive(Debug, Clone)]
 pub struct SearchSpace<'a> {
-    /// The id by which the model's recipes are found.
+    /// The id that finds the model's recipes.
     pub model: &'a str,
     /// The model's shape.
     pub architecture: &'a Architecture,
@@ -103,7 +103,7 @@ pub(super) struct Pipeline {
     pub(super) layout: Layout,
 }
 
-/// What the costs of a micro batch depend on, of a pipeline.
+/// The properties of a pipeline that the costs of a micro batch depend on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PipelineKind {
     /// Not interleaved; not a pipeline, if [`SearchSpace::has_slow_pipelines`].
@@ -136,7 +136,8 @@ impl<'a> SearchSpace<'a> {
         StackRules::of(self.options.software.base())
     }
 
-    /// Returns the options of its layouts in a precision, before the search chooses any: with what the recipes of the model switch.
+    /// Returns the options of its layouts in a precision, before the search chooses any. They include what the model's recipes turn
+    /// on or off.
     pub(super) fn options_in(&self, dtype: Dtype) -> TrainingOptions {
         self.options.as_in_recipes(self.model, &self.gpu.id, dtype)
     }
@@ -148,8 +149,8 @@ impl<'a> SearchSpace<'a> {
         software.host_tp_in_pipelines.is_some() || software.hides_experts && self.architecture.moe.is_some()
     }
 
-    /// Returns the values of each dimension, from which a search combines its layouts. They divide what they must divide
-    /// of the model; what depends on several of them, or on the number of GPUs, is left to the rules.
+    /// Returns the values of each dimension, from which a search combines its layouts. Each value divides the model as
+    /// it must. Conditions on several dimensions, or on the number of GPUs, are left to the rules.
     pub(super) fn dimensions(&self) -> Dimensions {
         let rules = self.rules();
         let Architecture { moe, .. } = self.architecture;
@@ -289,8 +290,8 @@ impl<'a> SearchSpace<'a> {
 
 /// How many layouts a search considered, and why it discarded the others.
 ///
-/// The search tests the memory of those only that may be among the best. So the numbers of slower and of fitting layouts, and of those
-/// that need too much memory, depend on how many layouts are wanted; all others don't.
+/// The search checks memory only for layouts that may be among the best. So the numbers of slower layouts, of fitting ones, and of
+/// those that need too much memory depend on how many layouts are wanted. The other numbers don't.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
 pub struct SearchCounts {
     /// Combinations of all values.

@@ -1,4 +1,4 @@
-//! What a training software does, as far as it decides time and memory.
+//! The properties of training software that decide time and memory.
 
 use super::Stack;
 use crate::choices::choices;

@@ -28,7 +28,7 @@ impl Software {
         Software { base, own: differs.then_some(properties) }
     }
 
-    /// Returns the known software, or the one that an own software changes.
+    /// Returns the known software, or the base of custom software.
     pub fn base(self) -> Stack {
         self.base
     }

@@ -16,7 +16,8 @@ use serde::{Deserialize, Serialize};
 /// Confidence level of the intervals.
 pub const LEVEL: f64 = 0.95;
 
-/// Longer series are averaged in at most so many blocks before autocorrelation is computed, to save time.
+/// The most blocks into which a longer series is averaged before its autocorrelation is computed, to save
+/// time.
 const MOST_BLOCKS: usize = 4096;
 
 /// Summary statistics of a series of measurements.

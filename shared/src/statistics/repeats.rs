@@ -3,7 +3,7 @@
 use super::{MeanDifference, Sample, t_quantile};
 use libm::{exp, log};
 
-/// The mean of one run, on the logarithmic scale, on which differences are relative.
+/// The mean of one run on a logarithmic scale, where differences are relative.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RunMean {
     /// The logarithm of the mean.

@@ -29,7 +29,8 @@ pub fn step_time(scored: Option<Stat>, judged_s: Option<f64>) -> PageCell {
     PageCell::new(judged_s.map(seconds), std.or_else(|| scored_beside(scored, judged_s)))
 }
 
-/// Returns the scored step time, to show beside the one by which the run is judged: `scored 14.199`. None if they read alike.
+/// Returns the scored step time, to show beside the one that judges the run: `scored 14.199`. None if they round to the same
+/// text.
 pub(super) fn scored_beside(scored: Option<Stat>, judged_s: Option<f64>) -> Option<String> {
     let scored = seconds(scored?.mean);
     (scored != seconds(judged_s?)).then(|| format!("scored {scored}"))
@@ -42,7 +43,7 @@ fn is_unlike(scored: Option<Stat>, judged_s: Option<f64>) -> bool {
     times.is_some_and(|(scored, judged_s)| steady_difference(scored.mean, judged_s).is_some())
 }
 
-/// Marks a figure that follows from the scored step time, where the run is judged by one unlike it.
+/// Marks a figure that follows from the scored step time, if the run is judged by a different one.
 pub(super) fn of_scored(mut cell: PageCell, scored: Option<Stat>, judged_s: Option<f64>) -> PageCell {
     if !cell.text.is_empty() && is_unlike(scored, judged_s) {
         cell.detail += if cell.detail.is_empty() { "scored" } else { ", scored" };
@@ -59,7 +60,7 @@ pub(super) fn of_scored_text(
     if is_unlike(scored, judged_s) { text.map(|text| text + " scored") } else { text }
 }
 
-/// Returns the MFU in percent, and below it the convention and the peak by which it is counted.
+/// Returns the MFU in percent, and below it the convention and the peak that it uses.
 #[must_use]
 pub fn mfu(mfu: Option<f64>, convention: Option<Convention>, peak_tflops: Option<f64>) -> PageCell {
     let peak = peak_tflops.map_or(String::new(), |peak| format!(", peak {} TFLOPS", group_digits(peak)));
@@ -67,7 +68,7 @@ pub fn mfu(mfu: Option<f64>, convention: Option<Convention>, peak_tflops: Option
     PageCell::new(mfu.map(|mfu| readable(mfu * 100.0)), counting)
 }
 
-/// What is beside a figure of the log itself, where too little is known to compute it.
+/// The label of a figure from the log itself, used where too little is known to compute the figure.
 const AS_LOGGED: &str = "as logged";
 
 /// Returns the cell of a computed figure, or else that of the log.
@@ -89,7 +90,7 @@ pub(super) fn per_gpu(tokens: f64) -> String {
     format!("{} per GPU", group_digits(tokens))
 }
 
-/// Returns the recipe that a run matches, or the one from which its settings differ.
+/// Returns the recipe that a run matches, or the one that its settings differ from.
 pub(super) fn recipe_of(report: &Report) -> PageCell {
     let set = report.scenario.get(Field::Recipe).filter(|_| report.recipe.is_none());
     let detail = set.map(|_| "with other settings".to_owned());
@@ -163,7 +164,7 @@ pub fn model(text: &str) -> String {
     }
 }
 
-/// Returns the title of a time line. Without a recipe of their own, runs are called what they ran, such as
+/// Returns the title of a time line. Runs without a recipe are named after what they ran, such as
 /// `llama3.1-8b/h100/fp8/8@25.04, GBS 64`.
 #[must_use]
 pub fn time_line(key: &TimeLineKey) -> String {

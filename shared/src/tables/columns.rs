@@ -50,7 +50,7 @@ macro_rules! columns {
             /// Every column, in the order of pages and terminals.
             pub const ALL: &'static [Self] = &[$(Self::$Column),*];
 
-            /// Returns the key by which cells and links name the column.
+            /// Returns the key of the column in cells and links.
             #[must_use]
             pub const fn key(self) -> &'static str {
                 match self {

@@ -16,7 +16,7 @@ pub struct ComparedRun<'a> {
     pub against: Option<&'a RunComparison>,
     /// How many runs the comparison has.
     pub runs: usize,
-    /// The window that the reader asked for.
+    /// The chosen window.
     pub asked: Option<Window>,
 }
 
@@ -235,7 +235,7 @@ columns! {
         csv 33 "plan_high_s" => |run| number(run.item.plan.map(|plan| plan.step_time_s.high));
     }
     Predicted "predicted" {
-        // Beside other runs, what they measured says more.
+        // With several runs, their measurements say more.
         page "Predicted, s" [number, optional, hint(cells::OF_PREDICTED)] => |run| {
             let software = cells::assuming(run.item.assumed_software);
             cells::planned(run.item.prediction.filter(|_| run.runs == 1), software)
@@ -345,7 +345,7 @@ fn plain_window(item: &RunFigures) -> Option<String> {
     })
 }
 
-/// The least p-value that a file gives: smaller ones say nothing more.
+/// The smallest p-value in a file. Smaller ones add no information.
 const LEAST_P: f64 = 1e-16;
 
 /// Returns a p-value with three digits: `0.0123`, `1.2e-9`.
@@ -389,8 +389,8 @@ fn loss(item: &RunFigures, digits: usize) -> Option<String> {
     Some(format!("{} to {}", significant(first, digits), significant(last, digits)))
 }
 
-/// Returns the step time by which the run is judged, or else that of the steps that are compared. Below it are the interval of the
-/// latter, and the scored step time if it is unlike.
+/// Returns the step time that judges the run, or else that of the compared steps. Below it are the interval of the compared steps,
+/// and the scored step time if it differs.
 fn step_time(run: &ComparedRun<'_>) -> PageCell {
     let RunFigures { step_time_s, judged_s, .. } = *run.item;
     let Some(sample) = run.sample() else { return cells::step_time(step_time_s, judged_s) };
@@ -408,7 +408,7 @@ fn step_time(run: &ComparedRun<'_>) -> PageCell {
     PageCell::new(Some(text), Some(details.join(", ")))
 }
 
-/// Marks a figure that follows from the scored step time, where the run is judged by one unlike it.
+/// Marks a figure that follows from the scored step time, if the run is judged by a different one.
 fn of_scored(run: &ComparedRun<'_>, cell: PageCell) -> PageCell {
     cells::of_scored(cell, run.item.step_time_s, run.item.judged_s)
 }

@@ -22,7 +22,7 @@ pub struct PlanRow<'a> {
     pub is_best: bool,
     /// The recipe that publishes its layout.
     pub recipe: Option<&'a RecipeId>,
-    /// The title of the software with which its figures are, if that is not the software of the question.
+    /// The title of the software that its figures are for, if it differs from the question's.
     pub software: Option<&'a str>,
 }
 

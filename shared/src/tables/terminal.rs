@@ -5,7 +5,7 @@ use super::{TextTable, filled};
 /// The columns around a cell: a space on each side.
 pub const CELL_PADDING: usize = 2;
 
-/// The width in characters to which a text may be wrapped before other columns are left out.
+/// Texts are wrapped to this many characters before other columns are left out.
 const WRAPPED_WIDTH: usize = 24;
 
 /// The heading of a column on a terminal.
@@ -74,7 +74,7 @@ impl TerminalTable {
         self.only(&kept)
     }
 
-    /// Returns the table for a terminal of so many columns, and the titles of the columns for which it has no room.
+    /// Returns the table for a terminal of this width, and the titles of the columns that don't fit.
     ///
     /// Columns without values are left out first, then the extra ones. What remains may still be too wide.
     #[must_use]

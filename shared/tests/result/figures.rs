@@ -67,8 +67,8 @@ fn software_of_unknown_speed_is_neither_predicted_nor_diagnosed() {
     assert!(alone.mfu.is_some() && alone.prediction.is_none() && alone.slowdown.is_none());
     assert_eq!((alone.assumed_software, alone.scenario.get(Field::Stack)), (None, None));
     let notes = [
-        "Scored by window 20–29 instead of the default, 35–44.",
-        "There is no prediction, because the speed of MaxText isn't known. Set the software to see a prediction for it.",
+        "The window is 20–29 instead of the default, 35–44.",
+        "No prediction, because the speed of MaxText isn't known. Set the software to see a prediction for it.",
     ];
     assert_eq!(alone.notes, notes);
     let other = with("megatron-bridge-26.06");

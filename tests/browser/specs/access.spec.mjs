@@ -296,7 +296,7 @@ test("an upload carries the recipe that was set, and names the runs that still h
 });
 
 test("a dropped log and the stored run of the same log are one run, with what the campaign recorded", async ({ page, server }) => {
-  // The campaign's run of the log has an id of its own.
+  // The campaign's run of the log has its own id.
   const id = "018f0000-0000-7000-8000-000000000abd";
   await server.put(12.4, { id, carried: carried("llama-405b") });
   const buffer = Buffer.from(await (await server.send("GET", `/runs/${id}/log`)).arrayBuffer());

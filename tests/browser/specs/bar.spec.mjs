@@ -525,7 +525,7 @@ test("numbers of the cards have three digits at most, and the layouts have a cos
     await expect(card.locator(".more-figures")).toBeVisible();
   }
   await expectAccessible(page);
-  // Each row begins on a line of its own, in the first column of its list.
+  // Each row begins on a separate line, in the first column of its list.
   for (const list of await cards(page).first().locator(".mini").all()) {
     const names = await boxes(list.locator("dt"));
     expect(new Set(names.map(({ x }) => Math.round(x))).size).toBe(1);

@@ -233,7 +233,7 @@ test("runs are chosen on the Results page, dropped ones beside those of the serv
   expect(await page.evaluate(() => navigator.clipboard.readText())).toBe(`${server.url}/compare?v=1&ids=${served}`);
   await expect(page.getByText("Only in this tab, so not in the link: pretrain_llama3.1_405b_fp8_512.")).toBeVisible();
 
-  // What was dropped is still there, and a run of its own.
+  // The dropped log is still there, as a separate run.
   await row(page, "pretrain_llama3.1_405b").getByRole("link").click();
   await expect(page.getByRole("heading", { level: 1 })).toHaveText("pretrain_llama3.1_405b_fp8_512 (job 900)");
   await expect(page.getByRole("button", { name: "Copy link" })).toBeDisabled();

@@ -43,7 +43,7 @@ test("a link carries the plans that are compared, and leaves the recipient's own
   await page.getByRole("button", { name: "Copy comparison link" }).click();
   await expect.poll(() => page.evaluate(() => navigator.clipboard.readText())).toContain("plans=");
   const link = await page.evaluate(() => navigator.clipboard.readText());
-  // The browser of somebody else.
+  // Another person's browser.
   const context = await browser.newContext({ baseURL, serviceWorkers: "block" });
   const other = await context.newPage();
   await other.goto(link);

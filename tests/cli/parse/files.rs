@@ -147,7 +147,7 @@ fn the_logs_of_a_restarted_job_are_one_run() {
     assert_eq!((&joined["status"], &joined["steps"]), (&"scored".into(), &50.into()), "{joined}");
     // From 10:04:50 to 10:15:00, and from 10:18:10 to 10:30:00.
     let note =
-        "Joined from 3 logs of a restarted job: 1320 s passed between them, and 10 steps were done again.";
+        "Joined from 3 logs of a restarted job: 1320 s passed between them, and 10 steps were repeated.";
     assert!(joined["notes"].to_string().contains(note), "{joined}");
     assert_eq!(rows[2]["status"], "incomplete");
     // The id is that of the logs one after the other.

@@ -101,7 +101,8 @@ fn slow_steps_at_intervals_are_named() {
         ("3.log", run(|step| [5, 9, 30].contains(&step), false)),
     ]);
     let notes: Vec<String> = rows(&tree, &["."]).iter().map(|row| row["notes"].to_string()).collect();
-    let saved = "Every 10 steps (10, 20, 30, …) one takes more than 1.2 times the median. A checkpoint is saved then.";
+    let saved = "Every 10 steps (10, 20, 30, …), a step takes more than 1.2 times the median. Checkpoints are saved at these \
+                 steps.";
     assert!(notes[0].contains(saved), "{}", notes[0]);
     assert!(
         notes[1].contains("Every 7 steps (3, 10, 17, …)") && notes[1].contains("garbage collection"),

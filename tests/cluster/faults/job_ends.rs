@@ -150,7 +150,7 @@ fn a_run_that_lost_a_node_is_retried_and_others_wait_for_its_success() {
         summary_of(&events, "never")["why"].as_str().unwrap().contains("oom was not scored"),
         "{events:?}"
     );
-    // Each try has events and a result of its own.
+    // Each try has its own events and result.
     let [first, second] = ["tries/node", "tries/node~1"].map(|run| laptop.json(&["jobs", "show", run]));
     assert_ne!(first["id"], second["id"]);
     assert_eq!(second["result"], second["id"]);

@@ -162,7 +162,7 @@ fn launchers_that_pass_by_the_sbatch_in_their_path_submit_once() {
     for name in ["path", "mute", "killed"] {
         assert_eq!(summary_of(&events, name)["outcome"], "scored", "{events:?}");
     }
-    // No sbatch was called, but nobody can know that.
+    // No sbatch was called, but this can't be known.
     let why = summary_of(&events, "none")["why"].as_str().unwrap();
     assert!(why.contains("Socket timed out") && why.contains("not launched again"), "{why}");
     assert_eq!(of(&events, "intended").len(), 4, "{events:?}");

@@ -179,7 +179,7 @@ fn a_pipe_or_folder_in_the_place_of_a_log_is_no_log() {
         assert_eq!(owner.get(&format!("/runs/{}/log", made.run.id)).body, made.log);
     }
     assert_eq!(verified(&server.place), []);
-    // What was in the folder may be somebody's.
+    // The files in the folder may belong to someone.
     let beside = fs::read_dir(places[1].parent().unwrap()).unwrap().flatten();
     let moved: Vec<_> =
         beside.filter(|entry| entry.file_name().to_string_lossy().contains(".moved-")).collect();

@@ -75,7 +75,7 @@ pub(crate) fn Combobox(
             input.set_value(&title.get_untracked());
         }
     };
-    // The focus stays, so that Tab goes on to the next field.
+    // The focus stays, so that Tab moves to the next field.
     let take = move |value: String| {
         close();
         choose.run(value);
@@ -180,7 +180,8 @@ pub(crate) fn Combobox(
                 // Long names are cut.
                 title=title
                 size=move || title.with(|title| title.chars().count().clamp(6, 24)).to_string()
-                // A list that opened with the focus would cover what is below it, although nobody asked for it.
+                // A list that opened with the focus would cover what is below, although the user didn't ask for
+                // it.
                 on:focus=move |_| select()
                 on:click=move |_| if !is_open.get_untracked() {
                     is_open.set(true);
@@ -197,7 +198,7 @@ pub(crate) fn Combobox(
                 }
                 on:keydown=key
             />
-            // A list that scrolls would be a stop of its own.
+            // A scrolling list would be a separate tab stop.
             <ul id=format!("{id}-list") role="listbox" tabindex="-1" aria-label=label hidden=move || !is_open.get()>
                 {move || {
                     let shown = if is_open.get() { shown.get() } else { Vec::new() };

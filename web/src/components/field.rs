@@ -279,7 +279,7 @@ fn FieldNote(state: FieldState, help: &'static str) -> impl IntoView {
     }
 }
 
-/// Returns a value of a field as people say it. Pages that have the catalog provide it, so that the others need not load the catalog.
+/// Returns a value of a field in words. Pages with the catalog provide this, so that others don't need to load the catalog.
 #[derive(Clone, Copy)]
 pub(crate) struct ValueTitle(pub(crate) fn(Field, &str) -> String);
 

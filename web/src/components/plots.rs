@@ -62,7 +62,7 @@ pub(crate) fn PlotSection(id: &'static str, title: &'static str, plot: Memo<Plot
     let save_png = move |_| {
         let chart = chart.get_untracked();
         let heading = plot.with_untracked(|plot| match plot.lines.first() {
-            // The legend has only what tells the runs apart.
+            // The legend contains only what distinguishes the runs.
             Some(run) => format!("{title} · {}", run.name),
             None => title.to_string(),
         });

@@ -93,7 +93,7 @@ fn SettingsTable(caption: &'static str, names: Vec<String>, settings: Vec<Settin
     }
 }
 
-/// Returns the first digits of a SHA-256 hash, which tell hashes apart; none of another value.
+/// Returns the first digits of a SHA-256 hash, which are enough to distinguish hashes; none for other values.
 fn start_of_hash(value: &str) -> Option<&str> {
     let is_hash = value.len() == 64 && value.bytes().all(|digit| digit.is_ascii_hexdigit());
     value.get(..12).filter(|_| is_hash)

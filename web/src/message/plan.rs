@@ -91,7 +91,7 @@ pub(crate) struct Prediction {
     pub(crate) memory_verdict: MemoryVerdict,
     /// Whether it fits, and the fullest stage with its memory, as a sentence.
     pub(crate) fit: String,
-    /// Changes with which the scenario fits; empty if it fits already.
+    /// Changes that make the scenario fit; empty if it already fits.
     pub(crate) remedies: Vec<Remedy>,
     /// The memory of a GPU in GiB: a bar for each pipeline stage.
     pub(crate) memory: Bars,
@@ -155,7 +155,7 @@ pub(crate) struct PredictedLine {
     pub(crate) steps: Vec<ScaledStep>,
 }
 
-/// A change with which a scenario fits.
+/// A change that makes a scenario fit.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Remedy {
     /// The new values with the step time.

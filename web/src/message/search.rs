@@ -166,7 +166,8 @@ pub(crate) struct FoundPlan {
     /// predicted.
     #[serde(default)]
     pub(crate) measured_software: Option<String>,
-    /// How many GPUs train if the spare ones have to be among those that were named; none if that was not asked.
+    /// How many GPUs train if the spare ones must be among the named ones; none if the question doesn't need
+    /// that.
     #[serde(default)]
     pub(crate) gpus_beside_spares: Option<u32>,
 }
@@ -247,12 +248,13 @@ pub(crate) enum Trust {
 pub(crate) struct FoundAnswer {
     /// The best plan, or the one nearest to the goal, as predicted; none if no layout works.
     pub(crate) plan: Option<FoundPlan>,
-    /// The best layouts on as many GPUs, that of the plan first, with the figures by which they miss the goal.
+    /// The best layouts on the plan's GPU count, its own first, with the figures that make them miss the
+    /// goal.
     pub(crate) layouts: Vec<FoundFamily>,
     /// Whether that ranks below others, which are not in time.
     #[serde(default)]
     pub(crate) first_is_moved_up: bool,
-    /// The layout of a published recipe on as many GPUs, with the recipe's id.
+    /// The layout of a published recipe on the plan's GPU count, with the recipe's id.
     pub(crate) published: Option<(String, FoundPlan)>,
     /// The number of layouts that were considered.
     pub(crate) considered: u64,
@@ -264,7 +266,7 @@ pub(crate) struct FoundAnswer {
     /// clearly more.
     #[serde(default)]
     pub(crate) with_measured_software: Option<(String, Spread)>,
-    /// The fewest GPUs that would do as predicted, if the best plan has more because of that software.
+    /// The fewest GPUs that would suffice as predicted, if the best plan has more because of that software.
     #[serde(default)]
     pub(crate) enough_as_predicted: Option<u32>,
     /// The most tokens, rounded down, that the deadline and the budget allow on the GPUs of the best plan, and the plan with them.
@@ -274,7 +276,7 @@ pub(crate) struct FoundAnswer {
     pub(crate) with_other_chance: Option<FoundPlan>,
     /// Why the goal is not reached; none if it is.
     pub(crate) unmet: Option<Unmet>,
-    /// Changes of the question with which a plan works.
+    /// Changes of the question that make a plan work.
     pub(crate) changes: Vec<FoundChange>,
 }
 
@@ -284,13 +286,13 @@ impl FoundAnswer {
         self.with_measured_software.as_ref().map(|(software, _)| &**software)
     }
 
-    /// Returns the plan with the figures by which it reaches or misses the goal.
+    /// Returns the plan with the figures that decide whether it reaches the goal.
     pub(crate) fn judged(&self) -> Option<&FoundPlan> {
         self.layouts.first().map(|family| &family.best)
     }
 }
 
-/// What the launch script of a plan does otherwise than planned.
+/// How the launch script of a plan differs from the plan.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ScriptEffect {
     /// Step time as a multiple of the planned one; 1 if its software is about as fast.
@@ -321,7 +323,7 @@ pub(crate) struct FoundByScripts {
     pub(crate) points: Vec<FoundPlan>,
     /// The best plan if only BF16 may be used.
     pub(crate) in_bf16: Option<Box<FoundPlan>>,
-    /// What the launch script of the best plan does otherwise than planned.
+    /// How the launch script of the best plan differs from the plan.
     pub(crate) effect: ScriptEffect,
 }
 
@@ -342,7 +344,7 @@ impl FoundFamily {
     }
 }
 
-/// A change of the question with which a plan works.
+/// A change of the question that makes a plan work.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct FoundChange {
     /// The key of the field to change.

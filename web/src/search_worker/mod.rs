@@ -1,4 +1,4 @@
-//! The worker that searches for plans, a program of its own that the browser loads after the page.
+//! The worker that searches for plans. It is a separate program, which the browser loads after the page.
 //!
 //! It searches one number of GPUs at a time and reads its messages in between, so that a newer question replaces an
 //! older one within milliseconds. [`crate::message::search`] defines the messages.

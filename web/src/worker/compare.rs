@@ -145,7 +145,7 @@ impl FoundRuns {
     }
 }
 
-/// The most dropped runs that are compared unasked: more lines in a chart are hard to tell apart.
+/// The most dropped runs that are compared by default, because more lines in a chart are hard to distinguish.
 const MOST_DROPPED: usize = 8;
 
 /// Returns the ids of the comparable runs that were dropped, of the newest one's recipe or like it without one, the oldest first.

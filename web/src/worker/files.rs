@@ -203,14 +203,14 @@ async fn stored_run(id: &str, sha256: &str) -> Result<Option<String>, RequestErr
     Ok(run.map(|run| run.id.clone()))
 }
 
-/// Returns all dropped runs, each with the id by which pages know it.
+/// Returns all dropped runs, each with its id on pages.
 pub(super) fn runs() -> Vec<(String, Rc<RunResult>)> {
     let known = |taken: &Taken| Some((taken.id()?, taken.run.clone().ok()?));
     DESK.with_borrow(|desk| desk.taken.iter().filter_map(known).collect())
 }
 
-/// Sets what dropped logs ran, and posts the new rows; without fields, the logs say it themselves. Returns what is wrong with the
-/// fields.
+/// Sets the scenario of dropped logs and posts the new rows. Without fields, the logs' own facts count. Returns the problems of
+/// the fields.
 pub(super) fn identify(ids: &[String], said: &Spec) -> Option<Refusal> {
     if let Err(problems) = View::of(said.clone(), None) {
         return problems.into_iter().next().map(Refusal::from);
@@ -312,7 +312,7 @@ pub(super) fn save_results() -> Vec<Saved> {
 /// Returns the results with steps, each once.
 fn worth(taken: &[Taken]) -> impl Iterator<Item = (&Rc<RunResult>, &Taken)> {
     let mut seen = BTreeSet::new();
-    // Of what came as a log and as a result file, the log tells more.
+    // If a run comes as a log and as a result file, the log says more.
     let (logs, others): (Vec<_>, Vec<_>) = taken.iter().partition(|taken| taken.log.is_some());
     let runs = logs.into_iter().chain(others).filter_map(|taken| Some((taken.run.as_ref().ok()?, taken)));
     runs.filter(move |(run, _)| !run.log.steps.is_empty() && seen.insert(run.id))
@@ -350,7 +350,7 @@ impl Taken {
         self.stored.as_deref() == Some(id) || self.run.as_ref().is_ok_and(|run| run.id.to_string() == id)
     }
 
-    /// Returns the id by which pages know the run: the server's, if it has the run too.
+    /// Returns the run's id on pages: the server's, if the server has the run too.
     fn id(&self) -> Option<String> {
         self.stored.clone().or_else(|| Some(self.run.as_ref().ok()?.id.to_string()))
     }
@@ -366,7 +366,7 @@ impl Taken {
         let report = self.report(view);
         let cells = page_cells(LogColumn::page_cells(&report));
         let mut remarks: Vec<String> = report.reason.into_iter().collect();
-        // Of what was not scored the reason says enough.
+        // For runs that were not scored, the reason says enough.
         let reasons = report.comparable.reasons.iter().filter(|_| report.status == Status::Scored);
         remarks.extend(reasons.map(|reason| format!("Not comparable: {}", sentence(reason))));
         remarks.extend(report.notes);

@@ -50,12 +50,13 @@ const fn severity(verdict: Verdict) -> u8 {
     }
 }
 
-/// Returns the speed in percent of the published one by which a run is judged; none if it has no published number.
+/// Returns a run's judged speed in percent of the published one; none without a published number.
 fn speed_percent(run: &RunFigures) -> Option<f64> {
     run.baseline?.speed_percent
 }
 
-/// Returns that the steady mean judges a run, with the scored step time if that is unlike it. Empty if the scored step time does.
+/// Returns that the steady mean judges a run, with the scored step time if it differs. Empty if the scored step time judges the
+/// run.
 fn basis(run: &RunFigures) -> String {
     let Some((judged_s, scored)) = run.judged_s.zip(run.step_time_s) else { return String::new() };
     if judged_s.total_cmp(&scored.mean).is_eq() {
@@ -175,7 +176,7 @@ fn of_pair(reference: &str, against: &LabelledVerdict<'_>) -> String {
     }
 }
 
-/// Returns how many of several runs are slower, faster and so on, with the names of those that stand out. The table has all of them.
+/// Returns how many of several runs are slower, faster or alike, with the names of the outstanding ones. The table has all of them.
 fn of_several(reference: &str, several: &[LabelledVerdict<'_>]) -> String {
     // What one run does, what several do, and how the reference follows.
     const KINDS: [(Verdict, &str, &str, &str); 5] = [

@@ -129,7 +129,7 @@ fn not_judged(series: &history::TimeLine) -> Option<String> {
 }
 
 /// Returns by how much the newest run with a comparable step time is slower, and since when, as a sentence; none if it is not a
-/// regression. Of the thresholds that it exceeds, the lasting change says most.
+/// regression. Among the thresholds that it exceeds, the lasting change says most.
 fn slower(series: &history::TimeLine) -> Option<String> {
     let exceeded = |kind: ThresholdKind| series.regressions().iter().find(|alert| alert.kind == kind);
     let kinds =

@@ -1,5 +1,5 @@
-//! The worker, a program of its own that the browser loads after the page. It holds the code that would make
-//! the pages slow to load. [`crate::message`] defines the messages between the two.
+//! The worker. It is a separate program with the code that would make pages slow to load; the browser loads
+//! it after the page. [`crate::message`] defines the messages between the two.
 //!
 //! For the Plan page it predicts, writes launch scripts and imports models ([`plan`]). For the pages of
 //! results it reads logs one at a time ([`files`]), sends requests to the server ([`server`]) and compares

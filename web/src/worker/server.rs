@@ -90,7 +90,7 @@ async fn send_body(
     let response: Response =
         JsFuture::from(response).await.map_err(|_| RequestError::NoNetwork)?.unchecked_into();
     let kind = response.headers().get("content-type").ok().flatten().unwrap_or_default();
-    // A static host answers with a page of its own.
+    // A static host answers with one of its pages.
     if kind.starts_with("text/html") {
         return Err(RequestError::NoServer);
     }

@@ -1,4 +1,4 @@
-//! No line of a page breaks before a percent sign, nor within `98 % of it`. The texts come from code that writes for terminals too,
+//! Keeps lines from breaking before a percent sign, or within `98 % of it`. The texts come from code that writes for terminals too,
 //! which print ordinary spaces.
 
 use trainplan_shared::tables::PageCell;

@@ -18,8 +18,8 @@ const PIECE: f64 = 4.0 * 1024.0 * 1024.0;
 /// The pauses before retries after a lost connection, in milliseconds.
 const PAUSES: [i32; 3] = [1_000, 2_000, 4_000];
 
-/// Uploads every result with steps as a run of what the user set, and shows which ones the server has. A result that it had as a
-/// run of something else is corrected there, if the user may.
+/// Uploads every result with steps under the scenario that the user set, and shows which ones the server has. Corrects results
+/// that the server has under another scenario, if the user may.
 pub(super) async fn upload() -> Result<UploadSummary, RequestError> {
     let uploaded = send_all().await;
     files::show();
@@ -112,7 +112,7 @@ impl UploadMeter {
     }
 
     fn post(&self, is_broken: bool) {
-        // Results alone are as good as nothing beside logs.
+        // Only logs count, because results are tiny in comparison.
         let percent = ((self.before + self.there) / self.bytes.max(1.0) * 100.0).min(100.0);
         let UploadMeter { file, files, .. } = *self;
         post(&ForPage::UploadProgress(UploadProgress { file, files, percent: percent as u32, is_broken }));

@@ -55,7 +55,7 @@ pub(super) struct Args {
     format: FormatArg,
 }
 
-/// A report, with what tells whether another one is of the same run.
+/// A report, with the facts that identify its run.
 pub(super) struct FileReport {
     pub(super) report: Report,
     /// The SHA-256 of the log; none if nothing could be read.

@@ -28,7 +28,7 @@ pub(super) fn read_all(found: &[Found], view: &View, shelf: Option<&Shelf>) -> V
     side_by_side::map(&places, |(place, found)| read(*place, found, view, shelf))
 }
 
-/// Reads one, and saves what a log has to tell.
+/// Reads a log or result, and saves the result of a log.
 fn read(place: usize, found: &Found, view: &View, shelf: Option<&Shelf>) -> Report {
     match run_of(found, view) {
         Ok(run) => {
@@ -42,7 +42,7 @@ fn read(place: usize, found: &Found, view: &View, shelf: Option<&Shelf>) -> Repo
     }
 }
 
-/// What a log tells, or a saved result; else the row that says why there is nothing.
+/// The result of a log or a saved result, or else a row that says why there is none.
 pub(super) fn run_of(found: &Found, view: &View) -> Result<RunResult, Box<Report>> {
     let unread = |path: &Path, reason| {
         Box::new(Report::without(&path.to_string_lossy(), Status::Unreadable, Some(reason)))
@@ -172,7 +172,7 @@ fn read_pieces(mut text: impl Read, mut take: impl FnMut(&[u8])) -> io::Result<(
     }
 }
 
-/// The bytes at either end of a log, in which times are looked for.
+/// The number of bytes at either end of a log that are searched for times.
 #[derive(Default)]
 struct LogTimes {
     head: Vec<u8>,

@@ -1,4 +1,4 @@
-//! What to know of a report beyond its row of the table.
+//! Notes on a report beyond its row of the table.
 
 use super::super::output::printable;
 use trainplan_shared::log::Status;

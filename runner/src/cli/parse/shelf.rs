@@ -32,7 +32,7 @@ pub(super) struct Shelf {
 
 #[derive(Debug, Default)]
 struct Saved {
-    /// The index of each result's log. Of identical logs the first is saved.
+    /// The index of each result's log. The first of identical logs is saved.
     places: BTreeMap<String, usize>,
     error: Option<SaveError>,
 }

@@ -38,7 +38,7 @@ pub(in crate::cli) struct LogFiles {
 }
 
 impl LogFiles {
-    /// Returns the log in a file, whatever is beside it.
+    /// Returns the log in a file, without looking at other files beside it.
     pub(in crate::cli) fn single(path: PathBuf) -> LogFiles {
         LogFiles { parts: vec![path], batch: Vec::new(), settings: Vec::new() }
     }
@@ -65,7 +65,7 @@ pub(super) enum Why {
     /// A link leads nowhere.
     #[error("broken link: remove it, or use the log itself")]
     DeadLink,
-    /// A link leads back up.
+    /// A link points to a folder above it.
     #[error("link to a parent folder: not followed")]
     Loop,
     /// A device, a socket or a pipe.
@@ -134,7 +134,7 @@ impl Walk {
         }
     }
 
-    /// A folder, all that is below it, and then the folders that links in it lead to.
+    /// A folder, everything below it, and then the targets of its links.
     fn tree(&mut self, root: &Path) {
         let before = self.found.len();
         let read_before = self.is_seen(root);

@@ -280,7 +280,8 @@ pub(in crate::cli) struct NewRound {
     skip_checks: bool,
 }
 
-/// Leaves an unfinished round for a new one. Runs without a job will not have one; if there are no others, it is over.
+/// Leaves an unfinished round for a new one. Its runs without a job will never have one; if it has no other runs, it
+/// is over.
 ///
 /// # Errors
 /// It has jobs, or may have, and `abandon` does not allow to leave them.
@@ -352,8 +353,7 @@ pub(in crate::cli) async fn carry(
     carry_until(data, journal, round, args, format, Vec::new()).await
 }
 
-/// Carries out a round without submitting anything until these runs are over; if the list is empty, all of
-/// it.
+/// Runs a round without submitting anything until these runs are over, or all runs if the list is empty.
 pub(in crate::cli) async fn carry_until(
     data: &DataDir,
     journal: &Journal,

@@ -120,7 +120,7 @@ pub(super) fn write(
     Ok(())
 }
 
-/// Says how the software of the scripts differs from the one that the search predicted, of `runs` runs in all.
+/// Says for how many of `runs` runs the software of the script differs from the predicted one.
 fn compare_software(predicted: Software, scripts: &[ScriptSoftware], runs: usize) {
     let differing: Vec<&ScriptSoftware> = scripts.iter().filter(|script| script.differs()).collect();
     let Some(first) = differing.first() else { return };
@@ -166,11 +166,11 @@ pub(super) struct MeasuringRuns<'a> {
     releases: Vec<Option<Release>>,
     /// The software of the scripts that run Megatron-LM.
     scripts: Vec<ScriptSoftware>,
-    /// Why runs use Megatron-LM for which NVIDIA has no recipe: sentences.
+    /// Sentences that say why runs without an NVIDIA recipe use Megatron-LM.
     reasons: BTreeSet<String>,
     /// The steps that a run makes.
     steps: u32,
-    /// What to know of a run, for a comment before it.
+    /// Notes on a run, for a comment before it.
     comments: Vec<(Name, String)>,
 }
 
@@ -262,16 +262,16 @@ struct MeasuringRun {
     reason: Option<String>,
     /// The steps that it makes.
     steps: u32,
-    /// What to know of it.
+    /// Notes on it.
     comment: Option<String>,
 }
 
 /// Seconds from a job's start to its first step: the container, the model and the first compilations.
 const START_UP_S: f64 = 1800.0;
 
-/// Returns the run that measures a plan: for a published layout, with the script of its recipe if that is possible; otherwise with
-/// the launcher that `trainplan launch` chooses, too. If the software of its script differs noticeably from what the search predicted,
-/// the run names it, and is predicted as its script runs.
+/// Returns the run that measures a plan. A published layout uses the script of its recipe if possible; other plans use the launcher
+/// that `trainplan launch` chooses. If the software of its script differs noticeably from what the search predicted, the run names
+/// it, and is predicted as its script runs.
 fn run(
     found: &SearchedGpu<'_>,
     plan: &PlannedRun,

@@ -58,8 +58,8 @@ impl<'a> SearchedGpu<'a> {
             .collect()
     }
 
-    /// Returns the listed layouts and the published one, which may be slower than all of them, with the figures by which they miss the
-    /// goal.
+    /// Returns the listed layouts and the published one, which may be slower than all of them, with the figures that decide whether
+    /// they miss the goal.
     pub(super) fn rows(&self) -> Vec<PlanRow<'a>> {
         let mut rows = self.layouts();
         if let Some((_, run)) = &self.answer.published
@@ -70,7 +70,7 @@ impl<'a> SearchedGpu<'a> {
         rows.into_iter().map(|row| self.judged(row)).collect()
     }
 
-    /// Returns the row of a layout with the figures by which it misses the goal.
+    /// Returns the row of a layout with the figures that decide whether it misses the goal.
     fn judged(&self, row: PlanRow<'a>) -> PlanRow<'a> {
         let is_its = |(_, run): &&(&str, PlannedRun)| run.layout.candidate == row.run.layout.candidate;
         match self.missing_with.iter().find(is_its) {
@@ -79,7 +79,8 @@ impl<'a> SearchedGpu<'a> {
         }
     }
 
-    /// Returns the plan to show: the best one, or the one that comes nearest to the goal, with the figures by which it misses that.
+    /// Returns the plan to show, with the figures that decide whether it misses the goal: the best plan, or the one nearest to the
+    /// goal.
     pub(super) fn shown(&self) -> Option<PlanRow<'a>> {
         let nearest = || Some(self.judged(self.row(self.answer.shown()?)));
         self.best().or_else(nearest)
@@ -112,7 +113,7 @@ impl<'a> SearchedGpu<'a> {
     /// Returns the command that launches a plan, ready to paste; none if no script can be written.
     pub(super) fn launch_command(&self, run: &PlannedRun) -> Option<String> {
         let release = run.launching_release(self.question, self.offer).ok()?;
-        // A release turns off by itself what it can't run.
+        // A release itself turns off what it can't run.
         let stack = self.stack(run).filter(|_| release.is_none());
         let spec = self.spec(run);
         let spec = match stack {

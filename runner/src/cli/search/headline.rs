@@ -63,8 +63,8 @@ pub(super) fn headline(found: &[SearchedGpu<'_>]) -> String {
     format!("{}{change}", plan.misses(unmet, is_most, &limits))
 }
 
-/// Returns the smallest change of the question with which a plan reaches the goal, and on which GPU type; none if one does anyway, or if
-/// none was found.
+/// Returns the smallest change that makes a plan reach the goal, and its GPU type; none if a plan already reaches it, or if no
+/// change was found.
 fn least_change<'a>(ranked: &[SearchedGpu<'a>]) -> Option<(SearchedGpu<'a>, &'a Relaxation)> {
     if ranked.iter().any(|found| found.answer.best().is_some()) {
         return None;
@@ -76,7 +76,8 @@ fn least_change<'a>(ranked: &[SearchedGpu<'a>]) -> Option<(SearchedGpu<'a>, &'a 
     changes.min_by(|(one, its), (other, change)| size(one, its).total_cmp(&size(other, change)))
 }
 
-/// Returns by which factor a change moves a limit. One without a number, such as another chance, is the smallest.
+/// Returns the factor of a change to a limit. A change without a number, such as another chance, counts as the
+/// smallest.
 fn size(found: &SearchedGpu<'_>, change: &Relaxation) -> f64 {
     let (question, value) = (found.question, &change.setting.value);
     let factor = match change.setting.field {

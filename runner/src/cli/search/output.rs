@@ -33,7 +33,7 @@ pub(super) struct SearchOutput<'a> {
     answers: Vec<AnswerOutput<'a>>,
 }
 
-/// What was asked, with every assumption.
+/// The question, with every assumption.
 #[derive(Debug, Serialize)]
 struct QuestionOutput<'a> {
     /// Id of the model, or its description.
@@ -150,11 +150,11 @@ struct UnmetOutput<'a> {
     text: String,
     /// Days of the fastest plan, if it is too slow.
     days: Option<f64>,
-    /// Cost within which the cheapest plan stays with the chance asked for, if it is too expensive.
+    /// The cost that the cheapest plan doesn't exceed at the chosen chance, if it is too expensive.
     cost: Option<f64>,
-    /// The most tokens with which a plan reaches the goal, rounded down, if the cheapest plan is too expensive.
+    /// The most tokens that a plan trains within the goal, rounded down, if the cheapest plan is too expensive.
     tokens: Option<f64>,
-    /// Changes of the question with which a plan works, each tried.
+    /// Changes of the question that make a plan work; each was tried.
     changes: Vec<ChangeOutput<'a>>,
 }
 
@@ -167,7 +167,7 @@ enum UnmetKind {
     NoPrice,
 }
 
-/// A change of the question with which a plan works.
+/// A change of the question that makes a plan work.
 #[derive(Debug, Serialize)]
 struct ChangeOutput<'a> {
     /// The flag to change, without dashes.
@@ -266,7 +266,7 @@ struct PlanOutput<'a> {
     /// Expected days, with failures.
     days: f64,
     days_range: ValueRange,
-    /// Expected days with the software with which the model was measured, if nobody measured the plan's and that one is slower.
+    /// Expected days with measured software, if the plan's software is unmeasured and the measured one is slower.
     #[serde(skip_serializing_if = "Option::is_none")]
     days_as_measured: Option<f64>,
     /// Expected cost; null without a price.

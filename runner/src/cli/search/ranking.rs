@@ -5,7 +5,7 @@ use trainplan_shared::estimate::Confidence;
 use trainplan_shared::question::{Contender, PlannedRun, Unmet, doubt};
 use trainplan_shared::sorting::sorted;
 
-/// Returns the best plan of a GPU type as far as it decides which type is best.
+/// Returns the properties of a GPU type's best plan that decide which type is best.
 pub(super) fn contender(found: &SearchedGpu<'_>, run: &PlannedRun) -> Contender<Confidence> {
     Contender {
         gpus: run.gpus,

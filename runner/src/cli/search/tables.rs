@@ -51,7 +51,7 @@ pub(super) fn print(
     }
 }
 
-/// Prints what to know of the plan of a GPU type.
+/// Prints notes on the plan of a GPU type.
 fn doubts(found: &SearchedGpu<'_>) -> Result<(), Failure> {
     let sentences: Vec<String> = by_script(found)
         .into_iter()
@@ -66,7 +66,7 @@ fn doubts(found: &SearchedGpu<'_>) -> Result<(), Failure> {
     }
 }
 
-/// Prints the layouts of a GPU type, and what to know of them.
+/// Prints the layouts of a GPU type, with notes.
 fn layouts(found: &SearchedGpu<'_>) -> Result<(), Failure> {
     let SearchedGpu { offer, answer, .. } = *found;
     let rows = found.rows();

@@ -33,7 +33,7 @@ pub(crate) struct GpuCheck {
 }
 
 impl GpuCheck {
-    /// Returns the check of so many nodes of a cluster.
+    /// Returns the check of this many nodes of a cluster.
     ///
     /// # Errors
     /// Fields of the profile are invalid.
@@ -162,7 +162,7 @@ fn failure(said: CommandOutput, limit_s: u32) -> String {
     }
 }
 
-/// Returns the last two lines with text as one, without the `#` with which nccl-tests begins lines.
+/// Returns the last two lines with text as one, without the `#` that begins lines of nccl-tests.
 fn last_lines<'a>(lines: impl Iterator<Item = &'a str>) -> String {
     let lines = lines.map(|line| line.trim_matches(|c: char| c == '#' || c.is_whitespace()));
     let lines: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();

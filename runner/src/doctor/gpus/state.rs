@@ -159,7 +159,7 @@ pub(super) fn slowdowns(gpus: &[SeenGpu]) -> Finding {
     )
 }
 
-/// Returns what is wrong with each GPU for which `fault` returns something.
+/// Returns the fault of each GPU that `fault` finds one for.
 fn faults(gpus: &[SeenGpu], fault: impl Fn(&SeenGpu) -> Option<String>) -> Vec<String> {
     gpus.iter().filter_map(|gpu| Some(format!("{}: {}", gpu.label(), fault(gpu)?))).collect()
 }

@@ -1,4 +1,4 @@
-//! Judges whether the partitions of runs can run what their jobs ask for. Slurm refuses other jobs, or never starts them.
+//! Judges whether the partitions can run the runs' jobs. Slurm refuses other jobs, or never starts them.
 
 use super::super::answers::{Answers, CommandOutput};
 use super::super::scope::{RunsRequest, Scope};
@@ -21,7 +21,7 @@ const OTHER_ACCOUNT: &str = "Set another account, or a partition that allows thi
                              that a partition allows or denies.";
 const OTHER_QOS: &str = "Correct qos in slurm-params, or set another partition.";
 
-/// Judges every job. A job with several partitions runs in one of them.
+/// Judges every job. A job with several partitions needs only one that can run it.
 pub(super) fn job_requests(
     scope: &Scope,
     config: CommandOutput,
@@ -79,7 +79,7 @@ pub(super) fn profile(scope: &Scope, config: CommandOutput, answers: &Answers, f
     }
 }
 
-/// Returns why a partition can't run a job; `None` if it can, as far as is known.
+/// Returns why a partition can't run a job; `None` without a known reason.
 fn obstacle(
     asked: &RunsRequest,
     partition: &PartitionLimits,
@@ -114,7 +114,7 @@ fn obstacle(
     if let Some(all) = partition.count_nodes(|_| true).filter(|all| job.nodes > *all) {
         return Some(Obstacle::Nodes(format!("{} for {runs}, but {name} has {all}", job.nodes)));
     }
-    // Slurm may not know of the GPUs of nodes for which it lists none.
+    // Nodes that Slurm lists without GPUs may have some.
     let fits = |gpus: u32| gpus >= job.gpus_per_node || (gpus == 0 && !job.asks_for_gpus);
     if let Some(fitting) = partition.count_nodes(fits).filter(|fitting| job.nodes > *fitting) {
         return Some(Obstacle::Gpus(format!(
@@ -126,8 +126,8 @@ fn obstacle(
     refusal(asked.account.as_deref(), &job.qos, &format!(" for {runs}"), partition, config, answers)
 }
 
-/// Returns why a partition refuses an account or one of these qualities of service; `None` if it doesn't, as far as is known.
-/// `use_of` says what they are for.
+/// Returns why a partition refuses an account or one of these qualities of service; `None` without a known reason. `use_of`
+/// says what they are for.
 fn refusal(
     account: Option<&str>,
     qos: &[String],

@@ -75,7 +75,7 @@ fn partition(name: &str, origin: &str, answers: &Answers, found: &mut Vec<Findin
     true
 }
 
-/// Returns the nodes of a partition: how many, in which state, with which generic resources. `None` without an answer.
+/// Returns the number, state and generic resources of a partition's nodes; `None` without an answer.
 fn rows<'a>(partition: &str, answers: &'a Answers) -> Option<Vec<(&'a str, &'a str, &'a str)>> {
     let said = answers.output(&format!("nodes {partition}")).filter(|said| said.code == 0)?;
     let row = |line: &'a String| {
@@ -160,7 +160,7 @@ impl<'a> PartitionLimits<'a> {
         })
     }
 
-    /// Returns the number of nodes for which `fits` holds, which gets a node's GPUs; `None` if it is not known.
+    /// Returns the number of nodes whose GPUs satisfy `fits`; `None` if it is unknown.
     pub(super) fn count_nodes(&self, fits: impl Fn(u32) -> bool) -> Option<u32> {
         let fitting = self.nodes.as_ref()?.iter().filter(|(_, gpus)| fits(*gpus));
         Some(fitting.map(|(count, _)| *count).sum())

@@ -475,8 +475,8 @@ impl<'a> Finder<'a> {
         self.is_found = text.to_lowercase().contains(self.wanted);
     }
 
-    /// Returns where the bytes begin that are searched again with the next ones. A character has up to three times the
-    /// bytes that it has in lower case.
+    /// Returns the start of the bytes that are searched again together with the next ones. A character may have three
+    /// times as many bytes as in lower case.
     fn kept(&self) -> usize {
         let start = self.window.len().saturating_sub(4 * self.wanted.len() + 8);
         let is_start = |byte: &u8| byte & 0b1100_0000 != 0b1000_0000;

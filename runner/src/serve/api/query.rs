@@ -229,7 +229,7 @@ fn completed(mut query: Query) -> Result<Query, QueryProblem> {
             "The cursor belongs to another order. Send the same sort as for the previous page.",
         ));
     }
-    // Only once, since a text that is not a recipe is compared with all of them.
+    // Read only once, because a text that is not a recipe is compared with all of them.
     query.recipe = query.recipe.map(|text| match Catalog::embedded().recipe(&text) {
         Ok(recipe) => recipe.id.to_string(),
         Err(_) => text,
@@ -272,7 +272,7 @@ pub(super) fn repeated(ids: &[Uuid]) -> Option<Uuid> {
     ids.iter().enumerate().find(|(place, id)| ids[..*place].contains(id)).map(|(_, id)| *id)
 }
 
-/// The lines of a log that are wanted.
+/// The requested lines of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct WantedLines {
     /// The number of the first line, from 1.

@@ -19,7 +19,7 @@ const PART: i64 = 4;
 /// The fewest connections that a server takes for that reason.
 const LEAST_PART: i64 = 4;
 
-/// One in so many connections is for transactions that write.
+/// One in this many connections is for transactions that write.
 const WRITING: u32 = 3;
 
 /// The time to wait for PostgreSQL. It is short, so that clients get an answer and try again.
@@ -28,7 +28,7 @@ const ANSWER: Duration = Duration::from_secs(5);
 /// How long a connection may be idle before it is tested.
 const UNTESTED: Duration = Duration::from_millis(10);
 
-/// The time to wait for what somebody else has locked, like [`ANSWER`].
+/// The longest wait for a lock that another transaction holds, like [`ANSWER`].
 const LOCK_TIMEOUT: &str = "SET lock_timeout = '5s'";
 
 /// The most connections that PostgreSQL allows this user to have to this database, with those of other programs. The user of a
@@ -44,8 +44,8 @@ pub(super) type ReadOnlyAt = Arc<Mutex<Option<Instant>>>;
 
 impl Database {
     /// Opens all connections of a server to PostgreSQL: this many, or else a part of those that PostgreSQL allows. If PostgreSQL
-    /// grants fewer, the pools become smaller: a pool with room opens a new connection instead of waiting for one of its own,
-    /// and tries again for [`ANSWER`] if it is refused.
+    /// grants fewer, the pools become smaller. Otherwise a pool with room would open a new connection instead of waiting for an
+    /// existing one, and would try for [`ANSWER`] while PostgreSQL refuses.
     pub(in super::super) async fn open_all(&mut self, wanted: Option<u32>) -> Result<(), StoreError> {
         if self.engine == Engine::Sqlite {
             return Ok(());
@@ -72,7 +72,7 @@ impl Database {
              max_connections or the limit of the user, or set --database-connections, and restart this server."
         );
         self.resize(granted).await;
-        // What somebody else took meanwhile is opened later.
+        // Connections that another program took in the meantime are opened later.
         fill([&self.writer, &self.readers]).await;
         Ok(())
     }
@@ -85,9 +85,9 @@ impl Database {
     }
 }
 
-/// Returns the pools for transactions that write and for the rest, with at most so many connections together, but at least one
-/// each. They keep their connections, because new ones may be refused. A transaction that writes may read through another
-/// connection: if both came from one pool, many of them could wait for each other.
+/// Returns the pools for transactions that write and for the rest, with at most `count` connections together, but at
+/// least one each. They keep their connections, because new ones may be refused. A transaction that writes may read through
+/// another connection: if both came from one pool, many of them could wait for each other.
 pub(super) fn pools(options: &AnyConnectOptions, count: u32, read_only_at: &ReadOnlyAt) -> [AnyPool; 2] {
     let pool = |most| {
         AnyPoolOptions::new()

@@ -18,7 +18,7 @@ const BAR_PERCENT: f64 = 125.0;
 const SHA256_DIGITS: usize = 12;
 
 impl Certificate {
-    /// Returns the report to hand on, as an HTML file.
+    /// Returns the report as a standalone HTML file.
     pub fn html(&self) -> String {
         let content = [
             format!("<p class=\"headline\">{}</p>\n", escaped(&self.summary())),
@@ -160,7 +160,7 @@ impl CertifiedRun {
         }
     }
 
-    /// Returns the step time by which it is judged, with the range of its repeats.
+    /// Returns the step time that judges it, with the range of its repeats.
     fn measured_cell(&self) -> String {
         let Some((scored_s, judged_s)) = mean(&self.step_times_s).zip(self.judged_s) else {
             return or_dash("").to_owned();

@@ -61,7 +61,7 @@ impl Gpu {
         Ok(own.named_after(base))
     }
 
-    /// Returns the GPU with an id and a name of its own, or its base if nothing differs.
+    /// Returns the GPU with its own id and name, or its base if nothing differs.
     fn named_after(mut self, base: &Gpu) -> Gpu {
         let mut id = String::new();
         // The GPU of the text so far: a peak also changes later columns that are not given.

@@ -181,8 +181,8 @@ impl Model {
         Catalog::embedded().models().iter().find(is_alike).map_or(&self.id, |known| &known.id)
     }
 
-    /// Returns a model of the user. `other_weights` are those that the architecture does not count, such as norms and
-    /// biases: all of them, and those that a token visits.
+    /// Returns a model of the user. `other_weights` are the weights that the architecture does not count, such as
+    /// norms and biases: their total, and the part that a token uses.
     pub(crate) fn from_architecture(
         architecture: Architecture,
         other_weights: [f64; 2],
@@ -210,14 +210,14 @@ impl Model {
         model
     }
 
-    /// Returns the model with what its attention does beside the shape.
+    /// Returns the model with the properties of its attention other than the shape.
     pub(crate) fn with_attention(mut self, qk_norm: bool, rope_base: Option<u32>) -> Model {
         (self.qk_norm, self.rope_base) = (qk_norm, rope_base);
         self.id = self.to_text();
         self
     }
 
-    /// Counts the parameters that nobody gave.
+    /// Counts the parameters that the text doesn't give.
     fn count_parameters(&mut self) {
         if self.params_b == 0.0 {
             self.params_b = self.architecture.parameters() / 1e9;
@@ -326,8 +326,8 @@ impl GivenColumns<'_> {
         required
     }
 
-    /// Returns the usual value of a column that was not given: gated MLPs, embeddings of their own, plain attention with heads that
-    /// divide the hidden width, sequences of 8,192 tokens, and experts in every layer that is not dense. An empty text otherwise.
+    /// Returns the usual value of a missing column: gated MLPs, untied embeddings, plain attention with heads that divide the
+    /// hidden width, sequences of 8,192 tokens, and experts in every layer that is not dense. An empty text for other columns.
     fn usual(&self, column: &str) -> Cow<'static, str> {
         let is_latent = self.has("kv_lora");
         let number = match column {

@@ -10,7 +10,7 @@ use std::rc::Rc;
 /// Less than rounding could add.
 const FLOOR: f64 = 1.0 - 1e-9;
 
-/// The measured runs to which the layouts of a search can be similar: those of its model, GPU, precision and software.
+/// The measured runs that the layouts of a search can be similar to: those of its model, GPU, precision and software.
 ///
 /// The covariance with a measured run is a product over the coordinates. So it is computed once for each value of a coordinate, and the
 /// layouts of a search multiply what they have in common.
@@ -136,7 +136,7 @@ impl SimilarRun<'_> {
     }
 }
 
-/// Returns the sum of the products of two lists. It adds four sums, which a processor computes beside each other.
+/// Returns the sum of the products of two lists. It adds four sums, which a processor computes in parallel.
 fn dot_product(one: &[f64], other: &[f64]) -> f64 {
     let mut sums = [0.0; 4];
     for (one, other) in one.chunks(sums.len()).zip(other.chunks(sums.len())) {

@@ -18,7 +18,7 @@ pub struct Features {
     /// Hash of the GPU type.
     pub(super) gpu: u32,
     pub(super) dtype: Dtype,
-    /// The known software, as far as the model's training depends on it; none for a user's own, which has nothing in common with
+    /// The known software, if the model's training depends on it; none for a user's own, which has nothing in common with
     /// measured software.
     pub(super) software: Option<Stack>,
     /// The value of each coordinate, in the order of [`Coordinate::ALL`].
@@ -31,7 +31,7 @@ pub struct Features {
 /// The value of each coordinate, in the order of [`Coordinate::ALL`].
 pub(super) type Place = [f64; Coordinate::ALL.len()];
 
-/// A property of a run that can be nearer to that of another run or further from it.
+/// A property of a run that has a distance to the same property of another run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Coordinate {
     Gpus,
@@ -100,7 +100,7 @@ impl Coordinate {
         }
     }
 
-    /// Returns its value for a number: in doublings, apart from switches. One unit is as far as a doubling of a degree.
+    /// Returns its value for a number: in doublings, apart from switches. One unit equals a doubling of a degree.
     pub(super) fn of_number(self, number: u32) -> f64 {
         let log = || libm::log2(f64::from(number.max(1)));
         match self {
@@ -374,7 +374,7 @@ const SPLIT: &str = "pipeline split";
 /// Returns the names of the settings in which a measured run of the same layout and software differs from a scenario; none if more
 /// than two settings and the pipeline split differ, or another one than those of [`CHANGES`].
 ///
-/// Only the hash of the run's settings is known, so this tries which changes of the scenario lead to it, fewest first.
+/// Only the hash of the run's settings is known, so this tries which changes of the scenario produce it, fewest first.
 pub(super) fn differing_settings(inputs: &Inputs<'_>, run: &Features) -> Vec<&'static str> {
     let layout = inputs.layout;
     let (own, own_division) = (of_options(inputs.options, inputs), of_division(layout));

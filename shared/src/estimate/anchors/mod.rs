@@ -282,7 +282,7 @@ impl Anchors {
         }
         let is_rare = own_rare & !known_rare > 0;
         let kind = match nearest {
-            // A similar run without what is rarely measured tells little of a layout with it.
+            // A similar run without a rarely measured setting says little about a layout with it.
             _ if is_own || is_rare => EvidenceKind::Modelled,
             Closeness::Same => EvidenceKind::Published,
             Closeness::OtherSettings | Closeness::Similar => EvidenceKind::Interpolated,

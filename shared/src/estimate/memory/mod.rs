@@ -210,7 +210,7 @@ impl MemoryEstimate {
         }
     }
 
-    /// Whether the fullest GPU has enough memory, as far as the estimate is exact.
+    /// Whether the fullest GPU has enough memory, given the accuracy of the estimate.
     pub fn fits(&self) -> bool {
         self.margin_bytes() >= 0.0
     }

@@ -92,7 +92,7 @@ impl WeightState {
     }
 
     /// Returns the peak bytes that FSDP has gathered: the current layer and the next one, one layer's
-    /// gradient before it is scattered, and the embeddings, which are units of their own.
+    /// gradient before it is scattered, and the embeddings, which are separate units.
     pub(super) fn gathered(&self, largest: f64, all: f64, embeddings: f64) -> f64 {
         match (self.fsdp, self.reshard) {
             (false, _) => 0.0,

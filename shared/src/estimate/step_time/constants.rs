@@ -232,7 +232,7 @@ impl Constants {
         constants
     }
 
-    /// Forgets what is known of a GPU type's speed: it is that of the first of its generation.
+    /// Removes a GPU type's own speed, so that it has that of the first type of its generation.
     #[cfg(feature = "calibrate")]
     pub(crate) fn forget_gpu(&mut self, id: &str) {
         self.gpus.retain(|(known, _)| known != id);

@@ -156,7 +156,7 @@ fn software_factor(inputs: &Inputs<'_>, constants: &Constants) -> f64 {
     constants.stacks[options.software.base() as usize] * early
 }
 
-/// Returns the share by which the slowest of many GPUs delays all.
+/// Returns the share that waiting for the slowest of many GPUs adds.
 pub(crate) fn straggling(gpus: u32, constants: &Constants) -> f64 {
     libm::log2(f64::from(gpus) / 8.0).max(0.0) * constants.straggling
 }

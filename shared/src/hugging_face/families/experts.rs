@@ -10,7 +10,7 @@ const EXPERTS: &[&str] = &["num_local_experts", "num_experts", "moe_num_experts"
 /// Every name that known families have for the number of routed experts.
 const EXPERT_COUNTS: [&str; 4] = ["num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts"];
 
-/// Names of the width of a routed expert that mean nothing else.
+/// Unambiguous names of the width of a routed expert.
 const EXPERT_WIDTHS: [&str; 3] = ["moe_intermediate_size", "expert_intermediate_size", "moe_ffn_hidden_size"];
 
 const TOP_K: &[&str] =

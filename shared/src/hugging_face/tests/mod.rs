@@ -260,7 +260,7 @@ fn the_files_name_becomes_the_title() {
     for nothing in ["", "./", ".", "\\u0007"] {
         assert_eq!(named(nothing), "custom model, 6.74B", "{nothing}");
     }
-    // A latent attention has no KV heads of its own.
+    // Latent attention has no separate KV heads.
     let AttentionKind::Mla { q_lora, .. } =
         read(&changed("deepseek-v2-lite", "{", "{")).unwrap().model.architecture.attention.kind
     else {

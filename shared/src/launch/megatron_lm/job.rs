@@ -102,7 +102,7 @@ impl<'a> MegatronJob<'a> {
         self.words(flag, vec![ShellWord::of(value)]);
     }
 
-    /// Adds a flag with a value that may begin with `-`, which the program would take for a flag if it were a word of its own.
+    /// Adds a flag whose value may begin with `-`. As a separate word, the program would take it for a flag.
     pub(super) fn set_joined(&mut self, flag: &'static str, value: impl Display) {
         if let Some(group) = self.groups.last_mut() {
             group.flags.push(vec![ShellWord::of(format!("{flag}={value}"))]);

@@ -160,7 +160,7 @@ fn vocabulary(job: &mut MegatronJob, vocab: u32) {
     job.set("--vocab-size", vocab.saturating_sub(1));
     // Megatron-LM pads to a multiple of this number times TP.
     job.set("--make-vocab-size-divisible-by", vocab.div_ceil(tp));
-    // Versions of 2025 use tokens up to there, whatever the vocabulary.
+    // Versions of 2025 use tokens up to there, regardless of the vocabulary.
     if vocab <= MOCK_TOKENS {
         job.warn(
             format!(

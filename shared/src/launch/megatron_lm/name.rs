@@ -1,4 +1,4 @@
-//! The name of a job's experiment, from which [`LogName`](crate::log::LogName) reads the configuration.
+//! The name of a job's experiment. [`LogName`](crate::log::LogName) reads the configuration from it.
 
 use crate::precision::Dtype;
 use crate::scenario::Scenario;

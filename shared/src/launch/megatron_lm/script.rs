@@ -66,8 +66,8 @@ const UNSTATED: [Field; 7] = [
     Field::ClusterFactor,
 ];
 
-/// Returns the line of the log that states what its arguments don't: the GPU type, the model by its name, the software that the
-/// script runs, and the other settings that change the prediction where they differ from the default.
+/// Returns a line for the log with facts that its arguments lack: the GPU type, the name of the model, the software, and other
+/// settings that change the prediction and differ from the default.
 fn stated(job: &MegatronJob) -> String {
     let scenario = job.scenario;
     let mut spec = Spec::default()
@@ -127,7 +127,7 @@ fn command(job: &MegatronJob) -> Vec<String> {
     parts
 }
 
-/// Returns the profiler, which records while the program asks for it.
+/// Returns the profiler command, which records while the program enables it.
 fn nsys(job: &MegatronJob) -> Vec<String> {
     let mut parts = vec![
         "nsys profile --sample=none --trace=cuda,nvtx --force-overwrite=true".to_string(),

@@ -78,7 +78,7 @@ pub(super) fn software(scenario: &Scenario, options: &LaunchOptions) -> Software
     let per_node = options.gpus_per_node.unwrap_or(scenario.gpu.gpus_per_node).max(1);
     let (planned, layout) = (scenario.options.software, &scenario.layout);
     let wanted = planned.properties();
-    // Software without Megatron-Core has nothing else that flags can turn on.
+    // For software without Megatron-Core, flags can turn on nothing else.
     let base = if wanted.transformer_engine { planned.base() } else { Stack::MegatronLm014 };
     let mut own = match wanted.transformer_engine {
         true => *wanted,

@@ -1,5 +1,5 @@
-//! llmb-run, which knows the cluster from its installation and hands the rest of
-//! its environment on to the recipe's script.
+//! llmb-run, which knows the cluster from its installation and passes its environment on to the recipe's
+//! script.
 
 use super::Invocation;
 use crate::field::Field;

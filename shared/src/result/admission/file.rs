@@ -70,7 +70,8 @@ pub fn admit_file(run: &RunResult, file: &[u8]) -> Result<(), InvalidResult> {
     if let Some(fault) = all.fault {
         return Err(fault);
     }
-    // So many known bytes allow all others. A long result need not be written whole.
+    // If this many bytes are known, all unknown fields are allowed, so a long result doesn't have to be
+    // written whole.
     let enough = all.bytes.div_ceil(2).min(all.bytes.saturating_sub(UNKNOWN_BYTES));
     let mut known = FileExtent { enough, ..FileExtent::default() };
     // A result that was read can be written, so this fails only then.
@@ -129,7 +130,7 @@ enum Within {
     Text,
     /// After a backslash in a text.
     Escape,
-    /// In an escaped character, before so many digits.
+    /// In an escaped character, before this many more digits.
     Digits(u8),
 }
 

@@ -174,7 +174,7 @@ fn is_amount(figure: f64) -> bool {
     FIGURES.contains(&figure) && (figure == 0.0 || figure >= 1.0)
 }
 
-/// Returns whether exactly the runs that can't be compared have a reason: lists go by the reasons.
+/// Returns whether exactly the runs that can't be compared have a reason, because lists rely on the reasons.
 fn is_consistent(comparable: &Comparability) -> bool {
     comparable.yes == comparable.reasons.is_empty()
 }

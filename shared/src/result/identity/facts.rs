@@ -155,7 +155,7 @@ impl LogFacts {
         stages(one).is_some_and(|one| stages(other) == Some(one))
     }
 
-    /// Replaces what the name says by what the arguments say.
+    /// Replaces the facts of the name by those of the arguments.
     fn with_arguments(mut self, arguments: &Arguments) -> Self {
         self.has_arguments = true;
         // A log's size of a batch that ramps up is the last one.
@@ -179,7 +179,7 @@ impl LogFacts {
             *told = told.filter(|value| *value > 0);
             match (*told, named) {
                 (Some(told), Some(named)) if told != named && *field != Field::Gbs => self.conflicts.push(
-                    format!("The log's name says {} {named}, its arguments say {told}.", field.label()),
+                    format!("The log's name says {} {named}, but its arguments say {told}.", field.label()),
                 ),
                 (None, named) => *told = named,
                 _ => {}
@@ -258,8 +258,8 @@ fn release(path: &str, name: &LogName, log: &Log, launched_by: Option<Release>) 
     by_name.or_else(by_folder).or(launched_by).or_else(by_lines)
 }
 
-/// Returns Megatron-Bridge's own recipe that a folder of a path is named after, as our experiments with it are, and the numbers
-/// in which the run differs from it: `llama3_70b_pretrain_64gpu_h100_bf16_gpus512_tp2`.
+/// Returns Megatron-Bridge's own recipe in the name of a folder, where our experiments have it, and the numbers in which the
+/// run differs from it: `llama3_70b_pretrain_64gpu_h100_bf16_gpus512_tp2`.
 fn named_recipe(path: &str) -> Option<(&'static Recipe, Vec<(Field, u32)>)> {
     const STATED: [Field; 9] = [
         Field::Gpus,

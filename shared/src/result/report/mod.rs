@@ -132,7 +132,7 @@ pub struct Report {
     pub slowdown: Option<Slowdown>,
     /// Whether its step times can be compared with other runs.
     pub comparable: Comparability,
-    /// What is unknown and what to set, and what else to know about the numbers, as sentences.
+    /// Sentences on unknown settings, and on anything else that matters for the numbers.
     pub notes: Vec<String>,
     /// The settings that the files beside the log list.
     #[serde(skip_serializing_if = "JobSettings::is_empty")]
@@ -157,7 +157,7 @@ pub struct Report {
 /// Why a run without a score is not comparable.
 pub(crate) const NOT_SCORED: &str = "It was not scored.";
 
-/// Returns the reason for which a run with this status can't be compared, if it was not scored.
+/// Returns why a run with this status can't be compared, if it was not scored.
 fn not_scored(status: Status) -> Option<String> {
     (status != Status::Scored).then(|| NOT_SCORED.to_owned())
 }
@@ -222,7 +222,7 @@ pub(crate) struct ViewedRun<'a> {
     pub(crate) log: Cow<'a, Log>,
     /// The run's identity.
     pub(crate) identity: Cow<'a, Identity>,
-    /// The scenario, if nothing of it is in doubt.
+    /// The scenario, if it is completely known.
     pub(crate) scenario: Option<Scenario>,
 }
 
@@ -303,8 +303,8 @@ impl<'a> ViewedRun<'a> {
         if window != of_release {
             let (window, usual) = (window.words(), of_release.words());
             report.notes.push(match identity.release {
-                Some(_) => format!("Scored by window {window}; its release scores {usual}."),
-                None => format!("Scored by window {window} instead of the default, {usual}."),
+                Some(_) => format!("The window is {window}, but the release scores {usual}."),
+                None => format!("The window is {window} instead of the default, {usual}."),
             });
         }
         if let Some(carried) = &run.carried {
@@ -375,7 +375,7 @@ impl Report {
         }
     }
 
-    /// Computes tokens per second and MFU from the step time, as far as the scenario is known.
+    /// Computes tokens per second and MFU from the step time, if enough of the scenario is known.
     fn measure(&mut self, score: &Score, known: &KnownScenario, conflicts: &[String]) {
         let per_gpu = score.tokens_per_s_per_gpu.map(|stat| stat.mean);
         if self.step_time_s.is_none() && per_gpu.is_none() {
@@ -384,7 +384,7 @@ impl Report {
         self.notes.clone_from(&known.notes);
         if known.has_wrong_tflops && self.tflops_per_gpu.take().is_some() {
             self.notes.push(
-                "The log's TFLOPS are left out: the release's document calls them invalid for Nemotron-H."
+                "The log's TFLOPS are left out, because the release's document calls them invalid for Nemotron-H."
                     .into(),
             );
         }
@@ -420,8 +420,8 @@ impl Report {
         self.note_logged(&known.spec);
     }
 
-    /// Marks a measurement as that of another run: what it is said to be contradicts the log, or no GPU is that fast. Its
-    /// tokens per second and FLOPs would be wrong, so it has none.
+    /// Marks the measurement as implausible: its settings contradict the log, or no GPU is that fast. It has no tokens
+    /// per second and no FLOPs, because they would be wrong.
     fn call_implausible(&mut self, conflicts: &[String], impossible: Option<String>) {
         if let Some(impossible) = &impossible {
             self.comparable = Comparability::unless(

@@ -12,8 +12,8 @@ pub(crate) fn by_height<T>(ends: impl Iterator<Item = (T, f64, f64)>) -> Vec<(T,
     sorted
 }
 
-/// Returns the pixels by which labels at descending heights are moved up, so that they don't overlap and are beside the axis, from
-/// `bottom` to `top`, which is as many `pixels` high. If there are too many of them, the lowest ones are below it.
+/// Returns how many pixels to move each label up, at descending heights, so that the labels don't overlap and stay beside the
+/// axis. The axis goes from `bottom` to `top` and is `pixels` high. If there are too many labels, the lowest are below it.
 pub(crate) fn label_shifts(heights: &[f64], (bottom, top): (f64, f64), pixels: f64) -> Vec<i32> {
     let place = |height: &f64| (top - height) / (top - bottom).max(f64::MIN_POSITIVE) * pixels;
     let places: Vec<f64> = heights.iter().map(place).collect();

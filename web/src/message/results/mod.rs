@@ -81,7 +81,7 @@ pub(crate) enum ForPage {
     Progress(f64),
     /// The file is read.
     Read {
-        /// What to show of it.
+        /// Its row in the table.
         row: Row,
         /// Its steps.
         curve: LogCurve,

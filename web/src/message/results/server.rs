@@ -21,7 +21,7 @@ pub(crate) struct UploadSummary {
     pub(crate) new: usize,
     /// The number of results that the server had.
     pub(crate) known: usize,
-    /// The number of results that the server had as runs of something else, and corrected.
+    /// The number of results that the server had under another scenario and corrected.
     pub(crate) corrected: usize,
     /// The rejected files, each with the reason.
     pub(crate) refused: Vec<String>,

@@ -49,7 +49,8 @@ impl Over {
         }
     }
 
-    /// Returns what suits these runs: the models of one size differ by what they run on.
+    /// Returns the axis that suits these runs: the model size, or the number of GPUs if all models have one
+    /// size.
     fn usual(points: &[Point]) -> Over {
         let first = points.first().and_then(|point| point.size_b);
         let differ = points.iter().any(|point| point.size_b != first);
@@ -57,7 +58,7 @@ impl Over {
     }
 }
 
-/// What the colours tell apart.
+/// What the colours distinguish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Colour {
     GpuType,
@@ -190,7 +191,7 @@ fn Picked() -> impl IntoView {
     view! { <Show when=move || state.picked.get().is_some()>{picked}</Show> }
 }
 
-/// Returns a run as a point; none if nobody measured it, or the quantity is not known of it.
+/// Returns a run as a point; none if nobody measured it, or if its quantity is unknown.
 fn point(row: &Benchmark, place: usize, quantity: BenchmarkQuantity, colour: Colour) -> Option<Point> {
     let value = row.value(quantity)?;
     let gpu = Catalog::embedded().gpus().iter().position(|gpu| gpu.id == row.gpu)?;
@@ -204,7 +205,7 @@ fn point(row: &Benchmark, place: usize, quantity: BenchmarkQuantity, colour: Col
     Some(Point { place, gpus: row.gpus.into(), size_b, gpu, group, value, text })
 }
 
-/// Returns the facts about a run that the chart tells.
+/// Returns the facts that the chart shows about a run.
 fn facts(row: &Benchmark) -> Vec<String> {
     let cell =
         |column: BenchmarkColumn| column.page_cell(row).map(|cell| cell.text).filter(|text| !text.is_empty());
@@ -386,7 +387,7 @@ mod tests {
                 None,
                 ("#000", 800.0),
             );
-            // The legend's markers are as large whatever the points are.
+            // The legend's markers have the same size, whatever the size of the points.
             assert_eq!(traces[0]["marker"]["size"], LEGEND_SIZE);
             traces[0]["unselected"]["marker"]["size"].as_u64()
         };

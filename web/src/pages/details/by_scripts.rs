@@ -1,5 +1,5 @@
-//! Answers by the launch scripts of plans, for the first program. They take as long as a search, so a worker of their own finds them, which
-//! another question stops.
+//! Answers by the launch scripts of plans, for the first program. They take as long as a search, so a separate worker finds them.
+//! Another question stops it.
 
 use super::handover;
 use crate::message::plan::{CalculatorReply, CalculatorRequest};

@@ -130,7 +130,7 @@ impl Calculator {
             }
             Some(CalculatorReply::Launched { query, launched }) => self.launch.receive(query, launched),
             Some(CalculatorReply::Scripts(scripts)) => self.scripts.set(scripts),
-            // Another worker is asked for it.
+            // Another worker answers it.
             Some(CalculatorReply::FoundByScripts(_)) => {}
             Some(CalculatorReply::Imported(imported)) => self.imported.set(Some(imported)),
         }

@@ -136,7 +136,7 @@ pub(super) fn Changes() -> impl IntoView {
     }
 }
 
-/// The fields above [`More`]; the recipe has a form of its own.
+/// The fields above [`More`]. The recipe has its own form.
 const MAIN_FIELDS: [Field; 15] = [
     Field::Recipe,
     Field::Model,
@@ -155,7 +155,7 @@ const MAIN_FIELDS: [Field; 15] = [
     Field::PipelineSplit,
 ];
 
-/// The fields that need a choice or a default of their own.
+/// The fields that need their own choice or default.
 const OPTIONS: [Field; 6] =
     [Field::Recompute, Field::Fsdp, Field::Overlap, Field::Stack, Field::GemmTflops, Field::ExpertTp];
 
@@ -167,7 +167,7 @@ fn More() -> impl IntoView {
     let is_used = plan.spec.with_untracked(|spec| fields().any(|field| spec.get(field).is_some()));
     let others = fields().filter(|field| !OPTIONS.contains(field));
     let choice = |id: &str, title: &str| (id.to_string(), title.to_string());
-    // Without a value of its own, a field has that of the shown plan.
+    // An empty field has the value of the shown plan.
     let of_plan = move |field: Field, otherwise: &'static str| {
         Signal::derive(move || {
             let is_set = plan.address.with_spec(|spec| spec.get(field).is_some());

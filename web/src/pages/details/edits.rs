@@ -73,7 +73,7 @@ pub(super) fn with_property(text: &str, column: &str, typed: &str) -> String {
     }
 }
 
-/// Returns GPU types with a new one: instead of that of the same base, as of `h100:hbm_gb=96`, or instead of the shown one.
+/// Returns GPU types with a new one: in place of the one with the same base, such as `h100:hbm_gb=96`, or of the shown one.
 pub(super) fn with_gpu(mut types: Vec<String>, gpu: String, shown: Option<&str>) -> String {
     let base = |gpu: &str| gpu.split(':').next().unwrap_or_default().to_string();
     let same = types.iter().position(|each| base(each) == base(&gpu));

@@ -102,8 +102,8 @@ pub(super) fn latest(plan: Plan) -> Prediction {
     plan.calculator.prediction.latest().map_or_else(Prediction::default, |prediction| (*prediction).clone())
 }
 
-/// Returns the predicted figures with their intervals, beside the published ones, else those of a typed step time, else those of the
-/// measured run that was opened; none without any of these.
+/// Returns the predicted figures with their intervals, beside the published ones; otherwise those of a typed step time, or of the
+/// opened measured run. None without any of these.
 fn comparison(plan: Plan) -> Option<Table> {
     plan.scenario.with(|scenario| {
         let scenario = scenario.as_ref().ok()?;

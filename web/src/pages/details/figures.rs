@@ -57,7 +57,7 @@ pub(super) fn Figures() -> impl IntoView {
         let question = from_today(plan.question.get()).ok()?;
         question.get(Field::Deadline).and_then(parse_days)
     });
-    // The steps are counted otherwise than by the search: a hair more is not a miss.
+    // The steps are counted differently in the search, so a tiny excess is not a miss.
     let missed = move || {
         let is_over = |limit: &f64| run.get().is_some_and(|run| run.expected_days > limit * HARDLY_MORE);
         deadline.get().filter(is_over)
@@ -220,7 +220,7 @@ pub(super) fn whole_cost(run: &WholeRun) -> Option<Spread> {
     run.cost.map(|[low, mid, high]| Spread { low, mid, high })
 }
 
-/// How many times a limit a figure may be without a warning: the steps are counted otherwise than by the search.
+/// How many times its limit a figure may reach without a warning, because the search counts steps differently.
 const HARDLY_MORE: f64 = 1.005;
 
 /// Returns the budget of the question; none without one.
@@ -228,7 +228,8 @@ fn budget(plan: Plan) -> Memo<Option<f64>> {
     Memo::new(move |_| plan.question.with(|question| question.budget().ok().flatten()))
 }
 
-/// Whether the question asks for plans that hold its limits at the slow and expensive ends of their ranges.
+/// Whether the question requires plans that keep its limits even at the slow and expensive ends of their
+/// ranges.
 fn is_by_slow_end(plan: Plan) -> bool {
     plan.question.with(|question| question.raw(Field::Chance) != Chance::Even.id())
 }

@@ -112,7 +112,7 @@ pub(super) fn LaunchFit() -> impl IntoView {
     }
 }
 
-/// A button that makes a change with which the scenario fits.
+/// A button for a change that makes the scenario fit.
 #[component]
 fn RemedyChip(remedy: Remedy) -> impl IntoView {
     let plan = Plan::of_page();

@@ -1,5 +1,5 @@
 //! The details of the Plan page: the shown plan with its step time, memory, evidence and launch script, and all settings.
-//! They are a program of their own, loaded after the first answers of `pages/plan`.
+//! They are a separate program, loaded after the first answers of `pages/plan`.
 
 mod answers;
 mod assumptions;
@@ -256,7 +256,7 @@ fn follow_bar(question: Memo<Spec>) {
 /// The width up to which the settings lie over the page, in CSS pixels, as in plan.css.
 const NARROW: f64 = 720.0;
 
-/// The width from which on they do so, too.
+/// The settings also lie over the page from this width on.
 const WIDE: f64 = 1440.0;
 
 /// Whether the window is so narrow or so wide that the settings lie over the page.
@@ -321,7 +321,7 @@ pub(crate) fn PlanDetails() -> impl IntoView {
     let plan = Plan::provide();
     follow_bar(plan.question);
     typed_text::mark_fields();
-    // An address with changes of its own opens them, unless they would cover the plan.
+    // An address with changed settings opens them, unless they would cover the plan.
     let describes_plan = plan.address.with_spec_untracked(|spec| {
         spec.iter().any(|(field, _)| field.is_of_scenario() && field != Field::Recipe)
             && spec.get(Field::GpuTypes).is_none()

@@ -1,11 +1,11 @@
-//! Marks a field of the question bar whose text is not asked yet.
+//! Marks a field of the question bar whose text is not part of the answered question yet.
 
 use leptos::prelude::*;
 use leptos::wasm_bindgen::JsCast;
 use leptos::web_sys::HtmlInputElement;
 
-/// Gives a text field of the question the class `typed` as long as it has the focus and another text than the answered question.
-/// The styles mark such a field and dim the answer. Here, because the program of the question loads before the first answers, and this
+/// Gives a text field of the question the class `typed` while it has the focus and its text differs from the answered question. The
+/// styles mark such a field and dim the answer. Here, because the program of the question loads before the first answers, and this
 /// one after them.
 pub(super) fn mark_fields() {
     let asked = StoredValue::new(String::new());

@@ -22,7 +22,7 @@ use trainplan_shared::units::significant;
 const FILTERS: [Filter; 2] = [("recipe", "Recipe"), ("cluster", "Cluster")];
 const KEYS: [&str; 2] = ["recipe", "cluster"];
 
-/// The mean time between runs, in milliseconds, from which the chart is over time.
+/// The chart's axis is time if runs are at least this many milliseconds apart on average.
 const LEAST_GAP: f64 = 60_000.0;
 
 /// What the heading of the step times says.

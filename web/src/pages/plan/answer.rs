@@ -41,7 +41,7 @@ pub(super) fn Answer() -> impl IntoView {
             format!("Searching layouts: {done} of {all} GPU types done …")
         })
     };
-    // The last answer stays; what it is not is said only once.
+    // The last answer stays, and only one message says that it is outdated.
     let outdated = move || match (is_empty(), plan.bar_problems().is_empty() && !plan.lacks_gpu.get()) {
         (true, _) => "",
         (false, true) => "Correct the marked field. Until then, the page answers the last valid question.",

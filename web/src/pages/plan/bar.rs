@@ -22,7 +22,7 @@ use trainplan_shared::question::{Chance, USUAL_GPU_TYPES, split_gpu_types};
 use trainplan_shared::spec::Spec;
 use trainplan_shared::units::{rounded_count, significant, significant_up};
 
-/// The characters of a date, to which a field of the sentence grows.
+/// The width in characters of a field with a date.
 const DATE_LENGTH: usize = 10;
 
 /// The id of the button that opens the sheet on a phone.

@@ -364,8 +364,8 @@ fn with_marked_ends(mut line: PlanLine) -> PlanLine {
     line
 }
 
-/// Returns the plans that are worth a point: those that beat every smaller number of GPUs, without those that take far
-/// longer than the deadline, or many years.
+/// Returns the plans to draw as points: those that beat every smaller number of GPUs, unless they take far longer than
+/// the deadline, or many years.
 fn useful(points: &[FoundPlan], goal: AskedGoal) -> impl Iterator<Item = &FoundPlan> {
     let most = match goal {
         AskedGoal::Deadline(days) => 20.0 * days,

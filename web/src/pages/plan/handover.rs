@@ -1,6 +1,6 @@
-//! What the two programs of the Plan page tell each other, apart from the address: the first one loads the second and names
-//! the best plan and all plans on the page; the second one says whether the shown plan can run, which figures it has,
-//! because no search may have found it, and what the launch scripts of the plans do.
+//! Messages between the two programs of the Plan page, apart from the address. The first program loads the second, and
+//! names the best plan and all plans on the page. The second says whether the shown plan can run, what its figures are,
+//! because a search may not have found it, and what the launch scripts of the plans do.
 
 use crate::message::WorkerMessage;
 use crate::message::search::ScriptEffect;

@@ -27,10 +27,10 @@ pub(super) struct Headline {
     pub(super) is_other: bool,
 }
 
-/// What is said between a plan of the user's and the best one.
+/// The words between a plan of the user's and the best one.
 const PREFERRED: &str = "You chose this plan; the search prefers another one:";
 
-/// What is said instead if the plan of the user's takes no longer, as where its speed was published.
+/// The words if the user's plan takes no longer, for example because its speed was published.
 const AS_FAST: &str = "The best plan of the search:";
 
 /// A plan of the address that is not the best one.
@@ -47,10 +47,10 @@ struct OtherPlan {
     figures: Option<PlanFigures>,
     /// Whether it is the best one if the deadline had to be met with the other chance.
     is_with_other_chance: bool,
-    /// With which measured software its figures are, or its days at the throughput of the fastest measured run if it is predicted to be
-    /// clearly faster, as a sentence; may be empty.
+    /// A sentence on the measured software of its figures, or on its days at the throughput of the fastest measured run if the plan
+    /// is predicted to be clearly faster; may be empty.
     as_measured: String,
-    /// What its launch script does otherwise than planned.
+    /// How its launch script differs from the plan.
     script: Option<ScriptEffect>,
 }
 

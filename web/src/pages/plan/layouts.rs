@@ -1,4 +1,4 @@
-//! The best layouts on as many GPUs as the plan, to sort and to choose from.
+//! The best layouts on the plan's GPU count, to sort and to choose from.
 
 use super::Planner;
 use super::amounts::{cost_texts, count_text, time_texts, unbroken};
@@ -22,7 +22,7 @@ pub(super) const LAYOUT_TERMS: &str = "TP, PP, CP, EP: GPUs for tensor, pipeline
                                        pipeline stage. MBS: micro batch size, in sequences. FSDP: fully sharded data parallel. Counted \
                                        split: the embedding and the loss count as a layer each.";
 
-/// What is said below the table if its first layout ranks below others.
+/// The note below the table if its first layout ranks below others.
 const MOVED_UP: &str =
     " The first layout is moved up, because it finishes in time and those ranked before it don't.";
 
@@ -155,7 +155,7 @@ fn rows(
         others: Vec::new(),
     };
     let marked = |plan: &FoundPlan| row(plan, is_published(plan).map(|(id, _)| id));
-    // The published layout has a row of its own.
+    // The published layout has its own row.
     let family = |family: &FoundFamily| LayoutRow {
         others: family.others.iter().map(marked).filter(|other| other.recipe.is_none()).collect(),
         ..marked(&family.best)
@@ -468,7 +468,7 @@ fn cell(column: LayoutColumn, found: &FoundPlan, in_time: Option<(u32, bool)>, c
                 of_ten => format!("{of_ten} in 10"),
             };
             let why = (!is_enough).then_some("Less often than required");
-            // A chance that is only less than asked for is not an error.
+            // A chance that is merely lower than the wanted one is not an error.
             let is_unlikely = !is_enough && of_ten < 5;
             view! { <td class=class class:late=is_unlikely title=why>{chance}</td> }.into_any()
         }

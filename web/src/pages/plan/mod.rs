@@ -46,11 +46,11 @@ struct Planner {
     address: Address,
     question: Memo<Spec>,
     search: Search,
-    /// Whether the user asked for a printed report that is still to be printed.
+    /// Whether a report that the user requested is not printed yet.
     wants_print: RwSignal<bool>,
     /// Whether the cards show all figures.
     more_figures: RwSignal<bool>,
-    /// Whether a button asked for the command palette, which is still to open.
+    /// Whether a button requested the command palette, which is not open yet.
     asks_palette: RwSignal<bool>,
     /// Whether the last GPU type was removed from the bar, and none was added yet.
     lacks_gpu: RwSignal<bool>,
@@ -152,14 +152,14 @@ impl Planner {
     /// Returns the problems of the fields of the question bar, and of the locks.
     fn bar_problems(self) -> Vec<Problem> {
         let Some(Problems(problems)) = use_context() else { return Vec::new() };
-        // Locks have no field of their own.
+        // Locks don't have a separate field.
         let is_of_bar = |problem: &&Problem| {
             is_in_bar(problem.field) || matches!(problem.field, Field::Chance | Field::Lock)
         };
         problems.with(|problems| problems.iter().filter(is_of_bar).cloned().map(with_named_models).collect())
     }
 
-    /// Whether what the page shows is not the answer to what is typed: another one is searched, or a field has a problem.
+    /// Whether the page doesn't show the answer to the typed question, because a search runs or a field has a problem.
     fn is_outdated(self) -> bool {
         self.search.findings.with(|findings| findings.is_behind) || self.cannot_run() || self.lacks_gpu.get()
     }
@@ -187,7 +187,7 @@ impl Planner {
         self.has_no_answer() && self.search.findings.with(is_of_bar)
     }
 
-    /// Loads the program of the details once something is answered, and tells it the best plan.
+    /// Loads the program of the details after the first answer, and passes it the best plan.
     fn hand_over(self) {
         Effect::new(move |_| handover::name_best(self.state.best.get()));
         Effect::new(move |is_loaded: Option<bool>| {

@@ -62,8 +62,8 @@ impl PlanChart {
         lines.collect()
     }
 
-    /// Returns the cursor to begin with: the point nearest to the plan that is marked (which may lie beside the lines, as
-    /// a plan of the user's own does), or the first one.
+    /// Returns the initial cursor: the point nearest to the marked plan, or the first one. A plan of the user's own may
+    /// not be on a line.
     pub(super) fn start(&self) -> Option<ChartCursor> {
         let mut places = self.lines.iter().enumerate().flat_map(|(line, of)| {
             of.points.iter().enumerate().map(move |(point, at)| (ChartCursor { line, point }, at))
@@ -133,13 +133,13 @@ pub(super) struct PlanPoint {
     pub(super) low: f64,
     pub(super) high: f64,
     pub(super) is_measured: bool,
-    /// Whether it has a marker of its own; otherwise it only bends the line.
+    /// Whether it has a marker; otherwise it only bends the line.
     pub(super) has_marker: bool,
     /// The plan and its value in words.
     pub(super) text: String,
     /// Its precision and layout.
     pub(super) layout: String,
-    /// What is given to the chart's `pick`.
+    /// The argument of the chart's `pick`.
     pub(super) key: String,
 }
 
@@ -257,7 +257,7 @@ fn symbol(line: &PlanLine, point: &PlanPoint) -> Value {
 }
 
 /// Returns the last point of each line with the pixels by which its label is moved up, so that labels don't overlap.
-/// The axis is as many pixels high.
+/// The axis is `pixels` high.
 fn line_ends(chart: &PlanChart, pixels: f64) -> Vec<(&PlanLine, f64, f64, i32)> {
     let ends = by_height(chart.lines.iter().filter_map(|line| {
         let last = line.points.last()?;

@@ -218,8 +218,8 @@ pub(crate) fn shown(typed: &Spec, plan: &Spec) -> Spec {
         .fold(typed.clone(), |spec, (field, text)| spec.with(field, text))
 }
 
-/// Returns the fields that a change made. If the change begins a scenario of its own, it gets the question and the rest of
-/// the plan that the page showed.
+/// Returns the fields that a change made. If the change begins a new scenario, it gets the question and the rest of the
+/// plan that the page showed.
 pub(crate) fn completed(before: &Spec, changed: Spec, question: &Spec, shown: Option<&Spec>) -> Spec {
     let Some(shown) = shown.filter(|_| !has_scenario(before) && has_scenario(&changed)) else {
         return changed;

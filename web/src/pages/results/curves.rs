@@ -7,7 +7,7 @@ use leptos::prelude::*;
 use std::sync::Arc;
 use trainplan_shared::sorting::order;
 
-/// Lines that still can be told apart.
+/// The most lines that can be distinguished.
 const MOST: usize = 8;
 
 /// How many of them are the slowest logs, unless logs are selected.

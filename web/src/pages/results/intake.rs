@@ -79,7 +79,7 @@ impl Entries {
         self.entries.with(Vec::is_empty)
     }
 
-    /// How many files are settled, in a signal that changes with nothing else.
+    /// How many files are settled, as a signal that changes only with this number.
     pub(crate) fn settled(self) -> Memo<usize> {
         Memo::new(move |_| {
             self.entries.with(|entries| entries.iter().filter(|entry| !entry.is_open()).count())
@@ -130,7 +130,7 @@ impl Entries {
         });
     }
 
-    /// Stops reading; what waits is listed as not read, and what is read stays.
+    /// Stops reading. Waiting files are listed as not read, and read ones stay.
     pub(super) fn cancel(self) {
         self.desk.say(&ForWorker::Stop);
         self.give_up(RowStatus::NotRead, "Reading was stopped.");
@@ -236,7 +236,7 @@ impl Entries {
                 self.save_failed.set(failed || files.is_empty());
             }
             Some(ForPage::UploadProgress(sent)) => self.sent.set(Some(sent)),
-            // What others ask for.
+            // Answers for other parts of the page.
             Some(_) => {}
         }
     }

@@ -36,7 +36,7 @@ pub(super) fn launch(query: &str) -> Option<Launched> {
     })
 }
 
-/// Returns what the launch script of a query's scenario does otherwise than planned, or that there is none.
+/// Returns how the launch script of a query's scenario differs from the plan, or that there is none.
 pub(super) fn script_effect(query: &str) -> ScriptEffect {
     let spec = link::read(query).spec;
     let written = spec.scenario().ok().and_then(|scenario| script_run(&spec, &scenario));
@@ -49,7 +49,7 @@ pub(super) fn script_effect(query: &str) -> ScriptEffect {
     }
 }
 
-/// Returns what the launch script of a scenario does otherwise than planned, if anything; none if no script can be written. Its days are
+/// Returns how the launch script of a scenario differs from the plan, if at all; none if no script can be written. Its days are
 /// multiples of the planned ones.
 pub(super) fn script_run(spec: &Spec, scenario: &Scenario) -> Option<Option<ScriptRun>> {
     let options = LaunchOptions::from_spec(spec).ok()?;
@@ -59,7 +59,7 @@ pub(super) fn script_run(spec: &Spec, scenario: &Scenario) -> Option<Option<Scri
     Some(script.filter(|_| scenario.options.software.properties().transformer_engine))
 }
 
-/// Returns the values of a field with which the scenario can be launched.
+/// Returns the values of a field that make the scenario launchable.
 fn values_that_launch(spec: &Spec, scenario: &Scenario, field: Field, values: &[&str]) -> Vec<String> {
     let launches = |value: &&&str| {
         let options = LaunchOptions::from_spec(&spec.clone().with(field, **value));

@@ -273,7 +273,7 @@ mod tests {
         let of = |spec: &Spec| predict(&link::write(spec)).expect("a prediction").as_measured;
         let named = of(&plan).expect("measured software");
         assert_eq!(named.software, software.title());
-        // The steps are counted otherwise than by the search.
+        // The search counts the steps differently.
         assert!((named.run.expected_days / run.days - 1.0).abs() < 0.005, "{named:?} {}", run.days);
         assert_eq!(of(&plan.with(Field::Stack, software.id())), None);
     }

@@ -147,7 +147,7 @@ pub(super) fn lines(chart: &LineChart, ink: &str, (width, height): (f64, f64)) -
 /// The least width, in pixels, at which lines have room for their names.
 const LABELLED_WIDTH: f64 = 640.0;
 
-/// The number of steps from which a line needs no markers.
+/// The number of steps at which lines lose their markers.
 const MARKED_STEPS: usize = 20;
 
 /// The range of steps, at most, that has a tick at each step.

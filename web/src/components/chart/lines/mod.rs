@@ -32,7 +32,7 @@ pub(crate) struct LineChart {
     pub(super) y_log: bool,
     /// The range of y, if it is not that of the values.
     range: Option<(f64, f64)>,
-    /// Whether the values are days, which are written by a rule of their own.
+    /// Whether the values are days, which have their own format.
     has_days: bool,
     /// Returns the names of the lines as annotations at their ends, which replace the legend where the chart is wide enough, and the
     /// ends of the y axis. A function, so that only the programs that use it contain it.
