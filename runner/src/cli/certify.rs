@@ -225,7 +225,13 @@ async fn explain(runs: &mut [CertifiedRun], args: &CarryArgs) -> Result<(), Fail
     if slow.peek().is_none() {
         return Ok(());
     }
-    let store = Store::open(&args.data.open()?).await?;
+    let store = match Store::open(&args.data.open()?).await {
+        Ok(store) => store,
+        Err(error) => {
+            note(&format!("The report names no causes of slow runs: {error}"));
+            return Ok(());
+        }
+    };
     for run in slow {
         for id in &run.results {
             // If a result can't be read, the report only lacks a cause.

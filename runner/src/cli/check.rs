@@ -201,6 +201,9 @@ fn newest_not_scored(line: &TimeLine) -> Option<&TimeLinePoint> {
     line.points.last().filter(|newest| newest.step_time_s.is_none())
 }
 
+/// The most runs of a time line that notes name because nothing is compared with them.
+const MOST_SKIPPED: usize = 3;
+
 /// Returns which of the runs just before the newest one it is not compared with, oldest first, and why.
 fn skipped(line: &TimeLine, thresholds: &Thresholds) -> Vec<String> {
     let before = line.points.split_last().map_or(&[][..], |(_, before)| before);
@@ -215,7 +218,13 @@ fn skipped(line: &TimeLine, thresholds: &Thresholds) -> Vec<String> {
         let told = format!("{title}: run {} of {} {what}. {why}", point.id, minute(&point.at));
         told.trim_end().to_owned()
     };
-    recent.iter().filter(|point| point.measured_s().is_none()).map(told).collect()
+    let skipped: Vec<&TimeLinePoint> = recent.iter().filter(|point| point.measured_s().is_none()).collect();
+    let (earlier, last) = skipped.split_at(skipped.len().saturating_sub(MOST_SKIPPED));
+    let count = match earlier.len() {
+        0 => None,
+        count => Some(format!("{title}: earlier runs that can't be compared: {count}.")),
+    };
+    last.iter().copied().map(told).chain(count).collect()
 }
 
 /// The campaign, the name and the repeat of each run of a campaign, by the run's id.

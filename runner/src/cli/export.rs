@@ -98,7 +98,7 @@ impl Args {
                 bad += lost;
                 let left_out = counted(lost, "run");
                 note(&format!(
-                    "{left_out} left out without a row in the store's table of runs; `trainplan verify-store` recreates lost rows"
+                    "{left_out} left out: no row in the store's table of runs; `trainplan verify-store` recreates lost rows"
                 ));
             }
             if invalid.times > 0 {

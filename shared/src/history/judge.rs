@@ -251,7 +251,7 @@ impl Newest<'_> {
                 let newest = match is_over {
                     true => {
                         format!(
-                            "; the newest run took {} s, as before the change",
+                            "; a later run took {} s, as before the change",
                             significant(self.measured_s, 4)
                         )
                     }

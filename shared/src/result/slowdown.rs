@@ -37,8 +37,7 @@ pub struct Slowdown {
     pub step_time_s: f64,
     /// By how many seconds that is longer than predicted.
     pub excess_s: f64,
-    /// How many of these seconds are due to steps that are slower than usual; 0 if these steps are usual
-    /// ones.
+    /// How many of these seconds are due to steps that are slower than usual; 0 if no step is.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub slow_steps_s: f64,
     /// Every how many steps these come; null if they are not at regular intervals.

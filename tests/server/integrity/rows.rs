@@ -277,7 +277,7 @@ fn rows_of_runs_that_are_lost_are_made_again(kind: Kind) {
         let backup = tempfile::tempdir().unwrap();
         let export = place.trainplan(&["export", backup.path().to_str().unwrap()]);
         assert_eq!(export.code, Some(1), "{damage}: {}", export.stderr);
-        assert!(export.stderr.contains("1 run left out without a row"), "{damage}: {}", export.stderr);
+        assert!(export.stderr.contains("1 run left out: no row"), "{damage}: {}", export.stderr);
         let found = verified(place);
         assert_eq!(found.len(), 1, "{damage}: {found:?}");
         assert_eq!((found[0].0.as_str(), &found[0].1), ("lost_row", &id.to_string()), "{damage}");

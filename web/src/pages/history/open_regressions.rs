@@ -1,7 +1,7 @@
 //! The regressions that nobody acknowledged, at the top of the page.
 
 use super::acknowledge::AlertNote;
-use super::line_of;
+use super::{TITLE, line_of};
 use crate::address::Address;
 use crate::components::run_table::{history_href, run_href};
 use crate::desk::Desk;
@@ -45,7 +45,7 @@ fn OpenRegression(line: Memo<TimeLine>) -> impl IntoView {
         <li>
             <p>{move || line.with(|line| told(address, line))}</p>
             <Show when=move || may.get() && alert.with(Option::is_some)>
-                <details><summary>"Acknowledge"</summary><AlertNote alert /></details>
+                <details><summary>"Acknowledge"</summary><AlertNote alert then=TITLE /></details>
             </Show>
         </li>
     }

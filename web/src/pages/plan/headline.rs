@@ -4,7 +4,7 @@ use super::amounts::{limit_text, money};
 use super::findings::{Findings, effect_on};
 use super::handover::{self, PlanFigures};
 use super::question::has_scenario;
-use super::verdict::{Verdict, alone, at_measured_speed, reserved_beyond, script_text, terms, verdict};
+use super::verdict::{Verdict, alone, at_measured_speed, reserved_beyond, script_sentence, terms, verdict};
 use super::{Planner, ShownGpus};
 use crate::message::search::ScriptEffect;
 use crate::message::search::{AskedGoal, AskedGpu, FoundPlan, Spread};
@@ -147,9 +147,7 @@ fn of_other(other: &OtherPlan, findings: &Findings, best: &Verdict) -> Headline 
         Some(FoundPlan { gpus: other.gpus, days, cost, ..FoundPlan::default() })
     });
     let by_script = other.script.filter(|_| plan.is_some());
-    let by_script = by_script.map_or(String::new(), |effect| {
-        format!("The launch script takes {}. These figures include that.", script_text(effect))
-    });
+    let by_script = by_script.map_or(String::new(), |effect| script_sentence(effect));
     let lead = match &plan {
         Some(plan) => {
             let gpu = offer.map_or_else(

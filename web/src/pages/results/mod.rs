@@ -156,7 +156,7 @@ fn Begin() -> impl IntoView {
             <div>
                 <h2>"What you get"</h2>
                 <p>
-                    "Step time, tokens per second and MFU of the scored steps, beside the published number and the prediction. "
+                    "Step time, tokens per second and MFU, beside the published number and the prediction. "
                     "Select two runs to compare them step by step."
                 </p>
             </div>

@@ -14,7 +14,7 @@ use super::findings::{Findings, OfferFindings, is_within};
 use super::layouts::LAYOUT_TERMS;
 use super::saved::SaveButton;
 use super::trust::TrustMark;
-use super::verdict::script_text;
+use super::verdict::script_sentence;
 use crate::components::gpu_mark::{GpuMark, GpuSign};
 use crate::message::search::{AskedGoal, FoundPlan, ScriptEffect, Trust};
 use changes::Changes;
@@ -267,10 +267,7 @@ fn card(
     let doubts = found.cautions(needs_its_gpus).into_iter();
     let doubts = doubts.map(|doubt| view! { <p class="missed">{doubt}</p> }).collect_view();
     let more = plan.more_figures;
-    let by_script = script.map(|effect| match effect.is_unavailable {
-        true => "No launch script can be written for this plan.".to_string(),
-        false => format!("The launch script takes {}. These figures include that.", script_text(effect)),
-    });
+    let by_script = script.map(script_sentence);
     let buttons = view! {
         <div class="card-foot">
             <SaveButton gpu=offer.gpu.id.clone() plan=found.clone() />

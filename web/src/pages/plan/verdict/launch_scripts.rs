@@ -24,12 +24,21 @@ pub(super) fn by_script(findings: &Findings) -> String {
 
 /// Returns how much longer than planned the steps of a launch script take, and whether it may not fit in memory: `21 % longer than
 /// planned`.
-pub(in crate::pages::plan) fn script_text(
-    ScriptEffect { slowdown, may_lack_memory, .. }: ScriptEffect,
-) -> String {
+fn script_text(ScriptEffect { slowdown, may_lack_memory, .. }: ScriptEffect) -> String {
     let time = if slowdown == 1.0 { "as long as planned".to_string() } else { longer(slowdown, "planned") };
     let lacks = if may_lack_memory { ", and may not fit in memory" } else { "" };
     time + lacks
+}
+
+/// Returns what the launch script of a plan does otherwise than planned, as sentences.
+pub(in crate::pages::plan) fn script_sentence(effect: ScriptEffect) -> String {
+    match effect {
+        ScriptEffect { is_unavailable: true, .. } => {
+            "No launch script can be written for this plan.".to_string()
+        }
+        ScriptEffect { slowdown: 1.0, .. } => format!("The launch script takes {}.", script_text(effect)),
+        _ => format!("The launch script takes {}. These figures include that.", script_text(effect)),
+    }
 }
 
 #[cfg(test)]
@@ -50,5 +59,9 @@ mod tests {
         );
         let effect = ScriptEffect { slowdown: 1.0, may_lack_memory: true, is_unavailable: false };
         assert_eq!(script_text(effect), "as long as planned, and may not fit in memory");
+        assert_eq!(
+            script_sentence(effect),
+            "The launch script takes as long as planned, and may not fit in memory."
+        );
     }
 }

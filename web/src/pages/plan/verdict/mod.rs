@@ -8,7 +8,7 @@ mod misses;
 mod price;
 
 pub(super) use certainty::at_measured_speed;
-pub(super) use launch_scripts::script_text;
+pub(super) use launch_scripts::script_sentence;
 pub(super) use misses::enough_for;
 pub(super) use price::{reserved_beyond, terms};
 
