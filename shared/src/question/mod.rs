@@ -4,6 +4,7 @@
 //! results as they come. A [`GpuAnswer`] is its result.
 
 mod answer;
+mod answering;
 mod ask;
 mod batches;
 mod by_script;

@@ -161,11 +161,6 @@ impl<'a> Survey<'a> {
         self.answer()
     }
 
-    /// Returns the answer from what was searched so far.
-    pub fn answer(&self) -> GpuAnswer {
-        GpuAnswer::new(self)
-    }
-
     /// Returns the best plan of those searched so far.
     pub fn best(&self) -> Option<&PlannedRun> {
         self.question.choose(&self.points).map(|index| &self.points[index])

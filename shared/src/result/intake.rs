@@ -2,11 +2,11 @@
 
 use super::admission::is_time;
 use super::first_time::FirstTime;
+use super::log_id::id_of;
 use super::{Comparability, Identity, JobFiles, Provenance, RunResult, Source, VERSION};
 use crate::log::{LogName, Parser};
 use crate::spec::Spec;
 use sha2::{Digest, Sha256};
-use uuid::{Builder, Uuid};
 
 /// Reads a log in chunks of any size.
 #[derive(Clone)]
@@ -94,24 +94,10 @@ impl Intake {
     }
 }
 
-/// Returns the id of a log's result outside of campaigns, from the log's SHA-256 in hexadecimal; none if the text is not one.
-#[must_use]
-pub fn id_of_log(sha256: &str) -> Option<Uuid> {
-    let is_hash = sha256.len() == 64 && sha256.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let start = u128::from_str_radix(sha256.get(..32).filter(|_| is_hash)?, 16).ok()?;
-    Some(Builder::from_custom_bytes(start.to_be_bytes()).into_uuid())
-}
-
-/// Returns the first bytes of the hash as a UUID of version 8, the custom version of RFC 9562.
-fn id_of(hash: &[u8; 32]) -> Uuid {
-    let mut start = [0; 16];
-    start.copy_from_slice(&hash[..16]);
-    Builder::from_custom_bytes(start).into_uuid()
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::RunClock;
+    use super::super::id_of_log;
     use super::*;
 
     #[test]

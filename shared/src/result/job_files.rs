@@ -1,6 +1,6 @@
 //! What the files beside a log say about its job.
 
-use super::job_settings::{JobSettings, Settings, SettingsFile, UnreadFile, UnreadReason};
+use super::job_settings::{JobSettings, SettingValues, SettingsFile, UnreadFile, UnreadReason};
 use crate::log::{Failure, Log};
 use crate::units::significant;
 use serde::{Deserialize, Serialize};
@@ -42,7 +42,7 @@ impl JobFiles {
 
     /// Returns the same with what reading a file beside the log said.
     #[must_use]
-    pub fn with(mut self, file: SettingsFile, read: Result<Settings, UnreadReason>) -> Self {
+    pub fn with(mut self, file: SettingsFile, read: Result<SettingValues, UnreadReason>) -> Self {
         match read {
             Ok(settings) => self.settings = self.settings.with(file, settings),
             Err(why) => self.unread.push(UnreadFile { file, why }),

@@ -7,7 +7,7 @@ use crate::log::{LogName, Role};
 const LOG_ENDINGS: [&str; 4] = [".out", ".log", ".txt", FILE_ENDING];
 
 /// Returns whether a file in a folder is read as a log or a saved result. A file that the user names is always read. The environment of
-/// a job has the ending of a log, but is none.
+/// a job has the ending of a log, but is not one.
 #[must_use]
 pub fn is_log_name(path: &str) -> bool {
     LOG_ENDINGS.iter().any(|ending| path.ends_with(ending)) && !SettingsFile::Environment.is_path(path)

@@ -30,6 +30,7 @@ mod intake;
 mod job_files;
 mod job_settings;
 mod log_files;
+mod log_id;
 mod logged;
 mod pipeline_split;
 mod prediction;
@@ -51,12 +52,13 @@ pub(crate) use admission::{MOST_JOBS, STEP_TIME, TIME, is_time};
 pub use carried::{CampaignRun, LaunchRecord, PredictionRecord, SlurmJob};
 pub use file::{FileError, VERSION, read, write};
 pub use identity::Identity;
-pub use intake::{Intake, id_of_log};
+pub use intake::Intake;
 pub use job_files::{JobFiles, LogPart};
 pub use job_settings::{
-    JobSettings, LARGEST_SETTINGS_FILE, Settings, SettingsFile, UnreadFile, UnreadReason,
+    JobSettings, LARGEST_SETTINGS_FILE, SettingValues, SettingsFile, UnreadFile, UnreadReason,
 };
 pub use log_files::{is_log_name, is_told_elsewhere, parts_of};
+pub use log_id::id_of_log;
 pub(crate) use report::NOT_SCORED;
 pub(crate) use report::ViewedRun;
 pub use report::{

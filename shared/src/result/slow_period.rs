@@ -232,8 +232,8 @@ mod tests {
         assert_eq!(
             most,
             [
-                "Steps 40–118 took 40 % longer than the others (4.6 s). Some of the scored steps are among them, so the mean is of \
-              two speeds. Score a window of one speed."
+                "Steps 40–118 took 40 % longer than the others (4.6 s). Only some of the scored steps are among \
+              them, so the mean mixes two speeds. Score a window of one speed."
             ]
         );
         assert_eq!(

@@ -27,7 +27,7 @@ fn what_can_not_be_compared_says_why() {
     let (path, log) = log_of(recipe);
     let run = run_said(&path, &log, &Spec::default());
     let other = Report::of(&run, &View { window: Some("35-44".parse().unwrap()), ..View::default() });
-    assert!(other.notes.iter().any(|note| note.contains("its release scores last")), "{:?}", other.notes);
+    assert!(other.notes.iter().any(|note| note.contains("the release scores last")), "{:?}", other.notes);
 
     let fast = log.replace("in s: 350", "in s: 0.1");
     let fast = Report::of(&run_said(&path, &fast, &Spec::default()), &View::default());

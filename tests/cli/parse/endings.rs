@@ -60,7 +60,7 @@ fn a_run_that_hung_after_its_scored_steps_says_so() {
     );
     assert_eq!(row["ended_early"], "hung after step 45");
     let reason = row["reason"].as_str().unwrap();
-    let hung = "no step was logged in the 1 h 51 min before the job hit its time limit";
+    let hung = "No step was logged in the 1 h 51 min before the job hit its time limit";
     assert!(reason.contains(hung) && !reason.contains("Request more time"), "{reason}");
     let table = parse(&tree, &["hang.log", "--format", "table"]).stdout;
     assert!(table.contains(" scored, then hung "), "{table}");

@@ -218,7 +218,7 @@ fn the_launch_and_the_environment_of_a_job_beside_its_log_are_read() {
         assert_eq!(one["settings"]["environment"], serde_json::json!({ "NCCL_VERSION": "2.28" }));
         assert!(!one.to_string().contains("sesame"), "{one}");
         assert!(!one["notes"].to_string().contains("llmb-config"), "{one}");
-        // The log wins, and what can't be understood is no failure.
+        // The log wins, and what can't be understood doesn't fail the run.
         assert_eq!((&other["status"], &other["recipe"]), (&one["status"], &one["recipe"]));
         let notes = other["notes"].to_string();
         assert!(notes.contains("256, but llmb-config_*.yaml says 128."), "{notes}");

@@ -52,7 +52,7 @@ pub(crate) enum CalculatorReply {
     Predicted {
         /// The query of the request.
         query: String,
-        prediction: Prediction,
+        prediction: Box<Prediction>,
     },
     /// The launch of a scenario.
     Launched {

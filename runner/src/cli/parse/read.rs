@@ -15,7 +15,7 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread;
 use trainplan_shared::log::{Failure, Parser, Status};
 use trainplan_shared::result::{
-    self, Intake, JobFiles, LARGEST_SETTINGS_FILE, LogPart, Report, RunResult, Settings, SettingsFile,
+    self, Intake, JobFiles, LARGEST_SETTINGS_FILE, LogPart, Report, RunResult, SettingValues, SettingsFile,
     UnreadReason, View,
 };
 
@@ -111,7 +111,7 @@ fn intake(log: &LogFiles, view: &View) -> io::Result<RunResult> {
 }
 
 /// Reads a file beside a log that lists settings of its job. Whatever is wrong with it, the log itself was read.
-fn settings_of(file: SettingsFile, path: &Path) -> Result<Settings, UnreadReason> {
+fn settings_of(file: SettingsFile, path: &Path) -> Result<SettingValues, UnreadReason> {
     let mut bytes = Vec::new();
     let beginning = File::open(path).map(|file| file.take(LARGEST_SETTINGS_FILE as u64 + 1));
     beginning.and_then(|mut file| file.read_to_end(&mut bytes)).map_err(|_| UnreadReason::Unreadable)?;

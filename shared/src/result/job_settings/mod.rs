@@ -71,7 +71,7 @@ impl SettingsFile {
     ///
     /// # Errors
     /// It is too large, or has none of the settings that are kept.
-    pub fn read(self, bytes: &[u8]) -> Result<Settings, UnreadReason> {
+    pub fn read(self, bytes: &[u8]) -> Result<SettingValues, UnreadReason> {
         if bytes.len() > LARGEST_SETTINGS_FILE {
             return Err(UnreadReason::TooLarge);
         }
@@ -80,7 +80,7 @@ impl SettingsFile {
         let settings = match self {
             SettingsFile::BridgeConfig | SettingsFile::LlmbConfig => yaml::read(&text, is_kept),
             SettingsFile::Environment => {
-                let mut settings = Settings::default();
+                let mut settings = SettingValues::default();
                 let variables = text.lines().filter_map(|line| line.split_once('='));
                 for (name, value) in variables.filter(|(name, value)| is_kept(name, value)) {
                     settings.keep(name, value);
@@ -95,9 +95,9 @@ impl SettingsFile {
 /// Settings with their values as written, such as `model.seq_length` or `NCCL_VERSION`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Settings(BTreeMap<String, String>);
+pub struct SettingValues(BTreeMap<String, String>);
 
-impl Settings {
+impl SettingValues {
     /// Returns whether no settings are known.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -140,20 +140,20 @@ impl Settings {
 #[serde(default)]
 pub struct JobSettings {
     /// Those of [`SettingsFile::BridgeConfig`].
-    #[serde(skip_serializing_if = "Settings::is_empty")]
-    pub bridge_config: Settings,
+    #[serde(skip_serializing_if = "SettingValues::is_empty")]
+    pub bridge_config: SettingValues,
     /// Those of [`SettingsFile::LlmbConfig`].
-    #[serde(skip_serializing_if = "Settings::is_empty")]
-    pub llmb_config: Settings,
+    #[serde(skip_serializing_if = "SettingValues::is_empty")]
+    pub llmb_config: SettingValues,
     /// Those of [`SettingsFile::Environment`].
-    #[serde(skip_serializing_if = "Settings::is_empty")]
-    pub environment: Settings,
+    #[serde(skip_serializing_if = "SettingValues::is_empty")]
+    pub environment: SettingValues,
 }
 
 impl JobSettings {
     /// Returns the settings of a file.
     #[must_use]
-    pub const fn of(&self, file: SettingsFile) -> &Settings {
+    pub const fn of(&self, file: SettingsFile) -> &SettingValues {
         match file {
             SettingsFile::BridgeConfig => &self.bridge_config,
             SettingsFile::LlmbConfig => &self.llmb_config,
@@ -163,7 +163,7 @@ impl JobSettings {
 
     /// Returns the settings with those of a file.
     #[must_use]
-    pub fn with(mut self, file: SettingsFile, settings: Settings) -> Self {
+    pub fn with(mut self, file: SettingsFile, settings: SettingValues) -> Self {
         *match file {
             SettingsFile::BridgeConfig => &mut self.bridge_config,
             SettingsFile::LlmbConfig => &mut self.llmb_config,
@@ -237,7 +237,7 @@ UCX_TLS=a=b
 no variable
 ";
 
-    fn read(file: SettingsFile, text: &str) -> Result<Settings, UnreadReason> {
+    fn read(file: SettingsFile, text: &str) -> Result<SettingValues, UnreadReason> {
         file.read(text.as_bytes())
     }
 
@@ -304,7 +304,7 @@ no variable
                 if let Ok(settings) = read(file, &words.concat()) {
                     prop_assert!(settings.iter().all(|(name, value)| !name.is_empty() && !value.is_empty()));
                     let json = serde_json::to_string(&settings).unwrap();
-                    prop_assert_eq!(serde_json::from_str::<Settings>(&json).unwrap(), settings);
+                    prop_assert_eq!(serde_json::from_str::<SettingValues>(&json).unwrap(), settings);
                 }
             }
         }

@@ -1,13 +1,13 @@
 //! What the files beside a log state about its scenario.
 
-use super::{JobSettings, Settings, SettingsFile};
+use super::{JobSettings, SettingValues, SettingsFile};
 use crate::field::Field;
 use crate::precision::Dtype;
 
 /// What PyYAML writes for Python's `None`.
 const UNSET: &str = "null";
 
-impl Settings {
+impl SettingValues {
     /// Returns a value; none if it is absent or unset.
     fn text(&self, name: &str) -> Option<&str> {
         self.get(name).filter(|value| *value != UNSET)
@@ -50,7 +50,7 @@ impl JobSettings {
 }
 
 /// Returns the number of a field of the layout or the batch. The data may be cut to other lengths than the model allows.
-fn number(config: &Settings, field: Field) -> Option<u32> {
+fn number(config: &SettingValues, field: Field) -> Option<u32> {
     let of_experts = |name| config.text("model.num_moe_experts").and_then(|_| config.count(name));
     match field {
         Field::Tp => config.count("model.tensor_model_parallel_size"),
@@ -72,7 +72,7 @@ fn number(config: &Settings, field: Field) -> Option<u32> {
 }
 
 /// Returns the precision.
-fn dtype(config: &Settings) -> Option<Dtype> {
+fn dtype(config: &SettingValues) -> Option<Dtype> {
     let of = |key: &str| {
         let sections = ["model", "mixed_precision"];
         sections.into_iter().find_map(|section| config.text(&format!("{section}.{key}")))

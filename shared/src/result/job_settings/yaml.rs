@@ -15,7 +15,7 @@
 //!       train.manual_gc_interval=100
 //! ```
 
-use super::Settings;
+use super::SettingValues;
 
 /// A value that deeper lines may continue.
 struct Value {
@@ -27,8 +27,8 @@ struct Value {
 }
 
 /// Reads a text, and keeps the values that `is_kept`, by their paths.
-pub(super) fn read(text: &str, is_kept: impl Fn(&str, &str) -> bool) -> Settings {
-    let mut settings = Settings::default();
+pub(super) fn read(text: &str, is_kept: impl Fn(&str, &str) -> bool) -> SettingValues {
+    let mut settings = SettingValues::default();
     let mut take = |last: Option<Value>| {
         let Some(Value { path, text, is_item, .. }) = last else { return };
         let value = scalar(&text);

@@ -126,7 +126,7 @@ impl Calculator {
             None => self.break_down(),
             Some(CalculatorReply::Ready) => self.state.set(CalculatorState::Ready),
             Some(CalculatorReply::Predicted { query, prediction }) => {
-                self.prediction.receive(query, prediction);
+                self.prediction.receive(query, *prediction);
             }
             Some(CalculatorReply::Launched { query, launched }) => self.launch.receive(query, launched),
             Some(CalculatorReply::Scripts(scripts)) => self.scripts.set(scripts),

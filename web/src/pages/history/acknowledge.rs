@@ -1,6 +1,5 @@
 //! The alert of a regression: who acknowledged it and why, or the form to do so.
 
-use crate::components::focus::focus;
 use crate::components::trouble::RequestErrorNote;
 use crate::desk::Desk;
 use crate::message::{Question, RequestError, RunAlert, Scope};
@@ -12,12 +11,7 @@ const LONGEST_REASON: &str = "1000";
 
 /// What is known about the alert of a time line's newest comparable run; nothing if it has none.
 #[component]
-pub(super) fn AlertNote(
-    alert: Memo<Option<RunAlert>>,
-    /// The id of what gets the focus when the form disappears.
-    #[prop(optional)]
-    then: Option<&'static str>,
-) -> impl IntoView {
+pub(super) fn AlertNote(alert: Memo<Option<RunAlert>>) -> impl IntoView {
     let desk = Desk::of_app();
     let may = desk.may(Scope::Upload, move || alert.with(Option::is_some));
     let reason = RwSignal::new(String::new());
@@ -25,9 +19,6 @@ pub(super) fn AlertNote(
     let ask = move |reason: Option<String>| {
         let Some(RunAlert { run, .. }) = alert.get_untracked() else { return };
         desk.ask(Question::Acknowledge { run, reason }, move |answer| {
-            if let (true, Some(id)) = (answer.is_ok(), then) {
-                focus(id);
-            }
             failed.set(answer.err());
             desk.ask_again();
         });

@@ -18,9 +18,6 @@ use trainplan_shared::result::sentence;
 use trainplan_shared::text::capital;
 use trainplan_shared::units::significant;
 
-/// The id of the page's heading.
-const TITLE: &str = "history-title";
-
 /// The filters of the address.
 const FILTERS: [Filter; 2] = [("recipe", "Recipe"), ("cluster", "Cluster")];
 const KEYS: [&str; 2] = ["recipe", "cluster"];
@@ -56,7 +53,7 @@ pub(crate) fn HistoryPage() -> impl IntoView {
     let keys = move || shown.with(|lines| lines.iter().map(|line| line.key.clone()).collect::<Vec<_>>());
     view! {
         <div class="results-page">
-            <h1 id=TITLE tabindex="-1">"History"</h1>
+            <h1>"History"</h1>
             <AddressProblems address />
             <RequestErrorNote trouble=Signal::derive(move || lines.trouble()) alone="The history needs a server, which collects runs over time. Ask the person who runs your server for its address, or read logs on the Results page." />
             <Show when=move || is_filtered.get()>

@@ -147,7 +147,7 @@ fn of_other(other: &OtherPlan, findings: &Findings, best: &Verdict) -> Headline 
         Some(FoundPlan { gpus: other.gpus, days, cost, ..FoundPlan::default() })
     });
     let by_script = other.script.filter(|_| plan.is_some());
-    let by_script = by_script.map_or(String::new(), |effect| script_sentence(effect));
+    let by_script = by_script.map_or(String::new(), script_sentence);
     let lead = match &plan {
         Some(plan) => {
             let gpu = offer.map_or_else(

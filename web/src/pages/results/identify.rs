@@ -52,7 +52,7 @@ pub(super) fn IdentifyPicked(picked: Memo<Vec<String>>) -> impl IntoView {
             Ok(Answer::Checked(Some(refusal))) => problem.set(Some(refusal.into())),
             Ok(_) => is_open.set(false),
             Err(_) => {
-                problem.set(Some(Problem::new(Field::Recipe, "", "Something went wrong. Reload the page.")))
+                problem.set(Some(Problem::new(Field::Recipe, "", "Something went wrong. Reload the page.")));
             }
         });
     };

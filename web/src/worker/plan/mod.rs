@@ -18,7 +18,7 @@ pub(super) fn answer(message: CalculatorRequest) {
     match message {
         CalculatorRequest::Predict { query } => {
             if let Some(prediction) = predict::predict(&query) {
-                post(&CalculatorReply::Predicted { query, prediction });
+                post(&CalculatorReply::Predicted { query, prediction: Box::new(prediction) });
             }
         }
         CalculatorRequest::Launch { query } => {

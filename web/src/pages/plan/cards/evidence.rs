@@ -16,10 +16,11 @@ use trainplan_shared::units::group_digits;
 #[component]
 pub(super) fn Evidence(offer: OfferFindings, found: FoundPlan) -> impl IntoView {
     let plan = Planner::of_page();
+    let FoundPlan { trust, measured_software, .. } = found;
     let is_planned = Catalog::embedded().gpu(&offer.gpu.id).is_ok_and(|gpu| gpu.generation.is_planned());
     let why = match is_planned {
         true => format!("The {} is not available yet, so nobody has measured it.", offer.gpu.name),
-        false => trust_text(found.trust).why.to_string(),
+        false => trust_text(trust).why.to_string(),
     };
     let beyond = plan.search.findings.with_untracked(|findings| findings.best_as_measured_days(&offer));
     let beyond = beyond.map(|days| format!(" {}", at_measured_speed(&offer.gpu.name, days)));
@@ -32,7 +33,7 @@ pub(super) fn Evidence(offer: OfferFindings, found: FoundPlan) -> impl IntoView 
         view! { " " {count_button(plan, &safe)} {cost} " would still meet the deadline." }
     });
     // One warning is enough: the speed of a measured run counts its software.
-    let answer = offer.answer.filter(|_| beyond.is_none() && found.measured_software.is_none());
+    let answer = offer.answer.filter(|_| beyond.is_none() && measured_software.is_none());
     let software = answer.and_then(|answer| {
         let (software, days) = answer.with_measured_software?;
         let enough = answer.enough_as_predicted.map_or(String::new(), |gpus| {
