@@ -2,14 +2,17 @@
 
 use super::server;
 use super::typography::unbroken;
-use crate::message::{CheckLine, RequestError, RunAlert, TimeLine, TimePoint};
+use crate::message::{RequestError, RunAlert, TimeLine, TimePoint};
 use std::cmp::Reverse;
 use trainplan_shared::api::{
     Acknowledgement, AcknowledgementRequest, AlertRecord, AlertRecords, RunHistories,
 };
-use trainplan_shared::history::{self, ChangePoint, CheckOutcome, ThresholdCheck, ThresholdKind};
-use trainplan_shared::result::steady_difference;
+use trainplan_shared::history::{
+    self, ChangePoint, CheckOutcome, ThresholdCheck, ThresholdKind, TimeLinePoint,
+};
+use trainplan_shared::result::{sentence, steady_difference};
 use trainplan_shared::tables::cells;
+use trainplan_shared::text::capital;
 use trainplan_shared::units::{minute, signed, significant};
 use web_sys::js_sys::Date;
 
@@ -77,29 +80,28 @@ pub(super) async fn regressions() -> Result<Vec<TimeLine>, RequestError> {
 }
 
 fn time_line(series: &history::TimeLine) -> TimeLine {
-    let points = series.points.iter().enumerate().map(|(place, point)| TimePoint {
-        id: point.id.clone(),
-        at_ms: Date::parse(&point.at),
-        at: minute(&point.at),
-        step_time_s: point.measured_s(),
-        is_scored: point.step_time_s.is_some(),
-        reason: point.reason.as_deref().map(unbroken),
-        scored: point.scored_s().zip(point.measured_s()).and_then(|(scored_s, measured_s)| {
-            steady_difference(scored_s, measured_s)?;
-            Some(format!("Scored {} s", significant(scored_s, 5)))
-        }),
-        // A point that is not drawn needs no level.
-        usual_s: point.measured_s().and_then(|_| usual(&series.change_points, place)),
-        change: series.change_points.iter().find(|change| change.index == place).map(|change| {
-            format!(
-                "{}\u{a0}% from here on: {} s before, {} s after",
-                signed(change.percent, 1),
-                significant(change.before_s, 4),
-                significant(change.after_s, 4)
-            )
-        }),
-        is_alert: series.regressions().iter().any(|alert| alert.point == point.id),
+    let points = series.points.iter().enumerate().map(|(place, point)| {
+        let change = series.change_points.iter().find(|change| change.index == place);
+        TimePoint {
+            id: point.id.clone(),
+            at_ms: Date::parse(&point.at),
+            at: minute(&point.at),
+            step_time_s: point.measured_s(),
+            step_time: match (point.measured_s(), point.step_time_s) {
+                (Some(seconds), _) => significant(seconds, 5),
+                (None, Some(_)) => "not comparable".to_string(),
+                (None, None) => "not scored".to_string(),
+            },
+            notes: notes(point, change),
+            // A point that is not drawn needs no level.
+            usual_s: point.measured_s().and_then(|_| usual(&series.change_points, place)),
+            is_change: change.is_some(),
+            is_alert: series.regressions().iter().any(|alert| alert.point == point.id),
+        }
     });
+    let (judged, judgements) = judgements(series).unzip();
+    let newest_change = series.change_points.last().map(|change| change.point.clone());
+    let exceeds_change = series.regressions().iter().any(|alert| alert.kind == ThresholdKind::Change);
     TimeLine {
         key: format!("{:?}", series.key),
         title: cells::time_line(&series.key),
@@ -111,8 +113,46 @@ fn time_line(series: &history::TimeLine) -> TimeLine {
         slower: slower(series).map(|text| unbroken(&text)),
         slow_run: series.regressions().first().map(|alert| alert.point.clone()),
         not_judged: not_judged(series).map(|text| unbroken(&text)),
-        checks: series.standing_checks().iter().filter_map(|check| check_line(series, check)).collect(),
+        first_changed: newest_change.filter(|_| exceeds_change),
+        judged,
+        judgements: judgements.unwrap_or_default(),
+        summary: summary(series),
     }
+}
+
+/// Returns what the table says of a run beside its step time.
+fn notes(point: &TimeLinePoint, change: Option<&ChangePoint>) -> String {
+    let change = change.map(|change| {
+        format!(
+            "{}\u{a0}% from here on: {} s before, {} s after",
+            signed(change.percent, 1),
+            significant(change.before_s, 4),
+            significant(change.after_s, 4)
+        )
+    });
+    let scored = point.scored_s().zip(point.measured_s()).and_then(|(scored_s, measured_s)| {
+        steady_difference(scored_s, measured_s)?;
+        Some(format!("Scored {} s", significant(scored_s, 5)))
+    });
+    let reason = point.reason.as_deref().map(unbroken);
+    [change, scored, reason].into_iter().flatten().collect::<Vec<_>>().join(". ")
+}
+
+/// Returns the step times of a time line in words.
+fn summary(series: &history::TimeLine) -> String {
+    let title = cells::time_line(&series.key);
+    let times: Vec<(&str, f64)> =
+        series.points.iter().filter_map(|point| Some((point.at.as_str(), point.measured_s()?))).collect();
+    let at = |(at, seconds): &(&str, f64)| format!("{} s at {}", significant(*seconds, 4), minute(at));
+    let (Some(first), Some(last)) = (times.first(), times.last()) else {
+        return format!("Chart of {title}: no scored runs.");
+    };
+    let missing = match series.points.len() - times.len() {
+        0 => String::new(),
+        missing => format!("; without a comparable step time: {missing}"),
+    };
+    let (first, last, changes) = (at(first), at(last), series.change_points.len());
+    format!("Chart of the step time of {title} over time: {first}, {last}; changes: {changes}{missing}.")
 }
 
 /// Returns why the newest run has no comparable step time, as sentences; none if it has one.
@@ -149,14 +189,27 @@ fn slower(series: &history::TimeLine) -> Option<String> {
     ))
 }
 
-/// Returns what the page shows of a check; none if the threshold could not judge the run.
-fn check_line(series: &history::TimeLine, check: &ThresholdCheck) -> Option<CheckLine> {
-    let newest_change = series.change_points.last().map(|change| change.point.clone());
-    (check.outcome != CheckOutcome::NotJudged).then(|| CheckLine {
-        text: unbroken(&check.text),
-        is_regression: check.outcome == CheckOutcome::Regression,
-        first_changed: newest_change.filter(|_| check.kind == ThresholdKind::Change),
-    })
+/// Returns how many thresholds the newest comparable run exceeds, in words, and what each says, with the exceeded ones first; none if
+/// none could judge it.
+fn judgements(series: &history::TimeLine) -> Option<(String, Vec<String>)> {
+    let could_judge = |check: &&ThresholdCheck| check.outcome != CheckOutcome::NotJudged;
+    let checks = series.standing_checks().iter().filter(could_judge);
+    let (exceeded, others): (Vec<&ThresholdCheck>, Vec<&ThresholdCheck>) =
+        checks.partition(|check| check.outcome == CheckOutcome::Regression);
+    let summary = match (exceeded.len(), exceeded.len() + others.len()) {
+        (_, 0) => return None,
+        (0, 1) => "within the limit".to_string(),
+        (0, count) => format!("within all {count} limits"),
+        (_, 1) => "limit exceeded".to_string(),
+        (several, count) => format!("{several} of {count} limits exceeded"),
+    };
+    let summary = match not_judged(series) {
+        Some(_) => format!("Last comparable run: {summary}"),
+        None => capital(&summary),
+    };
+    let exceeded = exceeded.iter().map(|check| format!("Exceeded: {}.", unbroken(&check.text)));
+    let others = others.iter().map(|check| sentence(&unbroken(&check.text)));
+    Some((summary, exceeded.chain(others).collect()))
 }
 
 /// Returns the usual step time at an index: the mean between the changes around it.

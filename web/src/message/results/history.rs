@@ -20,8 +20,14 @@ pub(crate) struct TimeLine {
     pub(crate) slower: Option<String>,
     /// That run's id, if it is a regression.
     pub(crate) slow_run: Option<String>,
-    /// The newest run with a comparable step time, judged by the thresholds that could judge it.
-    pub(crate) checks: Vec<CheckLine>,
+    /// The first run after the lasting change by which it is a regression.
+    pub(crate) first_changed: Option<String>,
+    /// How many thresholds the newest run with a comparable step time exceeds, in words; none if no threshold could judge it.
+    pub(crate) judged: Option<String>,
+    /// What each of these thresholds says, as sentences, with the exceeded ones first.
+    pub(crate) judgements: Vec<String>,
+    /// The step times in words, for those who don't see the chart.
+    pub(crate) summary: String,
     /// Why the newest run has no comparable step time, as sentences; none if it has one.
     pub(crate) not_judged: Option<String>,
     /// What the server keeps about the regression.
@@ -49,17 +55,6 @@ impl TimeLine {
     }
 }
 
-/// The newest comparable run of a time line judged by a threshold.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct CheckLine {
-    /// The outcome with its numbers, as a clause.
-    pub(crate) text: String,
-    /// Whether it is a regression.
-    pub(crate) is_regression: bool,
-    /// The id of the first run after the lasting change that the threshold judges.
-    pub(crate) first_changed: Option<String>,
-}
-
 /// A run in a time line.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct TimePoint {
@@ -69,16 +64,15 @@ pub(crate) struct TimePoint {
     pub(crate) at: String,
     /// None if the run was not scored or is not comparable.
     pub(crate) step_time_s: Option<f64>,
-    /// Whether the run was scored.
-    pub(crate) is_scored: bool,
-    /// Why it was not scored or is not comparable, as sentences.
-    pub(crate) reason: Option<String>,
-    /// The scored step time, in words, if few steps are scored and the steady mean, which is compared, is not like it.
-    pub(crate) scored: Option<String>,
+    /// The step time in seconds, or that there is none, in words.
+    pub(crate) step_time: String,
+    /// What else is known, in words: the change of the step time at this run; the scored step time, if few steps are scored and the
+    /// steady mean, which is compared, is not like it; why it was not scored or is not comparable.
+    pub(crate) notes: String,
     /// The usual step time around it, if the time line has a change.
     pub(crate) usual_s: Option<f64>,
-    /// The change of the step time at this run, in words.
-    pub(crate) change: Option<String>,
+    /// Whether the step time changes at this run.
+    pub(crate) is_change: bool,
     /// Whether it is a regression.
     pub(crate) is_alert: bool,
 }

@@ -10,13 +10,10 @@ use crate::components::filters::{Filter, Filters, NothingFound, asked, is_any};
 use crate::components::run_table::{compare_href, run_href};
 use crate::components::trouble::RequestErrorNote;
 use crate::desk::Desk;
-use crate::message::{Answer, CheckLine, PlotLevel, Question, TimeLine, TimePoint};
+use crate::message::{Answer, PlotLevel, Question, TimeLine, TimePoint};
 use leptos::prelude::*;
 use leptos_router::components::A;
 use std::sync::Arc;
-use trainplan_shared::result::sentence;
-use trainplan_shared::text::capital;
-use trainplan_shared::units::significant;
 
 /// The filters of the address.
 const FILTERS: [Filter; 2] = [("recipe", "Recipe"), ("cluster", "Cluster")];
@@ -116,7 +113,7 @@ fn known(lines: &[TimeLine], key: &str) -> Vec<String> {
 fn TimeLineSection(line: Memo<TimeLine>) -> impl IntoView {
     let address = Address::of_page();
     let chart = Signal::derive(move || line.with(chart).into());
-    let summary = Signal::derive(move || line.with(summary));
+    let summary = Signal::derive(move || line.with(|line| line.summary.clone()));
     let count = Memo::new(move |_| line.with(|line| line.points.len()));
     let title = line.with_untracked(|line| line.title.clone());
     let rows = move || {
@@ -152,34 +149,15 @@ fn not_judged(line: &TimeLine) -> impl IntoView + use<> {
 
 /// By how much the newest comparable run is slower, with the first run after the change; nothing if it is not a regression.
 fn slower(address: Address, line: &TimeLine) -> impl IntoView + use<> {
-    let mut exceeded = line.checks.iter().filter(|check| check.is_regression);
-    let first = exceeded.find_map(|check| check.first_changed.as_ref());
+    let first = line.first_changed.as_ref();
     let first = first.map(|id| view! { " " <A href=run_href(address, id)>"First run after the change"</A> });
     line.slower.clone().map(|text| view! { <div class="notice wrong"><p>{text} {first}</p></div> })
 }
 
-/// The newest comparable run judged by each threshold, as a closed list with the exceeded ones first.
+/// The newest comparable run judged by each threshold, as a closed list.
 fn judged(line: &TimeLine) -> impl IntoView + use<> {
-    let (exceeded, others): (Vec<&CheckLine>, Vec<&CheckLine>) =
-        line.checks.iter().partition(|check| check.is_regression);
-    let count = line.checks.len();
-    let summary = match exceeded.len() {
-        0 if count == 1 => "within the limit".to_string(),
-        0 => format!("within all {count} limits"),
-        _ if count == 1 => "limit exceeded".to_string(),
-        several => format!("{several} of {count} limits exceeded"),
-    };
-    let summary = match line.not_judged {
-        Some(_) => format!("Last comparable run: {summary}"),
-        None => capital(&summary),
-    };
-    let text = |check: &CheckLine| match check.is_regression {
-        true => format!("Exceeded: {}.", check.text),
-        false => sentence(&check.text),
-    };
-    let items =
-        exceeded.into_iter().chain(others).map(|check| view! { <li>{text(check)}</li> }).collect_view();
-    (count > 0).then(|| {
+    let items = line.judgements.iter().map(|text| view! { <li>{text.clone()}</li> }).collect_view();
+    line.judged.clone().map(|summary| {
         view! { <details class="basis"><summary>{summary}</summary><ul class="plain">{items}</ul></details> }
     })
 }
@@ -197,7 +175,7 @@ fn comparisons(address: Address, line: &TimeLine) -> impl IntoView + use<> {
         [only] => Some(compare(&[only], "Compare the only scored run with its plan")),
         [.., before, newest] => Some(compare(&[before, newest], "Compare the two newest runs")),
     };
-    let change = scored.iter().rposition(|point| point.change.is_some());
+    let change = scored.iter().rposition(|point| point.is_change);
     let around = change.and_then(|place| {
         let pair = [scored.get(place.checked_sub(1)?)?, *scored.last()?];
         Some(compare(&pair, "Compare before and after the change"))
@@ -218,19 +196,17 @@ fn runs(count: usize) -> String {
 }
 
 fn row(address: Address, point: TimePoint) -> impl IntoView {
-    let what = point.is_alert.then(|| "Regression".to_string());
-    let what = what.into_iter().chain(point.change).chain(point.scored).chain(point.reason);
-    let step_time = match point.step_time_s {
-        Some(seconds) => significant(seconds, 5),
-        None if point.is_scored => "not comparable".to_string(),
-        None => "not scored".to_string(),
+    let notes = match (point.is_alert, point.notes.is_empty()) {
+        (false, _) => point.notes,
+        (true, true) => "Regression".to_string(),
+        (true, false) => format!("Regression. {}", point.notes),
     };
     view! {
         <tr>
             <th scope="row">{point.at.clone()}</th>
             <td><A href=run_href(address, &point.id)>{point.id.get(..8).unwrap_or_default().to_string()}</A></td>
-            <td class="number">{step_time}</td>
-            <td>{what.collect::<Vec<_>>().join(". ")}</td>
+            <td class="number">{point.step_time}</td>
+            <td>{notes}</td>
         </tr>
     }
 }
@@ -262,7 +238,7 @@ fn chart(line: &TimeLine) -> LineChart {
             symbol: "triangle-up-open",
             is_bad: false,
             has_values: true,
-            points: points(|point| point.step_time_s.filter(|_| point.change.is_some())),
+            points: points(|point| point.step_time_s.filter(|_| point.is_change)),
         },
         ChartMarkers {
             name: "Regression",
@@ -282,26 +258,4 @@ fn chart(line: &TimeLine) -> LineChart {
     let published =
         line.published_s.map(|value| PlotLevel { name: "Published".into(), value, interval: None });
     LineChart::over_time(lines, marks, published.into_iter().collect(), "Step time, s", is_numbered)
-}
-
-fn summary(line: &TimeLine) -> String {
-    let times: Vec<(&str, f64)> =
-        line.points.iter().filter_map(|point| Some((point.at.as_str(), point.step_time_s?))).collect();
-    let at = |(at, seconds): &(&str, f64)| format!("{} s at {at}", significant(*seconds, 4));
-    match (times.first(), times.last()) {
-        (Some(first), Some(last)) => {
-            let changes = line.points.iter().filter(|point| point.change.is_some()).count();
-            let missing = match line.points.len() - times.len() {
-                0 => String::new(),
-                missing => format!("; without a comparable step time: {missing}"),
-            };
-            format!(
-                "Chart of the step time of {} over time: {}, {}; changes: {changes}{missing}.",
-                line.title,
-                at(first),
-                at(last)
-            )
-        }
-        _ => format!("Chart of {}: no scored runs.", line.title),
-    }
 }

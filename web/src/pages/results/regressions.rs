@@ -42,15 +42,13 @@ pub(super) fn Regressions() -> impl IntoView {
     }
 }
 
-/// A regression with its last reason, which is the lasting change, if there is one.
+/// A regression with how much slower the run is.
 fn regression(line: &TimeLine) -> impl IntoView + use<> {
-    let regression = line.checks.iter().rfind(|check| check.is_regression);
-    let why = regression.map(|check| check.text.clone()).unwrap_or_default();
     view! {
         <p>
             "Regression of "
             <a href=history_href(line)>{line.title.clone()}</a>
-            {format!(": {why}.")}
+            ". " {line.slower.clone()}
         </p>
     }
 }
