@@ -352,8 +352,9 @@ test("charts name logs by what tells them apart, and a chart takes the room of o
   const charts = page.locator(".curves .chart");
   await expect(charts).toHaveCount(2);
   await expect(charts.first().locator(".legendtext")).toHaveText(["…512_2014", "…512_2015", "…512_2016"]);
-  await page.locator("summary", { hasText: "Show data" }).first().click();
-  await expect(page.getByRole("columnheader", { name: file(2014) }).first()).toBeVisible();
+  const curves = page.locator(".curves");
+  await curves.locator("summary", { hasText: "Show data" }).first().click();
+  await expect(curves.getByRole("columnheader", { name: file(2014) }).first()).toBeVisible();
   const width = () => charts.first().evaluate((chart) => chart.clientWidth);
   const before = await width();
   // A log that is selected alone, to identify it, leaves the others in the charts.
