@@ -265,7 +265,10 @@ fn diverged(not_finite: &[NotFinite]) -> Option<String> {
         Figure::Loss => "loss",
         Figure::GradNorm => "gradient norm",
     };
-    let when = |noted: &NotFinite| format!("at step {} ({} times in all)", noted.first, noted.count);
+    let when = |noted: &NotFinite| match noted.count {
+        1 => format!("at step {}", noted.first),
+        count => format!("at step {} ({count} times in all)", noted.first),
+    };
     let what = match not_finite {
         [] => return None,
         [one, other] if when(one) == when(other) => {
@@ -508,6 +511,10 @@ mod tests {
             of(48, 47),
             "The loss is NaN or infinite at step 48 (2 times in all), and the gradient norm at step 47 (3 times in all), so the \
              step times are not comparable."
+        );
+        assert_eq!(
+            of(49, 49),
+            "The loss and the gradient norm are NaN or infinite at step 49, so the step times are not comparable."
         );
         assert_eq!(diverged(&[]), None);
     }
