@@ -44,7 +44,7 @@ fn a_regression_ends_with_6() {
     let (_place, data) = store(&[9400, 9410, 9390, 9401, 9420, 9402, 10_100]);
     let run = check(&data, &["--format", "json"]);
     assert_eq!(run.code, Some(6), "{}", run.stderr);
-    assert!(run.stderr.contains("1 of 1 series became slower"), "{}", run.stderr);
+    assert!(run.stderr.contains("1 of 1 timelines became slower"), "{}", run.stderr);
     let told = |pairs: [(&str, &str); 4]| pairs.map(|(kind, outcome)| (kind.to_owned(), outcome.to_owned()));
     assert_eq!(
         checks(&run),
@@ -71,7 +71,7 @@ fn a_series_that_was_always_slower_than_published_did_not_become_slower() {
     let (_place, data) = store(&[12_000]);
     let run = check(&data, &["--format", "json"]);
     assert_eq!(run.code, Some(6), "{}", run.stderr);
-    assert!(run.stderr.contains("1 of 1 series is too far below the published speed."), "{}", run.stderr);
+    assert!(run.stderr.contains("1 of 1 timelines is too far below the published speed."), "{}", run.stderr);
 }
 
 #[test]
@@ -155,7 +155,7 @@ fn a_newest_run_that_was_not_scored_ends_with_4_although_another_series_is_fine(
     add(&place, "fp8_8_51", &nan);
     let run = check(&data, &["--format", "json"]);
     assert_eq!(run.code, Some(4), "{}", run.stderr);
-    assert!(run.stderr.contains("The newest run of 1 of 2 series was not scored."), "{}", run.stderr);
+    assert!(run.stderr.contains("The newest run of 1 of 2 timelines was not scored."), "{}", run.stderr);
     let judged: Value = serde_json::from_str(&run.stdout).unwrap();
     assert_eq!(
         ["judged", "regressions", "not_scored"].map(|key| judged[key].as_u64()),

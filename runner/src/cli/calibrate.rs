@@ -31,7 +31,8 @@ use trainplan_shared::units::significant;
 ///
 /// Without files, it fits the embedded measurements and reproduces the embedded constants bit for bit. With
 /// --cluster, it compares your own runs with their predictions. From this it computes factors for
-/// --cluster-factor: for the whole step time, the host, the network, matrix multiplications and a step's fixed time.
+/// --cluster-factor: for the whole step time, the host, the network and its latency, matrix multiplications and a
+/// step's fixed time.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

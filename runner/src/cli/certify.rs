@@ -63,7 +63,7 @@ pub(super) struct Args {
     new: NewRound,
     /// Write the report to this file: a page to hand on if its name ends in .html, JSON if it ends in .json, and
     /// Markdown otherwise
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "dry_run")]
     report: Option<PathBuf>,
     /// File with your cluster profiles [default: ~/.config/trainplan/clusters.toml]
     #[arg(long, value_name = "FILE")]

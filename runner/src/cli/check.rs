@@ -188,10 +188,10 @@ fn in_words(lines: &[TimeLine], judged: usize) -> String {
     let (slower, below) = (count(true), count(false));
     let are = if below == 1 { "is" } else { "are" };
     match (slower, below) {
-        (_, 0) => format!("{slower} of {judged} series became slower."),
-        (0, _) => format!("{below} of {judged} series {are} too far below the published speed."),
+        (_, 0) => format!("{slower} of {judged} timelines became slower."),
+        (0, _) => format!("{below} of {judged} timelines {are} too far below the published speed."),
         _ => format!(
-            "{slower} of {judged} series became slower, and {below} more {are} too far below the published speed."
+            "{slower} of {judged} timelines became slower, and {below} more {are} too far below the published speed."
         ),
     }
 }

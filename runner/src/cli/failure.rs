@@ -104,10 +104,10 @@ pub(super) enum Failure {
     /// No run could be compared with earlier ones.
     #[error("{0}")]
     NothingJudged(&'static str),
-    /// In how many of all series the newest run was not scored. The rows of the result have the reasons.
-    #[error("The newest run of {not_scored} of {all} series was not scored. Each row says why.")]
+    /// In how many of all timelines the newest run was not scored. The rows of the result have the reasons.
+    #[error("The newest run of {not_scored} of {all} timelines was not scored. Each row says why.")]
     NewestNotScored { not_scored: usize, all: usize },
-    /// How many series became slower, or are slower than published, as a sentence; the rows of the result have the figures.
+    /// How many timelines became slower, or are slower than published, as a sentence; the rows of the result have the figures.
     #[error("{0} Each row says by how much.")]
     Regression(String),
     /// How many of all runs are slower than their reference. The report has the figures.
