@@ -160,11 +160,12 @@ const LONGEST_NAME: usize = 100;
 
 /// Returns whether a setting of a file is kept.
 pub(super) fn is_kept(file: SettingsFile, name: &str, value: &str) -> bool {
-    match file {
+    let is_listed = match file {
         SettingsFile::BridgeConfig => BRIDGE.contains(&name),
         SettingsFile::LlmbConfig => LLMB.contains(&name) || is_override(name, value),
-        SettingsFile::Environment => is_variable(name),
-    }
+        SettingsFile::Environment => is_variable(name) && !has_secret(value),
+    };
+    is_listed && !has_password(value)
 }
 
 /// Returns whether an override of llmb-run is kept. One of them can be a list of others.
@@ -195,6 +196,14 @@ fn is_harmless(name: &str) -> bool {
 fn has_secret(text: &str) -> bool {
     let text = text.to_ascii_uppercase();
     SECRET.iter().any(|word| text.contains(word))
+}
+
+/// Returns whether a text has an address with a password, such as `https://me:sesame@alpha`.
+fn has_password(text: &str) -> bool {
+    text.split("://").skip(1).any(|rest| {
+        let host = rest.split(['/', '#', ' ']).next().unwrap_or_default();
+        host.split_once('@').is_some_and(|(login, _)| login.contains(':'))
+    })
 }
 
 #[cfg(test)]
@@ -241,6 +250,21 @@ mod tests {
             ("cluster_info.cluster_name", "alpha", true),
         ] {
             assert_eq!(is_override(name, value) || LLMB.contains(&name), is_kept, "{name}");
+        }
+    }
+
+    #[test]
+    fn values_with_secrets_are_not_kept() {
+        let (environment, llmb) = (SettingsFile::Environment, SettingsFile::LlmbConfig);
+        for (file, name, value, expected) in [
+            (environment, "PYTORCH_INDEX", "https://alpha/simple", true),
+            (environment, "PYTORCH_INDEX", "https://alpha/simple?token=sesame", false),
+            (environment, "PYTORCH_INDEX", "https://me:sesame@alpha/simple", false),
+            (llmb, "container_info.images", "docker://alpha:5000#nemo@sha256:0", true),
+            (llmb, "container_info.images", "docker://me:sesame@alpha#nemo", false),
+            (llmb, "job_config.env_overrides.CONFIG_OVERRIDES", "a=http://me:sesame@alpha", false),
+        ] {
+            assert_eq!(is_kept(file, name, value), expected, "{name} {value}");
         }
     }
 }
