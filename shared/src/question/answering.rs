@@ -1,4 +1,4 @@
-//! From what a survey searched to its answer.
+//! Turns what a survey searched into its answer.
 
 use super::unmet::Nearby;
 use super::{Goal, GpuAnswer, Objective, PlannedRun, Question, Survey};
