@@ -30,12 +30,19 @@ const SLOWEST: u64 = 64 << 10;
 pub(super) const EXPANSION: usize = 256;
 const FREE: usize = 4 << 20;
 
-/// The memory that a result takes while it is read, as a multiple of its file's size.
+/// The memory that a stored result takes while it is read, as a multiple of its file's size.
 const READING: usize = 3;
+
+/// The memory that a received result takes while it is read and compressed, as a multiple of its file's size, without its parts.
+const RECEIVING: usize = 2;
 
 /// The memory that each text, list and object takes in addition while a result is read, in bytes. An empty text has two bytes in
 /// the file.
 const READING_PART: usize = 64;
+
+/// The memory that each number of a list takes while a result is read: that of an `Option<f64>`, in bytes. A digit and its comma
+/// have two bytes in the file.
+const READING_NUMBER: usize = size_of::<Option<f64>>();
 
 /// The memory for all bodies, results and answers together, in pieces of [`ROOM_PIECE`]: 256 MiB.
 const ROOM: usize = 4 << 10;
@@ -230,20 +237,17 @@ pub(super) fn decompress(packed: &[u8], most: usize, held: &mut HeldRoom) -> Res
     }
 }
 
-/// Takes the room for reading a result beside the stored ones of its id, and beside its body.
+/// Takes the room for reading a received result beside the stored ones of its id.
 ///
 /// # Errors
 /// Other requests hold the room: 503. The result has more texts, lists, objects or numbers than any that is accepted: 422.
-pub(super) fn grow_for_reading(
-    held: &mut HeldRoom,
-    received: usize,
-    file: &[u8],
-    stored: &[FileSize],
-) -> Result<(), Problem> {
+pub(super) fn grow_for_reading(held: &mut HeldRoom, file: &[u8], stored: &[FileSize]) -> Result<(), Problem> {
     let parts = count_parts(file).map_err(StoreError::from)?;
-    let reading = file.len().saturating_mul(READING).saturating_add(parts * READING_PART);
-    let all = received.saturating_add(reading);
-    held.grow(stored.iter().copied().map(for_reading).fold(all, usize::saturating_add))
+    // While a list grows, its numbers are copied into one of twice the size.
+    let numbers = (parts.commas + parts.longest_row) * READING_NUMBER;
+    let reading =
+        file.len().saturating_mul(RECEIVING) + parts.text_bytes + parts.values * READING_PART + numbers;
+    held.grow(stored.iter().copied().map(for_reading).fold(reading, usize::saturating_add))
 }
 
 fn no_room() -> Problem {
@@ -293,4 +297,46 @@ fn too_slow() -> Problem {
         StatusCode::REQUEST_TIMEOUT,
         "The body took too long to arrive. Send it again, or use a faster connection.",
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the memory that is reserved for a result with these columns, in bytes.
+    fn reserved(columns: &[(&str, usize)]) -> usize {
+        let column =
+            |(figure, steps): &(&str, usize)| format!("[{}null]", format!("{figure},").repeat(steps - 1));
+        let file = columns.iter().map(column).collect::<Vec<_>>().join(",");
+        let mut held = Room::new().take(0).unwrap();
+        grow_for_reading(&mut held, file.as_bytes(), &[]).unwrap();
+        held.taken.num_permits() * ROOM_PIECE
+    }
+
+    #[test]
+    fn the_memory_of_long_lists_of_numbers_is_reserved() {
+        let columns = [("0", 400_000); 10];
+        let numbers: usize = columns.iter().map(|(_, steps)| steps).sum();
+        let reserved = reserved(&columns);
+        assert!(reserved >= numbers * (size_of::<Option<f64>>() + "0,".len()), "{reserved} bytes");
+    }
+
+    #[test]
+    fn a_run_of_500_000_steps_leaves_room_for_others() {
+        let figures = [
+            "500000",
+            "12.345",
+            "2.345678",
+            "0.987654",
+            "712.3",
+            "12345.6",
+            "0.41230000000000006",
+            "72567521280.512",
+            "72567521280.512",
+            "512000000.0",
+            "1024.0",
+        ];
+        let reserved = reserved(&figures.map(|figure| (figure, 500_000)));
+        assert!(reserved < ROOM * ROOM_PIECE * 9 / 10, "{reserved} bytes");
+    }
 }

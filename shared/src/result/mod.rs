@@ -45,8 +45,8 @@ mod switched_software;
 mod warnings;
 
 pub use admission::{
-    DEEPEST, InvalidResult, LONGEST_NAME, LONGEST_PATH, LONGEST_SCENARIO, LONGEST_TEXT, MAXIMA, Maximum,
-    UNKNOWN_BYTES, admit, admit_file, count_parts,
+    DEEPEST, FileParts, InvalidResult, LONGEST_NAME, LONGEST_PATH, LONGEST_SCENARIO, LONGEST_TEXT, MAXIMA,
+    Maximum, UNKNOWN_BYTES, admit, admit_file, count_parts,
 };
 pub(crate) use admission::{MOST_JOBS, STEP_TIME, TIME, is_time};
 pub use carried::{CampaignRun, LaunchRecord, PredictionRecord, SlurmJob};

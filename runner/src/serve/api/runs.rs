@@ -68,8 +68,16 @@ pub(super) async fn put(
     let stored = server.store.file_sizes(id).await?;
     let store = server.store.clone();
     let (run, prepared, _held) = tokio::task::spawn_blocking(move || {
-        let file = if is_compressed { decompress(&sent, most, &mut held)? } else { sent };
-        grow_for_reading(&mut held, received as usize, &file, &stored)?;
+        let file = match is_compressed {
+            true => {
+                let file = decompress(&sent, most, &mut held)?;
+                // Its memory is not reserved for the result, too.
+                drop(sent);
+                file
+            }
+            false => sent,
+        };
+        grow_for_reading(&mut held, &file, &stored)?;
         let run = result::read(&file).map_err(|error| unprocessable(&error.to_string()))?;
         if run.id != id {
             let detail = format!(

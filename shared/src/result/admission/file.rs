@@ -19,22 +19,37 @@ pub const UNKNOWN_BYTES: usize = 1 << 20;
 const MOST_PARTS: usize = 2_000_000;
 const MOST_NUMBERS: usize = 1_000_000;
 
-/// Returns the number of texts, lists and objects in a result file, which need not be valid JSON. Maxima of fields are compared only
-/// once the whole result was read, and an empty text takes many times as much memory then as in the file.
+/// The parts of a result file, which determine the memory that reading it takes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct FileParts {
+    /// The number of texts, lists and objects.
+    pub values: usize,
+    /// The bytes of all texts, as they are written in the file.
+    pub text_bytes: usize,
+    /// The number of commas outside of texts. Each list has at most one number more than commas.
+    pub commas: usize,
+    /// The most commas between numbers in a row.
+    pub longest_row: usize,
+}
+
+/// Counts the parts of a result file, which need not be valid JSON. Maxima of fields are compared only once the whole result was
+/// read, and an empty text or a digit takes many times as much memory then as in the file.
 ///
 /// # Errors
-/// There are more than 2,000,000 of them, or a list has more than 1,000,000 numbers in a row.
-pub fn count_parts(file: &[u8]) -> Result<usize, InvalidResult> {
+/// There are more than 2,000,000 texts, lists and objects, or a list has more than 1,000,000 numbers in a row.
+pub fn count_parts(file: &[u8]) -> Result<FileParts, InvalidResult> {
     let refuse = |most: usize, what: &str| {
         let what = format!("has more than {} {what}", group_digits(most as f64));
         Err(InvalidResult { field: "the file".into(), what })
     };
-    let (mut parts, mut commas) = (0, 0);
+    let mut parts = FileParts::default();
+    let mut row = 0;
     let mut rest = file.iter();
     while let Some(byte) = rest.next() {
         match byte {
             b'"' => {
-                (parts, commas) = (parts + 1, 0);
+                (parts.values, row) = (parts.values + 1, 0);
+                let before = rest.len();
                 while let Some(byte) = rest.next() {
                     match byte {
                         b'"' => break,
@@ -42,16 +57,21 @@ pub fn count_parts(file: &[u8]) -> Result<usize, InvalidResult> {
                         _ => {}
                     }
                 }
+                parts.text_bytes += before - rest.len();
             }
-            b'[' | b'{' => (parts, commas) = (parts + 1, 0),
-            b']' | b'}' => commas = 0,
-            b',' => commas += 1,
+            b'[' | b'{' => (parts.values, row) = (parts.values + 1, 0),
+            b']' | b'}' => row = 0,
+            b',' => {
+                row += 1;
+                parts.commas += 1;
+                parts.longest_row = parts.longest_row.max(row);
+            }
             _ => {}
         }
-        if parts > MOST_PARTS {
+        if parts.values > MOST_PARTS {
             return refuse(MOST_PARTS, "texts, lists and objects");
         }
-        if commas >= MOST_NUMBERS {
+        if row >= MOST_NUMBERS {
             return refuse(MOST_NUMBERS, "numbers in a row");
         }
     }
@@ -293,15 +313,20 @@ mod tests {
 
     #[test]
     fn parts_and_numbers_are_counted_outside_of_texts() {
-        assert_eq!(count_parts(br#"{"a[\"{": [1, 2, "", [{}]], "b": null}"#), Ok(7));
-        assert_eq!(count_parts(b"\"[[[["), Ok(1));
+        let values = |file: &[u8]| count_parts(file).map(|parts| parts.values);
+        // The bytes of a text include its closing quote.
+        let parts = FileParts { values: 7, text_bytes: 9, commas: 4, longest_row: 2 };
+        assert_eq!(count_parts(br#"{"a[\"{": [1, 2, "", [{}]], "b": null}"#), Ok(parts));
+        assert_eq!(values(b"\"[[[["), Ok(1));
         let list =
             |numbers: usize| format!("[{}0],[{}0]", "0,".repeat(numbers - 1), "0,".repeat(numbers - 1));
-        assert_eq!(count_parts(list(MOST_NUMBERS).as_bytes()), Ok(2));
+        let commas = 2 * (MOST_NUMBERS - 1) + 1;
+        let parts = FileParts { values: 2, text_bytes: 0, commas, longest_row: MOST_NUMBERS - 1 };
+        assert_eq!(count_parts(list(MOST_NUMBERS).as_bytes()), Ok(parts));
         let long = count_parts(list(MOST_NUMBERS + 1).as_bytes()).unwrap_err().to_string();
         assert_eq!(long, "the file has more than 1,000,000 numbers in a row.");
-        assert_eq!(count_parts(&b"[".repeat(MOST_PARTS)), Ok(MOST_PARTS));
-        assert!(count_parts(&b"[".repeat(MOST_PARTS + 1)).is_err());
+        assert_eq!(values(&b"[".repeat(MOST_PARTS)), Ok(MOST_PARTS));
+        assert!(values(&b"[".repeat(MOST_PARTS + 1)).is_err());
     }
 
     #[test]

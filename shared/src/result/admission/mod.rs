@@ -4,7 +4,7 @@ mod file;
 mod maxima;
 mod times;
 
-pub use file::{DEEPEST, LONGEST_TEXT, UNKNOWN_BYTES, admit_file, count_parts};
+pub use file::{DEEPEST, FileParts, LONGEST_TEXT, UNKNOWN_BYTES, admit_file, count_parts};
 pub(crate) use maxima::MOST_JOBS;
 pub use maxima::{LONGEST_NAME, LONGEST_PATH, LONGEST_SCENARIO, MAXIMA, Maximum};
 pub(crate) use times::{TIME, is_time};
