@@ -215,16 +215,23 @@ fn impossible_reports_of_progress_are_refused(kind: Kind) {
         ("at", json!("yesterday")),
         ("at", json!("9999-01-01T00:00:00Z")),
         ("repeat", json!(0)),
+        ("step", json!(u64::MAX)),
+        ("step", json!(100_000_001)),
+        ("steps", json!(0)),
+        ("steps", json!(u64::MAX)),
         ("planned_s", json!(-5)),
+        ("planned_s", json!(0)),
         ("step_time_s", json!(1e308)),
         ("jobs", json!(vec!["1"; 1001])),
     ] {
         let mut report = progress(1);
         report[field] = value;
         let detail = owner.post(&path, &report).problem(422);
-        assert!(detail.starts_with(field), "{detail}");
+        assert!(detail.starts_with(&format!("{field} ")), "{detail}");
     }
     assert_eq!(owner.json("/progress")["items"], json!([]));
+    // A run that continues from a checkpoint counts its steps on.
+    assert_eq!(owner.post(&path, &progress(2000)).status, 204);
 }
 
 /// A valid result of this size, with blanks between its fields.

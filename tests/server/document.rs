@@ -108,6 +108,19 @@ fn ranges_of_parameters_are_documented() {
     }
 }
 
+#[test]
+fn ranges_of_progress_are_documented() {
+    let fields = &DOCUMENT["components"]["schemas"]["RunProgress"]["properties"];
+    let bounds = |field: &str, names: [&str; 2]| names.map(|name| fields[field][name].as_f64());
+    let whole = ["minimum", "maximum"];
+    assert_eq!(bounds("repeat", whole), [Some(1.0), None]);
+    assert_eq!(bounds("step", whole), [Some(0.0), Some(1e8)]);
+    assert_eq!(bounds("steps", whole), [Some(1.0), Some(1e8)]);
+    for field in ["step_time_s", "planned_s"] {
+        assert_eq!(bounds(field, ["minimum", "exclusiveMaximum"]), [Some(1e-6), Some(1e9)], "{field}");
+    }
+}
+
 fn find(method: &str, path: &str) -> Option<&'static Value> {
     let wanted: Vec<&str> = path.split('/').collect();
     let is_path = |known: &str| {

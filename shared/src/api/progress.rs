@@ -2,6 +2,7 @@
 
 use crate::log::STEP_TIMES;
 use crate::result::{InvalidResult, LONGEST_NAME, MOST_JOBS, STEP_TIME, TIME, is_time};
+use crate::units::group_digits;
 use serde::{Deserialize, Serialize};
 
 super::ids! {
@@ -69,6 +70,9 @@ impl RunState {
     }
 }
 
+/// The most steps of a run: those that a launch can ask for.
+const MOST_STEPS: u64 = 100_000_000;
+
 /// What a runner reports of an unfinished run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
@@ -78,6 +82,7 @@ pub struct RunProgress {
     /// The run's name in the campaign.
     pub run: String,
     /// The number of the repeat, from 1.
+    #[cfg_attr(feature = "schema", schema(minimum = 1))]
     pub repeat: u32,
     /// The cluster.
     pub cluster: String,
@@ -85,13 +90,17 @@ pub struct RunProgress {
     pub recipe: Option<String>,
     /// The run's state.
     pub state: RunState,
-    /// The newest step in the log.
+    /// The newest step in the log. It may exceed `steps`: a run that continues from a checkpoint counts on.
+    #[cfg_attr(feature = "schema", schema(maximum = 100_000_000))]
     pub step: Option<u64>,
     /// The number of steps that the run will make.
+    #[cfg_attr(feature = "schema", schema(minimum = 1, maximum = 100_000_000))]
     pub steps: Option<u64>,
     /// The mean of the newest steps, in seconds.
+    #[cfg_attr(feature = "schema", schema(minimum = 0.000_001, exclusive_maximum = 1_000_000_000))]
     pub step_time_s: Option<f64>,
     /// The predicted seconds per step.
+    #[cfg_attr(feature = "schema", schema(minimum = 0.000_001, exclusive_maximum = 1_000_000_000))]
     pub planned_s: Option<f64>,
     /// The ids of its jobs.
     #[serde(default)]
@@ -107,8 +116,7 @@ impl RunProgress {
     /// A text or list exceeds the maximum that it has in a result, or a figure or time is not possible.
     pub fn admit(&self) -> Result<(), InvalidResult> {
         let refuse = |field: &'static str, what: String| Err(InvalidResult { field: field.into(), what });
-        let RunProgress { campaign, run, cluster, recipe, jobs, at, repeat, step_time_s, planned_s, .. } =
-            self;
+        let RunProgress { campaign, run, cluster, recipe, jobs, at, repeat, step, steps, .. } = self;
         let texts = [("campaign", campaign), ("run", run), ("cluster", cluster), ("at", at)].into_iter();
         let texts = texts.chain(recipe.as_ref().map(|recipe| ("recipe", recipe)));
         for (field, text) in texts.chain(jobs.iter().map(|job| ("jobs[]", job))) {
@@ -128,7 +136,13 @@ impl RunProgress {
         if *repeat == 0 {
             return refuse("repeat", "must be at least 1".to_owned());
         }
-        for (field, seconds) in [("step_time_s", step_time_s), ("planned_s", planned_s)] {
+        for (field, count, least) in [("step", step, 0), ("steps", steps, 1)] {
+            if count.is_some_and(|count| !(least..=MOST_STEPS).contains(&count)) {
+                let most = group_digits(MOST_STEPS as f64);
+                return refuse(field, format!("must be from {least} to {most}"));
+            }
+        }
+        for (field, seconds) in [("step_time_s", &self.step_time_s), ("planned_s", &self.planned_s)] {
             if seconds.is_some_and(|seconds| !STEP_TIMES.contains(&seconds)) {
                 return refuse(field, STEP_TIME.to_owned());
             }
@@ -158,4 +172,15 @@ pub struct UnfinishedRun {
 pub struct UnfinishedRuns {
     /// The runs, the most recently reported first.
     pub items: Vec<UnfinishedRun>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::field::Field;
+
+    #[test]
+    fn a_launch_can_ask_for_as_many_steps_as_a_report_can_have() {
+        assert_eq!(group_digits(MOST_STEPS as f64), Field::MaxSteps.bounds().most);
+    }
 }
