@@ -124,6 +124,16 @@ fn csv_is_rectangular() {
 }
 
 #[test]
+fn no_text_is_a_formula_in_a_spreadsheet() {
+    let (_folder, path) = file(&RUNS.replace("\nknown,", "\n=1+1,").replace("\nown,", "\n-,"));
+    let arguments = ["validate", path.to_str().unwrap()];
+    let (_, rows) = csv(&arguments);
+    assert_eq!([&rows[0][0], &rows[1][0]], ["'=1+1", "-"]);
+    // JSON is exact.
+    assert_eq!(json(&arguments)["rows"][0]["id"], "=1+1");
+}
+
+#[test]
 fn a_file_without_runs_is_refused() {
     let missing = trainplan(["validate", "/nowhere/runs.csv"]);
     assert_eq!((missing.code, missing.stdout.as_str()), (Some(1), ""));

@@ -4,8 +4,8 @@ use super::{Failure, note, terminal};
 use clap::ValueEnum;
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, Width, presets};
 use serde::Serialize;
-use std::io::{self, IsTerminal, Write};
-use trainplan_shared::tables::{CELL_PADDING, TerminalTable, TextTable};
+use std::io::{self, BufWriter, IsTerminal, Write};
+use trainplan_shared::tables::{CELL_PADDING, TerminalTable, TextTable, write_csv_record};
 pub(super) use trainplan_shared::text::printable;
 
 /// How a result is written.
@@ -52,16 +52,17 @@ pub(super) fn csv<const N: usize>(
     header: [&str; N],
     rows: impl IntoIterator<Item = [String; N]>,
 ) -> Result<(), Failure> {
-    let broken = |error: csv::Error| match error.into_kind() {
-        csv::ErrorKind::Io(error) => Failure::Output(error),
-        other => Failure::Format(format!("{other:?}")),
+    let mut stdout = BufWriter::new(io::stdout().lock());
+    let mut write = |cells: &mut dyn Iterator<Item = &str>| {
+        let mut line = String::new();
+        write_csv_record(&mut line, cells).map_err(|error| Failure::Format(error.to_string()))?;
+        Ok::<_, Failure>(stdout.write_all(line.as_bytes())?)
     };
-    let mut writer = csv::Writer::from_writer(io::stdout().lock());
-    writer.write_record(header).map_err(broken)?;
+    write(&mut header.into_iter())?;
     for row in rows {
-        writer.write_record(row).map_err(broken)?;
+        write(&mut row.iter().map(String::as_str))?;
     }
-    Ok(writer.flush()?)
+    Ok(stdout.flush()?)
 }
 
 /// Writes a table whose columns named in `numbers` are aligned right. On a narrow terminal, its texts are wrapped.

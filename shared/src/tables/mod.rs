@@ -180,9 +180,9 @@ impl TextTable {
     /// Returns the writer's error. Writing to memory gives none.
     pub fn to_csv(&self) -> Result<String, fmt::Error> {
         let mut text = String::new();
-        write_record(&mut text, &mut self.titles.iter().copied())?;
+        write_csv_record(&mut text, &mut self.titles.iter().copied())?;
         for row in &self.rows {
-            write_record(&mut text, &mut row.iter().map(|cell| cell.as_deref().unwrap_or_default()))?;
+            write_csv_record(&mut text, &mut row.iter().map(|cell| cell.as_deref().unwrap_or_default()))?;
         }
         Ok(text)
     }
@@ -201,18 +201,37 @@ impl TextTable {
     }
 }
 
-/// Writes a line of a CSV file. A cell that contains a separator is in quotes, and each quote in it is written twice.
-fn write_record(text: &mut String, cells: &mut dyn Iterator<Item = &str>) -> fmt::Result {
+/// Writes a line of a CSV file for spreadsheets. A cell that contains a separator is in quotes, and each quote in it is written
+/// twice. A text that a spreadsheet would run as a formula gets an apostrophe, as OWASP recommends: names of logs and campaigns may
+/// come from anyone.
+///
+/// # Errors
+/// Returns the writer's error. Writing to memory gives none.
+pub fn write_csv_record(text: &mut String, cells: &mut dyn Iterator<Item = &str>) -> fmt::Result {
     for (place, cell) in cells.enumerate() {
         if place > 0 {
             text.write_char(',')?;
         }
+        let mark = if is_formula(cell) { "'" } else { "" };
         match cell.contains([',', '"', '\n', '\r']) {
-            true => write!(text, "\"{}\"", cell.replace('"', "\"\""))?,
-            false => text.write_str(cell)?,
+            true => write!(text, "\"{mark}{}\"", cell.replace('"', "\"\""))?,
+            false => write!(text, "{mark}{cell}")?,
         }
     }
     text.write_char('\n')
+}
+
+/// Returns whether a spreadsheet would take a cell for a formula. Numbers and single signs stay as they are.
+fn is_formula(cell: &str) -> bool {
+    // A sign may be the first character, or follow an e.
+    let mut before = b'e';
+    let is_of_number = |byte: u8| {
+        let is_possible =
+            matches!((before, byte), (_, b'0'..=b'9' | b'.') | (b'0'..=b'9', b'e') | (b'e', b'+' | b'-'));
+        before = byte;
+        is_possible
+    };
+    cell.starts_with(['=', '+', '-', '@', '\t', '\r']) && !cell.bytes().all(is_of_number)
 }
 
 /// Returns the places of the columns in which some row has a value.
@@ -275,7 +294,7 @@ mod tests {
 
     #[test]
     fn a_csv_file_is_read_back_whatever_its_cells_contain() {
-        let cells = ["plain", "a, b", "say \"yes\"", "two\nlines", "\r", ""];
+        let cells = ["plain", "a, b", "say \"yes\"", "two\nlines", "a\r", ""];
         let table = TextTable {
             titles: vec!["one", "t,wo", "\"three", "four", "five", "six"],
             numbers: vec![false; 6],
@@ -286,7 +305,37 @@ mod tests {
         assert_eq!(reader.headers().unwrap().iter().collect::<Vec<_>>(), table.titles);
         let row = reader.records().next().unwrap().unwrap();
         assert_eq!(row.iter().collect::<Vec<_>>(), cells);
-        assert!(text.ends_with(",\"\r\",\n"), "{text}");
+        assert!(text.ends_with(",\"a\r\",\n"), "{text}");
+    }
+
+    #[test]
+    fn no_text_of_a_csv_file_is_a_formula() {
+        for (cell, written) in [
+            ("=1+1", "'=1+1"),
+            ("=", "'="),
+            ("@SUM(A1)", "'@SUM(A1)"),
+            ("+A1", "'+A1"),
+            ("+e1", "'+e1"),
+            ("-1-1", "'-1-1"),
+            ("--tp 8", "'--tp 8"),
+            ("-inf", "'-inf"),
+            ("\t=1", "'\t=1"),
+            ("\r=1", "\"'\r=1\""),
+            ("=HYPERLINK(\"x\",1)", "\"'=HYPERLINK(\"\"x\"\",1)\""),
+            ("-", "-"),
+            ("+", "+"),
+            ("-5", "-5"),
+            ("-0.25", "-0.25"),
+            ("+8.2", "+8.2"),
+            ("-1.5e-7", "-1.5e-7"),
+            ("1=2", "1=2"),
+            ("M-M*", "M-M*"),
+            ("", ""),
+        ] {
+            let mut text = String::new();
+            write_csv_record(&mut text, &mut [cell, "x"].into_iter()).unwrap();
+            assert_eq!(text, format!("{written},x\n"));
+        }
     }
 
     #[test]
