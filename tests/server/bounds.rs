@@ -1,8 +1,8 @@
 //! Texts and lists beyond their maxima, and figures that make no sense, are refused with the field's name.
 
 use crate::harness::{
-    Answer, Client, Kind, Place, SOON, Server, carried, digest, file_of, ids, made_long, on_every_store,
-    progress, read_head, wait_for,
+    Answer, Client, Kind, Place, SOON, Server, carried, digest, file_of, ids, made, made_long,
+    on_every_store, progress, read_head, wait_for,
 };
 use serde_json::{Value, json};
 use std::fs;
@@ -232,6 +232,19 @@ fn impossible_reports_of_progress_are_refused(kind: Kind) {
     assert_eq!(owner.json("/progress")["items"], json!([]));
     // A run that continues from a checkpoint counts its steps on.
     assert_eq!(owner.post(&path, &progress(2000)).status, 204);
+}
+
+/// The ids of unfinished runs are in a list, and the first result with an id counts.
+#[test]
+fn a_result_without_a_campaign_does_not_take_the_id_of_an_unfinished_run() {
+    let server = Server::start();
+    let (owner, run) = (server.owner(), carried(12.0, "eos").run);
+    assert_eq!(owner.post(&format!("/runs/{}/progress", run.id), &progress(1)).status, 204);
+    let other = RunResult { id: run.id, ..made(13.0).run };
+    let detail = owner.put(&other).problem(422);
+    assert!(detail.starts_with("id must be that of the log"), "{detail}");
+    assert_eq!(owner.json("/progress")["items"][0]["id"], run.id.to_string());
+    assert_eq!(owner.put(&run).status, 201);
 }
 
 /// A valid result of this size, with blanks between its fields.

@@ -51,9 +51,14 @@ pub fn admit(run: &RunResult) -> Result<(), InvalidResult> {
     if !is_hash(&run.source.sha256) {
         return refuse("source.sha256", "must be 64 hexadecimal digits in lower case");
     }
-    // Otherwise, a result of another log could take the id, and this log's own result would be refused.
-    if run.id.get_version_num() == LOG_ID_VERSION && id_of_log(&run.source.sha256) != Some(run.id) {
-        return refuse("id", "must be that of the log: a UUID of version 8 follows from source.sha256");
+    // Otherwise, another result could take the id of a log or of an unfinished run, whose own result would be refused.
+    let may_differ = run.carried.is_some() && run.id.get_version_num() != LOG_ID_VERSION;
+    if !may_differ && id_of_log(&run.source.sha256) != Some(run.id) {
+        return refuse(
+            "id",
+            "must be that of the log, a UUID of version 8 that follows from source.sha256; only a run of a campaign has \
+             another one, of another version",
+        );
     }
     for (field, at) in
         [("source.written_at", &run.source.written_at), ("source.began_at", &run.source.began_at)]
@@ -199,8 +204,10 @@ mod tests {
         assert_eq!(admit(&run), Ok(()));
         run.source.sha256 = "0".repeat(64);
         assert_eq!(admit(&run).unwrap_err().field, "id");
+        assert_eq!(admit(&run.clone().of_run(run.id, carried_out())).unwrap_err().field, "id");
         run.id = Uuid::nil();
-        assert_eq!(admit(&run), Ok(()));
+        assert_eq!(admit(&run).unwrap_err().field, "id");
+        assert_eq!(admit(&run.of_run(Uuid::nil(), carried_out())), Ok(()));
     }
 
     #[test]
