@@ -122,6 +122,27 @@ test("a regression is acknowledged with a reason, and Results lists it no more u
   await expect(regressions).toBeVisible();
 });
 
+test("the focus moves from an acknowledged alert to the next one, and from the last one to the heading", async ({ page, server }) => {
+  for (const cluster of ["ams", "eos", "fra"]) await server.put(13.5, { carried: carried("llama-405b", 1, cluster), log: false });
+  await page.goto(`/history#token=${server.token}`);
+  const lines = page.getByRole("region").filter({ has: page.locator("form.identify") });
+  await expect(lines).toHaveCount(3);
+  const names = await lines.evaluateAll((lines) => lines.map((line) => line.getAttribute("aria-label")));
+  const buttonOf = (name) => page.getByRole("region", { name, exact: true }).getByRole("button", { name: "Acknowledge" });
+  const acknowledge = async (name, left) => {
+    const reason = page.getByRole("region", { name, exact: true }).getByLabel("Why it was slow, or what is being done about it");
+    await reason.fill("A switch was replaced.");
+    await reason.press("Enter");
+    await expect(lines).toHaveCount(left);
+  };
+  await acknowledge(names[1], 2);
+  await expect(buttonOf(names[2])).toBeFocused();
+  await acknowledge(names[2], 1);
+  await expect(buttonOf(names[0])).toBeFocused();
+  await acknowledge(names[0], 0);
+  await expect(page.getByRole("heading", { name: "History", level: 1 })).toBeFocused();
+});
+
 test("a regression stays open while later runs are not scored, and the page says why they were not", async ({ page, server }) => {
   const slow = await server.put(13.5, { carried: carried("llama-405b", 1), log: false });
   await server.put(12.4, { carried: carried("llama-405b", 2), log: false, nan: true });

@@ -154,6 +154,21 @@ test("a note is dismissed by its button and by Escape", async ({ page }) => {
   await gone();
 });
 
+test("Escape dismisses a note before it closes the settings", async ({ page }) => {
+  await page.goto("/");
+  await expect(details(page)).toBeVisible();
+  const [notes, drawer] = [page.locator(".passing p"), page.locator(".drawer")];
+  await page.locator("#all-settings").press("Enter");
+  await cards(page).first().locator(".save").click();
+  await expect(notes).toHaveCount(1);
+  await page.locator("#field-tp").focus();
+  await page.keyboard.press("Escape");
+  await expect(notes).toHaveCount(0, { timeout: 2000 });
+  await expect(drawer).toHaveAttribute("open", "");
+  await page.keyboard.press("Escape");
+  await expect(drawer).not.toHaveAttribute("open");
+});
+
 test("two notes at once are drawn one above the other", async ({ page }) => {
   await page.goto("/");
   await expect(details(page)).toBeVisible();

@@ -34,6 +34,8 @@ pub(crate) fn PassingNote(
     let keys = window_event_listener(leptos::ev::keydown, move |event| {
         // An open list takes the first one.
         if event.key() == "Escape" && !event.default_prevented() && text.with_untracked(Option::is_some) {
+            // Settings below it take the next one.
+            event.prevent_default();
             text.set(None);
         }
     });

@@ -282,7 +282,7 @@ fn close(drawer: &HtmlDetailsElement, opener: Opener, heading: NodeRef<Summary>)
 /// Closes the settings on Escape if the focus is in them or nowhere, and gives it back.
 fn close_on_escape(drawer: NodeRef<Details>, heading: NodeRef<Summary>, opener: Opener) {
     let keys = window_event_listener(leptos::ev::keydown, move |event| {
-        // An open list takes the first one.
+        // An open list or a note takes the first one.
         if event.key() != "Escape" || event.default_prevented() || event.is_composing() {
             return;
         }
@@ -292,6 +292,7 @@ fn close_on_escape(drawer: NodeRef<Details>, heading: NodeRef<Summary>, opener: 
             target.tag_name() == "BODY" || matches!(target.closest(".drawer"), Ok(Some(_)))
         });
         if is_concerned {
+            event.prevent_default();
             close(&drawer, opener, heading);
         }
     });
@@ -342,7 +343,8 @@ pub(crate) fn PlanDetails() -> impl IntoView {
     });
     let heading = NodeRef::<Summary>::new();
     let opener = StoredValue::new_local(None);
-    close_on_escape(drawer, heading, opener);
+    // After the notes above them listen.
+    Effect::new(move |_| close_on_escape(drawer, heading, opener));
     let remember = move |event: FocusEvent| {
         let from = event.related_target().and_then(|target| target.dyn_into::<HtmlElement>().ok());
         let from = from.filter(|from| !matches!(from.closest(".drawer"), Ok(Some(_))));

@@ -5,6 +5,8 @@ use crate::desk::Desk;
 use crate::message::{Question, RequestError, RunAlert, Scope};
 use leptos::ev::SubmitEvent;
 use leptos::prelude::*;
+use leptos::wasm_bindgen::JsCast;
+use leptos::web_sys::{Element, HtmlElement};
 
 /// The longest reason that the server takes, in bytes.
 const LONGEST_REASON: &str = "1000";
@@ -16,9 +18,13 @@ pub(super) fn AlertNote(alert: Memo<Option<RunAlert>>) -> impl IntoView {
     let may = desk.may(Scope::Upload, move || alert.with(Option::is_some));
     let reason = RwSignal::new(String::new());
     let failed = RwSignal::new(None::<RequestError>);
-    let ask = move |reason: Option<String>| {
+    let ask = move |reason: Option<String>, form: Option<Element>| {
         let Some(RunAlert { run, .. }) = alert.get_untracked() else { return };
         desk.ask(Question::Acknowledge { run, reason }, move |answer| {
+            let has_focus = form.is_some_and(|form| matches!(form.matches(":focus-within"), Ok(true)));
+            if answer.is_ok() && has_focus {
+                leave_form();
+            }
             failed.set(answer.err());
             desk.ask_again();
         });
@@ -27,7 +33,7 @@ pub(super) fn AlertNote(alert: Memo<Option<RunAlert>>) -> impl IntoView {
         event.prevent_default();
         let text = reason.get_untracked().trim().to_string();
         if !text.is_empty() {
-            ask(Some(text));
+            ask(Some(text), event.target().and_then(|form| form.dyn_into().ok()));
         }
     };
     let acknowledged = Memo::new(move |_| alert.with(|alert| alert.as_ref()?.acknowledged.clone()));
@@ -37,7 +43,7 @@ pub(super) fn AlertNote(alert: Memo<Option<RunAlert>>) -> impl IntoView {
             <div class="buttons">
                 <p>{acknowledged}</p>
                 <Show when=move || may.get()>
-                    <button type="button" class="action" on:click=move |_| ask(None)>"Withdraw"</button>
+                    <button type="button" class="action" on:click=move |_| ask(None, None)>"Withdraw"</button>
                 </Show>
             </div>
         </Show>
@@ -58,5 +64,20 @@ pub(super) fn AlertNote(alert: Memo<Option<RunAlert>>) -> impl IntoView {
             </form>
         </Show>
         <RequestErrorNote trouble=failed />
+    }
+}
+
+/// Moves the focus from a form that is about to disappear to the button of the next one, from the last one to that of the first, and
+/// without another one to the page's heading.
+fn leave_form() {
+    let targets = [
+        "section:focus-within ~ section .identify button",
+        "section:not(:focus-within) .identify button",
+        "h1",
+    ];
+    let target = targets.iter().find_map(|target| document().query_selector(target).ok().flatten());
+    if let Some(target) = target.and_then(|target| target.dyn_into::<HtmlElement>().ok()) {
+        // It fails only for elements that are gone.
+        let _ = target.focus();
     }
 }

@@ -50,7 +50,7 @@ pub(crate) fn HistoryPage() -> impl IntoView {
     let keys = move || shown.with(|lines| lines.iter().map(|line| line.key.clone()).collect::<Vec<_>>());
     view! {
         <div class="results-page">
-            <h1>"History"</h1>
+            <h1 tabindex="-1">"History"</h1>
             <AddressProblems address />
             <RequestErrorNote trouble=Signal::derive(move || lines.trouble()) alone="The history needs a server, which collects runs over time. Ask the person who runs your server for its address, or read logs on the Results page." />
             <Show when=move || is_filtered.get()>

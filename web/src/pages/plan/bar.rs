@@ -37,6 +37,7 @@ pub(super) fn QuestionBar() -> impl IntoView {
     let escape = move |event: KeyboardEvent| {
         // An open list takes the first one.
         if event.key() == "Escape" && !event.default_prevented() && is_open.get_untracked() {
+            event.prevent_default();
             is_open.set(false);
             focus(OPENER_ID);
         }
