@@ -116,7 +116,7 @@ pub(super) fn Figures() -> impl IntoView {
                     {move || missed().map(|limit| view! {
                         <span class="late">{format!("Misses the deadline of {}.", days(limit))}</span>
                     })}
-                    {move || measured.get().map(|RunAsMeasured { software, run }| {
+                    {move || measured.get().map(|RunAsMeasured { software, run, .. }| {
                         let limit = may_miss_as_measured();
                         let misses = limit.map(|limit| format!(" May miss the deadline of {}.", days(limit)));
                         let misses = misses.unwrap_or_default();
@@ -158,7 +158,7 @@ pub(super) fn Figures() -> impl IntoView {
             let without_failures = plan.step.with(|step| step.as_ref().map(days_without_failures));
             let without_failures = without_failures.unwrap_or_default();
             let overspent = overspent(plan, &run, budget.get());
-            let with_measured = measured.get().and_then(|RunAsMeasured { software, run }| {
+            let with_measured = measured.get().and_then(|RunAsMeasured { software, run, .. }| {
                 Some(format!("With {software}: {}.", cost_texts(whole_cost(&run)?, &run.currency).0))
             });
             view! { <RunFigures run without_failures overspent with_measured /> }
@@ -210,7 +210,8 @@ fn RunFigures(
     }
 }
 
-fn whole_days(run: &WholeRun) -> Spread {
+/// Returns the days of the whole run.
+pub(super) fn whole_days(run: &WholeRun) -> Spread {
     let (low, high) = run.days;
     Spread { low, mid: run.expected_days, high }
 }
