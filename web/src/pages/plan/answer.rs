@@ -4,6 +4,7 @@ use super::Planner;
 use super::amounts::{count_text, limit_text};
 use super::bar::{BarProblems, PROBLEMS_ID, Samples};
 use super::cards::Card;
+use super::findings::CardOrder;
 use super::headline::headline;
 use super::locks::{self, LockChips};
 use super::question::has_scenario;
@@ -51,17 +52,10 @@ pub(super) fn Answer() -> impl IntoView {
     let more = Memo::new(move |_| shown.with(|headline| headline.more.clone()));
     let names = Memo::new(move |_| findings.with(|findings| findings.offers.len()));
     let skeletons = move || if names.get() == 0 && !has_problems.get() { 2 } else { 0 };
-    // The best come first once they are known. Cards keep their places while the answers by launch scripts come in one by one.
-    let order = Memo::new(move |before: Option<&Vec<usize>>| {
-        findings.with(|findings| {
-            let count = findings.offers.len();
-            match before.filter(|before| before.len() == count) {
-                _ if findings.is_settled() => findings.ranked(),
-                Some(before) => before.clone(),
-                None => (0..count).collect(),
-            }
-        })
+    let ordered = Memo::new(move |before: Option<&CardOrder>| {
+        findings.with(|findings| CardOrder::next(before, findings))
     });
+    let order = Memo::new(move |_| ordered.with(|order| order.types.clone()));
     // Otherwise rows have cards of different widths, and the wide ones would have another layout.
     let is_roomy = move || matches!(names.get(), 0 | 1 | 2 | 4);
     let assumptions = move || {
