@@ -30,7 +30,7 @@ pub(super) fn EstimateFrame(title: &'static str, children: ChildrenFn) -> impl I
     let instead = move || match plan.calculator.is_broken() {
         true => BROKEN,
         false if is_predicting() || plan.state.is_waiting() => "Predicting …",
-        false => "Fix the layout above to see an estimate.",
+        false => "Fix the marked field to see an estimate.",
     };
     view! {
         <section

@@ -46,7 +46,7 @@ pub(super) fn Figures() -> impl IntoView {
         move || text().map(|text| view! { " " <small class="whole">{text}</small> })
     };
     let days_label = move || match plan.step.get().map(|step| step.metrics) {
-        Some(Metrics { time_to_train_days: None, .. }) => "Days to train: not defined for a proxy".into(),
+        Some(Metrics { time_to_train_days: None, .. }) => "Time to train: not defined for a proxy".into(),
         Some(metrics) => {
             let failures = if run.with(Option::is_some) { "with failures" } else { "without failures" };
             format!("{} tokens, {failures}", format_count(metrics.tokens))
@@ -129,7 +129,7 @@ pub(super) fn Figures() -> impl IntoView {
                             </span>
                         }
                     })}
-                    {move || lack(plan).map(|_| view! { <span class="late">"If it fitted in memory."</span> })}
+                    {move || lack(plan).map(|_| view! { <span class="late">"But it doesn't fit in memory."</span> })}
                 </dd>
             </div>
             <div class="figure"><dt>"Step time"</dt><dd data-figure="step-time">
@@ -203,7 +203,7 @@ fn RunFigures(
                 <dd data-figure="failures">{failures} " " <small>"goodput " <span class="whole">{goodput}</span></small></dd>
             </div>
             <div class="figure">
-                <dt>"Without failures"</dt>
+                <dt>"Time without failures"</dt>
                 <dd data-figure="days-without-failures">{without_failures}</dd>
             </div>
         </dl>

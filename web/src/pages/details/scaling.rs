@@ -48,7 +48,7 @@ pub(super) fn Scaling() -> impl IntoView {
         <section class="scaling" aria-label="Scaling">
             <Show
                 when=move || lines.with(|lines| !lines.is_empty())
-                fallback=|| view! { <p role="status">"Fix the layout above to see how it scales."</p> }
+                fallback=|| view! { <p role="status">"Fix the marked field to see how the plan scales."</p> }
             >
                 <QuantityChoice quantity />
                 {predicted_for(plan, move |measured| {

@@ -45,7 +45,7 @@ pub(super) fn Answer() -> impl IntoView {
     // The last answer stays, and only one message says that it is outdated.
     let outdated = move || match (is_empty(), plan.bar_problems().is_empty() && !plan.lacks_gpu.get()) {
         (true, _) => "",
-        (false, true) => "Correct the marked field. Until then, the page answers the last valid question.",
+        (false, true) => "Fix the marked field. Until then, the page answers the last valid question.",
         (false, false) => "Until then, the page answers the last valid question.",
     };
     let is_other = Memo::new(move |_| shown.with(|headline| headline.is_other));
@@ -66,25 +66,25 @@ pub(super) fn Answer() -> impl IntoView {
                 true => count_text(least),
                 false => format!("{}–{}", count_text(least), count_text(most)),
             };
-            let (searched, assumed) = match (least == most, asked.batch_is_assumed) {
-                (true, false) => ("", ""),
-                (true, true) => ("Searched near ", ", assumed"),
-                (false, false) => ("Searched ", ""),
-                (false, true) => ("Searched ", ", assumed"),
+            let (about, assumed) = match (least == most, asked.batch_is_assumed) {
+                // The search also tries batches nearby.
+                (true, true) => ("About ", " (assumed)"),
+                (false, true) => ("", " (assumed)"),
+                (_, false) => ("", ""),
             };
             let sequences = findings.own_sequences().map_or(String::new(), |tokens| {
                 format!(" · sequences of {} tokens, assumed from the imported model", group_digits(tokens.into()))
             });
             let software = asked.offers.first().map_or(String::new(), |gpu| format!(" · {}", gpu.software));
             let longest = asked.longest_days.map_or(String::new(), |days| {
-                format!(" · only plans of at most {}; choose a time to change that", limit_text(days))
+                format!(" · only plans of at most {}; set a deadline to change that", limit_text(days))
             });
             // Before the first answer, every plan may have spare nodes.
             let mut plans = findings.plans().peekable();
             let has_spares = plans.peek().is_none() || plans.any(|(_, plan)| plan.paid_gpus > plan.gpus);
-            let spares = if has_spares { ", restarts and spare nodes" } else { " and restarts, but no spare nodes," };
+            let spares = if has_spares { ", restarts and spare nodes" } else { " and restarts, but no spare nodes" };
             Some(format!(
-                "{searched}{batch} tokens per step{assumed}{sequences}{software}{longest} · failures{spares} included · energy with cooling and network"
+                "{about}{batch} tokens per step{assumed}{sequences}{software}{longest} · includes failures{spares} · energy includes cooling and network"
             ))
         })
     };

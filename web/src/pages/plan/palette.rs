@@ -35,9 +35,9 @@ enum PageCommand {
 fn commands() -> Vec<(String, PageCommand)> {
     let fields = [
         ("Change the model", "ask-model"),
-        ("Change the tokens", "ask-tokens"),
+        ("Change the number of tokens", "ask-tokens"),
         ("Add a GPU type", "ask-gpu"),
-        ("Choose deadline, GPU count or budget", "ask-goal"),
+        ("Choose a deadline, GPU count or budget", "ask-goal"),
         ("Change the price", "ask-price"),
         ("Change the batch: tokens per step", "field-batch-tokens"),
         ("Change the failure rate", "field-failure-rate"),
