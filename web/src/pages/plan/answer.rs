@@ -116,20 +116,20 @@ pub(super) fn Answer() -> impl IntoView {
                 // Below the bar, where most changes are made.
                 <div class="verdict-tools">
                     {move || has_changed().then(|| view! {
-                        <button type="button" class="action" title="Ctrl Z" on:click=move |_| undo()>"↶ Undo"</button>
+                        <button type="button" class="action" id="undo" title="Ctrl Z" on:click=move |_| undo()>"↶ Undo"</button>
                     })}
                     <button
                         type="button"
                         class="action"
                         on:click=move |_| focus(SETTINGS_ID)
                     >"Settings"</button>
+                    // The script on every page opens them (register.js).
                     <button
                         type="button"
                         class="action commands"
                         title="Commands: ? or Ctrl K"
                         aria-haspopup="dialog"
                         aria-keyshortcuts="? Control+K"
-                        on:click=move |_| plan.asks_palette.set(true)
                     >"Commands " <kbd>"?"</kbd></button>
                 </div>
                 <h1 id="verdict" aria-live="polite">
