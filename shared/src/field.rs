@@ -140,7 +140,7 @@ fields! {
         "TFLOPS that your GPUs reach in a large BF16 matrix multiplication"
         "TFLOPS that your GPUs reach in a large BF16 matrix multiplication. The estimate is scaled accordingly",
     ClusterFactor "cluster-factor" "cf" "Cluster factors" Scenario Text "FACTORS"
-        "Measured over predicted step time on your cluster, such as 1.08, or the factors that trainplan calibrate --cluster prints"
+        "Measured over predicted step time on your cluster, such as 1.08, or factors calibrated from your runs"
         "Factors that fit the estimate to your cluster: one for the step time, such as 1.08, or several, such as \
          1.08,host=1.4,network=0.8. `trainplan calibrate --cluster` computes them. You can also pass the \
          file that `trainplan probe` wrote",

@@ -23,10 +23,10 @@ pub struct Link {
 pub fn read(query: &str) -> Link {
     let mut link = Link::default();
     // The first problem: a newer version explains all others.
-    let mut newer = None;
+    let mut version = None;
     for (key, value) in form_urlencoded::parse(query.as_bytes()) {
         if key == "v" {
-            newer = (value != VERSION).then_some(value);
+            version = (value != VERSION).then_some(value);
             continue;
         }
         // People who write a link themselves know the names of the flags.
@@ -46,20 +46,25 @@ pub fn read(query: &str) -> Link {
         }
         link.spec.set(field, value);
     }
-    if let Some(version) = newer {
-        let left_out = match link.problems.is_empty() {
-            true => "Nothing was left out, but a part may mean something else there.",
-            false => "What was left out is listed below; the rest is used.",
-        };
-        link.problems.insert(
-            0,
-            format!(
-                "A newer version of Trainplan made this link: it has version \"{version}\", and this page reads \
-                 version {VERSION}. {left_out}"
-            ),
-        );
+    if let Some(version) = version {
+        link.problems.insert(0, version_problem(&version));
     }
     link
+}
+
+/// Returns what is wrong with another version than [`VERSION`], as a sentence.
+fn version_problem(version: &str) -> String {
+    // Not parsed: it may have any number of digits.
+    let is_number = version.bytes().all(|byte| byte.is_ascii_digit());
+    match is_number && version.bytes().any(|byte| byte > b'0') {
+        true => format!(
+            "A newer version of Trainplan made this link: it has version \"{version}\", and this page reads version {VERSION}. \
+             Unknown parts are ignored, and others may mean something else there."
+        ),
+        false => format!(
+            "The link's version \"{version}\" is not a whole number of at least 1. The link is read as version {VERSION}."
+        ),
+    }
 }
 
 /// Returns the query of a URL without a question mark; empty for an empty spec.
@@ -110,8 +115,8 @@ mod tests {
         assert_eq!(link.problems.len(), 3);
         assert_eq!(
             link.problems[0],
-            "A newer version of Trainplan made this link: it has version \"7\", and this page reads version 1. What was left \
-             out is listed below; the rest is used."
+            "A newer version of Trainplan made this link: it has version \"7\", and this page reads version 1. Unknown parts \
+             are ignored, and others may mean something else there."
         );
         assert!(link.problems[1].contains("Did you mean \"gpu\"?"), "{:?}", link.problems);
     }
@@ -121,10 +126,22 @@ mod tests {
         let link = read("n=8&v=9");
         assert_eq!(link.spec, Spec::default().with(Field::Gpus, "8"));
         let [problem] = &link.problems[..] else { panic!("{:?}", link.problems) };
-        assert!(
-            problem.contains("has version \"9\"") && problem.contains("Nothing was left out"),
-            "{problem}"
-        );
+        assert!(problem.contains("has version \"9\""), "{problem}");
+        assert!(read(&format!("n=8&v={}", "9".repeat(30))).problems[0].contains("A newer version"));
+    }
+
+    #[test]
+    fn a_version_that_does_not_exist_is_not_newer() {
+        for version in ["0", "abc", "-1", "1.5", ""] {
+            let link = read(&format!("n=8&v={version}"));
+            assert_eq!(link.spec, Spec::default().with(Field::Gpus, "8"));
+            assert_eq!(
+                link.problems,
+                [format!(
+                    "The link's version \"{version}\" is not a whole number of at least 1. The link is read as version 1."
+                )]
+            );
+        }
     }
 
     #[test]

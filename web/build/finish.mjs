@@ -26,6 +26,7 @@ const isRelease = process.env.TRUNK_PROFILE === "release";
 
 const trunks = await minifyPlanner(readFileSync(join(dist, "index.html"), "utf8"));
 const plotly = addPlotly(forPaper(trunks));
+const palette = await addPalette();
 const programs = {};
 for (const name of ["worker", "search", "details", "benchmarks", "results"]) programs[name] = await program(name);
 // The programs that a page starts later: its workers, and the details of the Plan page.
@@ -76,6 +77,13 @@ function addPlotly(html) {
   const from = join(web, "node_modules", "plotly.js-basic-dist-min");
   const script = writeHashed("plotly", readFileSync(join(from, "plotly-basic.min.js")));
   return replaceOnce(html, /(<meta name="plotly-src"[^>]* content=")"/, (_, tag) => `${tag}/${script}"`);
+}
+
+/** Adds the script and the styles of the command palette, which the script on every page fetches, and returns the script's name. */
+async function addPalette() {
+  const styles = writeHashed("palette", readFileSync(join(web, "..", "static", "palette.css")), ".css");
+  const script = readFileSync(join(import.meta.dirname, "palette.js"), "utf8");
+  return writeHashed("palette", await minified(replaceOnce(script, /"palette\.css"/, () => JSON.stringify(styles))));
 }
 
 /** Adds the measured runs and recipes, and their address for the page, which fetches them while its program starts. */
@@ -163,10 +171,11 @@ async function minified(script) {
 
 /**
  * Moves Trunk's inline script to a file, because a policy would have to list the hash of an inline script. The file also
- * registers the service worker, and reports changes of the system's theme.
+ * registers the service worker, reports changes of the system's theme, and opens the command palette.
  */
 function moveInlineScript(html) {
-  const register = readFileSync(join(import.meta.dirname, "register.js"), "utf8").replace(/^\s*\/\/.*\n/gm, "");
+  const script = readFileSync(join(import.meta.dirname, "register.js"), "utf8").replace(/^\s*\/\/.*\n/gm, "");
+  const register = replaceOnce(script, /"\.\/palette\.js"/, () => `"/${palette}"`);
   return replaceOnce(
     html,
     /<script type="module"[^>]*>([^<]+)<\/script>/,
@@ -209,6 +218,6 @@ function writeHashed(stem, content, extension = ".js") {
 /** Replaces the only match of a pattern. Fails if there is not exactly one, because Trunk's output has changed. */
 function replaceOnce(html, pattern, replacement) {
   const found = html.match(new RegExp(pattern, "g"))?.length ?? 0;
-  if (found !== 1) throw new Error(`index.html has ${found} matches of ${pattern}, not one`);
+  if (found !== 1) throw new Error(`There are ${found} matches of ${pattern}, not one`);
   return html.replace(pattern, replacement);
 }

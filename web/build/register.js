@@ -12,6 +12,19 @@ function closeMenus({ key, type, target }) {
 addEventListener("click", closeMenus);
 addEventListener("keydown", closeMenus);
 
+// Opens the command palette for its keys and its button.
+function askPalette(event) {
+  const { type, key, target } = event;
+  const isTyping = /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName);
+  const isKey = ((event.ctrlKey || event.metaKey) && key?.toLowerCase() === "k") || (key === "?" && !isTyping);
+  if (type === "click" ? !target.closest?.(".commands") : !isKey) return;
+  event.preventDefault();
+  // Without a network, it may not be stored.
+  import("./palette.js").then(({ open }) => open(), () => {});
+}
+addEventListener("click", askPalette);
+addEventListener("keydown", askPalette);
+
 // Registers the service worker, which stores the app for use without a network. It waits for the first answers, whose files
 // have priority. Browsers offer service workers over HTTPS and on localhost only; elsewhere, the page works without one.
 const AFTER_LOADING_MS = 3000;

@@ -309,9 +309,9 @@ impl Evidence {
         let percent = 100.0 * (self.correction - 1.0);
         let size = format!("{:.1} %", percent.abs());
         let estimate = match size.as_str() {
-            "0.0 %" => "do not change the model's estimate".to_string(),
-            _ if percent < 0.0 => format!("lower the model's estimate by {size}"),
-            _ => format!("raise the model's estimate by {size}"),
+            "0.0 %" => "do not change the physical model's estimate".to_string(),
+            _ if percent < 0.0 => format!("lower the physical model's estimate by {size}"),
+            _ => format!("raise the physical model's estimate by {size}"),
         };
         let basis = match (self.confidence(), self.other_precision) {
             (Confidence::High, _) => {
@@ -388,14 +388,15 @@ mod tests {
         let of = |kind, correction, anchors| evidence(kind, correction, anchors).summary();
         assert_eq!(
             of(EvidenceKind::Published, 0.943, 1),
-            "High confidence: this exact layout was measured with this software. Measurements lower the model's estimate by 5.7 %."
+            "High confidence: this exact layout was measured with this software. Measurements lower the physical model's estimate by 5.7 %."
         );
         assert!(
-            of(EvidenceKind::Interpolated, 1.02, 1).ends_with("They raise the model's estimate by 2.0 %.")
+            of(EvidenceKind::Interpolated, 1.02, 1)
+                .ends_with("They raise the physical model's estimate by 2.0 %.")
         );
         assert!(
             of(EvidenceKind::Modelled, 0.9999, 1)
-                .ends_with("measurements do not change the model's estimate.")
+                .ends_with("measurements do not change the physical model's estimate.")
         );
         assert_eq!(
             of(EvidenceKind::Modelled, 1.0, 0),

@@ -3,7 +3,6 @@
 use super::ask::USUAL_DAYS;
 use super::batches::GlobalBatches;
 use super::{Chance, Goal, GpuOffer, Objective, Question};
-use crate::architecture::Architecture;
 use crate::assumption::Assumption;
 use crate::catalog::{Catalog, Gpu, Model};
 use crate::cost::{Price, PurchaseForm};
@@ -17,7 +16,7 @@ use crate::options::TrainingOptions;
 use crate::planning::RunSettings;
 use crate::precision::Dtype;
 use crate::problem::{Problem, one_of};
-use crate::search::{Locks, StackRules};
+use crate::search::{Locks, PUBLISHED_SPLIT, PublishedSplit, StackRules};
 use crate::spec::Spec;
 use crate::stack::Software;
 use crate::units::{group_digits, limit, nearest_divisors, nearest_multiples, parse_count, parse_days};
@@ -44,6 +43,14 @@ impl Spec {
             (_, problems) => Err(problems),
         }
     }
+}
+
+/// Returns the problem of a lock on published splits if no recipe of the model has one.
+fn unpublished_split(model: &Model) -> Option<Problem> {
+    let has_one = !PublishedSplit::of_model(&model.id, model.architecture.layers).is_empty();
+    let message = "No recipe of the model lists the layers of its pipeline stages.";
+    let problem = Problem::new(Field::PipelineSplit, PUBLISHED_SPLIT, message);
+    (!has_one).then(|| problem.suggest(["even", "counted"]))
 }
 
 struct Reading<'a> {
@@ -77,7 +84,7 @@ impl Reading<'_> {
         let seq_len = self.keep(self.spec.whole(Field::SeqLen));
         let model = model?;
         if let Some(locks) = &locks {
-            self.check_locks(locks, &model.architecture);
+            self.check_locks(locks, &model);
         }
         let seq_len = seq_len.unwrap_or(model.seq_len);
         let gbs = self.global_batches(&model, seq_len)?;
@@ -151,10 +158,14 @@ impl Reading<'_> {
         self.problems.push(Problem::new(field, self.spec.get(field).unwrap_or_default(), message));
     }
 
-    /// Refuses a lock if the shape of the model allows none of its values.
-    fn check_locks(&mut self, locks: &Locks, architecture: &Architecture) {
+    /// Refuses a lock if the model allows none of its values.
+    fn check_locks(&mut self, locks: &Locks, model: &Model) {
+        let architecture = &model.architecture;
         for lock in locks.0.iter().filter(|lock| !lock.excludes) {
             let problem_of = |value: &String| {
+                if value == PUBLISHED_SPLIT {
+                    return unpublished_split(model);
+                }
                 let degree = value.parse().ok()?;
                 match (lock.field, &architecture.moe) {
                     (Field::Tp, _) => tp_problem(degree, architecture),

@@ -24,7 +24,7 @@ pub const CHOSEN_FIELDS: [Field; 12] = [
 ];
 
 /// The lock value for a recipe's list of layers per stage. The list itself has commas, which separate locks.
-pub(super) const PUBLISHED_SPLIT: &str = "published";
+pub(crate) const PUBLISHED_SPLIT: &str = "published";
 
 /// The largest degree that others are tried for.
 const LARGEST_DEGREE: u32 = 1 << 16;

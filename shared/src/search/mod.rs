@@ -12,6 +12,7 @@ mod rules;
 mod space;
 
 pub use candidate::{COUNTED_SPLIT, Candidate};
+pub(crate) use locks::PUBLISHED_SPLIT;
 pub use locks::{CHOSEN_FIELDS, Lock, Locks};
 pub use rank::{LayoutSearch, ORDER, RankedLayout, Ranking};
 pub use regret::SearchRegret;

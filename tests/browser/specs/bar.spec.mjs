@@ -311,14 +311,14 @@ test("a chosen form of purchase stays with every goal, and the form in the bar i
   await answered(page);
   const purchase = page.locator("#ask-purchase");
   const header = cards(page).first().locator("header");
-  const share = cards(page).first().locator("p", { hasText: "in all, if you have" });
+  const share = cards(page).first().locator("p", { hasText: "in all. The cost above" });
   for (const goal of ["deadline", "budget"]) {
     await page.locator("#ask-goal").selectOption(goal);
     await answered(page);
     await expect(purchase).toHaveValue("reserved");
     await expect(header).toContainText("reserved for 3 years, one quote");
     // The run is shorter than the reservation.
-    await expect(share).toHaveText(/^GPUs reserved for 3 years cost \$[\d.]+M in all, if you have no other use for the rest of the term\.$/);
+    await expect(share).toHaveText(/^GPUs reserved for 3 years cost \$[\d.]+M in all\. The cost above is the run's share of that\.$/);
   }
   // The budget that is filled in is enough for the run, and the page says that the reservation costs more.
   await expect(verdict(page)).toHaveText(/^[\d,]+ × B200 take /);

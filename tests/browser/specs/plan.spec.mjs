@@ -147,7 +147,7 @@ test("a link with errors shows them and keeps the other fields", async ({ page }
 
   await page.goto(`/?v=9&r=${RECIPE}&n=1024&hue=blue`);
   const notices = page.locator(".notice.wrong");
-  await expect(notices.filter({ hasText: "A newer version of Trainplan made this link" })).toContainText("What was left out is listed below");
+  await expect(notices.filter({ hasText: "A newer version of Trainplan made this link" })).toContainText("Unknown parts are ignored");
   await expect(notices.filter({ hasText: "hue=blue" })).toBeVisible();
   await expect(page.locator("#field-gpus")).toHaveValue("1024");
 

@@ -102,6 +102,10 @@ test("headline, card, table and details have the figures of the launch script, a
   await expect(page.locator(".layout-table tbody tr").first()).toContainText(`${Math.round(best.days)} `);
   await expect(page.locator(".answers header small")).toHaveText(new RegExp(`^Proposed plan · ${days.replace(" ", "\\s")} · `));
   await expect(page.locator("#details")).toContainText("All figures are for the launch script, which runs Megatron-LM without fused kernels for experts.");
+  for (const tab of ["Time", "Memory", "Scaling"]) {
+    await page.getByRole("tab", { name: tab }).click();
+    await expect(page.locator(".predicted-for"), tab).toContainText("Predicted for the launch script, which runs Megatron-LM without fused kernels");
+  }
 });
 
 test("a card has no row without a value, and owned GPUs name the price of electricity in the report", async ({ page }) => {
@@ -162,6 +166,15 @@ test("a limit that only measured software misses is named where the range ends w
     await expect(tile).toContainText(/As predicted\. With Megatron-Bridge .+, which was measured on this GPU type: \d+ days \(\d+–\d+\)\. May miss the deadline of 60\sdays\./);
     await expect(tile).toHaveClass(/doubtful/);
     await expect(page.locator(".answers header small")).toContainText(/ · \d+\sdays with Megatron-Bridge/);
+    const beside = {
+      Time: /^Predicted for .+\. With Megatron-Bridge .+, which was measured on this GPU type, a step takes [\d.]+\ss instead of [\d.]+\ss, and the run \d+ days \(\d+–\d+\) instead of \d+ days \(\d+–\d+\)\.$/,
+      Memory: /^Predicted for [^.]+(\.\d+[^.]*)*\.$/,
+      Scaling: /^Predicted for .+\. With Megatron-Bridge .+, this plan reaches [\d,]+ tokens per second per GPU instead of [\d,]+\.$/,
+    };
+    for (const [tab, text] of Object.entries(beside)) {
+      await page.getByRole("tab", { name: tab }).click();
+      await expect(page.locator(".predicted-for"), tab).toHaveText(text);
+    }
   }
 });
 

@@ -110,6 +110,24 @@ test("the command palette finds and runs commands", async ({ page }) => {
   await expect(palette).toBeHidden();
 });
 
+test("commands are found on every page", async ({ page }) => {
+  const palette = page.getByRole("dialog", { name: "Commands" });
+  for (const path of ["/benchmarks", "/compare"]) {
+    await page.goto(path);
+    // The keys are heard once the program has started.
+    await expect(async () => {
+      await page.keyboard.press("Control+k");
+      await expect(palette).toBeVisible({ timeout: 1000 });
+    }).toPass();
+    await expectAccessible(page);
+    await page.keyboard.type("go plan");
+    await expect(palette.getByRole("option")).toHaveText(["Go to Plan"]);
+    await page.keyboard.press("Enter");
+    await expect(page).toHaveURL(/\/(\?.*)?$/);
+    await expect(page.locator("#verdict")).toBeVisible();
+  }
+});
+
 test("a locked value is kept by the search, and removing the lock restores the best plan", async ({ page }) => {
   await page.goto("/");
   await expect(details(page)).toBeVisible();

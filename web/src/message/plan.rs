@@ -79,6 +79,8 @@ pub(crate) struct Prediction {
     pub(crate) high_s: f64,
     /// The kind of measurements behind the prediction, as a sentence.
     pub(crate) basis: String,
+    /// The software that is predicted, as a sentence.
+    pub(crate) predicted_for: String,
     /// The measured runs behind the prediction, nearest first.
     pub(crate) evidence: Vec<EvidenceRun>,
     /// The error of the prediction of the published run without that run; none if no published run corrects the prediction.
@@ -110,6 +112,8 @@ pub(crate) struct Prediction {
 pub(crate) struct RunAsMeasured {
     /// The title of the software.
     pub(crate) software: String,
+    /// The expected seconds per step.
+    pub(crate) step_time_s: f64,
     pub(crate) run: WholeRun,
 }
 

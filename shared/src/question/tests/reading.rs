@@ -193,9 +193,20 @@ fn a_lock_that_contradicts_the_model_is_refused_with_what_works() {
         said("deepseek-v3", "ep=7|9"),
         "The lock ep=7|9 can't be kept. The model's 256 experts can't be divided by EP 7. Use 4 or 8."
     );
+    assert_eq!(
+        said("llama3.1-8b", "pipeline-split=published"),
+        "The lock pipeline-split=published can't be kept. No recipe of the model lists the layers of its pipeline stages. Use \
+         even or counted."
+    );
     // One value that works is enough, and one that is excluded needn't.
-    for lock in ["tp=3|8", "tp!=3"] {
-        ask(&[(Field::Model, "llama3.1-70b"), (Field::Lock, lock)]);
+    for (model, lock) in [
+        ("llama3.1-70b", "tp=3|8"),
+        ("llama3.1-70b", "tp!=3"),
+        ("llama3.1-8b", "pipeline-split=even|published"),
+        ("llama3.1-8b", "pipeline-split!=published"),
+        ("deepseek-v3", "pipeline-split=published"),
+    ] {
+        ask(&[(Field::Model, model), (Field::Lock, lock)]);
     }
 }
 

@@ -30,7 +30,11 @@ pub(super) fn ChosenNotice() -> impl IntoView {
         let text = plan.scenario.with_untracked(|scenario| {
             let scenario = scenario.as_ref().ok().filter(|_| is_new && is_out_of_sight())?;
             let gpus = group_digits(scenario.layout.gpus().into());
-            Some(format!("{gpus} × {}, {} is shown below.", scenario.gpu.name, scenario.dtype.title()))
+            Some(format!(
+                "The plan on {gpus} × {} in {} is shown below.",
+                scenario.gpu.name,
+                scenario.dtype.title()
+            ))
         });
         notice.set(text);
         now

@@ -1,11 +1,14 @@
 //! The estimate: predicted figures beside the published ones, and time and memory by part.
 
+use super::figures::{whole_days, whole_run};
+use super::predicted_for::predicted_for;
 use super::step_time::StepTimeSource;
 use super::steppers::Steppers;
 use super::{BROKEN, Plan};
 use crate::components::chart::{BarChart, BarKind, Chart};
 use crate::components::numbers::{Numbers, Table};
-use crate::message::{Bars, Prediction};
+use crate::message::{Bars, Prediction, RunAsMeasured};
+use crate::pages::plan::amounts::time_text;
 use leptos::prelude::*;
 use trainplan_shared::assumption::Assumption;
 use trainplan_shared::estimate::Closeness;
@@ -15,7 +18,7 @@ use trainplan_shared::planning::StepTime;
 use trainplan_shared::range::ValueRange;
 use trainplan_shared::units::{
     capacity, format_count, group_three_digits, one_decimal, percent, readable, readable_days,
-    readable_range, short_seconds, signed_percent, significant,
+    readable_range, seconds, short_seconds, signed_percent, significant,
 };
 
 /// The frame of an estimate's panel. It stays visible, in grey, until the next estimate is ready.
@@ -27,7 +30,7 @@ pub(super) fn EstimateFrame(title: &'static str, children: ChildrenFn) -> impl I
     let instead = move || match plan.calculator.is_broken() {
         true => BROKEN,
         false if is_predicting() || plan.state.is_waiting() => "Predicting …",
-        false => "Fix the layout above to see an estimate.",
+        false => "Fix the marked field to see an estimate.",
     };
     view! {
         <section
@@ -54,12 +57,13 @@ pub(super) fn TimePanel() -> impl IntoView {
     let is_compared = move || compared.with(Option::is_some);
     view! {
         <EstimateFrame title="Time">
+            {predicted_for(plan, move |measured| time_as_measured(plan, measured))}
             <div class:charts=is_compared>
                 <Show when=is_compared>
                     <div class="panel"><Numbers table=Signal::derive(move || compared.get().unwrap_or_default()) /></div>
                 </Show>
                 <div class="panel">
-                    <BarsPanel title="Where the time goes" chart=Signal::derive(move || time(latest(plan))) />
+                    <BarsPanel title="Where the time goes" chart=Signal::derive(move || time(plan.prediction())) />
                     <p class="basis"><small>
                         "The parts and their shares are those of the physical model. “Correction” is what measured runs add to their sum or take "
                         "from it; the Evidence tab lists these runs. "
@@ -92,14 +96,21 @@ pub(super) fn MemoryPanel() -> impl IntoView {
     view! {
         <Steppers />
         <EstimateFrame title="Memory">
-            <BarsPanel title="Memory per GPU" chart=Signal::derive(move || memory(latest(plan))) />
+            // Whether it fits is judged for this software only.
+            {predicted_for(plan, |_| None)}
+            <BarsPanel title="Memory per GPU" chart=Signal::derive(move || memory(plan.prediction())) />
             <p class="basis"><small>{checkpoint}</small></p>
         </EstimateFrame>
     }
 }
 
-pub(super) fn latest(plan: Plan) -> Prediction {
-    plan.calculator.prediction.latest().map_or_else(Prediction::default, |prediction| (*prediction).clone())
+/// Returns the step time and the days with measured software beside the predicted ones, as a clause.
+fn time_as_measured(plan: Plan, measured: &RunAsMeasured) -> Option<String> {
+    let run = whole_run(plan)?;
+    let step_time_s = plan.step.with(|step| step.as_ref().map(|step| step.metrics.step_time_s))?;
+    let [slow_step, step] = [measured.step_time_s, step_time_s].map(seconds);
+    let [slow_run, run] = [&measured.run, &run].map(|run| time_text(whole_days(run)));
+    Some(format!("a step takes {slow_step} instead of {step}, and the run {slow_run} instead of {run}"))
 }
 
 /// Returns the predicted figures with their intervals, beside the published ones; otherwise those of a typed step time, or of the
@@ -107,7 +118,7 @@ pub(super) fn latest(plan: Plan) -> Prediction {
 fn comparison(plan: Plan) -> Option<Table> {
     plan.scenario.with(|scenario| {
         let scenario = scenario.as_ref().ok()?;
-        let latest = latest(plan);
+        let latest = plan.prediction();
         let published = scenario.baseline().map(|baseline| Beside {
             name: "Published",
             step_time_s: baseline.step_time_s,

@@ -1,7 +1,7 @@
 //! The measurements behind the estimate.
 
 use super::Plan;
-use super::estimate::{EstimateFrame, latest};
+use super::estimate::EstimateFrame;
 use super::step_time::StepTimeSource;
 use crate::message::EvidenceRun;
 use leptos::prelude::*;
@@ -21,7 +21,7 @@ pub(super) fn EvidencePanel() -> impl IntoView {
         <EstimateFrame title="Evidence">
             // The sentence above the tabs says it of a predicted step time.
             <Show when=move || !is_predicted()>
-                <p>{move || latest(plan).basis}</p>
+                <p>{move || plan.prediction().basis}</p>
             </Show>
             <EvidenceTable />
         </EstimateFrame>
@@ -34,7 +34,7 @@ fn EvidenceTable() -> impl IntoView {
     let plan = Plan::of_page();
     /// The rows that are shown at first, nearest first.
     const FIRST: usize = 8;
-    let runs = move || grouped(latest(plan).evidence);
+    let runs = move || grouped(plan.prediction().evidence);
     let is_whole = RwSignal::new(false);
     let shown = move || if is_whole.get() { usize::MAX } else { FIRST };
     let is_cut = move || runs().len() > shown();

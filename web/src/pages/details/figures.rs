@@ -46,7 +46,7 @@ pub(super) fn Figures() -> impl IntoView {
         move || text().map(|text| view! { " " <small class="whole">{text}</small> })
     };
     let days_label = move || match plan.step.get().map(|step| step.metrics) {
-        Some(Metrics { time_to_train_days: None, .. }) => "Days to train: not defined for a proxy".into(),
+        Some(Metrics { time_to_train_days: None, .. }) => "Time to train: not defined for a proxy".into(),
         Some(metrics) => {
             let failures = if run.with(Option::is_some) { "with failures" } else { "without failures" };
             format!("{} tokens, {failures}", format_count(metrics.tokens))
@@ -116,7 +116,7 @@ pub(super) fn Figures() -> impl IntoView {
                     {move || missed().map(|limit| view! {
                         <span class="late">{format!("Misses the deadline of {}.", days(limit))}</span>
                     })}
-                    {move || measured.get().map(|RunAsMeasured { software, run }| {
+                    {move || measured.get().map(|RunAsMeasured { software, run, .. }| {
                         let limit = may_miss_as_measured();
                         let misses = limit.map(|limit| format!(" May miss the deadline of {}.", days(limit)));
                         let misses = misses.unwrap_or_default();
@@ -129,7 +129,7 @@ pub(super) fn Figures() -> impl IntoView {
                             </span>
                         }
                     })}
-                    {move || lack(plan).map(|_| view! { <span class="late">"If it fitted in memory."</span> })}
+                    {move || lack(plan).map(|_| view! { <span class="late">"But it doesn't fit in memory."</span> })}
                 </dd>
             </div>
             <div class="figure"><dt>"Step time"</dt><dd data-figure="step-time">
@@ -158,7 +158,7 @@ pub(super) fn Figures() -> impl IntoView {
             let without_failures = plan.step.with(|step| step.as_ref().map(days_without_failures));
             let without_failures = without_failures.unwrap_or_default();
             let overspent = overspent(plan, &run, budget.get());
-            let with_measured = measured.get().and_then(|RunAsMeasured { software, run }| {
+            let with_measured = measured.get().and_then(|RunAsMeasured { software, run, .. }| {
                 Some(format!("With {software}: {}.", cost_texts(whole_cost(&run)?, &run.currency).0))
             });
             view! { <RunFigures run without_failures overspent with_measured /> }
@@ -203,14 +203,15 @@ fn RunFigures(
                 <dd data-figure="failures">{failures} " " <small>"goodput " <span class="whole">{goodput}</span></small></dd>
             </div>
             <div class="figure">
-                <dt>"Without failures"</dt>
+                <dt>"Time without failures"</dt>
                 <dd data-figure="days-without-failures">{without_failures}</dd>
             </div>
         </dl>
     }
 }
 
-fn whole_days(run: &WholeRun) -> Spread {
+/// Returns the days of the whole run.
+pub(super) fn whole_days(run: &WholeRun) -> Spread {
     let (low, high) = run.days;
     Spread { low, mid: run.expected_days, high }
 }

@@ -1,7 +1,6 @@
 //! Whether the plan fits its GPUs, by the estimate and with the software of its launch, and what makes it fit.
 
 use super::Plan;
-use super::estimate::latest;
 use crate::message::{FieldChange, Remedy, Warning};
 use leptos::prelude::*;
 use trainplan_shared::estimate::MemoryVerdict;
@@ -27,7 +26,7 @@ fn sign(verdict: MemoryVerdict) -> &'static str {
 #[component]
 pub(super) fn Fit() -> impl IntoView {
     let plan = Plan::of_page();
-    let verdict = move || latest(plan).memory_verdict;
+    let verdict = move || plan.prediction().memory_verdict;
     view! {
         <Show when=move || plan.calculator.prediction.latest().is_some()>
             <p
@@ -43,12 +42,12 @@ pub(super) fn Fit() -> impl IntoView {
                     true => view! { "The previous plan: " }.into_any(),
                     false => view! { <span aria-hidden="true">{sign(verdict())}</span> }.into_any(),
                 }}
-                {move || latest(plan).fit}
+                {move || plan.prediction().fit}
             </p>
-            <Show when=move || !latest(plan).remedies.is_empty()>
+            <Show when=move || !plan.prediction().remedies.is_empty()>
                 <div class="chips">
                     <span class="label">"Changes that make it fit"</span>
-                    {move || latest(plan).remedies.into_iter().map(|remedy| view! {
+                    {move || plan.prediction().remedies.into_iter().map(|remedy| view! {
                         <RemedyChip remedy />
                     }).collect_view()}
                 </div>
@@ -63,7 +62,7 @@ pub(super) fn launch_warnings(plan: Plan) -> Vec<Warning> {
     let Some(launch) = launched.as_ref().and_then(|launched| launched.launch.as_ref()) else {
         return Vec::new();
     };
-    let repeats = launch.memory == latest(plan).memory_verdict;
+    let repeats = launch.memory == plan.prediction().memory_verdict;
     let is_new = |warning: &&Warning| !(repeats && warning.topic == WarningTopic::Memory);
     launch.warnings.iter().filter(is_new).cloned().collect()
 }
@@ -71,7 +70,7 @@ pub(super) fn launch_warnings(plan: Plan) -> Vec<Warning> {
 /// Returns the warning that the plan doesn't fit with the software of its launch, although it fits by the estimate, or that its steps
 /// take longer there.
 pub(super) fn launch_misfit(plan: Plan) -> Option<Warning> {
-    if latest(plan).memory_verdict == MemoryVerdict::DoesNotFit {
+    if plan.prediction().memory_verdict == MemoryVerdict::DoesNotFit {
         return None;
     }
     let is_slower = plan.calculator.launch.latest()?.launch.as_ref()?.slowdown.is_some();

@@ -27,7 +27,7 @@ pub(super) fn LaunchPanel() -> impl IntoView {
     };
     let instead = move || match plan.scenario.with(Result::is_err) {
         true if plan.state.is_waiting() => Some("Searching …"),
-        true => Some("Fix the layout above to see a launch script."),
+        true => Some("Fix the marked field to see a launch script."),
         false if plan.calculator.is_broken() => Some(super::BROKEN),
         false => None,
     };

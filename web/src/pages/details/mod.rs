@@ -15,6 +15,7 @@ mod fit;
 mod launch;
 mod locks;
 mod own;
+mod predicted_for;
 mod recipe;
 mod run_fields;
 pub(crate) mod scaling;
@@ -30,6 +31,7 @@ use crate::address::Address;
 use crate::components::field::Problems;
 use crate::components::theme::Theme;
 use crate::deadline;
+use crate::message::Prediction;
 use crate::pages::plan::handover::{self, PlanCheck};
 use crate::pages::plan::question;
 use crate::pages::plan::state::{MEASURED_KEY, MeasuredStep, PlanState, SETTINGS_ID, nearest_recipe};
@@ -186,6 +188,12 @@ impl Plan {
     fn measured(self) -> Option<MeasuredStep> {
         let text = self.address.own(MEASURED_KEY);
         if text.is_empty() { None } else { self.address.with_spec(|spec| MeasuredStep::read(&text, spec)) }
+    }
+
+    /// Returns the latest prediction; an empty one before the first.
+    fn prediction(self) -> Prediction {
+        let latest = self.calculator.prediction.latest();
+        latest.map_or_else(Prediction::default, |prediction| (*prediction).clone())
     }
 
     /// Returns the label of an MFU, with its FLOPs convention and the peak that it divides by.

@@ -108,7 +108,7 @@ fn default_of(field: Field) -> String {
         Field::FailureRate => FailureRate::Studies.per_gpu_hour().readable(|rate| format!("{rate:e}")),
         Field::RestartTime => format!("{} minutes", of(Assumption::RecoveryTime, 1.0 / 60.0)),
         Field::SaveTime => "size ÷ bandwidth".into(),
-        Field::CheckpointBandwidth => format!("{} per GPU", of(Assumption::SaveBandwidth, 1.0)),
+        Field::CheckpointBandwidth => format!("{} GB/s per GPU", of(Assumption::SaveBandwidth, 1.0)),
         Field::Overhead => of(Assumption::Overhead, 100.0),
         Field::SpareNodes => of(Assumption::SpareNodes, 100.0),
         Field::Electricity => readable(Assumption::ElectricityPrice.value()),

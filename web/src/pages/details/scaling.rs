@@ -1,6 +1,7 @@
 //! How the plan's layout scales over GPU counts, beside the published measurements of its model.
 
 use super::Plan;
+use super::predicted_for::predicted_for;
 use crate::address::Address;
 use crate::components::chart::{Chart, ChartLine, LineChart};
 use crate::components::numbers::{Numbers, Table};
@@ -47,9 +48,13 @@ pub(super) fn Scaling() -> impl IntoView {
         <section class="scaling" aria-label="Scaling">
             <Show
                 when=move || lines.with(|lines| !lines.is_empty())
-                fallback=|| view! { <p role="status">"Fix the layout above to see how it scales."</p> }
+                fallback=|| view! { <p role="status">"Fix the marked field to see how the plan scales."</p> }
             >
                 <QuantityChoice quantity />
+                {predicted_for(plan, move |measured| {
+                    let metrics = plan.step.get()?.metrics;
+                    point_as_measured(&metrics, measured.step_time_s, quantity.get())
+                })}
                 <p class="hint">
                     "This layout on other numbers of GPUs: only data parallelism changes. GPU counts on which it can’t run or doesn’t fit are left out."
                     {move || published.with(Vec::is_empty).then_some(" No published runs of this model on this GPU type differ only in the number of GPUs, so there is no published scaling to compare with.")}
@@ -146,6 +151,25 @@ fn marked(metrics: &Metrics, quantity: Quantity) -> Option<f64> {
         Quantity::MfuFull => mfu(Convention::Full).map(|mfu| mfu * 100.0),
         Quantity::MfuRecipe => mfu(Convention::Recipe).map(|mfu| mfu * 100.0),
     }
+}
+
+/// Returns the value of the plan's own point with steps of another time beside the predicted one, as a clause; none if the point has no
+/// value.
+fn point_as_measured(metrics: &Metrics, step_time_s: f64, quantity: Quantity) -> Option<String> {
+    let predicted = marked(metrics, quantity)?;
+    let slowdown = step_time_s / metrics.step_time_s;
+    let (verb, slower, unit) = match quantity {
+        Quantity::TokensPerS => ("reaches", predicted / slowdown, " tokens per second"),
+        Quantity::TokensPerSPerGpu => ("reaches", predicted / slowdown, " tokens per second per GPU"),
+        Quantity::MfuFull | Quantity::MfuRecipe => ("reaches an MFU of", predicted / slowdown, "\u{a0}%"),
+        Quantity::StepTime => ("takes", predicted * slowdown, "\u{a0}s per step"),
+        Quantity::Days => ("takes", predicted * slowdown, " days without failures"),
+    };
+    let write = |value: f64| match quantity {
+        Quantity::StepTime => readable(value),
+        _ => written(value, quantity),
+    };
+    Some(format!("this plan {verb} {}{unit} instead of {}", write(slower), write(predicted)))
 }
 
 fn chart(lines: &[ScalingLine], quantity: Quantity, mark: Option<(String, f64, f64)>) -> LineChart {
@@ -311,6 +335,23 @@ mod tests {
         let mfu = |scaled| value(scaled, Quantity::MfuRecipe);
         assert!((mfu(&twice) / mfu(&same) - 1.0).abs() < 1e-12);
         assert_eq!(scaled_value(&same, 8192, &plan, Quantity::MfuFull), None);
+    }
+
+    #[test]
+    fn the_point_of_a_plan_is_named_with_measured_software() {
+        let metrics = Metrics::new(&scenario("r=llama3.1-405b/h100/fp8/512@25.04"), 12.0, 1e12);
+        let clause = |quantity| point_as_measured(&metrics, 18.0, quantity);
+        assert_eq!(
+            clause(Quantity::StepTime).as_deref(),
+            Some("this plan takes 18.0\u{a0}s per step instead of 12.0")
+        );
+        let predicted = metrics.tokens_per_s_per_gpu.expect("GPUs");
+        let [slower, predicted] = [predicted / 1.5, predicted].map(group_three_digits);
+        assert_eq!(
+            clause(Quantity::TokensPerSPerGpu),
+            Some(format!("this plan reaches {slower} tokens per second per GPU instead of {predicted}"))
+        );
+        assert_eq!(clause(Quantity::MfuFull), None);
     }
 
     #[test]

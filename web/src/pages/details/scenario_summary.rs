@@ -75,12 +75,12 @@ fn published(scenario: &Scenario) -> Option<String> {
     let Reference { baseline, gpus, class } = scenario.reference()?;
     if class == ReferenceClass::WeakScaled {
         return Some(format!(
-            "By weak scaling as published on {gpus} GPUs: {}\u{a0}s.",
+            "As published on {gpus} GPUs, by weak scaling: {}\u{a0}s per step.",
             readable(baseline.step_time_s)
         ));
     }
     let mut figures = vec![
-        format!("{}\u{a0}s", baseline.step_time_s),
+        format!("{}\u{a0}s per step", baseline.step_time_s),
         format!("{} tokens/s", group_digits(baseline.printed_tokens()?)),
     ];
     // Megatron-Bridge publishes no MFU and no days.
@@ -110,7 +110,7 @@ mod tests {
         let scenario = spec.scenario().expect("a valid scenario");
         let published = published(&scenario).expect("published figures");
         assert!(
-            published.starts_with("As published: 12.37\u{a0}s, 169,535 tokens/s, 44.35\u{a0}% MFU"),
+            published.starts_with("As published: 12.37\u{a0}s per step, 169,535 tokens/s, 44.35\u{a0}% MFU"),
             "{published}"
         );
     }

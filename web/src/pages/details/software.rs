@@ -34,7 +34,7 @@ pub(super) fn CustomSoftware() -> impl IntoView {
     view! {
         <details open=is_used>
             <summary>"Custom software"</summary>
-            <small>"Grey = as in " {base_title} ". Point at a label to see what it means."</small>
+            <small>"Grey = as in " {base_title} ". Hover over a label to see what it means."</small>
             {PropertyGroup::ALL.map(|group| view! {
                 <div role="group" aria-label=group.title()>
                     <h4>{group.title()}</h4>

@@ -4,6 +4,7 @@ use super::Planner;
 use super::amounts::{count_text, limit_text};
 use super::bar::{BarProblems, PROBLEMS_ID, Samples};
 use super::cards::Card;
+use super::findings::CardOrder;
 use super::headline::headline;
 use super::locks::{self, LockChips};
 use super::question::has_scenario;
@@ -44,24 +45,17 @@ pub(super) fn Answer() -> impl IntoView {
     // The last answer stays, and only one message says that it is outdated.
     let outdated = move || match (is_empty(), plan.bar_problems().is_empty() && !plan.lacks_gpu.get()) {
         (true, _) => "",
-        (false, true) => "Correct the marked field. Until then, the page answers the last valid question.",
+        (false, true) => "Fix the marked field. Until then, the page answers the last valid question.",
         (false, false) => "Until then, the page answers the last valid question.",
     };
     let is_other = Memo::new(move |_| shown.with(|headline| headline.is_other));
     let more = Memo::new(move |_| shown.with(|headline| headline.more.clone()));
     let names = Memo::new(move |_| findings.with(|findings| findings.offers.len()));
     let skeletons = move || if names.get() == 0 && !has_problems.get() { 2 } else { 0 };
-    // The best come first once they are known. Cards keep their places while the answers by launch scripts come in one by one.
-    let order = Memo::new(move |before: Option<&Vec<usize>>| {
-        findings.with(|findings| {
-            let count = findings.offers.len();
-            match before.filter(|before| before.len() == count) {
-                _ if findings.is_settled() => findings.ranked(),
-                Some(before) => before.clone(),
-                None => (0..count).collect(),
-            }
-        })
+    let ordered = Memo::new(move |before: Option<&CardOrder>| {
+        findings.with(|findings| CardOrder::next(before, findings))
     });
+    let order = Memo::new(move |_| ordered.with(|order| order.types.clone()));
     // Otherwise rows have cards of different widths, and the wide ones would have another layout.
     let is_roomy = move || matches!(names.get(), 0 | 1 | 2 | 4);
     let assumptions = move || {
@@ -72,25 +66,25 @@ pub(super) fn Answer() -> impl IntoView {
                 true => count_text(least),
                 false => format!("{}–{}", count_text(least), count_text(most)),
             };
-            let (searched, assumed) = match (least == most, asked.batch_is_assumed) {
-                (true, false) => ("", ""),
-                (true, true) => ("Searched near ", ", assumed"),
-                (false, false) => ("Searched ", ""),
-                (false, true) => ("Searched ", ", assumed"),
+            let (about, assumed) = match (least == most, asked.batch_is_assumed) {
+                // The search also tries batches nearby.
+                (true, true) => ("About ", " (assumed)"),
+                (false, true) => ("", " (assumed)"),
+                (_, false) => ("", ""),
             };
             let sequences = findings.own_sequences().map_or(String::new(), |tokens| {
                 format!(" · sequences of {} tokens, assumed from the imported model", group_digits(tokens.into()))
             });
             let software = asked.offers.first().map_or(String::new(), |gpu| format!(" · {}", gpu.software));
             let longest = asked.longest_days.map_or(String::new(), |days| {
-                format!(" · only plans of at most {}; choose a time to change that", limit_text(days))
+                format!(" · only plans of at most {}; set a deadline to change that", limit_text(days))
             });
             // Before the first answer, every plan may have spare nodes.
             let mut plans = findings.plans().peekable();
             let has_spares = plans.peek().is_none() || plans.any(|(_, plan)| plan.paid_gpus > plan.gpus);
-            let spares = if has_spares { ", restarts and spare nodes" } else { " and restarts, but no spare nodes," };
+            let spares = if has_spares { ", restarts and spare nodes" } else { " and restarts, but no spare nodes" };
             Some(format!(
-                "{searched}{batch} tokens per step{assumed}{sequences}{software}{longest} · failures{spares} included · energy with cooling and network"
+                "{about}{batch} tokens per step{assumed}{sequences}{software}{longest} · includes failures{spares} · energy includes cooling and network"
             ))
         })
     };
@@ -122,20 +116,20 @@ pub(super) fn Answer() -> impl IntoView {
                 // Below the bar, where most changes are made.
                 <div class="verdict-tools">
                     {move || has_changed().then(|| view! {
-                        <button type="button" class="action" title="Ctrl Z" on:click=move |_| undo()>"↶ Undo"</button>
+                        <button type="button" class="action" id="undo" title="Ctrl Z" on:click=move |_| undo()>"↶ Undo"</button>
                     })}
                     <button
                         type="button"
                         class="action"
                         on:click=move |_| focus(SETTINGS_ID)
                     >"Settings"</button>
+                    // The script on every page opens them (register.js).
                     <button
                         type="button"
                         class="action commands"
                         title="Commands: ? or Ctrl K"
                         aria-haspopup="dialog"
                         aria-keyshortcuts="? Control+K"
-                        on:click=move |_| plan.asks_palette.set(true)
                     >"Commands " <kbd>"?"</kbd></button>
                 </div>
                 <h1 id="verdict" aria-live="polite">

@@ -22,7 +22,7 @@ use trainplan_shared::units::group_digits;
 
 /// What the chart shows over GPU counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum FrontQuantity {
+enum FrontQuantity {
     Days,
     Cost,
     Energy,
@@ -30,10 +30,10 @@ pub(super) enum FrontQuantity {
 }
 
 impl FrontQuantity {
-    pub(super) const ALL: [FrontQuantity; 4] =
+    const ALL: [FrontQuantity; 4] =
         [FrontQuantity::Days, FrontQuantity::Cost, FrontQuantity::Energy, FrontQuantity::CostPerTrillion];
 
-    pub(super) fn id(self) -> &'static str {
+    fn id(self) -> &'static str {
         match self {
             FrontQuantity::Days => "",
             FrontQuantity::Cost => "cost",
@@ -42,7 +42,7 @@ impl FrontQuantity {
         }
     }
 
-    pub(super) fn title(self) -> &'static str {
+    fn title(self) -> &'static str {
         match self {
             FrontQuantity::Days => "Days",
             FrontQuantity::Cost => "Cost",

@@ -120,7 +120,7 @@ fn of_best(Verdict { lead, rest, more }: Verdict) -> Headline {
 fn impossible() -> Headline {
     Headline {
         lead: "This plan can't run.".into(),
-        rest: "Correct the marked field.".into(),
+        rest: "Fix the marked field.".into(),
         more: String::new(),
         is_other: true,
     }

@@ -92,7 +92,7 @@ impl LayoutColumn {
             LayoutColumn::Spare => "Free GiB",
             LayoutColumn::InTime => "In time",
             LayoutColumn::Mfu => "MFU",
-            LayoutColumn::Speed => "Tokens/s per GPU",
+            LayoutColumn::Speed => "Tokens/s/GPU",
             LayoutColumn::Trust => "Confidence",
         }
     }
@@ -533,7 +533,7 @@ mod tests {
             shown.into_iter().map(LayoutColumn::title).collect::<Vec<_>>().join(", ")
         };
         assert_eq!(titles(false, false), "Days, Cost, Free GiB, MFU");
-        assert_eq!(titles(true, true), "Days, Cost, Free GiB, Tokens/s per GPU, Confidence");
+        assert_eq!(titles(true, true), "Days, Cost, Free GiB, Tokens/s/GPU, Confidence");
         assert!(LayoutColumn::shown(true, Mixed::default()).contains(&LayoutColumn::InTime));
         let mut findings = answered(&[("H100", Some(plan(64, 60.0, 4e6)))]);
         let in_precision = |precision: &str, batch_tokens: f64| FoundPlan {

@@ -13,7 +13,6 @@ mod headline;
 mod import;
 mod layouts;
 pub(crate) mod locks;
-mod palette;
 mod plan_chart;
 pub(crate) mod question;
 mod report;
@@ -21,6 +20,7 @@ mod saved;
 mod search;
 pub(crate) mod state;
 mod trust;
+mod undo;
 mod verdict;
 
 use crate::address::{Address, name_page};
@@ -50,8 +50,6 @@ struct Planner {
     wants_print: RwSignal<bool>,
     /// Whether the cards show all figures.
     more_figures: RwSignal<bool>,
-    /// Whether a button requested the command palette, which is not open yet.
-    asks_palette: RwSignal<bool>,
     /// Whether the last GPU type was removed from the bar, and none was added yet.
     lacks_gpu: RwSignal<bool>,
     /// The GPUs of the shown plan; none while the first search runs, and if the plan can't run.
@@ -117,7 +115,6 @@ impl Planner {
             search,
             wants_print,
             more_figures: RwSignal::new(false),
-            asks_palette: RwSignal::new(false),
             lacks_gpu: RwSignal::new(false),
             shown: Memo::new(move |_| {
                 // Until the details say otherwise, a plan is assumed to run. Without that, tables and cards would lose it for a moment
@@ -210,10 +207,10 @@ pub(crate) fn PlanPage() -> impl IntoView {
     let planner = Planner::provide();
     planner.hand_over();
     report::print_when_answered(planner);
+    undo::undo_by_keys();
     saved::SavedPlans::provide(planner.address);
     saved::compare_scripts(planner);
     view! {
-        <palette::Palette />
         <div class="plan">
             <report::ReportHead />
             <bar::QuestionBar />

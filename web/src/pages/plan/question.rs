@@ -7,7 +7,7 @@ use trainplan_shared::question::{USUAL_GPU_TYPES, usual_precisions};
 use trainplan_shared::search::{CHOSEN_FIELDS, StackRules};
 use trainplan_shared::spec::Spec;
 use trainplan_shared::stack::Software;
-use trainplan_shared::units::{group_digits, parse_decimal};
+use trainplan_shared::units::{group_digits, parse_days, parse_decimal};
 
 /// The question of an address that asks none: a model that many know, by a deadline.
 pub(super) const FIRST_MODEL: &str = "llama3.1-70b";
@@ -246,15 +246,21 @@ pub(crate) fn value_title(field: Field, value: &str) -> String {
     }
 }
 
-/// Returns a time for people: `60d` as `60 days`.
+/// Returns a time for people: `60d` as `60 days`, `1w` as `1 week`; other texts unchanged.
 pub(crate) fn days_text(value: &str) -> String {
-    match (value.strip_suffix('d'), value.strip_suffix('w')) {
-        (Some("1"), _) => "1 day".to_string(),
-        (Some(days), _) => format!("{days} days"),
-        (_, Some(weeks)) => format!("{weeks} weeks"),
-        _ if parse_decimal(value).is_some() => format!("{value} days"),
-        _ => value.to_string(),
+    let value = value.trim();
+    if parse_days(value).is_none() {
+        return value.to_string();
     }
+    let number = value.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    let unit = match value.as_bytes().get(number.len()) {
+        Some(b'w' | b'W') => "week",
+        Some(b'm' | b'M') => "month",
+        _ => "day",
+    };
+    let number = number.trim_end();
+    let plural = if number == "1" { "" } else { "s" };
+    format!("{number} {unit}{plural}")
 }
 
 #[cfg(test)]
@@ -264,6 +270,13 @@ mod tests {
 
     fn read(query: &str) -> Spec {
         link::read(query).spec
+    }
+
+    #[test]
+    fn times_have_their_units_in_words() {
+        let texts = ["60d", "60", "1d", "1w", "8 weeks", "2mo", "1 Month", "soon"].map(days_text);
+        let words = ["60 days", "60 days", "1 day", "1 week", "8 weeks", "2 months", "1 month", "soon"];
+        assert_eq!(texts, words);
     }
 
     fn asked(query: &str) -> String {

@@ -35,7 +35,7 @@ pub(super) fn print_when_answered(planner: Planner) {
 pub(super) fn PrintButton() -> impl IntoView {
     let wants_print = Planner::of_page().wants_print;
     view! {
-        <button type="button" class="link" on:click=move |_| wants_print.set(true)>
+        <button type="button" class="link" id="print-report" on:click=move |_| wants_print.set(true)>
             {move || if wants_print.get() { "Printing starts after the search …" } else { "Print a report" }}
         </button>
     }

@@ -33,9 +33,10 @@ pub(crate) fn predict(query: &str) -> Option<Prediction> {
     let script = script_run(&spec, &planned.scenario).flatten();
     let by_script = script.and_then(|script| Some((script.predict(&spec, &planned)?, script)));
     let slowdown = by_script.as_ref().map_or(1.0, |(_, script)| script.slowdown);
-    let whose = by_script.as_ref().map(|(_, script)| {
-        format!(" All figures are for the launch script, which runs {}.", script.software)
-    });
+    let script = by_script.as_ref();
+    let script = script.map(|(_, script)| format!("the launch script, which runs {}", script.software));
+    let whose = script.as_ref().map(|script| format!(" All figures are for {script}."));
+    let software = script.unwrap_or_else(|| planned.scenario.options.software.title());
     let predicted = by_script.map_or(planned, |(predicted, _)| predicted);
     let as_measured = with_measured_software(&spec, &predicted);
     let run = whole_run(&spec, &predicted);
@@ -49,6 +50,7 @@ pub(crate) fn predict(query: &str) -> Option<Prediction> {
             &[estimate.evidence.summary(), whose.unwrap_or_default(), never_ends.unwrap_or_default()]
                 .concat(),
         ),
+        predicted_for: format!("Predicted for {software}."),
         evidence: estimate.evidence.anchors.iter().map(evidence_run).collect(),
         held_out,
         time: time(&estimate),
@@ -81,7 +83,7 @@ fn with_measured_software(spec: &Spec, shown: &Predicted) -> Option<RunAsMeasure
     let measured = spec.estimate().ok()?;
     let [fast_s, slow_s] = [shown, &measured].map(|predicted| predicted.estimate.step_time_s.mid);
     let run = whole_run(&spec, &measured).filter(|_| slow_s >= fast_s * (1.0 + MUCH_BY_SOFTWARE))?;
-    Some(RunAsMeasured { software: software.title().to_string(), run })
+    Some(RunAsMeasured { software: software.title().to_string(), step_time_s: slow_s, run })
 }
 
 /// Returns what the whole run takes, at the price that a search would assume.
@@ -270,12 +272,20 @@ mod tests {
         let answer = Survey::new(&question, offer).finish();
         let plan = answer.shown().expect("a plan").spec(&question, offer);
         let (software, run) = answer.with_measured_software.as_ref().expect("measured software");
-        let of = |spec: &Spec| predict(&link::write(spec)).expect("a prediction").as_measured;
+        let predicted = |spec: &Spec| predict(&link::write(spec)).expect("a prediction");
+        let of = |spec: &Spec| predicted(spec).as_measured;
         let named = of(&plan).expect("measured software");
+        assert!(named.step_time_s >= predicted(&plan).mid_s * (1.0 + MUCH_BY_SOFTWARE), "{named:?}");
         assert_eq!(named.software, software.title());
         // The search counts the steps differently.
         assert!((named.run.expected_days / run.days - 1.0).abs() < 0.005, "{named:?} {}", run.days);
         assert_eq!(of(&plan.with(Field::Stack, software.id())), None);
+    }
+
+    #[test]
+    fn a_prediction_names_its_software() {
+        let prediction = predict("m=llama3.1-8b&gpu=h100&n=8&gbs=128&stack=torchtitan&fsdp=on");
+        assert_eq!(prediction.expect("a prediction").predicted_for, "Predicted for torchtitan.");
     }
 
     #[test]

@@ -220,9 +220,7 @@ fn card(
     // What the run's share of a reservation doesn't say.
     let purchase = offer.gpu.purchase.as_ref().filter(|_| amounts::outlasts(&offer.gpu, found.days.mid));
     let in_all = purchase.zip(whole_term.as_ref()).map(|(purchase, whole_term)| {
-        format!(
-            "GPUs {purchase} cost {whole_term} in all, if you have no other use for the rest of the term."
-        )
+        format!("GPUs {purchase} cost {whole_term} in all. The cost above is the run's share of that.")
     });
     let figures_with = measured_software.map(|software| {
         view! { <p><small>{format!("Figures {}", as_measured(Some(software)))}</small></p> }

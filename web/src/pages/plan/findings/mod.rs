@@ -7,7 +7,7 @@ mod ranking;
 
 pub(super) use asked::is_within;
 pub(super) use by_scripts::effect_on;
-pub(super) use ranking::contender;
+pub(super) use ranking::{CardOrder, contender};
 
 use crate::message::search::{
     AskedGpu, AskedQuestion, FoundAnswer, FoundFamily, FoundPlan, ScriptEffect, SearchNews,
@@ -137,11 +137,6 @@ impl Findings {
         !self.offers.is_empty() && self.offers.iter().all(|offer| offer.answer.is_some())
     }
 
-    /// Whether the GPU types can be put in their order: each is answered, and none is searched again by launch scripts.
-    pub(super) fn is_settled(&self) -> bool {
-        self.is_answered() && self.by_scripts().is_none()
-    }
-
     /// Whether the latest question is still to be answered.
     pub(super) fn is_searching(&self) -> bool {
         self.next.is_some() || !self.is_done && !self.is_answered()
@@ -193,22 +188,6 @@ pub(super) mod tests {
         }
         findings.hear(SearchNews::Done);
         findings
-    }
-
-    #[test]
-    fn the_order_is_settled_unless_launch_scripts_are_searched() {
-        let of = |query: &str| FoundPlan { query: query.into(), ..plan(512, 55.0, 4e6) };
-        let mut findings = answered(&[("H100", Some(of("a"))), ("B200", Some(of("b"))), ("GB300", None)]);
-        assert!(findings.is_settled());
-        let effect = |slowdown: f64| ScriptEffect { slowdown, may_lack_memory: false, is_unavailable: false };
-        findings.scripts = vec![("a".into(), effect(1.3)), ("b".into(), effect(1.2))];
-        assert!(!findings.is_settled());
-        findings.offers[1].script = Some(effect(1.2));
-        assert!(!findings.is_settled(), "one is still searched");
-        findings.offers[0].script = Some(effect(1.3));
-        assert!(findings.is_settled());
-        findings.offers[0].answer = None;
-        assert!(!findings.is_settled());
     }
 
     fn point(offer: usize, gpus: u32) -> SearchNews {

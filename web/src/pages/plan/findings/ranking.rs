@@ -81,6 +81,32 @@ impl Findings {
     }
 }
 
+/// The order of the cards of the GPU types.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(in crate::pages::plan) struct CardOrder {
+    /// The question, as a query.
+    query: String,
+    /// Whether the best come first.
+    is_ranked: bool,
+    /// The indices of the GPU types.
+    pub(in crate::pages::plan) types: Vec<usize>,
+}
+
+impl CardOrder {
+    /// Returns the order after `before`. The best come first once every GPU type is answered. From then on, cards keep their places
+    /// until another question is answered: answers by launch scripts come in later, and a badge marks the best of them.
+    pub(in crate::pages::plan) fn next(before: Option<&CardOrder>, findings: &Findings) -> CardOrder {
+        let of_question = before.filter(|before| before.query == findings.query && before.is_ranked);
+        let is_ranked = findings.is_answered();
+        let types = match of_question {
+            Some(before) => before.types.clone(),
+            None if is_ranked => findings.ranked(),
+            None => (0..findings.offers.len()).collect(),
+        };
+        CardOrder { query: findings.query.clone(), is_ranked, types }
+    }
+}
+
 /// Returns a plan on a GPU type as far as it decides which type is best.
 pub(in crate::pages::plan) fn contender(gpu: &str, plan: &FoundPlan) -> Contender<Trust> {
     let (days, cost) = (plan.days, plan.cost.map(|cost| cost.mid));
@@ -121,6 +147,26 @@ mod tests {
         assert_eq!(with_budget(3e6), (Some(1), vec![1, 0, 2]));
         // 28 % late, but within the budget.
         assert_eq!(with_budget(2.1e6), (Some(0), vec![0, 1, 2]));
+    }
+
+    #[test]
+    fn cards_keep_their_places_until_another_question_is_answered() {
+        let mut findings =
+            answered(&[("H100", Some(plan(1024, 58.0, 4e6))), ("B200", Some(plan(512, 59.0, 3e6)))]);
+        let answer = findings.offers[0].answer.take();
+        let growing = CardOrder::next(None, &findings);
+        assert_eq!(growing.types, [0, 1]);
+        findings.offers[0].answer = answer;
+        let order = CardOrder::next(Some(&growing), &findings);
+        assert_eq!(order.types, [1, 0]);
+        // By its launch script, the plan costs more.
+        let answer = findings.offers[1].answer.as_mut().expect("an answer");
+        answer.plan = Some(plan(1024, 59.0, 6e6));
+        assert_eq!(findings.ranked(), [0, 1]);
+        let order = CardOrder::next(Some(&order), &findings);
+        assert_eq!((&*order.types, findings.badge(0)), (&[1, 0][..], Some("Best")));
+        findings.query = "t=5T".into();
+        assert_eq!(CardOrder::next(Some(&order), &findings).types, [0, 1]);
     }
 
     #[test]

@@ -8,7 +8,7 @@ mod save_button;
 mod tables;
 
 pub(super) use launch_scripts::compare_scripts;
-pub(super) use panel::{SavedPanel, TITLE_ID};
+pub(super) use panel::SavedPanel;
 pub(super) use save_button::SaveButton;
 
 use super::amounts::price_text;

@@ -13,7 +13,7 @@ use crate::storage::json;
 use leptos::prelude::*;
 
 /// The id of the heading of the saved plans.
-pub(in crate::pages::plan) const TITLE_ID: &str = "saved-title";
+const TITLE_ID: &str = "saved-title";
 
 /// The saved plans side by side, with their differences.
 #[component]

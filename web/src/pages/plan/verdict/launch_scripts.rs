@@ -7,7 +7,7 @@ use trainplan_shared::units::longer;
 /// Returns what the launch scripts of the plans do otherwise than planned, as a sentence. The figures are those of the scripts.
 pub(super) fn by_script(findings: &Findings) -> String {
     if findings.by_scripts().is_some() {
-        return "Searching again with what the launch scripts run …".to_string();
+        return "Searching again with the step times of the launch scripts …".to_string();
     }
     let plans = findings.reaching().into_iter().filter_map(|index| {
         let offer = findings.offers.get(index)?;
