@@ -6,8 +6,8 @@ use super::super::output::{self, Format};
 use super::super::summary::{self, Summary};
 use super::super::watch::{self, JsonLines, LiveScreen, Pause};
 use super::super::{Failure, note};
-use super::names_of;
 use super::scope::{RoundScope, failed, is_of_other_version};
+use super::{names_of, noted, refusal, warn};
 use crate::conduct::{
     ConductOptions, Conductor, Ending, Observer, Order, RoundFigures, RunOutcome, trying_again,
 };
@@ -121,14 +121,22 @@ pub(in crate::cli) fn campaign(
         let digest = sha256(&text);
         let open = journal.open_round(name, cluster_name).await?;
         let (continued, left) = if new.wanted { (None, open) } else { (open, None) };
-        if scope == RoundScope::Failed && continued.is_none() {
+        let begun = match &continued {
+            Some(round) => journal.runs(&round.id).await?,
+            None => Vec::new(),
+        };
+        if scope != RoundScope::All && continued.is_none() {
             plans = failed(&journal, name, cluster_name, plans).await?;
             if plans.is_empty() {
                 note(&format!("No run of {name} failed or is missing. Nothing was submitted."));
                 return Ok(());
             }
         }
-        let is_chosen = |run: &&Planned| plans.iter().any(|plan| plan.name == run.run.name.as_str());
+        // A round of failed runs that is continued has only these.
+        let is_chosen = |run: &&Planned| match (scope, &continued) {
+            (RoundScope::Failed { .. }, Some(_)) => begun.iter().any(|begun| is_of(run, &begun.plan)),
+            _ => plans.iter().any(|plan| is_of(run, plan)),
+        };
         let planned: &[Planned] = &planned.iter().filter(is_chosen).cloned().collect::<Vec<_>>();
         let all = plans.iter().flat_map(|plan| plan.secrets.iter().map(|(name, secret)| (name, secret)));
         let short: Vec<&str> = secrets::check(all).await?.into_iter().collect();
@@ -140,20 +148,25 @@ pub(in crate::cli) fn campaign(
             ));
         }
         check_uploads(planned).await?;
-        let mut is_submitted = false;
+        let is_submitted = has_jobs(&begun);
         if let Some(round) = &continued {
-            let runs = journal.runs(&round.id).await?;
-            is_submitted = has_jobs(&runs);
             let since = watch::clock(round.begun_ms);
             if round.sha256 == digest {
                 note(&format!("Continuing the round of {since}."));
-            } else if is_of_other_version(&journal, round, &runs, &plans).await? {
+            } else if is_of_other_version(&journal, round, &begun, &plans).await? {
                 note(&format!(
                     "Continuing the round of {since}, which another version of Trainplan began, with the scripts and \
                      predictions of that version."
                 ));
             } else {
                 return Err(Failure::Changed { campaign: round.campaign.clone(), since });
+            }
+        }
+        if let RoundScope::Failed { anyway } = scope {
+            warn(planned);
+            // Another version of the program may have submitted them, with other predictions.
+            if let (Some(failure), false) = (refusal(planned), anyway || is_submitted) {
+                return Err(noted(failure));
             }
         }
         let link = link_to(continued.as_ref().map_or(&cluster.ssh, |round| &round.ssh), cluster_name);
@@ -188,6 +201,11 @@ pub(in crate::cli) fn campaign(
         };
         carry_over(&data, &journal, &link, round, args, format, Vec::new()).await
     })
+}
+
+/// Returns whether a plan is one of a run's repeats.
+fn is_of(run: &Planned, plan: &Plan) -> bool {
+    plan.name == run.run.name.as_str()
 }
 
 /// Checks on the cluster what the jobs would fail on, before the first of them is submitted.
