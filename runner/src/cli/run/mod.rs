@@ -1,6 +1,9 @@
 //! `trainplan run`: runs a campaign on its cluster.
 
 mod carry;
+mod orders;
+mod plans;
+mod readiness;
 mod scope;
 
 pub(super) use carry::{
