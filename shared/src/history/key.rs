@@ -46,7 +46,8 @@ impl TimeLineKey {
     }
 }
 
-/// Returns a scenario as its values with their labels. The query of a newer program, whose fields are all unknown, stays as it is.
+/// Returns a scenario as its values with their labels. The query of a newer program, whose fields are all unknown, is returned
+/// unchanged.
 fn readable(scenario: &str) -> String {
     let value = |(field, text): (Field, &str)| match field {
         Field::Recipe => text.to_owned(),
