@@ -238,7 +238,7 @@ fn runs_with_the_same_settings_are_pooled_as_repeats() {
     let comparison = compare(&all);
     let [first, second] = comparison.pooled.as_slice() else { panic!("{:?}", comparison.pooled) };
     assert_eq!((first.items.as_slice(), second.items.as_slice()), (&[0, 1, 2][..], &[3, 4, 5][..]));
-    assert_eq!(second.label, format!("{LLAMA_8B} (job 11) with 2 repeats"));
+    assert_eq!(second.label, format!("{LLAMA_8B} (job 11) + 2 repeats"));
     assert!(first.against.is_none() && first.low_s < first.mean_s && first.mean_s < first.high_s);
     // Standard deviations of the logarithms: 0.763 % and 0.943 %; each from three runs.
     let run_to_run = comparison.difference.run_to_run.unwrap();

@@ -187,6 +187,19 @@ fn a_newest_run_that_was_not_scored_ends_with_4_although_another_series_is_fine(
 }
 
 #[test]
+fn a_scenario_without_a_recipe_has_a_readable_label_and_an_exact_key() {
+    let (place, data) = store(&[]);
+    add(&place, "fp8_8_1", &log(64, 9400));
+    let label = "llama3.1-8b/h100/fp8/8@25.04, GBS 64";
+    let judged: Value = serde_json::from_str(&check(&data, &["--format", "json"]).stdout).unwrap();
+    let series = &judged["series"][0];
+    assert_eq!(series["label"], label);
+    assert_eq!(series["key"]["scenario"], "v=1&r=llama3.1-8b/h100/fp8/8@25.04&gbs=64");
+    let table = check(&data, &["--format", "table"]);
+    assert!(table.stdout.contains("GBS 64") && !table.stdout.contains("gbs=64"), "{}", table.stdout);
+}
+
+#[test]
 fn wrong_thresholds_are_refused() {
     let place = tempfile::tempdir().unwrap();
     let data = place.path().to_string_lossy().into_owned();

@@ -179,8 +179,7 @@ fn repeats_on_either_side_are_pooled() {
     let method = comparison["difference"]["method"].as_str().unwrap();
     assert!(method.contains("with 4 degrees of freedom"), "{method}");
     let table = trainplan(arguments.iter().chain(&["--format", "table"])).stdout;
-    for words in
-        ["repeats pooled", "job 21 with 2 repeats: slower: step time +4.", "Run-to-run variation of 0."]
+    for words in ["repeats pooled", "job 21 + 2 repeats: slower: step time +4.", "Run-to-run variation of 0."]
     {
         assert!(table.contains(words), "{words}: {table}");
     }

@@ -381,6 +381,38 @@ fn the_end_of_a_round_is_posted_to_a_webhook_and_a_refusal_is_not_fatal() {
 }
 
 #[test]
+fn a_run_that_stalls_beside_its_scored_step_is_listed_by_its_steady_mean() {
+    let mut journal = OwnJournal::new();
+    journal.round("alpha", 4200);
+    let parsed = value!({
+        "event": "parsed", "status": "scored", "step_time_s": 9.4, "judged_s": 11.75, "mfu": 0.4, "speed_percent": 100.0,
+        "error": 0.0, "within": true
+    });
+    let over = [(4200, ended("completed"), Some(600), Some(4200))];
+    journal.run("alpha", "stalls", 8, &over, &[&[parsed][..], &stored("stalls")].concat());
+    journal.write();
+    let data = journal.data();
+    let run = &json(&["jobs", "list", "--all", "--data-dir", &data])[0];
+    assert!(run["step_time_s"] == 9.4 && run["judged_s"] == 11.75, "{run}");
+    // The plan is 9.4 s, at most 9.9 s.
+    for (key, expected) in [
+        ("speed_percent", 80.0),
+        ("plan_speed_percent", 80.0),
+        ("error", 0.25),
+        ("scored_speed_percent", 100.0),
+        ("scored_plan_speed_percent", 100.0),
+    ] {
+        assert!((number(&run[key]) - expected).abs() < 1e-9, "{key}: {run}");
+    }
+    assert!(run["within"] == false && run["scored_within"] == true, "{run}");
+    let shown = trainplan(["jobs", "show", "stalls", "--data-dir", &data, "--format", "table"]);
+    let words =
+        "11.75 s per step (steady mean; scored: 9.400 s), MFU 40.0 %, 80.0 % of the planned speed, outside";
+    let joined = shown.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(joined.contains(words), "{joined}");
+}
+
+#[test]
 fn paths_and_commands_stay_on_one_line_of_a_narrow_terminal() {
     let mut journal = OwnJournal::new();
     journal.round("alpha", 4200);

@@ -1,5 +1,6 @@
+use crate::jobs::OwnJournal;
 use crate::terminal::on_terminal;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
@@ -557,6 +558,38 @@ fn a_round_of_failed_runs_has_those_that_have_not_run_and_is_continued() {
         assert!(is_continued && !again.stderr.contains("starts."), "{}", again.stderr);
     }
     assert_eq!(listed(&place).as_array().unwrap().len(), 4);
+}
+
+#[test]
+fn of_failed_runs_only_those_that_start_are_checked() {
+    let campaign = CAMPAIGN.replacen("repeats = 1\n", "repeats = 1\ntime-limit = \"00:05:00\"\n", 1);
+    let place = place(&campaign, &unreachable());
+    let failed = |scored: &[Value], more: &[&str]| {
+        let mut journal = OwnJournal::new();
+        journal.ended_round("nightly", "alpha");
+        for (number, plan) in scored.iter().enumerate() {
+            let events = [
+                json!({ "event": "parsed", "status": "scored", "step_time_s": 9.4 }),
+                json!({ "event": "stored", "result": "good" }),
+            ];
+            journal.run_of_plan("alpha", &format!("run-{number}"), plan.clone(), &[], &events);
+        }
+        journal.write();
+        let data = journal.data();
+        let files = ["--failed", "--clusters", "clusters.toml", "--data-dir", &data, "--patience", "0"];
+        run_in(&place, &[&files[..], more].concat())
+    };
+    let large = |repeat: u32| json!({ "name": "large", "gpus": 512, "repeat": repeat, "repeats": 3 });
+    // Of the whole campaign, only the time limit of small is too short.
+    let others = failed(&[json!({ "name": "small", "gpus": 8 })], &[]);
+    assert_eq!(others.code, Some(5), "{}", others.stderr);
+    assert!(others.stderr.contains("large#1 starts."), "{}", others.stderr);
+    assert!(!others.stderr.contains("Set time-limit"), "{}", others.stderr);
+    let itself = failed(&[large(1), large(2), large(3)], &[]);
+    assert_eq!(itself.code, Some(2), "{}", itself.stderr);
+    assert!(itself.stderr.contains("small: Set time-limit = \"00:"), "{}", itself.stderr);
+    let anyway = failed(&[large(1), large(2), large(3)], &["--anyway"]);
+    assert_eq!(anyway.code, Some(5), "{}", anyway.stderr);
 }
 
 #[test]

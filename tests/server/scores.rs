@@ -5,13 +5,14 @@ use crate::integrity::{metric_of, verified};
 use crate::services::change;
 use serde_json::{Value, json};
 use trainplan_shared::field::Field;
-use trainplan_shared::result::{Intake, RunResult};
+use trainplan_shared::result::{Intake, JobFiles, RunResult, SettingsFile};
 use trainplan_shared::spec::Spec;
 
 on_every_store! {
     scores_name_their_parser_version
     a_run_that_contradicts_its_recipe_is_not_scored
     recipes_can_be_corrected_later
+    files_beside_a_log_complete_its_scenario_later
     a_damaged_score_is_named_and_replaced
     damaged_scores_are_marked_and_counted
     a_score_in_the_place_of_another_is_named_and_replaced
@@ -93,6 +94,47 @@ fn recipes_can_be_corrected_later(kind: Kind) {
     owner.put_all(&carried);
     let refused = owner.post(&format!("/runs/{}/scores?gpus=16", carried.run.id), &json!({}));
     assert!(refused.problem(409).contains("campaign nightly"));
+}
+
+fn files_beside_a_log_complete_its_scenario_later(kind: Kind) {
+    const RECIPE: &str = "llama3.1-8b/h100/fp8/8@25.04";
+    let server = Server::at(&Place::new(kind));
+    let (owner, log) = (server.owner(), log(9.4, 50));
+    let read_with = |job: JobFiles| {
+        let mut intake = Intake::new("train.log", &Spec::default()).with_job(job);
+        intake.feed(&log);
+        intake.finish()
+    };
+    let launched = |scale: u32| {
+        let text = format!(
+            "workload_info:\n  gsw_version: '25.04'\nmodel_info:\n  model_name: llama3.1\n  model_size: 8b\n  dtype: fp8\n  \
+             scale: {scale}\n  gpu_type: h100\n"
+        );
+        let file = SettingsFile::LlmbConfig;
+        read_with(JobFiles::default().with(file, file.read(text.as_bytes())))
+    };
+    let (bare, complete) = (read_with(JobFiles::default()), launched(8));
+    let path = format!("/runs/{}", bare.id);
+    assert_eq!(owner.put(&bare).status, 201);
+    assert_eq!(owner.put_log(bare.id, 0, true, &log).status, 200);
+    let recipe = || owner.json(&format!("{path}/summary"))["recipe"].clone();
+    assert_eq!(recipe(), Value::Null);
+    let scores = || owner.json(&format!("{path}/scores"))["items"].as_array().unwrap().len();
+    // Also if the same comes again, and the log without the files.
+    for again in [&complete, &complete, &bare] {
+        let answer = owner.put(again);
+        assert_eq!((answer.status, answer.json()["outcome"].as_str()), (200, Some("known")));
+        assert_eq!((recipe(), scores()), (RECIPE.into(), 2));
+    }
+    assert_eq!(owner.all(&format!("recipe={}", encoded(RECIPE))), [bare.id.to_string()]);
+    assert_eq!(owner.get(&format!("{path}?upload")).body, file_of(&bare));
+    assert_eq!(owner.json(&path)["job"]["settings"]["llmb_config"]["model_info.scale"], "8");
+    // Files that contradict what is stored don't change it.
+    assert!(owner.put(&launched(16)).problem(409).contains(RECIPE));
+    // Another reading of the log keeps what the files say.
+    assert_eq!(owner.post(&format!("{path}/scores"), &json!({})).status, 200);
+    assert_eq!((recipe(), scores()), (RECIPE.into(), 2));
+    assert_eq!(verified(&server.place), []);
 }
 
 /// Uploads a run and scores it again with a recipe; returns it with the path of these scores.

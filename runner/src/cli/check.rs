@@ -15,7 +15,7 @@ use trainplan_shared::catalog::Catalog;
 use trainplan_shared::history::{
     Regression, ThresholdCheck, ThresholdKind, Thresholds, TimeLine, TimeLinePoint, time_lines,
 };
-use trainplan_shared::tables::{CheckColumn, CheckedTimeLine, cells};
+use trainplan_shared::tables::{CheckColumn, CheckedTimeLine};
 use trainplan_shared::units::minute;
 
 /// Check whether the newest run of each recipe or custom scenario is too slow
@@ -208,7 +208,7 @@ const MOST_SKIPPED: usize = 3;
 fn skipped(line: &TimeLine, thresholds: &Thresholds) -> Vec<String> {
     let before = line.points.split_last().map_or(&[][..], |(_, before)| before);
     let recent = before.get(before.len().saturating_sub(thresholds.previous)..).unwrap_or_default();
-    let title = cells::time_line(&line.key);
+    let title = &line.label;
     let told = |point: &TimeLinePoint| {
         let what = match point.step_time_s {
             None => "was not scored",

@@ -1,5 +1,6 @@
 //! What a command or a webhook learns of a run that ended.
 
+use super::judged_run::JudgedRun;
 use crate::conduct::RunOutcome;
 use crate::journal::{Event, Run};
 use serde::Serialize;
@@ -14,6 +15,10 @@ pub(super) struct EndedRun {
     /// Why it has no score, or what to know about the measurement.
     pub(super) why: Option<String>,
     pub(super) step_time_s: Option<f64>,
+    /// The step time by which it is judged.
+    pub(super) judged_s: Option<f64>,
+    #[serde(skip)]
+    pub(super) judged: Option<JudgedRun>,
     pub(super) mfu: Option<f64>,
     /// The id of its result in the store.
     pub(super) result: Option<String>,
@@ -36,13 +41,17 @@ impl EndedRun {
             outcome,
             why: None,
             step_time_s: None,
+            judged_s: None,
+            judged: None,
             mfu: None,
             result: None,
             attempt: run.plan.retry.saturating_add(1),
             attempts: run.plan.retries.saturating_add(1),
         };
-        if let Some(Event::Parsed { reason, step_time_s, mfu, .. }) = &run.status.parsed {
+        if let Some(parsed @ Event::Parsed { reason, step_time_s, mfu, .. }) = &run.status.parsed {
             (ended.why, ended.step_time_s, ended.mfu) = (reason.clone(), *step_time_s, *mfu);
+            ended.judged = JudgedRun::of(parsed, run.plan.predicted.step_time_s);
+            ended.judged_s = ended.judged.map(|judged| judged.step_time_s);
         }
         match event {
             Event::Failed { why } => ended.why = Some(why.clone()),

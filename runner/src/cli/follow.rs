@@ -19,8 +19,9 @@ pub(super) struct FollowArgs {
     /// Print the last lines of each run's log, and then the new ones
     #[arg(long)]
     pub(super) log: bool,
-    /// Run this shell command whenever a run ends. TRAINPLAN_OUTCOME is scored or failed; TRAINPLAN_CAMPAIGN, _CLUSTER,
-    /// _RUN, _RUN_ID, _WHY, _STEP_TIME_S, _MFU and _RESULT give details
+    /// Run this shell command whenever a run ends. TRAINPLAN_OUTCOME is scored or failed;
+    /// TRAINPLAN_CAMPAIGN, _CLUSTER, _RUN, _RUN_ID, _WHY, _STEP_TIME_S, _JUDGED_S, _MFU and _RESULT give
+    /// details
     #[arg(long, value_name = "COMMAND")]
     on_end: Option<String>,
     /// Post a JSON message to this address whenever a run ends, and when the round is over (docs/running.md describes
@@ -213,6 +214,7 @@ impl EndCommand {
         let number = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
         set("WHY", ended.why.as_deref().unwrap_or_default());
         set("STEP_TIME_S", &number(ended.step_time_s));
+        set("JUDGED_S", &number(ended.judged_s));
         set("MFU", &number(ended.mfu));
         set("RESULT", ended.result.as_deref().unwrap_or_default());
         match command.spawn() {

@@ -46,7 +46,8 @@ pub(super) struct Args {
     /// share
     #[arg(long, value_name = "NAME")]
     login_header: Option<HeaderName>,
-    /// Delete results and their logs this many days after they were received
+    /// Delete results and their logs that were received more than this many days before the newest result.
+    /// Deletions begin three days after the first server with this option starts
     #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..))]
     retain_days: Option<u32>,
     /// Threshold for regressions, as in `trainplan check`: baseline-percent=90, sigma=off (repeatable)

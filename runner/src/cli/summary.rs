@@ -8,7 +8,6 @@ use crate::journal::{Event, Phase, Round, Run, UploadState};
 use crate::slurm::{Sighting, State};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use trainplan_shared::result;
 use trainplan_shared::tables::{TerminalHeading, TerminalTable};
 use trainplan_shared::units::readable;
 
@@ -37,16 +36,24 @@ pub(super) struct Summary<'a> {
     phase: Phase,
     state: String,
     jobs: Vec<&'a str>,
+    /// The mean of the scored steps.
     step_time_s: Option<f64>,
+    /// The step time by which the run is judged. The figures below follow it, unless their names say that they follow the scored
+    /// one.
+    judged_s: Option<f64>,
     mfu: Option<f64>,
     planned_step_time_s: f64,
     /// How much longer than planned it took, as a fraction.
     error: Option<f64>,
     /// Its speed in percent of the planned one.
     plan_speed_percent: Option<f64>,
+    scored_plan_speed_percent: Option<f64>,
     within: Option<bool>,
+    scored_within: Option<bool>,
     published_step_time_s: Option<f64>,
     speed_percent: Option<f64>,
+    scored_speed_percent: Option<f64>,
+    #[serde(skip)]
     judged: Option<JudgedRun>,
     result: Option<&'a str>,
     pub(super) why: Option<&'a str>,
@@ -174,13 +181,17 @@ impl<'a> Summary<'a> {
             state: unwatched.map_or_else(|| watch::in_words(run), |since| watch::in_words_since(run, since)),
             jobs: status.jobs.iter().map(|(job, _)| job.as_str()).collect(),
             step_time_s: None,
+            judged_s: None,
             mfu: None,
             planned_step_time_s: run.plan.predicted.step_time_s.mid,
             error: None,
-            within: None,
-            published_step_time_s: run.plan.baseline_s,
             plan_speed_percent: None,
+            scored_plan_speed_percent: None,
+            within: None,
+            scored_within: None,
+            published_step_time_s: run.plan.baseline_s,
             speed_percent: None,
+            scored_speed_percent: None,
             judged: None,
             result: (status.phase == Phase::Stored).then_some(run.id.as_str()),
             why: status.failure.as_deref(),
@@ -189,16 +200,26 @@ impl<'a> Summary<'a> {
             gpu_hours,
             listed: ListedState::of(run, unwatched.is_some()),
         };
-        if let Some(parsed @ Event::Parsed { reason, step_time_s, mfu, speed_percent, error, within, .. }) =
-            &status.parsed
-        {
-            summary.judged = JudgedRun::of(parsed, run.plan.predicted.step_time_s);
+        if let Some(parsed @ Event::Parsed { reason, step_time_s, mfu, .. }) = &status.parsed {
             (summary.step_time_s, summary.mfu) = (*step_time_s, *mfu);
-            (summary.speed_percent, summary.error, summary.within) = (*speed_percent, *error, *within);
-            summary.plan_speed_percent = error.map(result::speed_percent);
             summary.why = summary.why.or(reason.as_deref());
+            if let Some(judged) = JudgedRun::of(parsed, run.plan.predicted.step_time_s) {
+                summary.set_judged(judged);
+            }
         }
         summary
+    }
+
+    fn set_judged(&mut self, judged: JudgedRun) {
+        self.judged = Some(judged);
+        self.judged_s = Some(judged.step_time_s);
+        self.speed_percent = judged.speed_percent;
+        self.scored_speed_percent = judged.scored_speed_percent;
+        if let Some(plan) = judged.plan {
+            (self.error, self.within, self.scored_within) = (plan.error, plan.within, plan.scored_within);
+            self.plan_speed_percent = plan.speed_percent;
+            self.scored_plan_speed_percent = plan.scored_speed_percent;
+        }
     }
 }
 
@@ -290,16 +311,16 @@ pub(super) fn table(summaries: &[Summary]) -> Result<(), Failure> {
         RunColumn::Queued => run.queue_s.map_or_else(|| "-".into(), watch::duration),
         RunColumn::GpuHours => run.gpu_hours.map_or_else(|| "-".into(), readable),
         RunColumn::StepTime => {
-            let judged_s = rounded(run.judged.map(|judged| judged.step_time_s));
+            let judged_s = rounded(run.judged_s);
             match run.judged.and_then(JudgedRun::steady_s) {
                 Some(_) => format!("{judged_s}, scored {}", rounded(run.step_time_s)),
                 None => judged_s,
             }
         }
         RunColumn::Planned => rounded(Some(run.planned_step_time_s)),
-        RunColumn::SpeedOfPlan => percent(run.judged.and_then(|judged| judged.plan_speed_percent)),
+        RunColumn::SpeedOfPlan => percent(run.plan_speed_percent),
         RunColumn::Published => rounded(run.published_step_time_s),
-        RunColumn::Speed => percent(run.judged.and_then(|judged| judged.speed_percent)),
+        RunColumn::Speed => percent(run.speed_percent),
         RunColumn::Mfu => percent(run.mfu.map(|mfu| mfu * 100.0)),
     };
     let row = |run: &Summary<'_>| RunColumn::ALL.iter().map(|column| Some(cells(run, column))).collect();
@@ -343,8 +364,8 @@ pub(super) fn csv<'a>(summaries: impl Iterator<Item = &'a Summary<'a>>) -> Resul
         "attempts",
         "plan_speed_percent",
         "judged_s",
-        "judged_speed_percent",
-        "judged_plan_speed_percent",
+        "scored_speed_percent",
+        "scored_plan_speed_percent",
     ];
     let number = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
     let rows = summaries.map(|run| {
@@ -368,9 +389,9 @@ pub(super) fn csv<'a>(summaries: impl Iterator<Item = &'a Summary<'a>>) -> Resul
             run.retry.saturating_add(1).to_string(),
             run.retries.saturating_add(1).to_string(),
             number(run.plan_speed_percent),
-            number(run.judged.map(|judged| judged.step_time_s)),
-            number(run.judged.and_then(|judged| judged.speed_percent)),
-            number(run.judged.and_then(|judged| judged.plan_speed_percent)),
+            number(run.judged_s),
+            number(run.scored_speed_percent),
+            number(run.scored_plan_speed_percent),
         ]
     });
     output::csv(header, rows)

@@ -355,21 +355,16 @@ pub(super) fn sentence(run: &Run, event: &Event) -> Option<String> {
         Event::Moving => "steps continue".into(),
         Event::CancelAsked { why } => format!("cancelling: {why}"),
         Event::Drained { bytes } => format!("log copied ({bytes} bytes)"),
-        Event::Parsed { status, reason, step_time_s, mfu, .. } => {
+        Event::Parsed { status, reason, mfu, .. } => {
             let judged = JudgedRun::of(event, run.plan.predicted.step_time_s);
             let mut parts = vec![status.id().to_string()];
             parts.extend(reason.clone());
-            parts.extend(step_time_s.map(|s| format!("{} s per step", super::estimate::rounded(s))));
+            parts.extend(judged.map(JudgedRun::in_words));
             parts.extend(mfu.map(|mfu| format!("MFU {:.1} %", mfu * 100.0)));
             if let Some(judged) = judged {
-                let steady_s = judged.steady_s();
-                parts.extend(
-                    steady_s
-                        .map(|s| format!("judged by its steady mean of {} s", super::estimate::rounded(s))),
-                );
-                parts.extend(judged.plan_speed_percent.map(|percent| {
-                    let within = if judged.within == Some(true) { "within" } else { "outside" };
-                    format!("{percent:.1} % of the planned speed, {within} its interval")
+                parts.extend(judged.plan.and_then(|plan| {
+                    let within = if plan.within == Some(true) { "within" } else { "outside" };
+                    Some(format!("{:.1} % of the planned speed, {within} its interval", plan.speed_percent?))
                 }));
                 let published = judged.speed_percent;
                 parts.extend(published.map(|percent| format!("{percent:.1} % of the published speed")));

@@ -1,7 +1,6 @@
 //! Posts a message to a webhook whenever a followed run ends, and when the round is over.
 
 use super::ended_run::EndedRun;
-use super::estimate::rounded;
 use super::watch::time;
 use crate::conduct::RunOutcome;
 use crate::journal::{Round, Run, now_ms};
@@ -128,8 +127,8 @@ impl Webhook {
     /// Queues a message about a run that ended.
     pub(super) fn run_ended(&self, run: &EndedRun) {
         let mut text = format!("{}/{} on {}: {}", self.campaign, run.run, self.cluster, run.outcome);
-        if let Some(step_time_s) = run.step_time_s {
-            text += &format!(", {} s per step", rounded(step_time_s));
+        if let Some(judged) = run.judged {
+            text += &format!(", {}", judged.in_words());
         }
         if let Some(mfu) = run.mfu {
             text += &format!(", MFU {:.1} %", mfu * 100.0);
@@ -295,7 +294,7 @@ mod tests {
             status,
             reason: (status != Status::Scored).then(|| "the job lost a node".into()),
             step_time_s: (status == Status::Scored).then_some(9.4),
-            judged_s: None,
+            judged_s: (status == Status::Scored).then_some(11.75),
             mfu: (status == Status::Scored).then_some(0.405),
             speed_percent: None,
             error: None,
@@ -329,7 +328,11 @@ mod tests {
         assert_eq!(failed["text"], "nightly@1/a on alpha: failed; the job lost a node");
         assert_eq!((&scored["run"], &scored["result"]), (&"a~1".into(), &"a-1".into()));
         assert_eq!((&scored["attempt"], &scored["attempts"]), (&2.into(), &3.into()));
-        assert_eq!(scored["text"], "nightly@1/a~1 on alpha: scored, 9.400 s per step, MFU 40.5 %");
+        assert!(scored["step_time_s"] == 9.4 && scored["judged_s"] == 11.75, "{scored}");
+        assert_eq!(
+            scored["text"],
+            "nightly@1/a~1 on alpha: scored, 11.75 s per step (steady mean; scored: 9.400 s), MFU 40.5 %"
+        );
         assert_eq!(over["event"], "round");
         assert_eq!((&over["runs"], &over["scored"], &over["failed"]), (&2.into(), &1.into(), &1.into()));
         assert_eq!(over["text"], "nightly@1 on alpha is over: 1 of 2 runs scored");

@@ -12,7 +12,8 @@ use uuid::Uuid;
 /// How often to look for runs that a server received but did not judge before it ended.
 const EVERY: Duration = Duration::from_secs(30);
 
-/// The number of earlier runs that a run is compared with, and of later ones among which one that was judged is looked for.
+/// The least number of earlier runs that are read to compare a run with, and of later ones among which one that was judged is looked
+/// for.
 const BEYOND: u32 = 100;
 
 /// Runs older than this cause alerts without notifications: they come from collections of old logs.
@@ -108,11 +109,13 @@ async fn beyond(
     run: &RunSummary,
     sort: Sort,
 ) -> Result<Vec<TimeLinePoint>, StoreError> {
+    let compared = u32::try_from(server.options.thresholds.previous).unwrap_or(u32::MAX - 1);
     let query = Query {
         line: run.line.clone(),
         cluster: key.cluster.clone(),
         sort,
-        limit: Some(BEYOND),
+        // The run itself is one of those of its time.
+        limit: Some(BEYOND.max(compared) + 1),
         cursor: Some(Cursor::before_equals(run, sort)),
         ..Query::default()
     };

@@ -176,7 +176,7 @@ impl Store {
         let entry = self.prepare(run, file)?;
         self.settle_row(run.id, &entry.sha256).await?;
         let Some(LogFile { path, most }) = log else {
-            return self.enter_without_log(run, entry, origin).await;
+            return Ok(self.enter_without_log(run, entry, origin).await?.outcome());
         };
         let sha256 = LogHash::parse(&run.source.sha256)?;
         loop {
@@ -185,13 +185,14 @@ impl Store {
             }
             if let Some(mut writing) = self.write_with_log(&sha256).await? {
                 self.heal(&mut writing, &sha256).await?;
-                return self.enter(writing, run, entry, Some(&sha256), origin).await;
+                return Ok(self.enter(writing, run, entry, Some(&sha256), origin).await?.outcome());
             }
         }
     }
 
     /// Stores an uploaded result and the token that uploaded it. If the store has its log, the result gets
-    /// it. Also returns the bytes that the result and its row in the list now occupy; 0 if it was stored before.
+    /// it. If it [completes](RunResult::completes) the stored result of its log, it becomes a later score of that. Also returns the
+    /// bytes that the result and its row in the list now occupy; 0 if it was stored before.
     ///
     /// # Errors
     /// Those of [`Store::put`].
@@ -204,8 +205,8 @@ impl Store {
         let origin = Origin::Uploaded(token);
         let size = (entry.packed.len() + self.json(&entry.summary)?.len()) as u64;
         self.settle_row(run.id, &entry.sha256).await?;
-        let outcome = self.enter_without_log(run, entry, origin).await?;
-        Ok((outcome, if outcome == UploadOutcome::New { size } else { 0 }))
+        let entered = self.enter_without_log(run, entry, origin).await?;
+        Ok((entered.outcome(), if entered == Entered::Nothing { 0 } else { size }))
     }
 
     /// Stores a result that came without its log. It gets the log if the store has it, of another run.
@@ -214,7 +215,7 @@ impl Store {
         run: &RunResult,
         entry: PreparedResult,
         origin: Origin<'_>,
-    ) -> Result<UploadOutcome, StoreError> {
+    ) -> Result<Entered, StoreError> {
         // Without a valid hash there can be no log.
         if let Ok(sha256) = LogHash::parse(&run.source.sha256)
             && self.fault(&sha256).await?.is_none()
@@ -290,7 +291,7 @@ impl Store {
         entry: PreparedResult,
         log: Option<&LogHash>,
         origin: Origin<'_>,
-    ) -> Result<UploadOutcome, StoreError> {
+    ) -> Result<Entered, StoreError> {
         let PreparedResult { sha256, packed, summary } = entry;
         let row = RunRow::new(&summary, &sha256, log, origin.token());
         let failed = |error| self.failed(error);
@@ -317,7 +318,7 @@ impl Store {
             delete.execute(&mut *writing).await.map_err(failed)?;
             self.change(&mut writing, EventKind::Run, &summary.id).await?;
             self.commit(writing).await?;
-            return Ok(UploadOutcome::New);
+            return Ok(Entered::New);
         }
         let known = self.locked_row(&mut writing, run.id).await?;
         let Some(known) = known else {
@@ -326,7 +327,8 @@ impl Store {
             return Err(StoreError::Locked { store: self.database.name.clone() });
         };
         let is_same = known.sha256 == sha256;
-        let is_replaced = !is_same && self.is_replaced(run).await?;
+        let relation = if is_same { Relation::Contained } else { self.relation(run).await? };
+        let is_replaced = relation == Relation::Replacement;
         if is_same || is_replaced {
             self.restore_file(&mut writing, &summary.id, &sha256, packed).await?;
         }
@@ -343,19 +345,29 @@ impl Store {
                 self.judge_again(&mut writing, &summary.id, Acknowledged::Kept).await?;
             }
         }
+        if let Relation::Completion { scored_at } = &relation {
+            let mut score = run.clone();
+            // The clock may have been set back since the last score.
+            score.provenance.scored_at = scored_at.clone().max(Some(now()));
+            let packed = self.pack_score(&score)?;
+            self.add_score(&mut writing, &known, &score, packed).await?;
+            if origin.is_judged() {
+                self.judge_again(&mut writing, &summary.id, Acknowledged::Deleted).await?;
+            }
+        }
         let update = sqlx::query("UPDATE runs SET log_sha256 = $2 WHERE id = $1 AND log_sha256 IS NULL");
         let update = update.bind(&summary.id).bind(log).execute(&mut *writing).await;
         update.map_err(failed)?;
         self.commit(writing).await?;
-        Ok(UploadOutcome::Known)
+        Ok(if relation == Relation::Contained { Entered::Nothing } else { Entered::Change })
     }
 
-    /// Returns whether a stored result is damaged, so that another one of its log replaces it. Records nothing, because it is
-    /// asked within a transaction that writes.
+    /// Returns what a result is to the stored one with its id. Records nothing, because it is asked within a transaction that
+    /// writes.
     ///
     /// # Errors
-    /// The stored one is sound and does not contain everything that the other one does, or is damaged and has another log.
-    async fn is_replaced(&self, run: &RunResult) -> Result<bool, StoreError> {
+    /// The stored one is sound and states something else, or is damaged and has another log.
+    async fn relation(&self, run: &RunResult) -> Result<Relation, StoreError> {
         let Some(kept) = self.sound_upload(run.id).await? else {
             let log = self.undisputed_log(run.id).await?;
             let score = self.sound_score(run.id).await?;
@@ -365,17 +377,18 @@ impl Store {
             {
                 return Err(StoreError::Conflict { id: run.id, kept: KeptResult::Damaged });
             }
-            return Ok(true);
+            return Ok(Relation::Replacement);
         };
-        if kept.covers(run) {
-            return Ok(false);
-        }
         // The recipe may have been corrected since then.
-        let newest = self.sound_score(run.id).await?.unwrap_or(kept);
-        if newest.covers(run) {
-            return Ok(false);
+        let score = self.sound_score(run.id).await?;
+        let newest = score.as_ref().unwrap_or(&kept);
+        if run.completes(newest) {
+            return Ok(Relation::Completion { scored_at: newest.provenance.scored_at.clone() });
         }
-        Err(StoreError::Conflict { id: run.id, kept: KeptResult::Sound(difference(&newest, run)) })
+        if kept.covers(run) || newest.covers(run) {
+            return Ok(Relation::Contained);
+        }
+        Err(StoreError::Conflict { id: run.id, kept: KeptResult::Sound(difference(newest, run)) })
     }
 
     /// Stores the file of a known run again, with its hash, unless both are there unchanged.
@@ -499,6 +512,37 @@ impl<'a> Origin<'a> {
         match self {
             Origin::Uploaded(token) => Some(token),
             Origin::Imported | Origin::Launched => None,
+        }
+    }
+}
+
+/// What a result is to the stored one with its id.
+#[derive(Debug, PartialEq, Eq)]
+enum Relation {
+    /// The stored one contains everything that it does.
+    Contained,
+    /// Files beside its log add to the scenario of the newest score, or of the stored one, which was scored at this time.
+    Completion { scored_at: Option<String> },
+    /// The stored one is damaged, and it takes its place.
+    Replacement,
+}
+
+/// What entering a result changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Entered {
+    /// The run is new.
+    New,
+    /// The run was stored, and has another score or another file.
+    Change,
+    /// No result changed.
+    Nothing,
+}
+
+impl Entered {
+    fn outcome(self) -> UploadOutcome {
+        match self {
+            Entered::New => UploadOutcome::New,
+            Entered::Change | Entered::Nothing => UploadOutcome::Known,
         }
     }
 }

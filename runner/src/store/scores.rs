@@ -2,6 +2,7 @@
 //! newest score counts.
 
 use super::alerts::Acknowledged;
+use super::columns::RunRow;
 use super::database::Typed;
 use super::files::{ResultFile, StoredFile, read_score, score_hash, stored_time};
 use super::logs::of_other_log;
@@ -106,32 +107,51 @@ impl Store {
 
     /// Stores a score. If the recipe was corrected, deletes the run's alerts and has it judged again.
     async fn store_score(&self, run: &RunResult, is_corrected: bool) -> Result<bool, StoreError> {
-        result::admit(run)?;
-        let scored_at = stored_time(run.provenance.scored_at.as_deref());
-        let failed = |error| self.failed(error);
-        let packed = pack(result::write(run)?.as_bytes());
-        let packed = packed.map_err(|error| failed(sqlx::Error::Io(error)))?;
+        let packed = self.pack_score(run)?;
         let mut writing = self.database.write().await?;
         // The run may have been deleted meanwhile.
         let Some(row) = self.locked_row(&mut writing, run.id).await? else { return Ok(false) };
-        self.discard_damaged_scores(&mut writing, run.id).await?;
+        self.add_score(&mut writing, &row, run, packed).await?;
+        if is_corrected {
+            self.judge_again(&mut writing, &row.id, Acknowledged::Deleted).await?;
+        }
+        self.commit(writing).await.map(|()| true)
+    }
+
+    /// Returns the file of a score, compressed.
+    ///
+    /// # Errors
+    /// The score is not accepted.
+    pub(super) fn pack_score(&self, run: &RunResult) -> Result<Vec<u8>, StoreError> {
+        result::admit(run)?;
+        pack(result::write(run)?.as_bytes()).map_err(|error| self.failed(sqlx::Error::Io(error)))
+    }
+
+    /// Adds a score to a stored run, unless the run has a newer one by the same parser version. Updates the run's row.
+    pub(super) async fn add_score(
+        &self,
+        writing: &mut Transaction<'static, Any>,
+        row: &RunRow,
+        run: &RunResult,
+        packed: Vec<u8>,
+    ) -> Result<(), StoreError> {
+        let scored_at = stored_time(run.provenance.scored_at.as_deref());
+        let failed = |error| self.failed(error);
+        self.discard_damaged_scores(writing, run.id).await?;
         let insert = "INSERT INTO scores (id, parser_version, scored_at, file, sha256) VALUES ($1, $2, $3, $4, $5) \
             ON CONFLICT (id, parser_version) DO UPDATE \
             SET scored_at = excluded.scored_at, file = excluded.file, sha256 = excluded.sha256 \
             WHERE excluded.scored_at >= scores.scored_at";
         let insert = sqlx::query(insert).bind(&row.id).bind(i64::from(run.provenance.parser_version));
         let hash = score_hash(&packed);
-        insert.bind(scored_at).bind(packed).bind(hash).execute(&mut *writing).await.map_err(failed)?;
-        if is_corrected {
-            self.judge_again(&mut writing, &row.id, Acknowledged::Deleted).await?;
-        }
-        let newest = self.stored_file(&mut *writing, run.id, ResultFile::Score).await?;
+        insert.bind(scored_at).bind(packed).bind(hash).execute(&mut **writing).await.map_err(failed)?;
+        let newest = self.stored_file(&mut **writing, run.id, ResultFile::Score).await?;
         let newest = newest.ok_or_else(|| failed(sqlx::Error::RowNotFound))?;
         let computed = row.computed_again(&unpack(run.id, &newest.packed)?);
         let fixed = [&row.damaged[..], &["score_fault"]].concat();
-        computed.update(&fixed).query().execute(&mut *writing).await.map_err(failed)?;
-        self.change(&mut writing, EventKind::Run, &row.id).await?;
-        self.commit(writing).await.map(|()| true)
+        computed.update(&fixed).query().execute(&mut **writing).await.map_err(failed)?;
+        self.change(writing, EventKind::Run, &row.id).await?;
+        Ok(())
     }
 
     /// Deletes the alerts of a run and has it judged again. Acknowledged ones can be kept.

@@ -144,7 +144,7 @@ mod tests {
     fn repeats_and_jobs_keep_their_endings() {
         let (one, two) = (format!("{A} (job 1)"), format!("{A} (job 2)"));
         let labels = BriefLabels::of([one.as_str(), &two]);
-        assert_eq!(labels.shorten(&format!("{two} with 1 repeat: faster")), "job 2 with 1 repeat: faster");
+        assert_eq!(labels.shorten(&format!("{two} + 1 repeat: faster")), "job 2 + 1 repeat: faster");
         let again = format!("{A} (2)");
         let labels = BriefLabels::of([A, again.as_str()]);
         assert_eq!(

@@ -13,8 +13,8 @@ use std::collections::BTreeSet;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct PooledRuns {
-    /// The first run's label, with the number of its repeats. If there is no other mapping to compare with, each run is compared
-    /// with the first one, and this says what the runs have in common.
+    /// The first run's label, and the number of its repeats, such as `job 71 + 2 repeats` for three runs. If there is no other
+    /// mapping to compare with, each run is compared with the first one, and this says what the runs have in common.
     pub label: String,
     /// The indices of the runs among the items. A run that is listed twice counts once.
     pub items: Vec<usize>,
@@ -139,8 +139,8 @@ impl Mapping {
         let first = first.map_or("", |item| item.label.as_str());
         match self.runs.len() - 1 {
             0 => first.to_owned(),
-            1 => format!("{first} with 1 repeat"),
-            repeats => format!("{first} with {repeats} repeats"),
+            1 => format!("{first} + 1 repeat"),
+            repeats => format!("{first} + {repeats} repeats"),
         }
     }
 }

@@ -103,7 +103,7 @@ fn pooled_repeats_have_their_table() {
     let (markdown, html) = (document.to_markdown(), document.to_html());
     assert!(html.contains("<caption>Repeats</caption>") && html.contains("Run to run %"), "{html}");
     assert!(markdown.contains("| repeats pooled | mean s |"), "{markdown}");
-    assert!(html.contains("(job 3) with 1 repeat</b>: slower"), "{html}");
+    assert!(html.contains("(job 3) + 1 repeat</b>: slower"), "{html}");
     assert!(!html.contains("(job 4)</b>: slower"), "a pooled run has no verdict of its own: {html}");
 }
 

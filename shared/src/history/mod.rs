@@ -26,57 +26,19 @@
 
 mod change;
 mod judge;
+mod key;
 #[cfg(test)]
 mod tests;
 mod thresholds;
 
 pub use change::ChangePoint;
 pub use judge::{CheckOutcome, LastComparableRun, Regression, ThresholdCheck, ThresholdKind};
+pub use key::TimeLineKey;
 pub use thresholds::{ThresholdError, Thresholds};
 
 use crate::result::judged_s;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-
-/// What the runs of a time line have in common. Null values are unknown for all of them.
-#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-pub struct TimeLineKey {
-    /// The published recipe.
-    pub recipe: Option<String>,
-    /// The scenario of runs without a recipe, as the query of a share link.
-    pub scenario: Option<String>,
-    /// The model.
-    pub model: Option<String>,
-    /// The GPU type.
-    pub gpu: Option<String>,
-    /// The number of GPUs.
-    pub gpus: Option<u32>,
-    /// The precision.
-    pub dtype: Option<String>,
-    /// The cluster.
-    pub cluster: Option<String>,
-}
-
-impl TimeLineKey {
-    /// Returns whether the runs are known to have the same scenario.
-    #[must_use]
-    pub fn is_one_scenario(&self) -> bool {
-        self.recipe.is_some() || self.scenario.is_some()
-    }
-
-    /// Returns the label of the time line.
-    #[must_use]
-    pub fn label(&self) -> String {
-        let own =
-            || self.scenario.as_deref().unwrap_or_default().trim_start_matches("v=1&").replace('&', ", ");
-        let what = self.recipe.clone().unwrap_or_else(own);
-        match &self.cluster {
-            Some(cluster) => format!("{what} on {cluster}"),
-            None => what,
-        }
-    }
-}
 
 /// A run of a time line.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -141,7 +103,7 @@ fn is_time(seconds: f64) -> bool {
 pub struct TimeLine {
     /// What the runs have in common.
     pub key: TimeLineKey,
-    /// The label.
+    /// The label for people, in which a scenario without a recipe is readable. The key has the exact values.
     pub label: String,
     /// The runs, oldest first.
     pub points: Vec<TimeLinePoint>,

@@ -64,6 +64,31 @@ fn a_fast_run_after_a_change_ends_the_regression() {
 }
 
 #[test]
+fn a_run_at_a_limit_is_fine_and_one_above_it_is_a_regression() {
+    use ThresholdKind::{Baseline, Previous, Sigma};
+    let published = |seconds: f64| {
+        let point = TimeLinePoint { baseline_step_time_s: Some(9.5), ..point(0, seconds) };
+        TimeLine::of(key(), vec![point], &Thresholds::default())
+    };
+    let after_ten = |seconds: f64| line(&[&[10.0; 10][..], &[seconds]].concat());
+    for (kind, at, above) in [
+        // 95 % of the published speed; 5 % and 1 % above the median.
+        (Baseline, published(10.0), published(10.01)),
+        (Previous, after_ten(10.5), after_ten(10.51)),
+        (Sigma, after_ten(10.1), after_ten(10.11)),
+    ] {
+        let check = |line: &TimeLine| line.checks.iter().find(|check| check.kind == kind).cloned().unwrap();
+        let (at, above) = (check(&at), check(&above));
+        assert_eq!(at.measured_s, at.limit_s, "{kind:?}");
+        assert_eq!((at.outcome, above.outcome), (CheckOutcome::Fine, CheckOutcome::Regression), "{kind:?}");
+        if kind == Baseline {
+            assert!(at.text.ends_with("95.0 % of the published speed, at or above 95 %"), "{}", at.text);
+            assert!(above.text.ends_with("94.9 % of the published speed, below 95 %"), "{}", above.text);
+        }
+    }
+}
+
+#[test]
 fn up_and_down_are_two_changes() {
     let times = [around(10.0, 0.5, 15, 1), around(11.0, 0.5, 8, 2), around(10.0, 0.5, 15, 3)].concat();
     let line = line(&times);

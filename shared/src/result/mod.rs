@@ -126,12 +126,28 @@ impl RunResult {
     pub fn covers(&self, other: &Self) -> bool {
         let is_doubtful = !other.identity.doubts.is_empty();
         let knows = self.identity.scenario == other.identity.scenario && self.comparable == other.comparable;
+        (knows || is_doubtful) && self.is_same_reading(other)
+    }
+
+    /// Returns whether files beside the log add to the scenario of an earlier result of the same log, and nothing contradicts that
+    /// one. The scenario may name a recipe that implies what the earlier one stated.
+    #[must_use]
+    pub fn completes(&self, earlier: &Self) -> bool {
+        let (settings, known) = (&self.job.settings, &earlier.job.settings);
+        // The score of an older parser would not be the newest one.
+        self.provenance.parser_version >= earlier.provenance.parser_version
+            && !settings.is_empty()
+            && settings != known
+            && self.comparable == earlier.comparable
+            && self.identity.adds_to(&earlier.identity)
+            && self.is_same_reading(earlier)
+    }
+
+    /// Returns whether another result has the same log, read in the same way, and the same campaign.
+    fn is_same_reading(&self, other: &Self) -> bool {
         // Compared as text, in which NaN equals NaN.
         let told = |run: &Self| serde_json::to_string(&(&run.log, &run.carried)).ok();
-        self.id == other.id
-            && self.source.sha256 == other.source.sha256
-            && (knows || is_doubtful)
-            && told(self) == told(other)
+        self.id == other.id && self.source.sha256 == other.source.sha256 && told(self) == told(other)
     }
 
     /// Returns this stored result with the additions of another reading of the same log: the findings of a newer parser,

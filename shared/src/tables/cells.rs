@@ -1,17 +1,15 @@
 //! The figures of runs as people read them, the same on every page.
 
 use super::PageCell;
-use crate::catalog::{Catalog, RecipeId};
+use crate::catalog::RecipeId;
 use crate::convention::Convention;
 use crate::estimate::Interval;
 use crate::field::Field;
-use crate::history::TimeLineKey;
 use crate::launch::container_image;
-use crate::link;
 use crate::log::{Ending, Stat, Status};
 use crate::range::ValueRange;
 use crate::result::{BaselineComparison, PlanComparison, Report, steady_difference};
-use crate::stack::{Software, Stack};
+use crate::stack::Stack;
 use crate::units::{
     alike, group_digits, one_decimal, readable, readable_days, readable_range, significant, time_unit,
 };
@@ -155,34 +153,6 @@ pub(super) fn recipe_or_model(recipe: Option<&str>, model: Option<&str>) -> Opti
     recipe.map(str::to_owned).or_else(|| model.map(self::model))
 }
 
-/// Returns a model for people: the id, or the title of a user's own model.
-#[must_use]
-pub fn model(text: &str) -> String {
-    match Catalog::embedded().model_or_own(text) {
-        Ok(own) if own.id.starts_with("own:") => own.title.clone(),
-        _ => text.to_owned(),
-    }
-}
-
-/// Returns the title of a time line. Runs without a recipe are named after what they ran, such as
-/// `llama3.1-8b/h100/fp8/8@25.04, GBS 64`.
-#[must_use]
-pub fn time_line(key: &TimeLineKey) -> String {
-    let scenario = key.scenario.as_deref().filter(|_| key.recipe.is_none());
-    let scenario = scenario.map(|scenario| link::read(scenario).spec).unwrap_or_default();
-    let value = |(field, text): (Field, &str)| match field {
-        Field::Recipe => text.to_string(),
-        Field::Model => model(text),
-        Field::Stack => text.parse().map_or_else(|_| text.to_string(), |software: Software| software.title()),
-        _ => format!("{} {text}", field.label()),
-    };
-    let values: Vec<String> = scenario.iter().map(value).collect();
-    match values.is_empty() {
-        true => key.label(),
-        false => TimeLineKey { recipe: Some(values.join(", ")), ..key.clone() }.label(),
-    }
-}
-
 /// Returns what a run of a campaign is called: `nightly/llama-8b on alpha #2`.
 #[must_use]
 pub fn run_title(campaign: &str, run: &str, repeat: u32, cluster: &str) -> String {
@@ -308,28 +278,5 @@ mod tests {
         );
         assert_eq!([short, long].map(|(of, range)| days(of, range)), ["28 (23–33) minutes", "41 (36–47)"]);
         assert_eq!(time(12.0, ValueRange { low: 12.0, high: 12.0 }), "12 days");
-    }
-
-    #[test]
-    fn a_time_line_without_a_recipe_is_titled_by_labels() {
-        let key = |recipe: Option<&str>, scenario: Option<&str>| TimeLineKey {
-            recipe: recipe.map(str::to_string),
-            scenario: scenario.map(str::to_string),
-            cluster: Some("eos".into()),
-            ..TimeLineKey::default()
-        };
-        let own = key(None, Some("v=1&r=llama3.1-405b/h100/fp8/512@25.04&n=256&gbs=128"));
-        assert_eq!(time_line(&own), "llama3.1-405b/h100/fp8/512@25.04, GPUs 256, GBS 128 on eos");
-        let model = "own:layers=32,hidden=4096,ffn=14336,heads=32,kv_heads=8,head_dim=128,vocab=128256,gated=1,\
-                     tied_embeddings=0,seq_len=8192";
-        let own = format!("v=1&m={model}&n=256&stack=megatron-lm-0.14:overlaps_tp=yes");
-        assert_eq!(
-            time_line(&key(None, Some(&own))),
-            "custom model, 8.03B, GPUs 256, Megatron-LM 0.14 with overlaps_tp=yes on eos"
-        );
-        assert_eq!(
-            time_line(&key(Some("llama3.1-8b/h100/fp8/8@25.04"), None)),
-            "llama3.1-8b/h100/fp8/8@25.04 on eos"
-        );
     }
 }

@@ -32,7 +32,7 @@ columns! {
         csv 0 "outcome" => |row| Some(row.check.outcome.id().to_owned());
     }
     TimeLine "time_line" {
-        terminal "timeline" [wraps] => |row| Some(cells::time_line(&row.line.key));
+        terminal "timeline" [wraps] => |row| Some(row.line.label.clone());
     }
     Threshold "threshold" {
         terminal "judged by" => |row| Some(row.check.kind.id().to_owned());

@@ -166,9 +166,9 @@ test("repeats are pooled, and the comparison is copied as Markdown and saved as 
     ids.push(await server.put(seconds, { carried: carried(name, repeat) }));
   }
   await page.goto(`/compare?v=1&ids=${ids.join(",")}`);
-  await expect(headline(page)).toContainText(/nightly\/b#1 with 1 repeat takes 5\.\d\d\s% longer per step than nightly\/a#1 with 2 repeats \(/);
+  await expect(headline(page)).toContainText(/nightly\/b#1 \+ 1 repeat takes 5\.\d\d\s% longer per step than nightly\/a#1 \+ 2 repeats \(/);
   const repeats = page.getByRole("region", { name: "Repeats" });
-  await expect(repeats.getByRole("row", { name: /^nightly\/b#1 with 1 repeat .+ slower$/ })).toBeVisible();
+  await expect(repeats.getByRole("row", { name: /^nightly\/b#1 \+ 1 repeat .+ slower$/ })).toBeVisible();
   await expect(page.getByText(/Run-to-run variation of 0\.\d\d\s%, from 5 runs, is included\./)).toBeVisible();
   await expectAccessible(page);
 
@@ -177,14 +177,14 @@ test("repeats are pooled, and the comparison is copied as Markdown and saved as 
   await expectAccessible(page);
   await page.getByRole("button", { name: "Copy Markdown" }).click();
   await expect(page.getByRole("button", { name: "Copied" })).toBeVisible();
-  expect(await page.evaluate(() => navigator.clipboard.readText())).toContain("### Runs compared with nightly/a#1 with 2 repeats");
+  expect(await page.evaluate(() => navigator.clipboard.readText())).toContain("### Runs compared with nightly/a#1 + 2 repeats");
   const download = page.waitForEvent("download");
   await page.getByRole("button", { name: "Save as HTML" }).click();
   const file = await context.newPage();
   const complaints = [];
   file.on("console", (message) => complaints.push(message.text()));
   await file.setContent(readFileSync(await (await download).path(), "utf8"));
-  await expect(file.getByRole("heading", { name: "Runs compared with nightly/a#1 with 2 repeats" })).toBeVisible();
+  await expect(file.getByRole("heading", { name: "Runs compared with nightly/a#1 + 2 repeats" })).toBeVisible();
   await expect(file.getByRole("img", { name: "Step time, s by step" })).toBeVisible();
   await expectAccessible(file);
   expect(complaints).toEqual([]);

@@ -381,10 +381,10 @@ mod tests {
         };
         let runs = [of("1", 1, 12_000), of("1", 2, 12_060), of("2", 3, 13_000), of("2", 4, 13_050)];
         let headline = headline(&compare(&runs.iter().collect::<Vec<_>>()));
-        let start = "pretrain_llama3.1_8b_fp8_8 (job 3) with 1 repeat takes 8.";
+        let start = "pretrain_llama3.1_8b_fp8_8 (job 3) + 1 repeat takes 8.";
         assert!(headline.starts_with(start), "{headline}");
         assert!(
-            headline.contains(" % longer per step than pretrain_llama3.1_8b_fp8_8 (job 1) with 1 repeat ("),
+            headline.contains(" % longer per step than pretrain_llama3.1_8b_fp8_8 (job 1) + 1 repeat ("),
             "{headline}"
         );
     }

@@ -11,7 +11,6 @@ use trainplan_shared::history::{
     self, ChangePoint, CheckOutcome, ThresholdCheck, ThresholdKind, TimeLinePoint,
 };
 use trainplan_shared::result::{sentence, steady_difference};
-use trainplan_shared::tables::cells;
 use trainplan_shared::text::capital;
 use trainplan_shared::units::{minute, signed, significant};
 use web_sys::js_sys::Date;
@@ -104,7 +103,7 @@ fn time_line(series: &history::TimeLine) -> TimeLine {
     let exceeds_change = series.regressions().iter().any(|alert| alert.kind == ThresholdKind::Change);
     TimeLine {
         key: format!("{:?}", series.key),
-        title: cells::time_line(&series.key),
+        title: series.key.label(),
         recipe: series.key.recipe.clone(),
         cluster: series.key.cluster.clone(),
         points: points.collect(),
@@ -140,7 +139,7 @@ fn notes(point: &TimeLinePoint, change: Option<&ChangePoint>) -> String {
 
 /// Returns the step times of a time line in words.
 fn summary(series: &history::TimeLine) -> String {
-    let title = cells::time_line(&series.key);
+    let title = series.key.label();
     let times: Vec<(&str, f64)> =
         series.points.iter().filter_map(|point| Some((point.at.as_str(), point.measured_s()?))).collect();
     let at = |(at, seconds): &(&str, f64)| format!("{} s at {}", significant(*seconds, 4), minute(at));

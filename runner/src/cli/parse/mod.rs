@@ -25,6 +25,10 @@ use trainplan_shared::tables::LogColumn;
 /// if it doesn't, use scenario flags. Folders are searched for *.out, *.log, *.txt and *.result.json. Logs that can't be
 /// scored are listed with the reason. Logs may be compressed with gzip or zstd. In a folder, the logs of a job that Slurm started again
 /// (_0.out, _1.out) are joined, and the output of its batch script (sbatch_*.out, slurm-*.out) says why it ended.
+///
+/// Three files beside a log complete what it says, and their settings are kept with the result:
+/// configs/ConfigContainer.yaml (from Megatron-Bridge), llmb-config_JOB.yaml (from llmb-run) and env_JOB.log (the
+/// job's environment). JOB is the number of the log's job.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

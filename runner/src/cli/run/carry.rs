@@ -4,31 +4,25 @@ use super::super::data_dir::DataDirArg;
 use super::super::follow::{FollowArgs, Follower};
 use super::super::output::{self, Format};
 use super::super::summary::{self, Summary};
-use super::super::watch::{self, JsonLines, LiveScreen, Pause};
+use super::super::watch::{self, JsonLines, LiveScreen};
 use super::super::{Failure, note};
-use super::names_of;
+use super::orders::send_orders;
+use super::plans::{is_of, plans_of};
+use super::readiness::{check_cluster, check_uploads};
 use super::scope::{RoundScope, failed, is_of_other_version};
-use crate::conduct::{
-    ConductOptions, Conductor, Ending, Observer, Order, RoundFigures, RunOutcome, trying_again,
-};
+use super::{noted, refusal, warn};
+use crate::conduct::{ConductOptions, Conductor, Ending, Observer, RoundFigures, RunOutcome};
 use crate::data::DataDir;
-use crate::doctor::{self, Finding, Verdict};
 use crate::journal::{Event, Journal, Phase, Plan, Round, Run, has_jobs, now_ms};
 use crate::secrets;
 use crate::slurm::sha256;
-use crate::ssh::{Link, LinkError, LinkOptions};
+use crate::ssh::{Link, LinkOptions};
 use crate::store::Store;
-use crate::upload;
 use serde::Serialize;
-use std::collections::BTreeSet;
-use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
-use std::time::{Duration, Instant};
-use tokio::signal::unix::{SignalKind, signal};
+use std::io::{self, IsTerminal as _};
+use std::time::Duration;
 use tokio::sync::mpsc;
-use trainplan_shared::campaign::{AfterEnd, Campaign, Cluster, NodeList, Planned, Upload};
-use trainplan_shared::launch::{Style, TimeLimit};
-use trainplan_shared::link;
-use trainplan_shared::result::{Comparability, LaunchRecord, PredictionRecord};
+use trainplan_shared::campaign::{Campaign, Cluster, NodeList, Planned};
 use uuid::Uuid;
 
 /// The flags of commands that carry out a round.
@@ -121,14 +115,22 @@ pub(in crate::cli) fn campaign(
         let digest = sha256(&text);
         let open = journal.open_round(name, cluster_name).await?;
         let (continued, left) = if new.wanted { (None, open) } else { (open, None) };
-        if scope == RoundScope::Failed && continued.is_none() {
+        let begun = match &continued {
+            Some(round) => journal.runs(&round.id).await?,
+            None => Vec::new(),
+        };
+        if scope != RoundScope::All && continued.is_none() {
             plans = failed(&journal, name, cluster_name, plans).await?;
             if plans.is_empty() {
                 note(&format!("No run of {name} failed or is missing. Nothing was submitted."));
                 return Ok(());
             }
         }
-        let is_chosen = |run: &&Planned| plans.iter().any(|plan| plan.name == run.run.name.as_str());
+        // A round of failed runs that is continued has only these.
+        let is_chosen = |run: &&Planned| match (scope, &continued) {
+            (RoundScope::Failed { .. }, Some(_)) => begun.iter().any(|begun| is_of(run, &begun.plan)),
+            _ => plans.iter().any(|plan| is_of(run, plan)),
+        };
         let planned: &[Planned] = &planned.iter().filter(is_chosen).cloned().collect::<Vec<_>>();
         let all = plans.iter().flat_map(|plan| plan.secrets.iter().map(|(name, secret)| (name, secret)));
         let short: Vec<&str> = secrets::check(all).await?.into_iter().collect();
@@ -140,20 +142,25 @@ pub(in crate::cli) fn campaign(
             ));
         }
         check_uploads(planned).await?;
-        let mut is_submitted = false;
+        let is_submitted = has_jobs(&begun);
         if let Some(round) = &continued {
-            let runs = journal.runs(&round.id).await?;
-            is_submitted = has_jobs(&runs);
             let since = watch::clock(round.begun_ms);
             if round.sha256 == digest {
                 note(&format!("Continuing the round of {since}."));
-            } else if is_of_other_version(&journal, round, &runs, &plans).await? {
+            } else if is_of_other_version(&journal, round, &begun, &plans).await? {
                 note(&format!(
                     "Continuing the round of {since}, which another version of Trainplan began, with the scripts and \
                      predictions of that version."
                 ));
             } else {
                 return Err(Failure::Changed { campaign: round.campaign.clone(), since });
+            }
+        }
+        if let RoundScope::Failed { anyway } = scope {
+            warn(planned);
+            // Another version of the program may have submitted them, with other predictions.
+            if let (Some(failure), false) = (refusal(planned), anyway || is_submitted) {
+                return Err(noted(failure));
             }
         }
         let link = link_to(continued.as_ref().map_or(&cluster.ssh, |round| &round.ssh), cluster_name);
@@ -188,78 +195,6 @@ pub(in crate::cli) fn campaign(
         };
         carry_over(&data, &journal, &link, round, args, format, Vec::new()).await
     })
-}
-
-/// Checks on the cluster what the jobs would fail on, before the first of them is submitted.
-///
-/// # Errors
-/// There is a problem, or the cluster can't be reached for longer than `patience`.
-async fn check_cluster(
-    cluster: &Cluster,
-    planned: &[Planned<'_>],
-    link: &Link,
-    patience: Option<Duration>,
-) -> Result<(), Failure> {
-    let Some(found) = await_findings(cluster, planned, link, patience).await? else { return Ok(()) };
-    let told = |finding: &Finding| format!("{}: {}. {}", finding.check, finding.seen, finding.what_to_do);
-    let of = |verdict: Verdict| found.iter().filter(move |finding| finding.verdict == verdict).map(told);
-    for warning in of(Verdict::Warning) {
-        note(&warning);
-    }
-    let reasons: Vec<String> = of(Verdict::Problem).collect();
-    if reasons.is_empty() {
-        return Ok(());
-    }
-    Err(Failure::NotReady { cluster: cluster.name.to_string(), reasons })
-}
-
-/// How often a check is tried that breaks off: a command on the cluster may hang.
-const CHECKS: u32 = 2;
-
-/// The pause before another try to reach the cluster.
-const PAUSE: Duration = Duration::from_secs(2);
-
-/// Returns what the check of a cluster found, once the cluster can be reached. `None` if the check breaks off every time.
-async fn await_findings(
-    cluster: &Cluster,
-    planned: &[Planned<'_>],
-    link: &Link,
-    patience: Option<Duration>,
-) -> Result<Option<Vec<Finding>>, Failure> {
-    let begun = Instant::now();
-    let (mut waits, mut broken) = (false, 0);
-    loop {
-        match doctor::examine_for(planned, link).await {
-            Ok(found) => {
-                if waits {
-                    note(&format!("Cluster {} answers.", cluster.name));
-                }
-                return Ok(Some(found));
-            }
-            Err(error @ LinkError::Refused { .. }) => return Err(error.into()),
-            Err(error @ LinkError::Unreachable { .. }) => {
-                if patience.is_some_and(|patience| begun.elapsed() > patience) {
-                    return Err(error.into());
-                }
-                if !waits {
-                    note(&format!(
-                        "Cluster {} can't be reached: {error} Nothing is submitted until it answers. {}",
-                        cluster.name,
-                        trying_again(patience.map(|patience| patience.saturating_sub(begun.elapsed())))
-                    ));
-                    waits = true;
-                }
-            }
-            Err(error @ LinkError::Lost { .. }) => {
-                broken += 1;
-                if broken == CHECKS {
-                    note(&format!("Cluster {} was not checked: {error}", cluster.name));
-                    return Ok(None);
-                }
-            }
-        }
-        tokio::time::sleep(PAUSE).await;
-    }
 }
 
 fn link_to(host: &str, cluster: &str) -> Link {
@@ -317,18 +252,6 @@ async fn leave(journal: &Journal, round: &Round, abandon: bool) -> Result<(), Fa
             "No process is following the unfinished runs of round {0}. To follow them, use `trainplan jobs follow {0}`.",
             round.title()
         ));
-    }
-    Ok(())
-}
-
-/// Checks that the tokens for results servers are available, and warns of unencrypted connections.
-async fn check_uploads(planned: &[Planned<'_>]) -> Result<(), Failure> {
-    let uploads: BTreeSet<&Upload> = planned.iter().filter_map(|run| run.upload).collect();
-    for upload in uploads {
-        secrets::find(&upload::token_of(&upload.to), &upload.token).await?;
-        if let Some(warning) = upload::unencrypted(&upload.to) {
-            note(&warning);
-        }
     }
     Ok(())
 }
@@ -468,60 +391,6 @@ fn log_figures(link: &Link, figures: &RoundFigures) {
     );
 }
 
-/// Turns signals into orders. On a terminal Ctrl-C asks for the order; every other signal detaches.
-async fn send_orders(orders: mpsc::UnboundedSender<Order>, pause: Option<Pause>) {
-    let (Ok(mut interrupt), Ok(mut terminate)) =
-        (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
-    else {
-        return;
-    };
-    loop {
-        let interrupted = tokio::select! {
-            _ = interrupt.recv() => true,
-            _ = terminate.recv() => false,
-        };
-        let Some(pause) = pause.as_ref().filter(|_| interrupted) else {
-            let _ = orders.send(Order::Detach);
-            return;
-        };
-        pause.begin().await;
-        let asked = tokio::task::spawn_blocking(ask);
-        let order = tokio::select! {
-            answer = asked => answer.ok().flatten(),
-            // A second Ctrl-C detaches without an answer.
-            _ = interrupt.recv() => {
-                let _ = writeln!(io::stderr());
-                Some(Order::Detach)
-            }
-        };
-        pause.end();
-        if let Some(order) = order {
-            let _ = orders.send(order);
-            if order == Order::Detach {
-                return;
-            }
-        }
-    }
-}
-
-fn ask() -> Option<Order> {
-    let _ = write!(
-        io::stderr(),
-        "\n  d  Detach: leave now. Jobs keep running; the next `trainplan run` continues the campaign\n  \
-         q  Quit: submit nothing more, and leave when the submitted runs are over\n  \
-         c  Cancel: cancel every job, and wait until Slurm confirms it\n  \
-         Enter without a letter continues. Ctrl-C again detaches.\n  [d/q/c] "
-    );
-    let mut answer = String::new();
-    io::stdin().lock().read_line(&mut answer).ok()?;
-    match answer.trim() {
-        "d" => Some(Order::Detach),
-        "q" => Some(Order::Quit),
-        "c" => Some(Order::Cancel),
-        _ => None,
-    }
-}
-
 fn print_outcome(round: &Round, runs: &[Run], format: Format) -> Result<(), Failure> {
     let summaries: Vec<Summary> = runs.iter().map(|run| Summary::of(round, run, None)).collect();
     match format {
@@ -544,61 +413,3 @@ struct Ended<'a> {
     #[serde(flatten)]
     summary: &'a Summary<'a>,
 }
-
-/// Returns the plans of a run's repeats.
-fn plans_of(planned: &Planned) -> Vec<Plan> {
-    let Planned { run, launch, predicted, .. } = planned;
-    let estimate = &predicted.estimate;
-    let basis = estimate.evidence.kind.id();
-    let is_job = launch.style == Style::MegatronLm;
-    let script = if is_job { launch.script.with_first(STATE_LINES) } else { launch.script.to_string() };
-    let plan = |repeat| Plan {
-        name: run.name.to_string(),
-        repeat,
-        repeats: planned.repeats,
-        after: run.after.iter().map(|after| after.run.to_string()).collect(),
-        after_success: names_of(&run.after, AfterEnd::Success).map(ToString::to_string).collect(),
-        retries: planned.retries,
-        retry: 0,
-        exclude: planned.exclude.map(ToString::to_string),
-        singleton: planned.singleton,
-        queue_budget_s: planned.queue_budget.map(TimeLimit::seconds).map(u64::from),
-        recipe: planned.recipe.clone(),
-        scenario: link::write(&planned.spec),
-        gpus: predicted.scenario.layout.gpus(),
-        script: script.clone(),
-        is_job,
-        secrets: planned.env.secrets().map(|(name, secret)| (name.to_string(), secret.clone())).collect(),
-        job_names: launch.outputs.jobs.clone(),
-        experiment_dir: launch.outputs.experiment_dir.shell(),
-        log_glob: launch.outputs.log_glob.shell(),
-        launched: LaunchRecord {
-            release: launch.release.map(|release| release.id().to_string()),
-            style: launch.style.to_string(),
-            script_sha256: sha256(&script),
-            steps: launch.steps,
-            comparable: Comparability {
-                yes: launch.comparable.yes,
-                reasons: launch.comparable.reasons.clone(),
-            },
-        },
-        predicted: PredictionRecord {
-            step_time_s: estimate.step_time_s,
-            memory_bytes: estimate.memory.total_bytes(),
-            capacity_bytes: estimate.memory.capacity_bytes,
-            basis: basis.into(),
-            calibration: concat!("trainplan ", env!("CARGO_PKG_VERSION")).into(),
-        },
-        baseline_s: predicted.scenario.reference().map(|reference| reference.baseline.step_time_s),
-        upload: planned.upload.cloned(),
-    };
-    (1..=planned.repeats).map(plan).collect()
-}
-
-/// Lines with which a job records its start and its end, for clusters whose Slurm soon forgets jobs.
-const STATE_LINES: &str = "\
-if [ -n \"${TRAINPLAN_STATE:-}\" ]; then
-    echo \"start $SLURM_JOB_ID $(date +%s)\" >>\"$TRAINPLAN_STATE\"
-    trap 'code=$?; echo \"end $SLURM_JOB_ID $(date +%s) $code\" >>\"$TRAINPLAN_STATE\"' EXIT
-fi
-";

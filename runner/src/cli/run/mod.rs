@@ -1,6 +1,9 @@
 //! `trainplan run`: runs a campaign on its cluster.
 
 mod carry;
+mod orders;
+mod plans;
+mod readiness;
 mod scope;
 
 pub(super) use carry::{
@@ -129,6 +132,12 @@ impl Args {
         let folder = self.campaign.parent().unwrap_or(Path::new("")).to_path_buf();
         let planned = plan(&campaign, &lines, cluster, |spec| with_files(spec, &folder))
             .map_err(|found| mistakes(&self.campaign, &found))?;
+        if self.failed {
+            // Which of the runs start, and are checked, depends on the journal.
+            let scope = RoundScope::Failed { anyway: self.anyway };
+            let format = self.format.choose();
+            return carry::campaign(&campaign, cluster, &planned, &self.carry, self.new, scope, format);
+        }
         let refused = match refusal(&planned) {
             Some(_) if self.anyway => None,
             // Another version of the program may have submitted them, with other predictions.
@@ -138,20 +147,10 @@ impl Args {
         if !self.dry_run {
             warn(&planned);
             if let Some(failure) = refused {
-                if matches!(failure, Failure::RunsDoNotFit(_)) {
-                    note("Use --dry-run to see the whole plan, or --anyway to run it regardless.");
-                }
-                return Err(failure);
+                return Err(noted(failure));
             }
-            return carry::campaign(
-                &campaign,
-                cluster,
-                &planned,
-                &self.carry,
-                self.new,
-                if self.failed { RoundScope::Failed } else { RoundScope::All },
-                self.format.choose(),
-            );
+            let (all, format) = (RoundScope::All, self.format.choose());
+            return carry::campaign(&campaign, cluster, &planned, &self.carry, self.new, all, format);
         }
         let outputs: Vec<PlannedRun> = planned.iter().map(|run| of(&campaign, cluster, run)).collect();
         match self.format.choose() {
@@ -175,6 +174,14 @@ fn refusal(planned: &[Planned]) -> Option<Failure> {
     }
     let short: Vec<String> = planned.iter().filter_map(needed_limit).collect();
     (!short.is_empty()).then_some(Failure::ShortTimeLimits(short))
+}
+
+/// Returns why runs are not submitted, after a note on what to do if they don't fit.
+fn noted(refusal: Failure) -> Failure {
+    if matches!(refusal, Failure::RunsDoNotFit(_)) {
+        note("Use --dry-run to see the whole plan, or --anyway to run it regardless.");
+    }
+    refusal
 }
 
 /// Returns whether a run fits by its estimate, or has a published result and so has run before.

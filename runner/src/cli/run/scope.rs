@@ -11,7 +11,10 @@ pub(in crate::cli) enum RoundScope {
     /// All of them.
     All,
     /// Those without a score: they failed, or have not run. The others count as over and, if another run needs it, as scored.
-    Failed,
+    Failed {
+        /// Whether they are submitted even if they are predicted not to fit in memory or in their time limits.
+        anyway: bool,
+    },
 }
 
 /// Returns the plans without a scored run on the cluster, and notes why each of them starts.

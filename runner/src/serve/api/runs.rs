@@ -31,10 +31,11 @@ pub(super) const STREAMED: usize = 3 << 20;
 
 /// Upload a result
 ///
-/// Stored results never change. Uploading the same result again has no effect; another result under the same
-/// id is refused with 409, and a run that was deleted with 410. A result is the same if it has the same log, the same parsed
-/// content and campaign, and the same recipe and comparability, or a less certain recipe: its path, its time and the files
-/// beside its log may differ. A stored result that is missing or damaged is replaced by any result with its id.
+/// Stored results never change. Uploading the same result again has no effect; another result under the same id is refused with
+/// 409, and a run that was deleted with 410. A result is the same if it has the same log, the same parsed content and campaign,
+/// and the same recipe and comparability, or a less certain recipe: its path, its time and the files beside its log may differ.
+/// If these files add to the recipe or scenario and contradict nothing that is stored, the result becomes a later score of the
+/// stored run. A stored result that is missing or damaged is replaced by any result with its id.
 #[utoipa::path(
     put, path = "/runs/{id}", tag = "runs", security(("token" = ["upload"])),
     params(
@@ -45,7 +46,7 @@ pub(super) const STREAMED: usize = 3 << 20;
     request_body(content = Object, description = "A result file, from `trainplan parse --save`"),
     responses(
         (status = 201, description = "The result was stored", body = UploadedRun),
-        (status = 200, description = "The same result was stored before, or a damaged one was replaced", body = UploadedRun),
+        (status = 200, description = "The same result was stored before, was completed by the files beside its log, or was damaged and is replaced", body = UploadedRun),
     )
 )]
 pub(super) async fn put(

@@ -20,6 +20,7 @@ use crate::field::Field;
 use crate::link;
 use crate::log::{Log, LogName};
 use crate::releases::Release;
+use crate::scenario::Scenario;
 use crate::spec::Spec;
 use candidates::{differing, distinct, either, nearest, prefer};
 use facts::{GBS, GPUS, LAYOUT, LogFacts};
@@ -64,6 +65,20 @@ impl Identity {
             }
         }
         Self::by(&seen, said)
+    }
+
+    /// Returns whether the scenario states more than an earlier one, and everything that it stated, in a field or through the recipe.
+    /// Contradictions must be the same.
+    pub(super) fn adds_to(&self, earlier: &Self) -> bool {
+        let whole = self.scenario.scenario().ok();
+        let states = |(field, stated): (Field, &str)| match (self.scenario.get(field), &whole) {
+            (Some(own), _) => own == stated,
+            (None, Some(whole)) => implies(whole, field, stated),
+            (None, None) => false,
+        };
+        self.scenario != earlier.scenario
+            && self.conflicts == earlier.conflicts
+            && earlier.scenario.iter().all(states)
     }
 
     fn by(seen: &LogFacts, said: &Spec) -> Self {
@@ -266,6 +281,14 @@ fn stated(query: &str) -> Option<Spec> {
     let is_valid =
         spec.scenario().err().is_none_or(|problems| problems.iter().all(|one| one.given.is_empty()));
     (names.is_some() && is_valid).then_some(spec)
+}
+
+/// Returns whether a scenario has this value of a field. A recipe's precision may be named as its script runs it.
+fn implies(scenario: &Scenario, field: Field, stated: &str) -> bool {
+    let dtype = Spec::default().with(Field::Dtype, stated).parse(Field::Dtype).ok().flatten();
+    let is_precision = |recipe| dtype.is_some_and(|dtype| is_precision_of(recipe, dtype));
+    scenario.value(field).is_some_and(|value| is_same_option(field, &value, stated))
+        || field == Field::Dtype && scenario.recipe.is_some_and(is_precision)
 }
 
 /// What is still needed of a log that lists its arguments.

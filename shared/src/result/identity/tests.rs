@@ -250,6 +250,12 @@ fn the_configuration_beside_a_log_completes_what_the_log_lacks() {
     assert_eq!(read(&JobFiles::default(), &[]).identity.scenario.get(Field::Tp), None);
     let other = read(&job, &[(Field::Tp, "4")]).identity.conflicts;
     assert!(other.len() == 1 && other[0].contains("2, but 4 was set"), "{other:?}");
+    // The files add to the scenario of the log alone, but not to one that contradicts them.
+    let alone = read(&JobFiles::default(), &[]);
+    assert!(run.completes(&alone) && !alone.completes(&run) && !run.completes(&run));
+    assert!(!run.completes(&read(&JobFiles::default(), &[(Field::Tp, "4")])));
+    // Nor is a scenario replaced that only the user changes.
+    assert!(!read(&JobFiles::default(), &[(Field::Tp, "2")]).completes(&alone));
     // A view with other fields identifies the run again.
     let again = run.identified(&Spec::default().with(Field::Model, "llama2-13b"));
     assert_eq!(again.identity.scenario.get(Field::Tp), Some("2"));
@@ -273,6 +279,14 @@ fn what_llmb_run_launched_identifies_a_log_that_says_nothing() {
     assert_eq!(scenario.get(Field::Recipe), Some("llama3.1-70b/h100/fp8/256@25.04"));
     assert_eq!((scenario.get(Field::Gpu), run.identity.differences.len()), (None, 0));
     assert_eq!(run.identity.doubts, [] as [String; 0]);
+    // The recipe implies what an earlier reading stated field by field.
+    let earlier = |gpus: &str| {
+        let stated =
+            [(Field::Model, "llama3.1-70b"), (Field::Dtype, "fp8"), (Field::Gbs, "512"), (Field::Gpus, gpus)];
+        let scenario = stated.into_iter().fold(Spec::default(), |spec, (field, text)| spec.with(field, text));
+        Identity { scenario, ..Identity::default() }
+    };
+    assert!(run.identity.adds_to(&earlier("256")) && !run.identity.adds_to(&earlier("128")));
     // A GPU type without a recipe is that of the run.
     let other = read("train.log", "b200", &Spec::default()).identity.scenario;
     assert_eq!(other.get(Field::Gpu), Some("b200"));
