@@ -232,7 +232,9 @@ fn the_dry_run_of_a_certification_is_a_campaign_with_its_references() {
     assert_eq!(certify.code, Some(0), "{}", certify.stderr);
     let text = certify.stdout;
     assert!(text.starts_with("# The step time that each run is compared with:\n#   "), "{text}");
-    assert!(text.contains("#   llama3.1-70b-fp8: 19.7 s, published\n"), "{text}");
+    let reference =
+        "#   llama3.1-70b-fp8: 19.7 s, published (Megatron-Bridge 26.04.01, nemo:26.04.01)\n";
+    assert!(text.contains(reference), "{text}");
     assert!(text.contains("), predicted\n"), "{text}");
     fs::write(place.path().join("certify.campaign.toml"), &text).unwrap();
     let planned = run(&["run", "certify.campaign.toml"]);

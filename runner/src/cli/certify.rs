@@ -12,8 +12,8 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use trainplan_shared::campaign::{
-    Campaign, Certificate, CertifiedRun, Name, Planned, RunReference, RunVerdict, certification, plan,
-    untested,
+    Campaign, Certificate, CertifiedRun, Name, Planned, ReferenceSource, RunReference, RunVerdict,
+    certification, plan, untested,
 };
 use trainplan_shared::catalog::{Catalog, Release};
 use trainplan_shared::field::Field;
@@ -132,7 +132,7 @@ impl Args {
         let Some(round) = newest()? else { return carried };
         let runs = block_on(runs_of(&self.carry, &round))?;
         let mut certified = certified(&runs);
-        block_on(explain(&mut certified, &self.carry))?;
+        block_on(complete(&mut certified, &self.carry))?;
         let repeats = runs.iter().map(|run| run.plan.repeats).max().unwrap_or(self.repeats);
         let certificate = Certificate {
             cluster: cluster.name.to_string(),
@@ -166,7 +166,10 @@ fn references(planned: &[Planned]) -> String {
     for planned in planned {
         let predicted = planned.predicted.estimate.step_time_s;
         let reference = RunReference::of(planned.recipe.as_deref(), predicted);
-        text += &format!("#   {}: {}\n", planned.run.name, reference.in_words());
+        let recipe = planned.recipe.as_deref().and_then(|id| Catalog::embedded().recipe(id).ok());
+        let source = recipe.and_then(ReferenceSource::of);
+        let source = source.map_or(String::new(), |source| format!(" ({})", source.in_words()));
+        text += &format!("#   {}: {}{source}\n", planned.run.name, reference.in_words());
     }
     text
 }
@@ -218,28 +221,34 @@ fn certified(runs: &[Run]) -> Vec<CertifiedRun> {
     names.into_iter().filter_map(of_name).collect()
 }
 
-/// Adds to each slow run what could explain it, from the first of its results that says something.
-async fn explain(runs: &mut [CertifiedRun], args: &CarryArgs) -> Result<(), Failure> {
-    let is_stored = |run: &&mut CertifiedRun| run.verdict == RunVerdict::Slow && !run.results.is_empty();
-    let mut slow = runs.iter_mut().filter(is_stored).peekable();
-    if slow.peek().is_none() {
+/// Adds what the stored results of each run say: the container that it used and, if it is slow, what could explain that. The first
+/// result that says something counts.
+async fn complete(runs: &mut [CertifiedRun], args: &CarryArgs) -> Result<(), Failure> {
+    if runs.iter().all(|run| run.results.is_empty()) {
         return Ok(());
     }
     let store = match Store::open(&args.data.open()?).await {
         Ok(store) => store,
         Err(error) => {
-            note(&format!("The report names no causes of slow runs: {error}"));
+            note(&format!(
+                "The report names the containers of the release, and no causes of slow runs: {error}"
+            ));
             return Ok(());
         }
     };
-    for run in slow {
+    for run in runs {
+        let (mut container, is_slow) = (None, run.verdict == RunVerdict::Slow);
         for id in &run.results {
-            // If a result can't be read, the report only lacks a cause.
-            let result = store.get(Uuid::parse_str(id).unwrap_or_default()).await.ok().flatten();
-            run.cause = result.as_ref().and_then(cause);
-            if run.cause.is_some() {
-                break;
+            // If a result can't be read, the report only says less.
+            let id = Uuid::parse_str(id).unwrap_or_default();
+            let Some(result) = store.get(id).await.ok().flatten() else { continue };
+            container = container.or_else(|| result.job.settings.container().map(str::to_owned));
+            if is_slow && run.cause.is_none() {
+                run.cause = cause(&result);
             }
+        }
+        if container.is_some() {
+            run.container = container;
         }
     }
     Ok(())
@@ -279,6 +288,9 @@ fn print(certificate: &Certificate, format: Format) -> Result<(), Failure> {
             output::table(header, &[3], certificate.rows())?;
             output::prose(&format!("\n{}", certificate.summary()))?;
             for remark in certificate.remarks() {
+                output::prose(&format!("  {remark}"))?;
+            }
+            for remark in certificate.container_remarks() {
                 output::prose(&format!("  {remark}"))?;
             }
             for run in &certificate.runs {
