@@ -12,11 +12,12 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use trainplan_shared::campaign::{
-    Campaign, Certificate, CertifiedRun, Name, Planned, ReferenceSource, RunReference, RunVerdict,
-    certification, plan, untested,
+    Campaign, CampaignProblem, Certificate, CertifiedRun, Cluster, Name, Planned, ReferenceSource,
+    RunReference, RunVerdict, certification, plan, untested,
 };
 use trainplan_shared::catalog::{Catalog, Release};
 use trainplan_shared::field::Field;
+use trainplan_shared::problem::Problem;
 use trainplan_shared::result::{Report, RunResult, Slowdown, View};
 use uuid::Uuid;
 
@@ -91,7 +92,7 @@ impl Args {
                 "the cluster's profile has no GPU type. Add gpu = \"h100\", for example",
             ));
         };
-        let newest = || cluster.installations().into_iter().filter_map(|installed| installed.release).max();
+        let newest = || installed(&cluster).max();
         let Some(release) = self.release.or_else(newest) else {
             return Err(Failure::Refused(
                 "the cluster's profile names no installed release. Add one, or give --release",
@@ -105,7 +106,7 @@ impl Args {
         let (campaign, lines) =
             Campaign::parse_with_lines(&text).map_err(|found| profiles::mistakes(&path, &found))?;
         let planned = plan(&campaign, &lines, &cluster, |spec| with_files(spec, Path::new("")))
-            .map_err(|found| profiles::mistakes(&path, &found))?;
+            .map_err(|found| unplanned(&found, &cluster, gpu, (self.gpus, release)))?;
         warn(&planned);
         if self.dry_run {
             return output::text(&format!("{}{text}", references(&planned)));
@@ -158,6 +159,43 @@ impl Args {
             _ => Err(Failure::RunFailed),
         }
     }
+}
+
+/// Returns the releases in the cluster's profile.
+fn installed(cluster: &Cluster) -> impl Iterator<Item = Release> {
+    cluster.installations().into_iter().filter_map(|installed| installed.release)
+}
+
+/// Returns why the campaign can't run. Nobody wrote its file, so the failure doesn't name its lines: it names the releases of the
+/// profile that can be certified, if the profile lacks this one.
+fn unplanned(
+    found: &[CampaignProblem],
+    cluster: &Cluster,
+    gpu: &str,
+    (gpus, release): (u32, Release),
+) -> Failure {
+    let of_recipe = format!(".{}", Field::Recipe.flag());
+    if !installed(cluster).any(|there| there == release)
+        && found.iter().all(|problem| problem.key.ends_with(&of_recipe))
+    {
+        let can_run = |there: &Release| certification(&cluster.name, gpu, gpus, *there, 1).is_ok();
+        let message = format!(
+            "Release {release} isn't in the profile of cluster {0}. Set its install-path under \
+             [cluster.{0}.release.\"{release}\"], or certify a release that is there.",
+            cluster.name
+        );
+        return Problem::new(Field::Release, release, message)
+            .suggest(installed(cluster).filter(can_run))
+            .into();
+    }
+    let mut texts: Vec<String> = Vec::new();
+    for CampaignProblem { key, message, .. } in found {
+        let text = format!("{key}: {message}");
+        if !texts.contains(&text) {
+            texts.push(text);
+        }
+    }
+    Failure::Uncertifiable(texts)
 }
 
 /// Returns what each run will be compared with, as comments of the campaign file.
