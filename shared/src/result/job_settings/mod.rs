@@ -36,10 +36,14 @@ impl SettingsFile {
     pub const ALL: [SettingsFile; 3] =
         [SettingsFile::BridgeConfig, SettingsFile::LlmbConfig, SettingsFile::Environment];
 
-    /// Returns the path of a job's file from the folder of its log.
+    /// Returns the path of a job's file from the folder of its log; none if the path has the number of the job, which is unknown.
     #[must_use]
-    pub fn path(self, job_id: u64) -> String {
-        self.pattern().replace('*', &job_id.to_string())
+    pub fn path(self, job_id: Option<u64>) -> Option<String> {
+        let pattern = self.pattern();
+        match self.names_its_job() {
+            true => Some(pattern.replace('*', &job_id?.to_string())),
+            false => Some(pattern.to_owned()),
+        }
     }
 
     /// Returns whether the path has the number of the job.
@@ -203,6 +207,8 @@ pub enum UnreadReason {
     TooLarge,
     /// It has none of the settings that are kept, so it is another kind of file.
     Other,
+    /// It doesn't name its job, and the folder has other logs.
+    Ambiguous,
 }
 
 impl UnreadFile {
@@ -212,6 +218,7 @@ impl UnreadFile {
             UnreadReason::Unreadable => "it can't be read",
             UnreadReason::TooLarge => "it is larger than 1 MiB",
             UnreadReason::Other => "it has none of the settings that Trainplan knows",
+            UnreadReason::Ambiguous => "it may be that of another log in the folder",
         };
         format!("{} beside the log is ignored: {why}.", self.file.pattern())
     }
@@ -284,8 +291,11 @@ no variable
 
     #[test]
     fn the_paths_of_a_job_are_recognized() {
-        let paths = SettingsFile::ALL.map(|file| file.path(12));
-        assert_eq!(paths, ["configs/ConfigContainer.yaml", "llmb-config_12.yaml", "env_12.log"]);
+        let paths = |job_id: Option<u64>| -> Vec<String> {
+            SettingsFile::ALL.into_iter().filter_map(|file| file.path(job_id)).collect()
+        };
+        assert_eq!(paths(Some(12)), ["configs/ConfigContainer.yaml", "llmb-config_12.yaml", "env_12.log"]);
+        assert_eq!(paths(None), ["configs/ConfigContainer.yaml"]);
         let is_path = |path| SettingsFile::Environment.is_path(path);
         assert!(is_path("env_12.log") && is_path("a/b/env_0.log"));
         assert!(!is_path("env_.log") && !is_path("env_12a.log") && !is_path("my_env_12.log"));

@@ -211,7 +211,9 @@ job_config:
 
     #[test]
     fn an_image_without_a_single_tag_is_not_named() {
-        for images in ["nvidia+nemo+26.04.01.sqsh", "nvcr.io#nvidia/nemo@sha256:0", "alpha#nemo:1\n  - alpha#nemo:2"] {
+        for images in
+            ["nvidia+nemo+26.04.01.sqsh", "nvcr.io#nvidia/nemo@sha256:0", "alpha#nemo:1\n  - alpha#nemo:2"]
+        {
             let text = LAUNCHED.replace("nvcr.io#nvidia/nemo:26.04.01", images);
             assert_eq!(with(SettingsFile::LlmbConfig, &text).container(), None, "{images}");
         }
