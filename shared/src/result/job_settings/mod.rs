@@ -61,13 +61,19 @@ impl SettingsFile {
         }
     }
 
+    /// Returns which of these files a path names, of any job.
+    #[must_use]
+    pub fn of_path(path: &str) -> Option<SettingsFile> {
+        SettingsFile::ALL.into_iter().find(|file| file.is_path(path))
+    }
+
     /// Returns whether a path is that of such a file of any job.
     pub(super) fn is_path(self, path: &str) -> bool {
         let name = path.rsplit(['/', '\\']).next().unwrap_or(path);
-        let job = self.pattern().split_once('*').and_then(|(start, end)| {
-            let rest = name.strip_prefix(start)?;
-            rest.strip_suffix(end)
-        });
+        let Some((start, end)) = self.pattern().split_once('*') else {
+            return self.pattern().rsplit('/').next() == Some(name);
+        };
+        let job = name.strip_prefix(start).and_then(|rest| rest.strip_suffix(end));
         job.is_some_and(|job| !job.is_empty() && job.bytes().all(|byte| byte.is_ascii_digit()))
     }
 
@@ -300,6 +306,17 @@ no variable
         assert!(is_path("env_12.log") && is_path("a/b/env_0.log"));
         assert!(!is_path("env_.log") && !is_path("env_12a.log") && !is_path("my_env_12.log"));
         assert!(!is_path("env_12.log/train.log") && !SettingsFile::BridgeConfig.is_path("env_12.log"));
+        for (path, expected) in [
+            ("run/configs/ConfigContainer.yaml", Some(SettingsFile::BridgeConfig)),
+            ("ConfigContainer.yaml", Some(SettingsFile::BridgeConfig)),
+            ("run/llmb-config_12.yaml", Some(SettingsFile::LlmbConfig)),
+            ("env_12.log", Some(SettingsFile::Environment)),
+            ("run/configs/config.yaml", None),
+            ("yaml", None),
+            ("train.log", None),
+        ] {
+            assert_eq!(SettingsFile::of_path(path), expected, "{path}");
+        }
     }
 
     proptest! {
