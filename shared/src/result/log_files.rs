@@ -21,8 +21,8 @@ pub fn is_told_elsewhere(name: &LogName, beside: &[LogName]) -> bool {
     name.role == Role::Batch && beside.iter().any(of_same_job)
 }
 
-/// Returns whether a file in a log's folder that doesn't name its job can only be that of the log. Beside the training log of a job there
-/// is none of another job; beside any other log there is no log at all. `others` are the names of the other files in the folder.
+/// Returns whether a file in a log's folder that doesn't name its job can only be that of the log. Beside the training log of a job, the
+/// folder must not have that of another job; beside any other log, it must not have a log. `others` are the names of the other files.
 #[must_use]
 pub fn is_only_log(own: &LogName, others: impl IntoIterator<Item = impl AsRef<str>>) -> bool {
     let is_of_job = own.role == Role::Training && own.job_id.is_some();
