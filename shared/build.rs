@@ -22,7 +22,7 @@ const OF_PRIORS: [&str; 4] = ["prior", "spread", "unit", "source"];
 /// The published results, and which recipes the tables among them measure. The planner asks no more.
 const BASELINES: &str = "baselines.csv";
 const MEASURED_RECIPES: &str = "measured_recipes.csv";
-const OF_RESULTS: [&str; 11] = [
+const OF_RESULTS: [&str; 12] = [
     "step_time_s",
     "tokens_per_s",
     "mfu_pct",
@@ -34,6 +34,7 @@ const OF_RESULTS: [&str; 11] = [
     "line",
     "note",
     "published_in",
+    "container",
 ];
 
 fn main() -> Result<(), Box<dyn Error>> {

@@ -23,6 +23,8 @@ fn certification() -> OwnJournal {
     let mut journal = OwnJournal::new();
     journal.ended_round("certify-h100-64-26.06.01", "alpha");
     // The log is of another recipe. It says why a step of that one is slow.
+    let launched = "container_info:\n  images:\n  - nvcr.io#nvidia/nemo:26.06\n";
+    journal.beside_log("llmb-config_7.yaml", launched);
     let slow = journal.result(&log(128, 20_000));
     let mut add = |id: &str, name: &str, recipe: &str, [repeat, repeats]: [u32; 2], events: &[Value]| {
         let recipe = format!("{recipe}/64@26.06.01");
@@ -81,6 +83,8 @@ fn a_certification_is_written_as_a_page_to_hand_on() {
         "1 of 3 runs passed, 1 is slow, 1 was not scored.",
         "<th scope=\"row\">llama3.1-70b-fp8<small>llama3.1-70b/h100/fp8/64@26.06.01</small></th>",
         "20.1 s<small>mean of 2, 20–20.2 s</small>",
+        "19.69 s<small>exact: Megatron-Bridge 26.04.01, nemo:26.04.01</small>",
+        "<li><b>gpt-oss-120b-bf16</b>: It uses nemo:26.06, but its reference was measured in nemo:26.02.01.",
         "<th scope=\"row\">gpt-oss-120b-bf16<small>",
         "<li><b>gpt-oss-120b-bf16</b>: ",
         " longer than predicted (",
@@ -104,6 +108,8 @@ fn the_name_of_a_report_chooses_its_format() {
     assert!(markdown.starts_with("# Certification of alpha\n"), "{markdown}");
     assert!(markdown.contains("| 20.1 s, mean of 2 | 19.69 s, published |"), "{markdown}");
     assert!(markdown.contains("\n- gpt-oss-120b-bf16: A step took "), "{markdown}");
+    let origin = "| gpt-oss-120b-bf16 | exact | Megatron-Bridge 26.02.01 | nemo:26.02.01 | nemo:26.06 |";
+    assert!(markdown.contains(origin), "{markdown}");
     let (_, json) = report(&journal, "alpha.json");
     let certificate: Value = serde_json::from_str(&json).unwrap();
     assert_eq!(certificate["command"], AGAIN);
@@ -111,6 +117,9 @@ fn the_name_of_a_report_chooses_its_format() {
     assert_eq!(certificate["runs"][0]["results"], value!(["one", "two"]));
     assert!(certificate["runs"][1]["cause"].as_str().unwrap().contains(" longer than predicted ("), "{json}");
     assert_eq!(certificate["runs"][0]["cause"], Value::Null);
+    let source = value!({ "publication": "Megatron-Bridge 26.04.01", "container": "nemo:26.04.01" });
+    assert_eq!(certificate["runs"][0]["source"], source);
+    assert_eq!(certificate["runs"][1]["container"], "nemo:26.06");
     let printed: Value = serde_json::from_str(run.stdout.trim()).unwrap();
     assert_eq!(printed["runs"], certificate["runs"]);
 }

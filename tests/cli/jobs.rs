@@ -119,6 +119,11 @@ impl OwnJournal {
         saved.to_str().unwrap().split('.').next().unwrap().to_owned()
     }
 
+    /// Writes a file beside the log that [`OwnJournal::result`] reads.
+    pub(crate) fn beside_log(&self, name: &str, content: &str) {
+        fs::write(self.place.path().join(name), content).unwrap();
+    }
+
     /// Writes the journal.
     pub(crate) fn write(&self) {
         assert_eq!(trainplan(["jobs", "list", "--data-dir", &self.data()]).code, Some(0));

@@ -233,11 +233,35 @@ fn the_dry_run_of_a_certification_is_a_campaign_with_its_references() {
     assert_eq!(certify.code, Some(0), "{}", certify.stderr);
     let text = certify.stdout;
     assert!(text.starts_with("# The step time that each run is compared with:\n#   "), "{text}");
-    assert!(text.contains("#   llama3.1-70b-fp8: 19.7 s, published\n"), "{text}");
+    let reference = "#   llama3.1-70b-fp8: 19.7 s, published (Megatron-Bridge 26.04.01, nemo:26.04.01)\n";
+    assert!(text.contains(reference), "{text}");
     assert!(text.contains("), predicted\n"), "{text}");
     fs::write(place.path().join("certify.campaign.toml"), &text).unwrap();
     let planned = run(&["run", "certify.campaign.toml"]);
     assert!(matches!(planned.code, Some(0 | 3)), "{}", planned.stderr);
+}
+
+#[test]
+fn a_certification_with_a_release_that_is_not_there_names_what_to_do() {
+    let place = place(CAMPAIGN, CLUSTERS);
+    let certify = |more: &[&str]| {
+        let certify = ["certify", "--cluster", "alpha", "--gpus", "64", "--clusters", "clusters.toml"];
+        let output = Command::new(binary()).args(certify).args(more).current_dir(&place).output();
+        run_of(&output.unwrap())
+    };
+    let missing = certify(&["--release", "26.06.01"]);
+    assert_eq!((missing.code, missing.stdout.as_str()), (Some(2), ""), "{}", missing.stderr);
+    let said = missing.stderr;
+    assert!(said.contains("Release 26.06.01 isn't in the profile of cluster alpha."), "{said}");
+    assert!(said.contains("[cluster.alpha.release.\"26.06.01\"]"), "{said}");
+    assert!(said.contains(" Use 25.04.") && !said.contains("campaign.toml"), "{said}");
+    // The file of the profile's factors is missing: no release would help.
+    let broken = CLUSTERS.replacen("gpu = \"h100\"", "gpu = \"h100\"\ncluster-factor = \"missing.json\"", 1);
+    fs::write(place.path().join("clusters.toml"), broken).unwrap();
+    let broken = certify(&["--release", "26.06.01"]);
+    assert_eq!(broken.code, Some(2), "{}", broken.stderr);
+    let said = broken.stderr;
+    assert!(said.contains("missing.json") && !said.contains("campaign.toml"), "{said}");
 }
 
 #[test]

@@ -208,7 +208,8 @@ llmb_run() {
   printf '\nLaunch Output:\n%s\n' "$output"
   printf 'LAUNCHED: %-30s dtype=%-6s scale=%-6s profile=False   jobid=%s\n' "${workload}_$size" "$dtype" "$scale" "$job"
   echo "JobID: $job, Workdir: $folder"
-  printf 'job_info:\n  job_id: %s\n' "$job" >"$folder/llmb-config_$job.yaml"
+  printf 'job_info:\n  job_id: %s\ncontainer_info:\n  images:\n  - nvcr.io#nvidia/nemo:26.04.01\n' "$job" \
+    >"$folder/llmb-config_$job.yaml"
 }
 
 # line STEP: prints a step like the release.

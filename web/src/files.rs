@@ -8,7 +8,7 @@ use leptos::web_sys::{
     FileSystemEntry, FileSystemFileEntry,
 };
 use trainplan_shared::log::{LogName, uncompressed_name};
-use trainplan_shared::result::{is_log_name, is_told_elsewhere, parts_of};
+use trainplan_shared::result::{SettingsFile, is_log_name, is_told_elsewhere, parts_of};
 use wasm_bindgen_futures::JsFuture;
 
 /// A file with its path; the browser gives the path within a chosen or dropped folder only.
@@ -40,7 +40,7 @@ impl FoundFile {
     }
 }
 
-/// Returns the files of a file input. From a chosen folder it takes only files with the name of a log.
+/// Returns the files of a file input. From a chosen folder it takes only logs, and files that list settings of their jobs, by their names.
 pub(crate) fn chosen(list: Option<FileList>) -> Vec<FoundFile> {
     let files = list.into_iter().flat_map(|list| (0..list.length()).filter_map(move |index| list.get(index)));
     let found = files
@@ -50,15 +50,15 @@ pub(crate) fn chosen(list: Option<FileList>) -> Vec<FoundFile> {
                 .and_then(|path| path.as_string())
                 .unwrap_or_default();
             let path = if inside.is_empty() { file.name() } else { inside.clone() };
-            (inside.is_empty() || is_log(&path)).then_some(FoundFile::single(path, file))
+            (inside.is_empty() || is_read(&path)).then_some(FoundFile::single(path, file))
         })
         .collect();
     joined(&without_batch_output(found))
 }
 
-/// Returns whether a file of a folder looks like a log, which may be compressed.
-fn is_log(path: &str) -> bool {
-    is_log_name(uncompressed_name(path))
+/// Returns whether a file of a folder looks like a log, which may be compressed, or lists settings of a job.
+fn is_read(path: &str) -> bool {
+    is_log_name(uncompressed_name(path)) || SettingsFile::of_path(path).is_some()
 }
 
 /// Joins the logs of each job's starts in a folder.
@@ -123,7 +123,7 @@ pub(crate) fn dropped(transfer: Option<DataTransfer>) -> Vec<DroppedItem> {
     taken.collect()
 }
 
-/// Returns the dropped files. From folders, at any depth, it takes only files with the name of a log.
+/// Returns the dropped files. From folders, at any depth, it takes only logs, and files that list settings of their jobs, by their names.
 pub(crate) async fn walk(dropped: Vec<DroppedItem>) -> Result<Vec<FoundFile>, JsValue> {
     let mut found = Vec::new();
     let mut open: Vec<(FileSystemEntry, bool)> = Vec::new();
@@ -138,7 +138,7 @@ pub(crate) async fn walk(dropped: Vec<DroppedItem>) -> Result<Vec<FoundFile>, Js
         if entry.is_directory() {
             let reader = entry.unchecked_into::<FileSystemDirectoryEntry>().create_reader();
             open.extend(list(&reader).await?.into_iter().map(|entry| (entry, false)));
-        } else if named || is_log(&path) {
+        } else if named || is_read(&path) {
             let file = file(&entry.unchecked_into()).await?;
             found.push(FoundFile::single(path, file));
         }
@@ -183,7 +183,8 @@ mod tests {
         let paths = [log("a/", 1), log("a/", 0), log("b/", 0), log("", 0), log("", 1)];
         let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
         assert_eq!(all_parts(&paths), [vec![1, 0], vec![2], vec![3], vec![4]]);
-        assert!(is_log("run/log-x_1_0.out.gz") && !is_log("run/model.bin.gz"));
+        assert!(is_read("run/log-x_1_0.out.gz") && !is_read("run/model.bin.gz"));
+        assert!(is_read("run/configs/ConfigContainer.yaml") && !is_read("run/configs/config.yaml"));
     }
 
     #[test]

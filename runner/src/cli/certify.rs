@@ -12,11 +12,12 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use trainplan_shared::campaign::{
-    Campaign, Certificate, CertifiedRun, Name, Planned, RunReference, RunVerdict, certification, plan,
-    untested,
+    Campaign, CampaignProblem, Certificate, CertifiedRun, Cluster, Name, Planned, ReferenceSource,
+    RunReference, RunVerdict, certification, plan, untested,
 };
 use trainplan_shared::catalog::{Catalog, Release};
 use trainplan_shared::field::Field;
+use trainplan_shared::problem::Problem;
 use trainplan_shared::result::{Report, RunResult, Slowdown, View};
 use uuid::Uuid;
 
@@ -91,7 +92,7 @@ impl Args {
                 "the cluster's profile has no GPU type. Add gpu = \"h100\", for example",
             ));
         };
-        let newest = || cluster.installations().into_iter().filter_map(|installed| installed.release).max();
+        let newest = || installed(&cluster).max();
         let Some(release) = self.release.or_else(newest) else {
             return Err(Failure::Refused(
                 "the cluster's profile names no installed release. Add one, or give --release",
@@ -105,7 +106,7 @@ impl Args {
         let (campaign, lines) =
             Campaign::parse_with_lines(&text).map_err(|found| profiles::mistakes(&path, &found))?;
         let planned = plan(&campaign, &lines, &cluster, |spec| with_files(spec, Path::new("")))
-            .map_err(|found| profiles::mistakes(&path, &found))?;
+            .map_err(|found| unplanned(&found, &cluster, gpu, (self.gpus, release)))?;
         warn(&planned);
         if self.dry_run {
             return output::text(&format!("{}{text}", references(&planned)));
@@ -132,7 +133,7 @@ impl Args {
         let Some(round) = newest()? else { return carried };
         let runs = block_on(runs_of(&self.carry, &round))?;
         let mut certified = certified(&runs);
-        block_on(explain(&mut certified, &self.carry))?;
+        block_on(complete(&mut certified, &self.carry))?;
         let repeats = runs.iter().map(|run| run.plan.repeats).max().unwrap_or(self.repeats);
         let certificate = Certificate {
             cluster: cluster.name.to_string(),
@@ -160,13 +161,53 @@ impl Args {
     }
 }
 
+/// Returns the releases in the cluster's profile.
+fn installed(cluster: &Cluster) -> impl Iterator<Item = Release> {
+    cluster.installations().into_iter().filter_map(|installed| installed.release)
+}
+
+/// Returns why the campaign can't run. Nobody wrote its file, so the failure doesn't name its lines: it names the releases of the
+/// profile that can be certified, if the profile lacks this one.
+fn unplanned(
+    found: &[CampaignProblem],
+    cluster: &Cluster,
+    gpu: &str,
+    (gpus, release): (u32, Release),
+) -> Failure {
+    let of_recipe = format!(".{}", Field::Recipe.flag());
+    if !installed(cluster).any(|there| there == release)
+        && found.iter().all(|problem| problem.key.ends_with(&of_recipe))
+    {
+        let can_run = |there: &Release| certification(&cluster.name, gpu, gpus, *there, 1).is_ok();
+        let message = format!(
+            "Release {release} isn't in the profile of cluster {0}. Set its install-path under \
+             [cluster.{0}.release.\"{release}\"], or certify a release that is there.",
+            cluster.name
+        );
+        return Problem::new(Field::Release, release, message)
+            .suggest(installed(cluster).filter(can_run))
+            .into();
+    }
+    let mut texts: Vec<String> = Vec::new();
+    for CampaignProblem { key, message, .. } in found {
+        let text = format!("{key}: {message}");
+        if !texts.contains(&text) {
+            texts.push(text);
+        }
+    }
+    Failure::Uncertifiable(texts)
+}
+
 /// Returns what each run will be compared with, as comments of the campaign file.
 fn references(planned: &[Planned]) -> String {
     let mut text = "# The step time that each run is compared with:\n".to_string();
     for planned in planned {
         let predicted = planned.predicted.estimate.step_time_s;
         let reference = RunReference::of(planned.recipe.as_deref(), predicted);
-        text += &format!("#   {}: {}\n", planned.run.name, reference.in_words());
+        let recipe = planned.recipe.as_deref().and_then(|id| Catalog::embedded().recipe(id).ok());
+        let source = recipe.and_then(ReferenceSource::of);
+        let source = source.map_or(String::new(), |source| format!(" ({})", source.in_words()));
+        text += &format!("#   {}: {}{source}\n", planned.run.name, reference.in_words());
     }
     text
 }
@@ -218,28 +259,34 @@ fn certified(runs: &[Run]) -> Vec<CertifiedRun> {
     names.into_iter().filter_map(of_name).collect()
 }
 
-/// Adds to each slow run what could explain it, from the first of its results that says something.
-async fn explain(runs: &mut [CertifiedRun], args: &CarryArgs) -> Result<(), Failure> {
-    let is_stored = |run: &&mut CertifiedRun| run.verdict == RunVerdict::Slow && !run.results.is_empty();
-    let mut slow = runs.iter_mut().filter(is_stored).peekable();
-    if slow.peek().is_none() {
+/// Adds what the stored results of each run say: the container that it used and, if it is slow, what could explain that. The first
+/// result that says something counts.
+async fn complete(runs: &mut [CertifiedRun], args: &CarryArgs) -> Result<(), Failure> {
+    if runs.iter().all(|run| run.results.is_empty()) {
         return Ok(());
     }
     let store = match Store::open(&args.data.open()?).await {
         Ok(store) => store,
         Err(error) => {
-            note(&format!("The report names no causes of slow runs: {error}"));
+            note(&format!(
+                "The report names the containers of the release, and no causes of slow runs: {error}"
+            ));
             return Ok(());
         }
     };
-    for run in slow {
+    for run in runs {
+        let (mut container, is_slow) = (None, run.verdict == RunVerdict::Slow);
         for id in &run.results {
-            // If a result can't be read, the report only lacks a cause.
-            let result = store.get(Uuid::parse_str(id).unwrap_or_default()).await.ok().flatten();
-            run.cause = result.as_ref().and_then(cause);
-            if run.cause.is_some() {
-                break;
+            // If a result can't be read, the report only says less.
+            let id = Uuid::parse_str(id).unwrap_or_default();
+            let Some(result) = store.get(id).await.ok().flatten() else { continue };
+            container = container.or_else(|| result.job.settings.container().map(str::to_owned));
+            if is_slow && run.cause.is_none() {
+                run.cause = cause(&result);
             }
+        }
+        if container.is_some() {
+            run.container = container;
         }
     }
     Ok(())
@@ -279,6 +326,9 @@ fn print(certificate: &Certificate, format: Format) -> Result<(), Failure> {
             output::table(header, &[3], certificate.rows())?;
             output::prose(&format!("\n{}", certificate.summary()))?;
             for remark in certificate.remarks() {
+                output::prose(&format!("  {remark}"))?;
+            }
+            for remark in certificate.container_remarks() {
                 output::prose(&format!("  {remark}"))?;
             }
             for run in &certificate.runs {

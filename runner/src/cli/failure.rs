@@ -96,6 +96,9 @@ pub(super) enum Failure {
         lines(.0)
     )]
     ShortTimeLimits(Vec<String>),
+    /// These problems of the runs of a certification, or of the cluster's profile.
+    #[error("The recipes of the certification can't run:\n       {}", lines(.0))]
+    Uncertifiable(Vec<String>),
     /// No GPU type has a plan; the result says why, and what would help.
     #[error("No plan fits, or none reaches the goal.")]
     NoPlan,
@@ -223,6 +226,7 @@ impl Failure {
             | Failure::NoRun(_)
             | Failure::Threshold(_)
             | Failure::ShortTimeLimits(_)
+            | Failure::Uncertifiable(_)
             | Failure::Changed { .. }
             | Failure::WouldAbandon { .. }
             | Failure::NotOver { .. }

@@ -9,6 +9,7 @@ use crate::ssh::{Link, LinkError, ScriptOutput};
 use crate::store::Store;
 use crate::upload::{Outbox, ProgressReporter};
 use std::time::{Duration, Instant};
+use trainplan_shared::result::JobFiles;
 
 /// Options of a round's execution.
 #[derive(Debug, Clone)]
@@ -72,6 +73,8 @@ pub(super) enum TaskResult {
     Secrets(usize, Result<Vec<(String, String)>, SecretError>),
     Attempted(usize, Result<AttemptReport, AttemptFailure>),
     Polled(Result<ScriptOutput, LinkError>),
+    /// What the files beside the log say.
+    Settings(usize, JobFiles),
     /// For several runs at once.
     Cancelled {
         runs: Vec<usize>,

@@ -24,6 +24,8 @@ pub(crate) struct LiveRun {
     pub(crate) progress: LogProgress,
     /// The copy of the measured job's log.
     pub(super) copy: Option<LogCopy>,
+    /// How far the files beside the log are read.
+    pub(super) settings: SettingsState,
     /// Whether a task stages or launches it.
     pub(super) busy: bool,
     /// When the next task for its launch may start.
@@ -67,6 +69,17 @@ pub(crate) struct LiveRun {
     logs: PathBuf,
 }
 
+/// How far the files beside a log are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SettingsState {
+    /// Nobody asked for them in this process.
+    Unasked,
+    /// A task reads them.
+    Asked,
+    /// The copy of the log has what they say. If the cluster didn't answer, that is nothing: they are worth no delay.
+    Known,
+}
+
 /// The least time between two progress reports of a run.
 const REPORT_INTERVAL: Duration = Duration::from_secs(15);
 
@@ -88,6 +101,7 @@ impl LiveRun {
         let mut live = LiveRun {
             progress: LogProgress::default(),
             copy: None,
+            settings: SettingsState::Unasked,
             busy: false,
             not_before: now,
             tries: 0,
@@ -233,6 +247,11 @@ impl LiveRun {
             self.hidden = secrets.iter().map(|(_, value)| value.clone()).collect();
         }
         self.secrets = Some(secrets);
+    }
+
+    /// Returns the values of its secrets that this process knows.
+    pub(super) fn known_secrets(&self) -> &[String] {
+        &self.hidden
     }
 
     /// Starts to copy a log. The copy of an earlier one is kept beside it.

@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 use trainplan_shared::log::Status;
-use trainplan_shared::result::{Intake, Report, RunResult, View};
+use trainplan_shared::result::{Intake, JobFiles, Report, RunResult, View};
 use trainplan_shared::spec::Spec;
 
 /// The copy of a log.
@@ -233,6 +233,11 @@ impl LogCopy {
             }),
             mfu: report.mfu,
         }
+    }
+
+    /// Sets what the files beside the log say.
+    pub(super) fn take_job(&mut self, job: JobFiles) {
+        self.intake = self.intake.clone().with_job(job);
     }
 
     /// Returns the result of the log so far.

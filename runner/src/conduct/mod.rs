@@ -13,6 +13,7 @@ mod observation;
 mod outcome;
 mod reachability;
 mod round_loop;
+mod settings;
 mod submission;
 
 pub(crate) use conductor::{ConductOptions, Conductor, Ending, Observer, Order, RoundFigures};

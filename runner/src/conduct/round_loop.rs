@@ -27,7 +27,9 @@ impl Conductor<'_> {
             self.submit(&mut tasks, observer).await?;
             self.cancel(&mut tasks, observer).await?;
             for index in 0..self.runs.len() {
-                self.finish(index, observer).await?;
+                if !self.read_settings(index, &mut tasks) {
+                    self.finish(index, observer).await?;
+                }
             }
             self.retry(observer).await?;
             self.report_progress();
@@ -79,6 +81,10 @@ impl Conductor<'_> {
             TaskResult::Secrets(index, secrets) => self.take_in_secrets(index, secrets, observer).await,
             TaskResult::Attempted(index, report) => self.take_in_attempt(index, report, observer).await,
             TaskResult::Polled(result) => self.take_in_poll(result, observer).await,
+            TaskResult::Settings(index, files) => {
+                self.take_in_settings(index, files);
+                Ok(())
+            }
             TaskResult::Cancelled { runs, mark, result } => {
                 self.take_in_cancelled(&runs, &mark, result.as_ref().ok(), observer).await
             }

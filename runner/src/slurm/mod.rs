@@ -2,6 +2,7 @@
 
 mod attempt;
 mod poll;
+mod settings;
 mod state;
 
 pub(crate) use attempt::{
@@ -9,4 +10,5 @@ pub(crate) use attempt::{
     token,
 };
 pub(crate) use poll::{ClusterView, LogChunk, LogSearch, LogTail, PollRequest};
+pub(crate) use settings::SettingsRequest;
 pub(crate) use state::{End, Sighting, State, StateSource};

@@ -220,7 +220,7 @@ impl ClusterView {
 
 /// Splits an answer into records: the rest of a line that starts with the mark, and the text up to the next
 /// mark.
-fn records<'a>(answer: &'a [u8], mark: &[u8]) -> Vec<(&'a [u8], &'a [u8])> {
+pub(super) fn records<'a>(answer: &'a [u8], mark: &[u8]) -> Vec<(&'a [u8], &'a [u8])> {
     // A mark is at the beginning of a line.
     let begins = |at: &usize| *at == 0 || answer[at - 1] == b'\n';
     let starts: Vec<usize> = memchr::memmem::find_iter(answer, mark).filter(begins).collect();

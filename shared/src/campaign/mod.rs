@@ -22,8 +22,8 @@ mod write;
 
 #[cfg(feature = "campaign")]
 pub use certify::{
-    Certificate, CertifiedRun, LEAST_SPEED_PERCENT, RunReference, RunVerdict, UntestedReason, UntestedRecipe,
-    certification, untested,
+    Certificate, CertifiedRun, LEAST_SPEED_PERCENT, ReferenceSource, RunReference, RunVerdict,
+    UntestedReason, UntestedRecipe, certification, untested,
 };
 #[cfg(feature = "campaign")]
 pub use clusters::{Cluster, Clusters, Installation, UsedPath};

@@ -40,6 +40,8 @@ pub struct Baseline {
     pub line: u32,
     /// The document that has the number; empty if it is the release's own.
     published_in: String,
+    /// The container in which that document measured it, such as `nemo:26.04.01`; empty if it is that of the release.
+    pub container: String,
 }
 
 /// Where a number stands in its document.
@@ -89,6 +91,7 @@ impl FromRow for Baseline {
             family: row.string("family")?,
             line: row.value("line")?,
             published_in: row.string("published_in")?,
+            container: row.string("container")?,
         })
     }
 }

@@ -1,7 +1,7 @@
 //! Which files of a folder are logs or saved results.
 
 use super::{FILE_ENDING, SettingsFile};
-use crate::log::{LogName, Role};
+use crate::log::{LogName, Role, uncompressed_name};
 
 /// The endings of training logs and of saved results.
 const LOG_ENDINGS: [&str; 4] = [".out", ".log", ".txt", FILE_ENDING];
@@ -19,6 +19,22 @@ pub fn is_log_name(path: &str) -> bool {
 pub fn is_told_elsewhere(name: &LogName, beside: &[LogName]) -> bool {
     let of_same_job = |other: &LogName| other.role == Role::Training && other.job_id == name.job_id;
     name.role == Role::Batch && beside.iter().any(of_same_job)
+}
+
+/// Returns whether a file in a log's folder that doesn't name its job can only be that of the log. Beside the training log of a job, the
+/// folder must not have that of another job; beside any other log, it must not have a log. `others` are the names of the other files.
+#[must_use]
+pub fn is_only_log(own: &LogName, others: impl IntoIterator<Item = impl AsRef<str>>) -> bool {
+    let is_of_job = own.role == Role::Training && own.job_id.is_some();
+    !others.into_iter().any(|other| {
+        let other = other.as_ref();
+        if is_of_job {
+            let other = LogName::of(other);
+            other.role == Role::Training && other.job_id != own.job_id
+        } else {
+            is_log_name(uncompressed_name(other)) && !other.ends_with(FILE_ENDING)
+        }
+    })
 }
 
 /// Returns the places of the logs that are read as one with the one at `place`: those of the starts of its job, in order.
@@ -53,6 +69,17 @@ mod tests {
     fn the_environment_of_a_job_is_no_log() {
         assert!(is_log_name("a/train.log") && is_log_name("env_a.log"));
         assert!(!is_log_name("a/env_12.log") && !is_log_name("llmb-config_12.yaml"));
+    }
+
+    #[test]
+    fn a_log_is_the_only_one_beside_files_of_other_kinds_and_of_its_job() {
+        let alone = |own: &str, others: &[&str]| is_only_log(&LogName::of(own), others);
+        let numbered = "log-acct.own_10_0.out";
+        assert!(alone(numbered, &["log-acct.own_10_1.out", "sbatch_acct.own_10.out", "train.log"]));
+        assert!(!alone(numbered, &["log-acct.own_11_0.out"]));
+        assert!(alone("train.log", &["env_10.log", "train.result.json", "configs", "model.bin"]));
+        assert!(!alone("train.log", &["other.log.gz"]) && !alone("train.log", &[numbered]));
+        assert!(alone("slurm-10.out", &[]) && !alone("slurm-10.out", &["slurm-11.out"]));
     }
 
     #[test]

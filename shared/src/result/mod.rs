@@ -57,7 +57,7 @@ pub use job_files::{JobFiles, LogPart};
 pub use job_settings::{
     JobSettings, LARGEST_SETTINGS_FILE, SettingValues, SettingsFile, UnreadFile, UnreadReason,
 };
-pub use log_files::{is_log_name, is_told_elsewhere, parts_of};
+pub use log_files::{is_log_name, is_only_log, is_told_elsewhere, parts_of};
 pub use log_id::id_of_log;
 pub(crate) use report::NOT_SCORED;
 pub(crate) use report::ViewedRun;

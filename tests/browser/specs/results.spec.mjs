@@ -134,6 +134,39 @@ function megatronLog() {
   ].join("\n");
 }
 
+test("the files beside a log in a folder are read, unless they may be those of another log", async ({ page }) => {
+  const config = "model:\n  tensor_model_parallel_size: 4\n";
+  const run = tree({
+    "run/log-acct.own_71_0.out": megatronLog(),
+    "run/configs/ConfigContainer.yaml": config,
+    "run/llmb-config_71.yaml": "model_info:\n  gpu_type: h100\n",
+    "run/llmb-config_70.yaml": "model_info:\n  gpu_type: b200\n",
+    "run/env_71.log": "HF_TOKEN=sesame\nNCCL_ALGO=Ring\n",
+  });
+  await page.goto("/results");
+  await page.locator("[data-folder]").setInputFiles(run);
+  await expect(row(page, "_71_0.out")).toHaveCount(1);
+  await expect(page.locator("table.reports tbody tr")).toHaveCount(1);
+  const download = page.waitForEvent("download");
+  await page.getByRole("button", { name: "Save result files" }).click();
+  const result = JSON.parse(readFileSync(await (await download).path(), "utf8"));
+  expect(result.job.settings).toEqual({
+    bridge_config: { "model.tensor_model_parallel_size": "4" },
+    llmb_config: { "model_info.gpu_type": "h100" },
+    environment: { NCCL_ALGO: "Ring" },
+  });
+
+  await page.getByRole("button", { name: "Clear" }).click();
+  const two = tree({
+    "two/log-acct.own_72_0.out": megatronLog(),
+    "two/log-acct.own_73_0.out": `${megatronLog()}\n`,
+    "two/configs/ConfigContainer.yaml": config,
+  });
+  await page.locator("[data-folder]").setInputFiles(two);
+  const ambiguous = "2 logs: configs/ConfigContainer.yaml beside the log is ignored: it may be that of another log in the folder.";
+  await expect(page.getByText(ambiguous)).toBeVisible();
+});
+
 test("the GPU type is given where a log doesn't name it, and the MFU follows", async ({ page }) => {
   await page.goto("/results");
   const file = { name: "train.log", mimeType: "text/plain", buffer: Buffer.from(megatronLog()) };

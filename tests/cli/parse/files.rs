@@ -1,6 +1,7 @@
 //! The files that are read: folders, links, pipes, compressed logs, logs of restarted jobs and saved results.
 
 use super::{LLAMA_70B, nemo2, parse, rows, rows_of, timed, tree};
+use serde_json::Value;
 use std::ffi::OsStr;
 use std::fs;
 use std::io::Write;
@@ -172,11 +173,23 @@ fn the_configuration_of_megatron_bridge_beside_a_log_is_read() {
         ("b/configs/ConfigContainer.yaml".into(), config.into()),
         ("c/log-acct.own_10_0.out".into(), timed(1..=50, 0)),
         ("c/configs/ConfigContainer.yaml".into(), config.into()),
+        // The only log, whose name has no job number.
+        ("d/train.log".into(), timed(1..=50, 0)),
+        ("d/configs/ConfigContainer.yaml".into(), config.into()),
+        ("e/one.log".into(), timed(1..=50, 0)),
+        ("e/two.log".into(), timed(1..=49, 0)),
+        ("e/configs/ConfigContainer.yaml".into(), config.into()),
     ]);
     let ignored = "configs/ConfigContainer.yaml beside the log is ignored: it has none of the settings";
     let rows = rows(&tree, &["a", "b", "--window", "35-44"]);
     let noted: Vec<bool> = rows.iter().map(|row| row["notes"].to_string().contains(ignored)).collect();
     assert_eq!(noted, [true, false, false], "{rows:?}");
+    let ambiguous = "configs/ConfigContainer.yaml beside the log is ignored: it may be that of another log in the folder.";
+    let is_ambiguous = |row: &Value| row["notes"].to_string().contains(ambiguous);
+    assert_eq!(rows.iter().map(is_ambiguous).collect::<Vec<_>>(), [false, true, true], "{rows:?}");
+    let of_unnumbered = rows_of(&parse(&tree, &["d", "e", "--format", "json"]));
+    let ambiguities: Vec<bool> = of_unnumbered.iter().map(is_ambiguous).collect();
+    assert_eq!(ambiguities, [false, true, true], "{of_unnumbered:?}");
     assert!(rows.iter().all(|row| row["status"] == "scored"), "{rows:?}");
     let contradicts = |paths: &[&str]| {
         let set = ["--model", "llama3.1-8b", "--gpu", "h100", "--gpus", "8", "--tp", "4", "--format", "json"];
@@ -185,6 +198,7 @@ fn the_configuration_of_megatron_bridge_beside_a_log_is_read() {
         rows[0].to_string().contains("2, but 4 was set")
     };
     assert!(contradicts(&["c"]) && contradicts(&["c/log-acct.own_10_0.out"]));
+    assert!(contradicts(&["d"]) && contradicts(&["d/train.log"]));
     fs::remove_file(tree.path().join("c/configs/ConfigContainer.yaml")).unwrap();
     assert!(!contradicts(&["c"]));
 }

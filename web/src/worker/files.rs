@@ -9,9 +9,10 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 use trainplan_shared::api::RunPage;
-use trainplan_shared::log::{Column, Status};
+use trainplan_shared::log::{Column, LogName, Status};
 use trainplan_shared::result::{
-    FILE_ENDING, Intake, LogPart, Report, RunResult, SlurmJob, View, read, sentence, write,
+    FILE_ENDING, Intake, JobFiles, LARGEST_SETTINGS_FILE, LogPart, Report, RunResult, SettingValues,
+    SettingsFile, SlurmJob, UnreadReason, View, is_only_log, read, sentence, write,
 };
 use trainplan_shared::spec::Spec;
 use trainplan_shared::tables::{LogColumn, cells};
@@ -77,6 +78,8 @@ impl DroppedLog {
 #[derive(Default)]
 struct DroppedFiles {
     taken: Vec<Taken>,
+    /// The files that list settings of jobs, with their paths.
+    settings: Vec<(String, File)>,
     view: View,
     /// The number, the path and the parts of the next file.
     next: (u32, String, Vec<LogSection>),
@@ -115,7 +118,10 @@ pub(super) fn stop() {
 
 /// Forgets all files.
 pub(super) fn clear() {
-    DESK.with_borrow_mut(|desk| desk.taken.clear());
+    DESK.with_borrow_mut(|desk| {
+        desk.taken.clear();
+        desk.settings.clear();
+    });
 }
 
 /// Returns the dropped run with this id, and whether that is the id of a run on the server.
@@ -235,9 +241,15 @@ pub(super) fn look(view: View) {
     show();
 }
 
-/// Reads a file and posts its row.
+/// Reads a file and posts its row. A file that lists settings of a job is kept for the log beside it, which comes later.
 pub(super) async fn take(file: File) {
     let ((number, path, parts), stops) = DESK.with_borrow(|desk| (desk.next.clone(), desk.stops));
+    if SettingsFile::of_path(&path).is_some() {
+        return DESK.with_borrow_mut(|desk| {
+            desk.settings.retain(|(other, _)| *other != path);
+            desk.settings.push((path, file));
+        });
+    }
     let is_stopped = || DESK.with_borrow(|desk| desk.stops != stops);
     let is_log = !path.ends_with(FILE_ENDING);
     let dropped = DroppedLog { file, parts };
@@ -252,13 +264,78 @@ pub(super) async fn take(file: File) {
 
 /// Keeps a file and posts its row.
 fn settle(taken: Taken) {
-    let (row, curve) = DESK.with_borrow_mut(|desk| {
+    let (has_changed, (row, curve)) = DESK.with_borrow_mut(|desk| {
+        let has_changed = taken.log.is_some() && disown(&mut desk.taken, &taken.path);
         desk.taken.push(taken);
-        desk.taken.last().map(|taken| (taken.row(&desk.view), taken.curve())).unzip()
+        (has_changed, desk.taken.last().map(|taken| (taken.row(&desk.view), taken.curve())).unzip())
     });
     if let (Some(row), Some(curve)) = (row, curve) {
         post(&ForPage::Read { row, curve });
     }
+    if has_changed {
+        show();
+    }
+}
+
+/// Removes a configuration that doesn't name its job from the other logs in the folder of a new one, if it may be that of the new
+/// one. Returns whether there was any.
+fn disown(taken: &mut [Taken], path: &str) -> bool {
+    let (folder, name) = split(path);
+    let mut has_changed = false;
+    for other in taken.iter_mut().filter(|other| other.log.is_some()) {
+        let (own_folder, own) = split(&other.path);
+        let Ok(run) = &mut other.run else { continue };
+        let is_apart = own_folder != folder || own == name || is_only_log(&LogName::of(own), [name]);
+        if is_apart || run.job.settings.bridge_config.is_empty() {
+            continue;
+        }
+        let mut job = run.job.clone().with(SettingsFile::BridgeConfig, Err(UnreadReason::Ambiguous));
+        job.settings.bridge_config = SettingValues::default();
+        let without = RunResult { job, ..RunResult::clone(run) };
+        *run = Rc::new(without.identified(&other.said));
+        has_changed = true;
+    }
+    has_changed
+}
+
+/// Returns the folder of a path, which is empty for a file that was dropped alone, and the name.
+fn split(path: &str) -> (&str, &str) {
+    path.rsplit_once('/').unwrap_or(("", path))
+}
+
+/// Returns what the files beside a log say about its job.
+async fn job_files(path: &str) -> JobFiles {
+    let (folder, name) = split(path);
+    let own = LogName::of(name);
+    let mut job = JobFiles::default();
+    for file in SettingsFile::ALL {
+        let found = DESK.with_borrow(|desk| {
+            let beside = file.path(own.job_id)?;
+            let is_beside = |settings: &str| match folder {
+                // Files that were dropped alone have no folder.
+                "" => settings == beside || settings == split(&beside).1,
+                _ => settings.strip_prefix(folder).and_then(|rest| rest.strip_prefix('/')) == Some(&*beside),
+            };
+            let (_, settings) = desk.settings.iter().find(|(path, _)| is_beside(path))?;
+            let logs = desk.taken.iter().filter(|other| other.log.is_some()).map(|other| split(&other.path));
+            let others = logs.filter(|other| other.0 == folder && other.1 != name).map(|other| other.1);
+            let is_own = file.names_its_job() || is_only_log(&own, others);
+            Some(if is_own { Ok(settings.clone()) } else { Err(UnreadReason::Ambiguous) })
+        });
+        let read = match found {
+            None => continue,
+            Some(Err(why)) => Err(why),
+            Some(Ok(settings)) => read_settings(file, &settings).await,
+        };
+        job = job.with(file, read);
+    }
+    job
+}
+
+async fn read_settings(file: SettingsFile, settings: &File) -> Result<SettingValues, UnreadReason> {
+    let end = settings.size().min(LARGEST_SETTINGS_FILE as f64 + 1.0);
+    let bytes = slice(settings, 0.0, end).await.map_err(|_| UnreadReason::Unreadable)?;
+    file.read(&bytes)
 }
 
 async fn log(dropped: &DroppedLog, path: &str, is_stopped: impl Fn() -> bool) -> Result<RunResult, String> {
@@ -274,10 +351,9 @@ async fn log(dropped: &DroppedLog, path: &str, is_stopped: impl Fn() -> bool) ->
         }
         before += part.size();
     }
-    let mut run = intake.finish();
     let part = |part: &LogSection| LogPart { name: part.name.clone(), idle_s: None };
-    run.job.parts = dropped.parts.iter().map(part).collect();
-    Ok(run)
+    let parts = dropped.parts.iter().map(part).collect();
+    Ok(intake.with_job(JobFiles { parts, ..job_files(path).await }).finish())
 }
 
 /// Returns when a file was last written, if known.

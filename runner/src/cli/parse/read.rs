@@ -105,7 +105,8 @@ fn intake(log: &LogFiles, view: &View) -> io::Result<RunResult> {
         }
     }
     for (file, path) in &log.settings {
-        job = job.with(*file, settings_of(*file, path));
+        let read = path.as_ref().map_err(|why| *why).and_then(|path| settings_of(*file, path));
+        job = job.with(*file, read);
     }
     Ok(intake.with_job(job).finish_with(hash))
 }

@@ -8,7 +8,9 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use trainplan_shared::log::{LogName, Role, Status, uncompressed_name};
-use trainplan_shared::result::{FILE_ENDING, SettingsFile, is_log_name, is_told_elsewhere, parts_of};
+use trainplan_shared::result::{
+    FILE_ENDING, SettingsFile, UnreadReason, is_log_name, is_only_log, is_told_elsewhere, parts_of,
+};
 
 /// A path to read or to list.
 #[derive(Debug)]
@@ -33,8 +35,8 @@ pub(in crate::cli) struct LogFiles {
     pub(in crate::cli) parts: Vec<PathBuf>,
     /// What the job's batch script printed: it knows why the job ended.
     pub(super) batch: Vec<PathBuf>,
-    /// The files that list settings of the job.
-    pub(super) settings: Vec<(SettingsFile, PathBuf)>,
+    /// The files that list settings of the job, or why one can't be used.
+    pub(super) settings: Vec<(SettingsFile, Result<PathBuf, UnreadReason>)>,
 }
 
 impl LogFiles {
@@ -221,20 +223,25 @@ fn log_of(place: usize, paths: &[PathBuf], names: &[LogName]) -> Option<LogFiles
 
 /// Returns the files beside a log that list settings of its job. If the folder has the logs of several jobs, a file that doesn't name its
 /// job may be another's.
-fn settings_beside(path: &Path) -> Vec<(SettingsFile, PathBuf)> {
-    let (folder, own) = (folder_of(path), LogName::of(&text_of_name(path)));
-    let Some(job_id) = own.job_id else { return Vec::new() };
-    let found = SettingsFile::ALL.map(|file| (file, folder.join(file.path(job_id)))).into_iter();
-    let is_own = |file: SettingsFile| file.names_its_job() || is_of_only_job(folder, &own);
-    found.filter(|(file, path)| path.is_file() && is_own(*file)).collect()
-}
-
-/// Returns whether a file is a training log, and the folder has those of no other job.
-fn is_of_only_job(folder: &Path, own: &LogName) -> bool {
-    let Ok(entries) = fs::read_dir(folder) else { return false };
-    let mut names = entries.flatten().map(|entry| LogName::of(&text_of_name(&entry.path())));
-    let is_of_other_job = |name: LogName| name.role == Role::Training && name.job_id != own.job_id;
-    own.role == Role::Training && !names.any(is_of_other_job)
+fn settings_beside(path: &Path) -> Vec<(SettingsFile, Result<PathBuf, UnreadReason>)> {
+    let (folder, name) = (folder_of(path), text_of_name(path));
+    let own = LogName::of(&name);
+    let is_own = |file: SettingsFile| {
+        file.names_its_job()
+            || fs::read_dir(folder).is_ok_and(|entries| {
+                let names = entries.flatten().map(|entry| text_of_name(&entry.path()));
+                is_only_log(&own, names.filter(|other| *other != name))
+            })
+    };
+    let found = SettingsFile::ALL.into_iter().filter_map(|file| {
+        let settings = folder.join(file.path(own.job_id)?);
+        settings.is_file().then_some((file, settings))
+    });
+    found
+        .map(|(file, settings)| {
+            (file, if is_own(file) { Ok(settings) } else { Err(UnreadReason::Ambiguous) })
+        })
+        .collect()
 }
 
 /// Returns the folder of a file.

@@ -1,7 +1,9 @@
 //! A run of a certification with all of its repeats, and what it proves.
 
-use super::reference::RunReference;
+use super::reference::{ReferenceSource, RunReference};
+use crate::catalog::Catalog;
 use crate::estimate::Interval;
+use crate::launch::container_image;
 use crate::result::{LaunchRecord, sentence, steady_difference};
 use crate::units::significant;
 use serde::Serialize;
@@ -46,6 +48,10 @@ pub struct CertifiedRun {
     pub judged_times_s: Vec<f64>,
     /// What it is compared with.
     pub reference: RunReference,
+    /// Where a published reference is from; null if nothing is published.
+    pub source: Option<ReferenceSource>,
+    /// The container that its job is known to use, or else the one of its recipe's release; null if unknown.
+    pub container: Option<String>,
     /// The speed of its scored steps in percent of the reference's; null if no repeat was scored.
     pub speed_percent: Option<f64>,
     /// The seconds per step by which it is judged, the mean of its repeats: of the scored steps, or of all steps after the warm-up if
@@ -79,6 +85,7 @@ impl CertifiedRun {
         reasons: Vec<String>,
     ) -> CertifiedRun {
         let reference = RunReference::of(recipe, predicted);
+        let in_catalog = recipe.and_then(|id| Catalog::embedded().recipe(id).ok());
         let (step_times_s, judged_times_s): (Vec<f64>, Vec<f64>) = step_times_s.into_iter().unzip();
         let (scored_s, judged_s) = (mean(&step_times_s), mean(&judged_times_s));
         let speed = |step_time_s: f64| 100.0 * reference.step_time_s() / step_time_s;
@@ -118,6 +125,8 @@ impl CertifiedRun {
             step_times_s,
             judged_times_s,
             reference,
+            source: in_catalog.and_then(ReferenceSource::of),
+            container: in_catalog.and_then(|recipe| container_image(&recipe.id)),
             verdict,
             remark,
             reasons,
@@ -130,6 +139,17 @@ impl CertifiedRun {
     /// Returns the number of its repeats that have no step time.
     pub fn missing(&self) -> usize {
         self.repeats.saturating_sub(self.step_times_s.len())
+    }
+
+    /// Returns a sentence if the run used another container than its reference.
+    pub fn container_remark(&self) -> Option<String> {
+        let own = self.container.as_ref()?;
+        let reference = self.source.as_ref()?.container.as_ref()?;
+        (own != reference).then(|| {
+            format!(
+                "It uses {own}, but its reference was measured in {reference}. The container alone can change the speed."
+            )
+        })
     }
 
     pub(super) fn measured(&self) -> String {
@@ -235,6 +255,20 @@ pub(super) mod tests {
         let start = "It ran at 159 % of the reference's speed,";
         assert!(fast.remark.is_some_and(|remark| remark.starts_with(start)));
         assert_eq!(of(exact, &[]).remark, None);
+    }
+
+    #[test]
+    fn a_run_in_another_container_than_its_reference_has_a_remark() {
+        let card = of("gpt-oss-120b/gb200/bf16/64@bridge-main", &[5.0]);
+        assert_eq!(
+            card.container_remark().unwrap(),
+            "It uses nemo:26.08, but its reference was measured in nemo:26.06. The container alone can change the speed."
+        );
+        let same = of("llama3.1-70b/h100/fp8/64@26.06.01", &[20.0]);
+        assert_eq!(same.container_remark(), None);
+        let other = CertifiedRun { container: Some("nemo:26.06".to_owned()), ..same };
+        assert!(other.container_remark().is_some());
+        assert_eq!(of("llama3.1-8b/h100/bf16/64@26.06.01", &[10.0]).container_remark(), None);
     }
 
     #[test]

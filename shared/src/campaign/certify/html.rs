@@ -1,7 +1,9 @@
 //! The report of a certification as one HTML file: it opens without a network, and runs no script.
 
 use super::certified_run::{mean, precise};
-use super::{Certificate, CertifiedRun, LEAST_SPEED_PERCENT, RunReference, RunVerdict, criteria};
+use super::{
+    Certificate, CertifiedRun, LEAST_SPEED_PERCENT, ReferenceSource, RunReference, RunVerdict, criteria,
+};
 use crate::catalog::{Catalog, Recipe};
 use crate::document::{cell, or_dash, page, sentences, table};
 use crate::result::{sentence, steady_difference};
@@ -27,6 +29,7 @@ impl Certificate {
             "<p class=\"soft\">The line across a bar marks the least speed that passes.</p>\n".to_owned(),
             section("Slow runs", &self.slow_runs()),
             section("Much faster than the reference", &self.fast_runs()),
+            section("Other containers than the references", &self.other_containers()),
             section("Not tested", &self.untested_in_html()),
             section("How sure this is", &(paragraph(&criteria()) + &paragraph(&self.repeatability()))),
             section("Provenance", &self.provenance()),
@@ -74,6 +77,13 @@ impl Certificate {
         sentences(self.runs.iter().filter_map(|run| Some((run.run.as_str(), run.remark.as_deref()?))))
     }
 
+    /// Returns the runs that used another container than their reference.
+    fn other_containers(&self) -> String {
+        let remarks: Vec<(&str, String)> =
+            self.runs.iter().filter_map(|run| Some((run.run.as_str(), run.container_remark()?))).collect();
+        sentences(remarks.iter().map(|(run, remark)| (*run, remark.as_str())))
+    }
+
     fn untested_in_html(&self) -> String {
         let items: String =
             self.untested_in_words().map(|untested| format!("<li>{}</li>\n", escaped(&untested))).collect();
@@ -104,7 +114,15 @@ impl Certificate {
             self.release,
             self.release.software().stack.title()
         );
-        let head = ["Run", "Recipe read from", "Launch", "SHA-256 of the script", "Results"];
+        let head = [
+            "Run",
+            "Recipe read from",
+            "Reference from",
+            "Run in",
+            "Launch",
+            "SHA-256 of the script",
+            "Results",
+        ];
         let rows = self.runs.iter().map(|run| {
             let source = run.catalog_recipe().and_then(|recipe| Catalog::embedded().source_of(recipe));
             let launch = run.launch.as_ref();
@@ -115,6 +133,8 @@ impl Certificate {
             vec![
                 escaped(&run.run),
                 cell(&source.unwrap_or_default(), ""),
+                run.reference_source_cell(),
+                cell(run.container.as_deref().unwrap_or_default(), ""),
                 cell(launch.map_or("", |launch| &launch.style), &steps),
                 cell(&script, ""),
                 cell(&run.results.join(", "), ""),
@@ -139,25 +159,26 @@ impl CertifiedRun {
         )
     }
 
-    /// Returns the reference's step time, with its class and who published it.
+    /// Returns the reference's step time, with its class, who published it, and the container in which it was measured.
     fn reference_cell(&self) -> String {
-        let published = self.catalog_recipe().and_then(|recipe| Catalog::embedded().reference(recipe));
-        let publication = published.map_or(String::new(), |reference| reference.baseline.publication());
         let seconds = |number: String| format!("{number} s");
+        let class = self.reference.class();
         match self.reference {
-            RunReference::Published { step_time_s } => {
-                cell(&seconds(precise(step_time_s)), &format!("exact: {publication}"))
-            }
-            RunReference::WeakScaled { step_time_s, gpus } => {
-                let gpus = group_digits(gpus.into());
-                let class = format!("weak-scaled from {gpus} GPUs: {publication}");
-                cell(&seconds(precise(step_time_s)), &class)
+            RunReference::Published { step_time_s } | RunReference::WeakScaled { step_time_s, .. } => {
+                let source = self.source.as_ref().map_or(String::new(), ReferenceSource::in_words);
+                cell(&seconds(precise(step_time_s)), &format!("{class}: {source}"))
             }
             RunReference::Predicted { step_time_s } => {
                 let range = readable_range((step_time_s.low, step_time_s.high), readable);
-                cell(&seconds(readable(step_time_s.mid)), &format!("predicted, 80 % interval {range} s"))
+                cell(&seconds(readable(step_time_s.mid)), &format!("{class}, 80 % interval {range} s"))
             }
         }
+    }
+
+    /// Returns who published the reference, and the container in which it was measured.
+    fn reference_source_cell(&self) -> String {
+        let Some(source) = &self.source else { return or_dash("").to_owned() };
+        cell(&source.publication, source.container.as_deref().unwrap_or_default())
     }
 
     /// Returns the step time that judges it, with the range of its repeats.
@@ -294,7 +315,7 @@ mod tests {
             "3 of 5 runs passed, 1 is slow, 1 was not scored.",
             "recipes of release 26.06.01, 2026-11-25 02:00 UTC.</p>",
             // 1,664 tokens/s per GPU are published: 19.69 s.
-            "<td class=\"number\">19.69 s<small>exact: ",
+            "<td class=\"number\">19.69 s<small>exact: Megatron-Bridge 26.04.01, nemo:26.04.01</small>",
             "<small>weak-scaled from 64 GPUs: ",
             "10.0 s<small>predicted, 80 % interval 9.00–11.0 s</small>",
             "20.1 s<small>mean of 2, 20–20.2 s</small>",
@@ -303,6 +324,7 @@ mod tests {
             "<li><b>llama3.1-70b</b>: 78.8 % of the reference&#39;s speed. The network is slow.</li>",
             "<li>Not tested because the release has no recipe for 64 GPUs: ",
             "The step times of a run&#39;s repeats differ by at most 1 %.",
+            "<td>Megatron-Bridge 26.04.01<small>nemo:26.04.01</small></td><td>nemo:26.04.01</td>",
             "<td>0123456789ab</td>",
             "<td>0197f2c1-5a3e-7cc0-9d43-1f0b8f0a2b11</td>",
             "<pre><code>trainplan certify --cluster alpha</code></pre>",
@@ -328,6 +350,17 @@ mod tests {
         let html = certificate(vec![fast]).html();
         let wanted = "<h2>Much faster than the reference</h2>\n<ul>\n<li><b>&lt;script src=&#39;//x.example&#39;&gt;&quot;&amp;</b>: \
                       It ran at 197 % of the reference&#39;s speed,";
+        assert!(html.contains(wanted), "{html}");
+    }
+
+    #[test]
+    fn a_run_in_another_container_than_its_reference_is_remarked_on() {
+        let html = certificate(vec![exact(&[20.0])]).html();
+        assert!(!html.contains("Other containers"), "{html}");
+        let other = CertifiedRun { container: Some(HOSTILE.to_owned()), ..exact(&[20.0]) };
+        let html = certificate(vec![other]).html();
+        let wanted = "<h2>Other containers than the references</h2>\n<ul>\n<li><b>llama3.1-70b</b>: \
+                      It uses &lt;script src=&#39;//x.example&#39;&gt;&quot;&amp;, but its reference was measured in nemo:26.04.01.";
         assert!(html.contains(wanted), "{html}");
     }
 

@@ -1,6 +1,6 @@
 //! The report of a certification in Markdown.
 
-use super::{Certificate, criteria};
+use super::{Certificate, CertifiedRun, criteria};
 use std::fmt::Write;
 
 impl Certificate {
@@ -26,6 +26,12 @@ impl Certificate {
             let _ =
                 write!(text, "\nRuns that are much faster than their references:\n\n{}", remarks.concat());
         }
+        let containers: Vec<String> =
+            self.container_remarks().map(|remark| format!("- {remark}\n")).collect();
+        if !containers.is_empty() {
+            let _ =
+                write!(text, "\nRuns in other containers than their references:\n\n{}", containers.concat());
+        }
         if !reasons.is_empty() {
             let _ = write!(text, "\nWhy runs or repeats were not scored:\n\n{}", reasons.concat());
         }
@@ -40,9 +46,28 @@ impl Certificate {
         for untested in self.untested_in_words() {
             let _ = writeln!(text, "\n{untested}");
         }
+        text += "\n| Run | Reference | Published by | Measured in | Run in |\n|---|---|---|---|---|\n";
+        for run in &self.runs {
+            let _ = writeln!(text, "| {} | {} |", run.run, run.origin().join(" | "));
+        }
         let _ = writeln!(text, "\nTo measure it again:\n\n    {}", self.command);
         text
     }
+}
+
+impl CertifiedRun {
+    /// Returns the class of its reference, who published it, the container in which it was measured, and that of the run.
+    pub(super) fn origin(&self) -> [String; 4] {
+        let source = self.source.as_ref();
+        let publication = source.map(|source| source.publication.clone());
+        let containers = [source.and_then(|source| source.container.clone()), self.container.clone()];
+        let [measured_in, run_in] = containers.map(or_dash);
+        [self.reference.class(), or_dash(publication), measured_in, run_in]
+    }
+}
+
+fn or_dash(text: Option<String>) -> String {
+    text.unwrap_or_else(|| "-".to_owned())
 }
 
 #[cfg(test)]
@@ -77,6 +102,12 @@ mod tests {
         );
         assert!(text.contains("1 of 2 runs passed, 1 is slow. For 1 of them nothing is published"), "{text}");
         assert!(text.contains("19.69 s, published |") && text.contains("(9.00–11.0), predicted"), "{text}");
+        let origins = "| run | exact | Megatron-Bridge 26.04.01 | nemo:26.04.01 | nemo:26.04.01 |\n\
+                       | run | predicted | - | - | nemo:26.04.01 |\n";
+        assert!(text.contains(origins) && !text.contains("other containers"), "{text}");
+        let card = vec![of("gpt-oss-120b/gb200/bf16/64@bridge-main", &[5.0])];
+        let text_of_card = Certificate { runs: card, ..certificate }.markdown();
+        assert!(text_of_card.contains("\n- run: It uses nemo:26.08, but its reference"), "{text_of_card}");
         assert!(text.contains("\n\nNot tested because the release has no recipe for 64 GPUs: "), "{text}");
         assert!(text.contains("llama3.1-405b-bf16 (1,024 GPUs)"), "{text}");
         assert!(text.contains("qwen3-235b-a22b-bf16 (256 or 512 GPUs)"), "{text}");

@@ -10,7 +10,7 @@ mod reference;
 mod selection;
 
 pub use certified_run::{CertifiedRun, RunVerdict};
-pub use reference::{LEAST_SPEED_PERCENT, RunReference};
+pub use reference::{LEAST_SPEED_PERCENT, ReferenceSource, RunReference};
 pub use selection::{UntestedReason, UntestedRecipe, certification, untested};
 
 use crate::catalog::{Catalog, Release};
@@ -85,6 +85,11 @@ impl Certificate {
     /// Returns what to check before passes count: a sentence for each run that is much faster than its reference, after its name.
     pub fn remarks(&self) -> impl Iterator<Item = String> {
         self.runs.iter().filter_map(|run| Some(format!("{}: {}", run.run, run.remark.as_ref()?)))
+    }
+
+    /// Returns which runs used another container than their references: a sentence for each, after its name.
+    pub fn container_remarks(&self) -> impl Iterator<Item = String> {
+        self.runs.iter().filter_map(|run| Some(format!("{}: {}", run.run, run.container_remark()?)))
     }
 
     /// Returns what was not tested: a sentence for each reason.

@@ -36,10 +36,14 @@ impl SettingsFile {
     pub const ALL: [SettingsFile; 3] =
         [SettingsFile::BridgeConfig, SettingsFile::LlmbConfig, SettingsFile::Environment];
 
-    /// Returns the path of a job's file from the folder of its log.
+    /// Returns the path of a job's file from the folder of its log; none if the path has the number of the job, which is unknown.
     #[must_use]
-    pub fn path(self, job_id: u64) -> String {
-        self.pattern().replace('*', &job_id.to_string())
+    pub fn path(self, job_id: Option<u64>) -> Option<String> {
+        let pattern = self.pattern();
+        match self.names_its_job() {
+            true => Some(pattern.replace('*', &job_id?.to_string())),
+            false => Some(pattern.to_owned()),
+        }
     }
 
     /// Returns whether the path has the number of the job.
@@ -57,13 +61,19 @@ impl SettingsFile {
         }
     }
 
+    /// Returns which of these files a path names, of any job.
+    #[must_use]
+    pub fn of_path(path: &str) -> Option<SettingsFile> {
+        SettingsFile::ALL.into_iter().find(|file| file.is_path(path))
+    }
+
     /// Returns whether a path is that of such a file of any job.
     pub(super) fn is_path(self, path: &str) -> bool {
         let name = path.rsplit(['/', '\\']).next().unwrap_or(path);
-        let job = self.pattern().split_once('*').and_then(|(start, end)| {
-            let rest = name.strip_prefix(start)?;
-            rest.strip_suffix(end)
-        });
+        let Some((start, end)) = self.pattern().split_once('*') else {
+            return self.pattern().rsplit('/').next() == Some(name);
+        };
+        let job = name.strip_prefix(start).and_then(|rest| rest.strip_suffix(end));
         job.is_some_and(|job| !job.is_empty() && job.bytes().all(|byte| byte.is_ascii_digit()))
     }
 
@@ -203,6 +213,8 @@ pub enum UnreadReason {
     TooLarge,
     /// It has none of the settings that are kept, so it is another kind of file.
     Other,
+    /// It doesn't name its job, and the folder has other logs.
+    Ambiguous,
 }
 
 impl UnreadFile {
@@ -212,6 +224,7 @@ impl UnreadFile {
             UnreadReason::Unreadable => "it can't be read",
             UnreadReason::TooLarge => "it is larger than 1 MiB",
             UnreadReason::Other => "it has none of the settings that Trainplan knows",
+            UnreadReason::Ambiguous => "it may be that of another log in the folder",
         };
         format!("{} beside the log is ignored: {why}.", self.file.pattern())
     }
@@ -284,12 +297,26 @@ no variable
 
     #[test]
     fn the_paths_of_a_job_are_recognized() {
-        let paths = SettingsFile::ALL.map(|file| file.path(12));
-        assert_eq!(paths, ["configs/ConfigContainer.yaml", "llmb-config_12.yaml", "env_12.log"]);
+        let paths = |job_id: Option<u64>| -> Vec<String> {
+            SettingsFile::ALL.into_iter().filter_map(|file| file.path(job_id)).collect()
+        };
+        assert_eq!(paths(Some(12)), ["configs/ConfigContainer.yaml", "llmb-config_12.yaml", "env_12.log"]);
+        assert_eq!(paths(None), ["configs/ConfigContainer.yaml"]);
         let is_path = |path| SettingsFile::Environment.is_path(path);
         assert!(is_path("env_12.log") && is_path("a/b/env_0.log"));
         assert!(!is_path("env_.log") && !is_path("env_12a.log") && !is_path("my_env_12.log"));
         assert!(!is_path("env_12.log/train.log") && !SettingsFile::BridgeConfig.is_path("env_12.log"));
+        for (path, expected) in [
+            ("run/configs/ConfigContainer.yaml", Some(SettingsFile::BridgeConfig)),
+            ("ConfigContainer.yaml", Some(SettingsFile::BridgeConfig)),
+            ("run/llmb-config_12.yaml", Some(SettingsFile::LlmbConfig)),
+            ("env_12.log", Some(SettingsFile::Environment)),
+            ("run/configs/config.yaml", None),
+            ("yaml", None),
+            ("train.log", None),
+        ] {
+            assert_eq!(SettingsFile::of_path(path), expected, "{path}");
+        }
     }
 
     proptest! {

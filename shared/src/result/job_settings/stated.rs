@@ -43,6 +43,15 @@ impl JobSettings {
         self.llmb_config.text(&format!("model_info.{key}"))
     }
 
+    /// Returns the container image that llmb-run launched, without its registry, such as `nemo:26.04.01`. None if it launched another
+    /// number of images, or one without a tag.
+    #[must_use]
+    pub fn container(&self) -> Option<&str> {
+        let image = self.llmb_config.text("container_info.images").filter(|images| !images.contains(", "))?;
+        let name = image.rsplit(['/', '#']).next()?;
+        (name.contains(':') && !name.contains('@')).then_some(name)
+    }
+
     /// Returns the name of the release whose llmb-run launched the job.
     pub(in crate::result) fn release(&self) -> Option<&str> {
         self.llmb_config.text("workload_info.gsw_version")
@@ -190,6 +199,7 @@ job_config:
         assert_eq!(job.release(), Some("26.06.01"));
         let launched = &job.llmb_config;
         assert_eq!(launched.get("container_info.images"), Some("nvcr.io#nvidia/nemo:26.04.01"));
+        assert_eq!(job.container(), Some("nemo:26.04.01"));
         assert_eq!(launched.get("job_config.env_overrides.NCCL_ALGO"), Some("Ring"));
         assert_eq!(
             launched.get("job_config.env_overrides.CONFIG_OVERRIDES"),
@@ -197,6 +207,16 @@ job_config:
         );
         let text = serde_json::to_string(&job).unwrap();
         assert!(!text.contains("sesame") && !text.contains("slurm_account"), "{text}");
+    }
+
+    #[test]
+    fn an_image_without_a_single_tag_is_not_named() {
+        for images in
+            ["nvidia+nemo+26.04.01.sqsh", "nvcr.io#nvidia/nemo@sha256:0", "alpha#nemo:1\n  - alpha#nemo:2"]
+        {
+            let text = LAUNCHED.replace("nvcr.io#nvidia/nemo:26.04.01", images);
+            assert_eq!(with(SettingsFile::LlmbConfig, &text).container(), None, "{images}");
+        }
     }
 
     #[test]

@@ -9,9 +9,13 @@ use crate::message::{LogCurve, Row, RowStatus, TableFormat, UploadProgress};
 use leptos::prelude::*;
 use std::sync::Arc;
 use trainplan_shared::log::Status;
+use trainplan_shared::result::SettingsFile;
 
 /// The status of a file that can't be read.
 const UNREADABLE: RowStatus = RowStatus::Read(Status::Unreadable);
+
+/// The number of a file that lists settings of a job.
+const NO_ENTRY: u32 = u32::MAX;
 
 /// A dropped file.
 #[derive(Debug, Clone, PartialEq)]
@@ -99,10 +103,14 @@ impl Entries {
         rows
     }
 
-    /// Reads files as well, in the order given.
+    /// Reads files as well, in the order given. Those that list settings of jobs come first, because they are read with the logs.
     pub(super) fn take(self, found: Vec<FoundFile>) {
         self.entries.update(|entries| {
             for found in found {
+                if SettingsFile::of_path(&found.path).is_some() {
+                    self.queue.update_value(|queue| queue.insert(0, (NO_ENTRY, found)));
+                    continue;
+                }
                 let number = entries.len() as u32;
                 entries.push(Entry {
                     number,
@@ -190,20 +198,18 @@ impl Entries {
         self.desk.say(&ForWorker::View { query: self.query.get_untracked() });
     }
 
-    /// Hands the next waiting file to the worker, unless it has one.
+    /// Hands waiting files to the worker, until it reads one that has an entry.
     fn read_next(self) {
         let is_ready = untrack(|| self.desk.is_ready());
-        if !is_ready || self.reading().is_some() || self.queue.with_value(Vec::is_empty) {
-            return;
-        }
-        let Some((number, found)) = self.queue.try_update_value(|queue| queue.remove(0)) else { return };
-        self.set_state(number, State::Reading(0.0));
-        if !self.desk.hand_over(number, &found) {
-            self.set_state(
-                number,
-                unread(number, &found.path, UNREADABLE, "The browser couldn't pass it to the worker."),
-            );
-            self.read_next();
+        while is_ready && self.reading().is_none() && !self.queue.with_value(Vec::is_empty) {
+            let Some((number, found)) = self.queue.try_update_value(|queue| queue.remove(0)) else { return };
+            self.set_state(number, State::Reading(0.0));
+            if !self.desk.hand_over(number, &found) {
+                self.set_state(
+                    number,
+                    unread(number, &found.path, UNREADABLE, "The browser couldn't pass it to the worker."),
+                );
+            }
         }
     }
 
