@@ -51,7 +51,7 @@ impl TimeLineKey {
 fn readable(scenario: &str) -> String {
     let value = |(field, text): (Field, &str)| match field {
         Field::Recipe => text.to_owned(),
-        Field::Model => model(text),
+        Field::Model => Catalog::embedded().model_label(text),
         Field::Stack => text.parse().map_or_else(|_| text.to_owned(), |software: Software| software.title()),
         _ => format!("{} {text}", field.label()),
     };
@@ -59,14 +59,6 @@ fn readable(scenario: &str) -> String {
     match values.is_empty() {
         true => scenario.to_owned(),
         false => values.join(", "),
-    }
-}
-
-/// Returns a model for people: the id, or the title of a user's own model.
-fn model(text: &str) -> String {
-    match Catalog::embedded().model_or_own(text) {
-        Ok(own) if own.id.starts_with("own:") => own.title.clone(),
-        _ => text.to_owned(),
     }
 }
 

@@ -1,7 +1,7 @@
 //! The figures of runs as people read them, the same on every page.
 
 use super::PageCell;
-use crate::catalog::RecipeId;
+use crate::catalog::{Catalog, RecipeId};
 use crate::convention::Convention;
 use crate::estimate::Interval;
 use crate::field::Field;
@@ -150,7 +150,7 @@ pub(super) fn assuming(software: Option<Stack>) -> Option<String> {
 
 /// Returns the recipe of a run, or else its model.
 pub(super) fn recipe_or_model(recipe: Option<&str>, model: Option<&str>) -> Option<String> {
-    recipe.map(str::to_owned).or_else(|| model.map(self::model))
+    recipe.map(str::to_owned).or_else(|| model.map(|model| Catalog::embedded().model_label(model)))
 }
 
 /// Returns what a run of a campaign is called: `nightly/llama-8b on alpha #2`.

@@ -20,6 +20,14 @@ impl Catalog {
         }
     }
 
+    /// Returns how people call the model with this id: its id, or the title of a user's own model.
+    pub(crate) fn model_label(&'static self, text: &str) -> String {
+        match self.model_or_own(text) {
+            Ok(own) if own.id.starts_with(model::PREFIX) => own.title.clone(),
+            _ => text.to_owned(),
+        }
+    }
+
     /// Returns the GPU type with this id or alias, or the user's own: `h100:hbm_gb=96`.
     ///
     /// # Errors
