@@ -2,7 +2,7 @@
 # from the folder, one in a line), most (bytes of each).
 cd "$folder" || return 1
 printf '%s names\n' "$mark"
-ls -A | head -c "$most"
+printf '%s\n' * | head -c "$most"
 printf '%s\n' "$files" | while IFS= read -r file; do
   if [ -f "$file" ] && [ -r "$file" ]; then
     printf '\n%s file %s\n' "$mark" "$file"
