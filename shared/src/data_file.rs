@@ -2,6 +2,7 @@
 //! larger in the browser than the data.
 
 use crate::decimal::parse_decimal;
+use crate::message::words;
 use std::borrow::Cow;
 use std::str::FromStr;
 
@@ -48,7 +49,7 @@ impl Row<'_> {
         index
             .and_then(|index| self.cells.get(index))
             .map(|cell| &**cell)
-            .ok_or_else(|| self.error(format!("the column {column} is missing")))
+            .ok_or_else(|| self.error(words!("the column {column} is missing")))
     }
 
     /// Returns the text of a column as a `String`.
@@ -86,8 +87,8 @@ impl Row<'_> {
 
     fn invalid(&self, column: &str, text: &str) -> DataError {
         match text {
-            "" => self.error(format!("the column {column} is empty")),
-            _ => self.error(format!("\"{text}\" in the column {column} is invalid")),
+            "" => self.error(words!("the column {column} is empty")),
+            _ => self.error(words!("\"{text}\" in the column {column} is invalid")),
         }
     }
 
@@ -96,7 +97,7 @@ impl Row<'_> {
         match self.text(column)? {
             "yes" => Ok(true),
             "no" | "" => Ok(false),
-            other => Err(self.error(format!("\"{other}\" in the column {column} is neither yes nor no"))),
+            other => Err(self.error(words!("\"{other}\" in the column {column} is neither yes nor no"))),
         }
     }
 
@@ -145,7 +146,7 @@ fn for_each_row(
         number += 1;
         let row = Row { file, number, header: &header, cells: &cells };
         if cells.len() != header.len() {
-            return Err(row.error(format!("{} cells instead of {}", cells.len(), header.len())));
+            return Err(row.error(words!("{} cells instead of {}", cells.len(), header.len())));
         }
         read(&row)?;
     }

@@ -2,6 +2,7 @@
 
 use crate::field::Field;
 use crate::message;
+use crate::message::words;
 use crate::problem::Problem;
 use std::fmt;
 use std::str::FromStr;
@@ -52,7 +53,7 @@ impl FromStr for Currency {
         if fits && label.chars().all(|c| c.is_alphabetic() || "€£¥₹".contains(c)) {
             return Ok(Currency(label.to_string()));
         }
-        let message = format!(" must be a name of at most {MOST_LETTERS} letters, not \"{text}\".");
+        let message = words!(" must be a name of at most {MOST_LETTERS} letters, not \"{text}\".");
         Err(Problem::new(Field::Currency, text, message![Field::Currency, message]).suggest(["USD", "EUR"]))
     }
 }

@@ -4,6 +4,7 @@ use super::Stack;
 use crate::choices::choices;
 use crate::data_file::{DataError, FromRow, Row, embedded};
 use crate::decimal::parse_decimal;
+use crate::message::words;
 use crate::problem::one_of;
 use std::sync::LazyLock;
 
@@ -323,7 +324,7 @@ impl FromRow for StackRow {
         for (name, value) in StackProperties::NAMES.into_iter().zip(properties.values()) {
             let text = row.text(name)?;
             if !value.take(text) {
-                return Err(row.error(format!("{name} \"{text}\" is not {}", value.wanted())));
+                return Err(row.error(words!("{name} \"{text}\" is not {}", value.wanted())));
             }
         }
         Ok(StackRow { stack: row.string("stack")?, properties })
