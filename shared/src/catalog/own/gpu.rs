@@ -1,7 +1,7 @@
 //! A user's own GPU: a known type with other rates or sizes, `h100:hbm_gb=96,hbm_tbps=2.4`.
 
 use crate::catalog::{Catalog, Generation, Gpu};
-use crate::decimal::parse_decimal;
+use crate::decimal::{parse_decimal, write_decimal};
 use crate::field::Field;
 use crate::message::words;
 use crate::pairs::pairs;
@@ -70,7 +70,7 @@ impl Gpu {
         for (place, (column, own)) in self.cells().into_iter().enumerate() {
             if let (Some(value), true) = (own, own != said.cells()[place].1) {
                 // Writing to a string can't fail.
-                let _ = write!(id, ",{column}={value}");
+                let _ = write!(id, ",{column}={}", write_decimal(value));
                 said.set(column, value);
             }
         }

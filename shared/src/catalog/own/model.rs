@@ -3,7 +3,7 @@
 use crate::architecture::{Architecture, AttentionKind};
 use crate::catalog::{Catalog, Model};
 use crate::data_file::{FromRow, Row};
-use crate::decimal::parse_decimal;
+use crate::decimal::{parse_decimal, write_decimal};
 use crate::field::Field;
 use crate::message;
 use crate::message::{Message, words};
@@ -167,7 +167,7 @@ impl Model {
             ("active_b", self.active_b, self.architecture.active_parameters() / 1e9),
         ] {
             if given != counted {
-                let _ = write!(text, "{column}={given},");
+                let _ = write!(text, "{column}={},", write_decimal(given));
             }
         }
         text.pop();
