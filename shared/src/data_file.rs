@@ -204,19 +204,30 @@ pub(crate) fn embedded_rows<T: FromRow>(file: &'static str, text: &str) -> Vec<T
     rows
 }
 
+/// Reads each row of an embedded data file. Its lines are columns, each with its name first.
 #[expect(clippy::panic, reason = "the file is fixed when this is built, and tests read every one")]
 fn for_each_embedded_row(
     file: &'static str,
     text: &str,
     read: &mut dyn FnMut(&Row<'_>) -> Result<(), DataError>,
 ) {
-    if let Err(error) = for_each_row(file, text, read) {
-        // Not `expect`, which would add the code that writes an error for debugging to every program.
-        panic!("{error}");
+    let (mut rest, mut column) = (text, Vec::new());
+    let mut columns: Vec<Vec<Cow<'_, str>>> = Vec::new();
+    while take_row(&mut rest, &mut column) {
+        columns.push(std::mem::take(&mut column));
+    }
+    let cells_of = |number: usize| columns.iter().map(|column| column[number].clone()).collect::<Vec<_>>();
+    let header = cells_of(0);
+    for number in 1..columns.first().map_or(0, Vec::len) {
+        let cells = cells_of(number);
+        if let Err(error) = read(&Row { file, number, header: &header, cells: &cells }) {
+            // Not `expect`, which would add the code that writes an error for debugging to every program.
+            panic!("{error}");
+        }
     }
 }
 
-/// Reads the rows of a file in `data/`, which the program embeds without its comments; `build.rs` removes them.
+/// Reads the rows of a file in `data/`, which the program embeds as `build.rs` writes it: without comments, column by column.
 macro_rules! embedded {
     ($file:literal) => {
         $crate::data_file::embedded_rows($file, include_str!(concat!(env!("OUT_DIR"), "/", $file)))
