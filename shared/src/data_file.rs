@@ -4,12 +4,16 @@
 use crate::decimal::parse_decimal;
 use crate::message::words;
 use std::borrow::Cow;
+use std::fmt;
 use std::str::FromStr;
 
-/// An invalid data file.
-#[derive(Debug, thiserror::Error)]
-#[error("{file}, row {row}: {reason}")]
-pub(crate) struct DataError {
+/// An invalid data file. It is in a box, because every column that is read returns either its value or an error, and moving a large one
+/// takes more code.
+#[derive(Debug)]
+pub(crate) struct DataError(Box<DataFault>);
+
+#[derive(Debug)]
+struct DataFault {
     file: &'static str,
     row: usize,
     reason: String,
@@ -18,9 +22,19 @@ pub(crate) struct DataError {
 impl DataError {
     /// Returns the reason without file and row.
     pub(crate) fn into_reason(self) -> String {
-        self.reason
+        let DataFault { reason, .. } = *self.0;
+        reason
     }
 }
+
+impl fmt::Display for DataError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let DataFault { file, row, reason } = &*self.0;
+        write!(f, "{file}, row {row}: {reason}")
+    }
+}
+
+impl std::error::Error for DataError {}
 
 /// A row of a data file.
 pub(crate) struct Row<'a> {
@@ -109,7 +123,7 @@ impl Row<'_> {
 
     /// Returns an error about this row.
     pub(crate) fn error(&self, reason: String) -> DataError {
-        DataError { file: self.file, row: self.number, reason }
+        DataError(Box::new(DataFault { file: self.file, row: self.number, reason }))
     }
 }
 
