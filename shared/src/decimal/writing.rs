@@ -206,12 +206,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn numbers_are_written_as_by_the_standard_library(fraction in 1.0..2.0, power in -80_i32..80) {
+        fn numbers_are_written_as_by_the_standard_library(fraction in 1.0_f64..2.0, power in -80_i32..80) {
             check(fraction * libm::exp2(f64::from(power)));
         }
 
         #[test]
-        fn usual_numbers_are_written_as_by_the_standard_library(number in -1e7..1e7, decimals in 0_usize..8) {
+        fn usual_numbers_are_written_as_by_the_standard_library(number in -1e7_f64..1e7, decimals in 0_usize..8) {
             check(number);
             // Numbers with few digits, as people write them.
             check(parse_decimal(&format!("{number:.decimals$}")).unwrap());

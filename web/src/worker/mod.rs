@@ -1,8 +1,8 @@
 //! The worker. It is a separate program with the code that would make pages slow to load; the browser loads
 //! it after the page. [`crate::message`] defines the messages between the two.
 //!
-//! For the Plan page it predicts, writes launch scripts and imports models ([`plan`]). For the pages of
-//! results it reads logs one at a time ([`files`]), sends requests to the server ([`server`]) and compares
+//! For the Plan page it predicts, writes launch scripts and imports models ([`plan`]), and words what the search worker refuses. For
+//! the pages of results it reads logs one at a time ([`files`]), sends requests to the server ([`server`]) and compares
 //! runs ([`compare`]), and returns the rows, charts and sentences to show.
 
 mod compare;
