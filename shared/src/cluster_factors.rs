@@ -4,6 +4,7 @@
 use crate::choices::choices;
 use crate::field::Field;
 use crate::message;
+use crate::message::words;
 use crate::pairs::pairs;
 use crate::problem::Problem;
 use crate::stack::Software;
@@ -159,8 +160,8 @@ impl FromStr for ClusterFactors {
             Some(number) if (LEAST..=MOST).contains(&number) => Ok(number),
             _ => {
                 let field = Field::ClusterFactor;
-                let of = if factor == ClusterFactor::Step { String::new() } else { format!(": {factor}") };
-                let wanted = format!(
+                let of = if factor == ClusterFactor::Step { String::new() } else { words!(": {factor}") };
+                let wanted = words!(
                     "{of} must be a number from {LEAST} to {MOST}, such as 0.95 or 0.95,host=1.2, not \"{value}\"."
                 );
                 Err(Problem::new(field, value, message![field, wanted]))

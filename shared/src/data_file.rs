@@ -2,13 +2,18 @@
 //! larger in the browser than the data.
 
 use crate::decimal::parse_decimal;
+use crate::message::words;
 use std::borrow::Cow;
+use std::fmt;
 use std::str::FromStr;
 
-/// An invalid data file.
-#[derive(Debug, thiserror::Error)]
-#[error("{file}, row {row}: {reason}")]
-pub(crate) struct DataError {
+/// An invalid data file. It is in a box, because every column that is read returns either its value or an error, and moving a large one
+/// takes more code.
+#[derive(Debug)]
+pub(crate) struct DataError(Box<DataFault>);
+
+#[derive(Debug)]
+struct DataFault {
     file: &'static str,
     row: usize,
     reason: String,
@@ -17,9 +22,19 @@ pub(crate) struct DataError {
 impl DataError {
     /// Returns the reason without file and row.
     pub(crate) fn into_reason(self) -> String {
-        self.reason
+        let DataFault { reason, .. } = *self.0;
+        reason
     }
 }
+
+impl fmt::Display for DataError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let DataFault { file, row, reason } = &*self.0;
+        write!(f, "{file}, row {row}: {reason}")
+    }
+}
+
+impl std::error::Error for DataError {}
 
 /// A row of a data file.
 pub(crate) struct Row<'a> {
@@ -48,7 +63,7 @@ impl Row<'_> {
         index
             .and_then(|index| self.cells.get(index))
             .map(|cell| &**cell)
-            .ok_or_else(|| self.error(format!("the column {column} is missing")))
+            .ok_or_else(|| self.error(words!("the column {column} is missing")))
     }
 
     /// Returns the text of a column as a `String`.
@@ -86,8 +101,8 @@ impl Row<'_> {
 
     fn invalid(&self, column: &str, text: &str) -> DataError {
         match text {
-            "" => self.error(format!("the column {column} is empty")),
-            _ => self.error(format!("\"{text}\" in the column {column} is invalid")),
+            "" => self.error(words!("the column {column} is empty")),
+            _ => self.error(words!("\"{text}\" in the column {column} is invalid")),
         }
     }
 
@@ -96,7 +111,7 @@ impl Row<'_> {
         match self.text(column)? {
             "yes" => Ok(true),
             "no" | "" => Ok(false),
-            other => Err(self.error(format!("\"{other}\" in the column {column} is neither yes nor no"))),
+            other => Err(self.error(words!("\"{other}\" in the column {column} is neither yes nor no"))),
         }
     }
 
@@ -108,7 +123,7 @@ impl Row<'_> {
 
     /// Returns an error about this row.
     pub(crate) fn error(&self, reason: String) -> DataError {
-        DataError { file: self.file, row: self.number, reason }
+        DataError(Box::new(DataFault { file: self.file, row: self.number, reason }))
     }
 }
 
@@ -145,7 +160,7 @@ fn for_each_row(
         number += 1;
         let row = Row { file, number, header: &header, cells: &cells };
         if cells.len() != header.len() {
-            return Err(row.error(format!("{} cells instead of {}", cells.len(), header.len())));
+            return Err(row.error(words!("{} cells instead of {}", cells.len(), header.len())));
         }
         read(&row)?;
     }
@@ -203,19 +218,30 @@ pub(crate) fn embedded_rows<T: FromRow>(file: &'static str, text: &str) -> Vec<T
     rows
 }
 
+/// Reads each row of an embedded data file. Its lines are columns, each with its name first.
 #[expect(clippy::panic, reason = "the file is fixed when this is built, and tests read every one")]
 fn for_each_embedded_row(
     file: &'static str,
     text: &str,
     read: &mut dyn FnMut(&Row<'_>) -> Result<(), DataError>,
 ) {
-    if let Err(error) = for_each_row(file, text, read) {
-        // Not `expect`, which would add the code that writes an error for debugging to every program.
-        panic!("{error}");
+    let (mut rest, mut column) = (text, Vec::new());
+    let mut columns: Vec<Vec<Cow<'_, str>>> = Vec::new();
+    while take_row(&mut rest, &mut column) {
+        columns.push(std::mem::take(&mut column));
+    }
+    let cells_of = |number: usize| columns.iter().map(|column| column[number].clone()).collect::<Vec<_>>();
+    let header = cells_of(0);
+    for number in 1..columns.first().map_or(0, Vec::len) {
+        let cells = cells_of(number);
+        if let Err(error) = read(&Row { file, number, header: &header, cells: &cells }) {
+            // Not `expect`, which would add the code that writes an error for debugging to every program.
+            panic!("{error}");
+        }
     }
 }
 
-/// Reads the rows of a file in `data/`, which the program embeds without its comments; `build.rs` removes them.
+/// Reads the rows of a file in `data/`, which the program embeds as `build.rs` writes it: without comments, column by column.
 macro_rules! embedded {
     ($file:literal) => {
         $crate::data_file::embedded_rows($file, include_str!(concat!(env!("OUT_DIR"), "/", $file)))

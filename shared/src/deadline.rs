@@ -2,6 +2,7 @@
 
 use crate::field::Field;
 use crate::message;
+use crate::message::words;
 use crate::problem::Problem;
 use crate::spec::Spec;
 use crate::units::parse_days;
@@ -26,7 +27,7 @@ pub fn with_days(spec: Spec, today: &str) -> Result<Spec, Problem> {
     match days.filter(|days| bounds.number(days, parse_days).is_some()) {
         Some(days) => Ok(spec.with(Field::Deadline, days)),
         None => {
-            let message = format!(
+            let message = words!(
                 " must be a date from 1d to {} after today, {today}, or a time such as 60d, not \"{text}\".",
                 bounds.most
             );

@@ -79,10 +79,13 @@ impl FromStr for GpuCounts {
             None => match thousands(text) {
                 Thousands::Number => count(text).map(|count| GpuCounts::Only(vec![count])),
                 Thousands::Unclear => {
-                    let (number, list) = (text.replace(',', ""), text.replace(',', ", "));
                     let message = message![
                         Field::GpuRange,
-                        format!(" \"{text}\" may be a number or a list. Write {number} or \"{list}\".")
+                        format!(
+                            " \"{text}\" may be a number or a list. Write {} or \"{}\".",
+                            text.replace(',', ""),
+                            text.replace(',', ", ")
+                        )
                     ];
                     Err(Problem::new(Field::GpuRange, text, message))
                 }

@@ -4,6 +4,7 @@
 //! meaning needs a new version.
 
 use crate::field::Field;
+use crate::message::HAS_WORDS;
 use crate::problem::most_alike;
 use crate::spec::Spec;
 
@@ -15,7 +16,7 @@ pub const VERSION: &str = "1";
 pub struct Link {
     /// The fields.
     pub spec: Spec,
-    /// Sentences about the parts that were ignored.
+    /// Sentences about the parts that were ignored; none in a program without [words](HAS_WORDS).
     pub problems: Vec<String>,
 }
 
@@ -31,14 +32,17 @@ pub fn read(query: &str) -> Link {
         }
         // People who write a link themselves know the names of the flags.
         let Some(field) = Field::from_key(&key).or_else(|| Field::from_flag(&key)) else {
-            let keys = Field::ALL.iter().map(|field| field.key());
-            let hint = most_alike(&key, keys)
-                .map_or(String::new(), |closest| format!(" Did you mean \"{closest}\"?"));
-            link.problems
-                .push(format!("The link's unknown key \"{key}\" (\"{key}={value}\") is ignored.{hint}"));
+            if HAS_WORDS {
+                let keys = Field::ALL.iter().map(|field| field.key());
+                let hint = most_alike(&key, keys)
+                    .map_or(String::new(), |closest| format!(" Did you mean \"{closest}\"?"));
+                link.problems
+                    .push(format!("The link's unknown key \"{key}\" (\"{key}={value}\") is ignored.{hint}"));
+            }
             continue;
         };
-        if let Some(earlier) = link.spec.get(field).filter(|earlier| *earlier != value.trim()) {
+        let earlier = link.spec.get(field).filter(|earlier| HAS_WORDS && *earlier != value.trim());
+        if let Some(earlier) = earlier {
             link.problems.push(format!(
                 "The link sets {} twice. \"{value}\" is used, \"{earlier}\" is ignored.",
                 field.label()
@@ -46,7 +50,7 @@ pub fn read(query: &str) -> Link {
         }
         link.spec.set(field, value);
     }
-    if let Some(version) = version {
+    if let Some(version) = version.filter(|_| HAS_WORDS) {
         link.problems.insert(0, version_problem(&version));
     }
     link

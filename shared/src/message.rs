@@ -7,6 +7,10 @@ use serde::Serialize;
 use std::borrow::Cow;
 use std::fmt;
 
+/// Whether the program has the words of problems. Without them, a problem has its field and an empty message, and the code that would
+/// write the rest is left out.
+pub const HAS_WORDS: bool = cfg!(feature = "worded");
+
 /// Where a sentence is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Front {
@@ -124,7 +128,9 @@ impl Message {
     /// Returns the message with another part or message behind it.
     #[must_use]
     pub fn and(mut self, more: impl Into<Message>) -> Message {
-        self.0.extend(more.into().0);
+        if HAS_WORDS {
+            self.0.extend(more.into().0);
+        }
         self
     }
 }
@@ -138,7 +144,7 @@ impl<const N: usize> From<[Part; N]> for Message {
 macro_rules! messages_of_one_part {
     ($($type:ty)*) => { $(impl From<$type> for Message {
         fn from(part: $type) -> Message {
-            Message(vec![part.into()])
+            crate::message![part]
         }
     })* };
 }
@@ -156,13 +162,26 @@ impl Serialize for Message {
     }
 }
 
-/// Makes a [`Message`] of texts, fields and settings: `message!["Set ", Field::Tp, " to 8 or less."]`.
+/// Makes a [`Message`] of texts, fields and settings: `message!["Set ", Field::Tp, " to 8 or less."]`. It is empty, and no part is
+/// evaluated, in a program without [words](crate::message::HAS_WORDS).
 #[macro_export]
 macro_rules! message {
     ($($part:expr),+ $(,)?) => {
-        $crate::message::Message::from([$($crate::message::Part::from($part)),+])
+        if $crate::message::HAS_WORDS {
+            $crate::message::Message::from([$($crate::message::Part::from($part)),+])
+        } else {
+            $crate::message::Message::default()
+        }
     };
 }
+
+/// Formats a part of a [`Message`] like `format!`. In a program without [words](HAS_WORDS) it is empty, and nothing is evaluated.
+macro_rules! words {
+    ($($argument:tt)*) => {
+        if $crate::message::HAS_WORDS { format!($($argument)*) } else { String::new() }
+    };
+}
+pub(crate) use words;
 
 #[cfg(test)]
 mod tests {

@@ -6,7 +6,7 @@ use crate::cluster_factors::ClusterFactors;
 use crate::field::Field;
 use crate::layout::Layout;
 use crate::message;
-use crate::message::Setting;
+use crate::message::{Setting, words};
 use crate::precision::Dtype;
 use crate::problem::Problem;
 use crate::stack::{CudaGraphs, Software, Switches};
@@ -113,7 +113,7 @@ impl TrainingOptions {
     /// Returns the problem of a rate of matrix multiplications in another unit, or above the dense BF16 peak of a GPU type.
     pub(crate) fn gemm_problem(&self, gpu: &str, bf16_tflops: f64) -> Option<Problem> {
         let tflops = self.gemm_tflops.filter(|tflops| !(LEAST_GEMM_TFLOPS..=bf16_tflops).contains(tflops))?;
-        let range = format!(
+        let range = words!(
             " must be from {LEAST_GEMM_TFLOPS} to {bf16_tflops} TFLOPS, the dense BF16 peak of the {gpu}, not {tflops}."
         );
         Some(Problem::new(Field::GemmTflops, tflops, message![Field::GemmTflops, range]))

@@ -1,6 +1,7 @@
 //! Texts of `column=value` pairs, which change a known GPU or software, or describe a model.
 
 use crate::field::Field;
+use crate::message::words;
 use crate::problem::{Problem, most_alike};
 
 /// Returns the value of each of `columns` from `column=value` pairs with commas between them.
@@ -21,20 +22,21 @@ pub(crate) fn pairs<'a>(
     for pair in text.split(',').map(str::trim).filter(|pair| !pair.is_empty()) {
         let refuse = |message: String| Problem::new(field, pair, message);
         let Some((column, value)) = pair.split_once('=') else {
-            let closest = most_alike(pair, columns.iter().copied()).map(|column| format!("{column}=…"));
-            return Err(Problem { closest, ..refuse(format!("\"{pair}\" must be {noun}=value.")) });
+            return Err(refuse(words!("\"{pair}\" must be {noun}=value.")).worded(|problem| {
+                let closest = most_alike(pair, columns.iter().copied()).map(|column| format!("{column}=…"));
+                Problem { closest, ..problem }
+            }));
         };
         let (column, value) = (column.trim(), value.trim());
         let Some(place) = columns.iter().position(|known| *known == column) else {
-            let closest = most_alike(column, columns.iter().copied()).map(str::to_string);
-            let problem = refuse(format!("Unknown {noun} \"{column}\" in \"{pair}\"."));
-            return Err(Problem { closest, ..problem }.allow(columns));
+            let problem = refuse(words!("Unknown {noun} \"{column}\" in \"{pair}\"."));
+            return Err(problem.closest_to(column, columns.iter().copied()).allow(columns));
         };
         if value.is_empty() {
-            return Err(refuse(format!("The {noun} {column} has no value.")));
+            return Err(refuse(words!("The {noun} {column} has no value.")));
         }
         if values[place].replace(value).is_some() {
-            return Err(refuse(format!("The {noun} {column} is given twice.")));
+            return Err(refuse(words!("The {noun} {column} is given twice.")));
         }
     }
     Ok(values)

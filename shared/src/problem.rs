@@ -2,7 +2,7 @@
 
 use crate::field::Field;
 use crate::message;
-use crate::message::{Front, Message};
+use crate::message::{Front, HAS_WORDS, Message};
 use crate::units::group_digits;
 use serde::Serialize;
 use std::fmt;
@@ -34,11 +34,12 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// Returns a problem without suggestions. The message is a whole sentence.
+    /// Returns a problem without suggestions. The message is a whole sentence. If the search worker may find the problem,
+    /// make the message with [`message!`] or `words!`, so that this worker has no code for it.
     pub fn new(field: Field, given: impl fmt::Display, message: impl Into<Message>) -> Problem {
         Problem {
             field,
-            given: given.to_string(),
+            given: if HAS_WORDS { given.to_string() } else { String::new() },
             message: message.into(),
             closest: None,
             suggestions: Vec::new(),
@@ -48,10 +49,23 @@ impl Problem {
 
     /// Returns the problem of a value that is not in `known`, with the closest of them.
     pub fn unknown<'a>(field: Field, given: &str, known: impl IntoIterator<Item = &'a str>) -> Problem {
-        let known: Vec<&str> = known.into_iter().collect();
-        let noun = sentence_case(field.label());
-        let closest = most_alike(given, known.iter().copied()).map(str::to_string);
-        Problem { closest, ..Problem::new(field, given, format!("Unknown {noun} \"{given}\".")) }.allow(known)
+        let message = message![format!("Unknown {} \"{given}\".", sentence_case(field.label()))];
+        Problem::new(field, given, message).worded(|problem| {
+            let known: Vec<&str> = known.into_iter().collect();
+            problem.closest_to(given, known.iter().copied()).allow(known)
+        })
+    }
+
+    /// Adds the known value whose spelling is closest to a text.
+    #[must_use]
+    pub(crate) fn closest_to<'a>(self, text: &str, known: impl IntoIterator<Item = &'a str>) -> Problem {
+        self.worded(|problem| Problem { closest: most_alike(text, known).map(str::to_string), ..problem })
+    }
+
+    /// Returns the problem with more words, in a program that has words.
+    #[must_use]
+    pub(crate) fn worded(self, add: impl FnOnce(Problem) -> Problem) -> Problem {
+        if HAS_WORDS { add(self) } else { self }
     }
 
     /// Returns the problem of a field that is needed and was not given. `when` says when it is needed.
@@ -61,16 +75,20 @@ impl Problem {
 
     /// Adds values that work instead.
     #[must_use]
-    pub fn suggest<T: ToString>(mut self, values: impl IntoIterator<Item = T>) -> Problem {
-        self.suggestions.extend(values.into_iter().map(|value| value.to_string()));
-        self
+    pub fn suggest<T: ToString>(self, values: impl IntoIterator<Item = T>) -> Problem {
+        self.worded(|mut problem| {
+            problem.suggestions.extend(values.into_iter().map(|value| value.to_string()));
+            problem
+        })
     }
 
     /// Adds values that are allowed.
     #[must_use]
-    pub fn allow<T: ToString>(mut self, values: impl IntoIterator<Item = T>) -> Problem {
-        self.allowed.extend(values.into_iter().map(|value| value.to_string()));
-        self
+    pub fn allow<T: ToString>(self, values: impl IntoIterator<Item = T>) -> Problem {
+        self.worded(|mut problem| {
+            problem.allowed.extend(values.into_iter().map(|value| value.to_string()));
+            problem
+        })
     }
 
     /// Returns everything as text: what is wrong, the closest value, values that work, and what is allowed.

@@ -1,6 +1,7 @@
 //! Checks of an architecture that comes from a user or a file.
 
 use super::{Architecture, Attention, AttentionKind};
+use crate::message::words;
 
 /// Far above every model, and low enough that products of two do not overflow.
 pub(crate) const MOST_LAYERS: u32 = 10_000;
@@ -32,7 +33,7 @@ impl Architecture {
             within("FFN width of the shared experts", moe.shared_ffn, 0, MOST_WIDTH)?;
             within("latent width of the experts", moe.latent.unwrap_or(1), 1, MOST_WIDTH)?;
             if moe.top_k > moe.experts {
-                return Err(format!("has {} experts, but a token visits {}", moe.experts, moe.top_k));
+                return Err(words!("has {} experts, but a token visits {}", moe.experts, moe.top_k));
             }
         }
         if let Some(linear) = &self.linear {
@@ -42,9 +43,10 @@ impl Architecture {
             within("width of a key head of linear attention", linear.key_dim, 1, MOST_WIDTH)?;
             within("width of a value head of linear attention", linear.value_dim, 1, MOST_WIDTH)?;
             if !linear.value_heads.is_multiple_of(linear.key_heads) {
-                return Err(format!(
+                return Err(words!(
                     "has {} value heads of linear attention, which can't be divided among {} key heads",
-                    linear.value_heads, linear.key_heads
+                    linear.value_heads,
+                    linear.key_heads
                 ));
             }
             if self.mamba.is_some() {
@@ -59,9 +61,10 @@ impl Architecture {
             within("Mamba groups", mamba.groups, 1, MOST_WIDTH)?;
             within("chunk of the Mamba scan", mamba.chunk.unwrap_or(1), 1, MOST_WIDTH)?;
             if !mamba.heads.is_multiple_of(mamba.groups) {
-                return Err(format!(
+                return Err(words!(
                     "has {} Mamba heads, which can't be divided among {} groups",
-                    mamba.heads, mamba.groups
+                    mamba.heads,
+                    mamba.groups
                 ));
             }
         }
@@ -76,18 +79,18 @@ impl Architecture {
         let linear = self.linear.as_ref().map_or(0, |linear| linear.layers);
         let layers = self.layers;
         match &self.mamba {
-            Some(mamba) if attention + mlp + moe + mamba.layers != layers => Err(format!(
+            Some(mamba) if attention + mlp + moe + mamba.layers != layers => Err(words!(
                 "has {layers} layers, but {attention} of attention, {mlp} of dense MLP, {moe} routed and {} of Mamba",
                 mamba.layers
             )),
             None if attention + linear != layers => Err(match &self.linear {
-                Some(_) => format!(
+                Some(_) => words!(
                     "has {layers} layers, but {attention} of attention and {linear} of linear attention"
                 ),
-                None => format!("has {layers} layers, but {attention} of attention and no Mamba layers"),
+                None => words!("has {layers} layers, but {attention} of attention and no Mamba layers"),
             }),
             None if mlp + moe != layers => {
-                Err(format!("has {layers} layers, but {mlp} of dense MLP and {moe} routed"))
+                Err(words!("has {layers} layers, but {mlp} of dense MLP and {moe} routed"))
             }
             _ => Ok(()),
         }
@@ -104,7 +107,7 @@ impl Attention {
                 within("width of a head", head_dim, 1, MOST_WIDTH)?;
                 if !self.heads.is_multiple_of(kv_heads) {
                     let heads = self.heads;
-                    return Err(format!(
+                    return Err(words!(
                         "has {heads} heads, which can't be divided among {kv_heads} KV heads"
                     ));
                 }
@@ -127,8 +130,8 @@ impl Attention {
 
 fn within(name: &str, value: u32, least: u32, most: u32) -> Result<(), String> {
     match value {
-        _ if value < least => Err(format!("needs {name} of {least} or more, not {value}")),
-        _ if value > most => Err(format!("needs {name} of {most} or fewer, not {value}")),
+        _ if value < least => Err(words!("needs {name} of {least} or more, not {value}")),
+        _ if value > most => Err(words!("needs {name} of {most} or fewer, not {value}")),
         _ => Ok(()),
     }
 }

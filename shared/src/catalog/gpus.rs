@@ -2,6 +2,7 @@
 
 use crate::choices::choices;
 use crate::data_file::{DataError, FromRow, Row};
+use crate::message::words;
 use crate::precision::{Dtype, Width};
 
 choices! {
@@ -98,7 +99,7 @@ impl FromRow for Gpu {
 fn generation(row: &Row<'_>) -> Result<Generation, DataError> {
     let text = row.text("generation")?;
     let known = Generation::ALL.into_iter().find(|generation| generation.id() == text);
-    known.ok_or_else(|| row.error(format!("unknown generation \"{text}\"")))
+    known.ok_or_else(|| row.error(words!("unknown generation \"{text}\"")))
 }
 
 impl Gpu {

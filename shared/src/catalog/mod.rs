@@ -133,15 +133,14 @@ impl Catalog {
     }
 
     fn unknown_recipe(&self, id: &str) -> Problem {
-        let known = self.recipe_names(id.contains('@'));
-        let mut alike = recipes::with_most_in_common(id, self.recipes()).into_iter();
-        match alike.next() {
-            Some(closest) => {
-                let unknown = Problem::unknown(Field::Recipe, id, []).suggest(alike).allow(known);
-                Problem { closest: Some(closest), ..unknown }
+        Problem::unknown(Field::Recipe, id, []).worded(|unknown| {
+            let known = self.recipe_names(id.contains('@'));
+            let mut alike = recipes::with_most_in_common(id, self.recipes()).into_iter();
+            match alike.next() {
+                Some(closest) => Problem { closest: Some(closest), ..unknown.suggest(alike).allow(known) },
+                None => Problem::unknown(Field::Recipe, id, known.iter().map(String::as_str)),
             }
-            None => Problem::unknown(Field::Recipe, id, known.iter().map(String::as_str)),
-        }
+        })
     }
 
     fn recipe_names(&self, with_release: bool) -> Vec<String> {

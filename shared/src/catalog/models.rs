@@ -4,6 +4,7 @@ use crate::architecture::{
     Architecture, Attention, AttentionKind, LinearAttention, Mamba, Mlp, Moe, SlidingWindow,
 };
 use crate::data_file::{DataError, FromRow, Row};
+use crate::message::words;
 use crate::units::rounded_count;
 use serde::Serialize;
 use std::fmt;
@@ -196,7 +197,7 @@ fn router(row: &Row<'_>) -> Result<Option<Router>, DataError> {
         "sigmoid" => RouterScore::Sigmoid,
         "softmax" => RouterScore::Softmax,
         "softmax-chosen" => RouterScore::SoftmaxOfChosen,
-        other => return Err(row.error(format!("\"{other}\" in the column router_score is unknown"))),
+        other => return Err(row.error(words!("\"{other}\" in the column router_score is unknown"))),
     };
     let groups = row.optional("router_groups")?.zip(row.optional("router_group_top_k")?);
     Ok(Some(Router {

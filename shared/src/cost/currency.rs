@@ -2,6 +2,7 @@
 
 use crate::field::Field;
 use crate::message;
+use crate::message::words;
 use crate::problem::Problem;
 use std::fmt;
 use std::str::FromStr;
@@ -49,12 +50,19 @@ impl FromStr for Currency {
             label => label,
         };
         let fits = (1..=MOST_LETTERS).contains(&label.chars().count());
-        if fits && label.chars().all(|c| c.is_alphabetic() || "€£¥₹".contains(c)) {
+        if fits && label.chars().all(is_of_label) {
             return Ok(Currency(label.to_string()));
         }
-        let message = format!(" must be a name of at most {MOST_LETTERS} letters, not \"{text}\".");
+        let message = words!(" must be a name of at most {MOST_LETTERS} letters, not \"{text}\".");
         Err(Problem::new(Field::Currency, text, message![Field::Currency, message]).suggest(["USD", "EUR"]))
     }
+}
+
+/// Whether a currency's label may contain a character. Beyond ASCII these are not only letters and currency signs: the search worker
+/// would contain the table of all letters. Blanks and the marks that direct how a text is laid out are left out.
+fn is_of_label(c: char) -> bool {
+    let is_layout = ('\u{2000}'..='\u{206f}').contains(&c);
+    c.is_ascii_alphabetic() || (c > '\u{a0}' && !c.is_whitespace() && !is_layout)
 }
 
 #[cfg(test)]
@@ -64,8 +72,10 @@ mod tests {
     #[test]
     fn a_currency_is_a_short_label() {
         assert!(Currency::default().is_assumed() && "$".parse::<Currency>().unwrap().is_assumed());
-        assert_eq!("EUR".parse::<Currency>().unwrap().to_string(), "EUR");
-        for text in ["", "12", "US dollars", "abcdefghi", "<b>"] {
+        for text in ["EUR", "credits", "zł", "₩"] {
+            assert_eq!(text.parse::<Currency>().unwrap().to_string(), text);
+        }
+        for text in ["", "12", "US dollars", "US\u{a0}dollar", "abcdefghi", "<b>", "a\u{202e}b", "a\u{7f}"] {
             assert!(text.parse::<Currency>().is_err(), "{text}");
         }
     }

@@ -5,6 +5,7 @@ use crate::choices::choices;
 use crate::data_file::{DataError, FromRow, Row, embedded};
 use crate::field::Field;
 use crate::message;
+use crate::message::{HAS_WORDS, words};
 use crate::problem::Problem;
 use crate::range::ValueRange;
 use serde::{Serialize, Serializer};
@@ -286,7 +287,7 @@ impl FromStr for OwnPrices {
             if prices.iter().any(|earlier| earlier.gpu.is_none() || earlier.gpu == gpu || gpu.is_none()) {
                 let message = match gpu {
                     Some(gpu) if prices.iter().all(|earlier| earlier.gpu.is_some()) => {
-                        format!(" sets the {gpu} twice.")
+                        words!(" sets the {gpu} twice.")
                     }
                     _ => " must be one price for every GPU, or GPU=PRICE for each, such as h100=2.95,b200=4.50."
                         .to_string(),
@@ -307,12 +308,14 @@ fn own_range(price: &str, text: &str) -> Result<ValueRange, Problem> {
     if let Some(range) = bounds.range(price).or_else(free) {
         return Ok(range);
     }
-    let swapped = price.split_once("..").map(|(low, high)| format!("{}..{}", high.trim(), low.trim()));
+    let ends = price.split_once("..").filter(|_| HAS_WORDS);
+    let swapped = ends.map(|(low, high)| format!("{}..{}", high.trim(), low.trim()));
     if let Some(swapped) = swapped.filter(|swapped| bounds.range(swapped).is_some()) {
         let message = format!(" has its lower end last: \"{price}\".");
         return Err(Problem::new(Field::Price, text, message![Field::Price, message]).suggest([swapped]));
     }
-    Err(Problem { given: text.to_string(), ..Field::Price.refuse(price) })
+    let refused = Field::Price.refuse(price);
+    Err(refused.worded(|problem| Problem { given: text.to_string(), ..problem }))
 }
 
 #[cfg(test)]

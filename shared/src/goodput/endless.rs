@@ -18,11 +18,13 @@ pub(super) fn ends(goodput: f64, without_failures: f64) -> bool {
 /// Returns a sentence that says that a job on `gpus` GPUs fails too often. `what` takes `least_s` seconds.
 pub(super) fn never_ends(gpus: u32, mtbf_s: f64, what: &str, least_s: f64) -> Message {
     let studies = FailureRate::Studies.per_gpu_hour();
-    let (gpus, noun) = (group_digits(f64::from(gpus)), if gpus == 1 { "GPU" } else { "GPUs" });
-    let [mtbf_s, least_s] = [mtbf_s, least_s].map(readable);
+    let noun = if gpus == 1 { "GPU" } else { "GPUs" };
     message![
         format!(
-            "A job on {gpus} {noun} fails every {mtbf_s} s on average, but {what} {least_s} s, so the run never ends. Lower ",
+            "A job on {} {noun} fails every {} s on average, but {what} {} s, so the run never ends. Lower ",
+            group_digits(f64::from(gpus)),
+            readable(mtbf_s),
+            readable(least_s)
         ),
         Field::FailureRate,
         format!(" (published: {:e}..{:e}) or ", studies.low, studies.high),

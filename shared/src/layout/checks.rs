@@ -4,7 +4,7 @@ use super::Degrees;
 use crate::architecture::{Architecture, AttentionKind, Moe};
 use crate::field::Field;
 use crate::message;
-use crate::message::Setting;
+use crate::message::{Setting, words};
 use crate::problem::{Problem, Refusals};
 use crate::units::{greatest_common_divisor, group_digits, nearest_divisors, nearest_multiples};
 
@@ -47,7 +47,7 @@ pub(crate) fn tp_problem(tp: u32, architecture: &Architecture) -> Option<Problem
     let common = widths.iter().fold(0, |common, (_, width)| greatest_common_divisor(common, *width));
     if let Some((name, width)) = widths.iter().find(|(_, width)| !width.is_multiple_of(tp)) {
         return Some(
-            Problem::new(Field::Tp, tp, format!("The model's {name} ({width}) can't be divided by TP {tp}."))
+            Problem::new(Field::Tp, tp, words!("The model's {name} ({width}) can't be divided by TP {tp}."))
                 .suggest(nearest_divisors(tp, common)),
         );
     }
@@ -57,7 +57,7 @@ pub(crate) fn tp_problem(tp: u32, architecture: &Architecture) -> Option<Problem
             if !kv_heads.is_multiple_of(tp) && !tp.is_multiple_of(kv_heads) =>
         {
             let message =
-                format!("TP {tp} is neither a divisor nor a multiple of the model's {kv_heads} KV heads.");
+                words!("TP {tp} is neither a divisor nor a multiple of the model's {kv_heads} KV heads.");
             Some(Problem::new(Field::Tp, tp, message).suggest(nearest_divisors(tp, kv_heads)))
         }
         _ => None,
@@ -66,7 +66,7 @@ pub(crate) fn tp_problem(tp: u32, architecture: &Architecture) -> Option<Problem
 
 /// Returns the problem of an EP that does not divide the experts, without suggestions.
 pub(crate) fn ep_problem(ep: u32, moe: &Moe) -> Option<Problem> {
-    let message = || format!("The model's {} experts can't be divided by EP {ep}.", moe.experts);
+    let message = || words!("The model's {} experts can't be divided by EP {ep}.", moe.experts);
     (!moe.experts.is_multiple_of(ep)).then(|| Problem::new(Field::Ep, ep, message()))
 }
 

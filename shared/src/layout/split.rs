@@ -2,6 +2,7 @@
 
 use crate::architecture::{Architecture, AttentionKind, Mlp};
 use crate::field::Field;
+use crate::message::words;
 use crate::problem::{Problem, Refusals, Unworded};
 use serde::Serialize;
 use std::fmt;
@@ -173,7 +174,7 @@ impl FromStr for PipelineSplit {
                 .collect::<Option<Vec<u32>>>()
                 .map(PipelineSplit::Explicit)
                 .ok_or_else(|| {
-                    let message = format!(
+                    let message = words!(
                         "Unknown pipeline split \"{text}\". Use even, counted (the embedding and the loss count as \
                          a layer each), weighed (by weights with the head, as nanotron does) or the layers of each \
                          stage, such as 7,8,8,9."

@@ -114,7 +114,7 @@ impl Spec {
     /// # Errors
     /// The text is not a number within the bounds of [`Field::Tokens`].
     pub fn typed_tokens(&self) -> Result<Option<f64>, Problem> {
-        self.count(Field::Tokens).map_err(|problem| {
+        let with_suffix = |problem: Problem| {
             // 10 was meant to be 10T, and 500 to be 500B.
             let suffix = match parse_count(&problem.given) {
                 Some(0.01..100.0) => "T",
@@ -123,7 +123,8 @@ impl Spec {
             };
             let meant = [problem.given.as_str(), suffix].concat();
             problem.suggest([meant])
-        })
+        };
+        self.count(Field::Tokens).map_err(|problem| problem.worded(with_suffix))
     }
 
     fn metrics_of_tokens(&self, given: Option<StepTime>) -> Result<StepMetrics, Vec<Problem>> {

@@ -12,6 +12,7 @@ use crate::goodput::{Disruptions, compute_optimal_tokens};
 use crate::gpu_counts::GpuCounts;
 use crate::layout::{cp_problem, ep_problem, tp_problem};
 use crate::message;
+use crate::message::words;
 use crate::options::TrainingOptions;
 use crate::planning::RunSettings;
 use crate::precision::Dtype;
@@ -139,8 +140,7 @@ impl Reading<'_> {
             !offers.iter().any(works)
         };
         if let Some(gpus) = named.iter().find(fills_no_node) {
-            let message =
-                format!("{} GPUs don't fill whole nodes of {node}.", group_digits(f64::from(*gpus)));
+            let message = words!("{} GPUs don't fill whole nodes of {node}.", group_digits(f64::from(*gpus)));
             let problem = Problem::new(Field::GpuRange, gpus, message);
             // A suggestion takes the place of the whole text.
             let instead = if named.len() == 1 { nearest_multiples(*gpus, node) } else { Vec::new() };
@@ -178,10 +178,10 @@ impl Reading<'_> {
             };
             let problems: Option<Vec<Problem>> = lock.values.iter().map(problem_of).collect();
             let Some(problem) = problems.and_then(|problems| problems.into_iter().next()) else { continue };
-            let lock = Locks(vec![lock.clone()]).to_string();
+            let lock = Locks(vec![lock.clone()]);
             let kept = message![format!("The lock {lock} can't be kept. ")];
             // In words, because a suggestion takes the place of all locks.
-            let instead = format!(" Use {}.", one_of(&problem.suggestions));
+            let instead = words!(" Use {}.", one_of(&problem.suggestions));
             let message = kept.and(problem.message).and(instead);
             self.problems.push(Problem::new(Field::Lock, lock, message));
         }
@@ -313,7 +313,7 @@ impl Reading<'_> {
                 && sizes.contains(most.sequences, parse_count)
         };
         let Some((least, most)) = ends.filter(is_possible) else {
-            let message = format!(
+            let message = words!(
                 " must be the tokens of a step, such as 16M, a limit, such as <=16M, or a range, such as 4M..16M: at least one \
                  sequence of {seq_len} tokens, and at most 1B in {} sequences. It is \"{text}\".",
                 sizes.most

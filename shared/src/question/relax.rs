@@ -5,6 +5,7 @@ use super::batches::GlobalBatches;
 use super::limits::Reach;
 use super::unmet::{Nearby, Relaxation, Unmet};
 use super::{Goal, PlannedRun, Question, Survey, TrainableTokens};
+use crate::decimal::write_decimal;
 use crate::field::Field;
 use crate::gpu_counts::GpuCounts;
 use crate::message::Setting;
@@ -210,7 +211,7 @@ impl Question {
             return None;
         }
         let days = significant_up(days, if days < 10.0 { 2 } else { 3 });
-        let setting = Setting::new(Field::Deadline, format!("{days}d"));
+        let setting = Setting::new(Field::Deadline, write_decimal(days) + "d");
         Some(Relaxation { setting, run: run.clone(), reaches_goal: true })
     }
 }

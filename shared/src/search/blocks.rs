@@ -17,7 +17,7 @@ use crate::precision::Dtype;
 use crate::sorting::{ascending, sorted};
 use std::cell::{OnceCell, RefCell};
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::BinaryHeap;
 use std::rc::Rc;
 
 /// Less than rounding could add.
@@ -78,7 +78,8 @@ struct PrecisionBlocks {
 /// The block choices of a space, for any number of GPUs and any global batch.
 #[derive(Debug)]
 pub(super) struct Blocks {
-    groups: RefCell<BTreeMap<GroupKey, Rc<Group>>>,
+    /// Those that were reached so far, sorted by their keys. A list, because it makes less code in the browser than a map.
+    groups: RefCell<Vec<Rc<Group>>>,
     precisions: Vec<PrecisionBlocks>,
 }
 
@@ -127,10 +128,15 @@ impl Blocks {
         for (tp, cp, mbs) in degrees(gpus, space, dimensions) {
             for (dtype, recompute) in pairs(&dimensions.dtypes, &dimensions.recompute) {
                 let key = GroupKey { dtype, recompute, tp, cp, mbs };
-                let without_recompute = GroupKey { recompute: Recompute::None, ..key };
-                let faster = known.get(&without_recompute).cloned();
-                let new = || Rc::new(self.group(key, faster.as_deref(), space, dimensions));
-                groups.push(Rc::clone(known.entry(key).or_insert_with(new)));
+                let place = place_of(&known, key).unwrap_or_else(|place| {
+                    let without_recompute = GroupKey { recompute: Recompute::None, ..key };
+                    let faster =
+                        place_of(&known, without_recompute).ok().map(|place| Rc::clone(&known[place]));
+                    let group = self.group(key, faster.as_deref(), space, dimensions);
+                    known.insert(place, Rc::new(group));
+                    place
+                });
+                groups.push(Rc::clone(&known[place]));
             }
         }
         let bound = |(place, group): (usize, &Rc<Group>)| Reverse((group.bound_s().to_bits(), place, 0));
@@ -207,6 +213,11 @@ impl Blocks {
         let measured = self.similar_runs(dtype).map_or(1.0, |similar_runs| similar_runs.least(nearness));
         measured * space.options.cluster.of(ClusterFactor::Step)
     }
+}
+
+/// Returns the index of a group in a sorted list, or where to insert it.
+fn place_of(groups: &[Rc<Group>], key: GroupKey) -> Result<usize, usize> {
+    groups.binary_search_by(|group| group.key.cmp(&key))
 }
 
 /// The costs of a group's layouts.

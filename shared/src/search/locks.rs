@@ -2,6 +2,7 @@
 
 use crate::field::Field;
 use crate::message;
+use crate::message::words;
 use crate::options::Recompute;
 use crate::precision::Dtype;
 use crate::problem::Problem;
@@ -114,7 +115,7 @@ impl Lock {
 
     fn parse(part: &str, field: Field) -> Result<Lock, Problem> {
         let Some((name, values)) = part.split_once('=') else {
-            let message = format!("\"{part}\" is not a lock. Write a field and its value, such as tp=8.");
+            let message = words!("\"{part}\" is not a lock. Write a field and its value, such as tp=8.");
             return Err(Problem::new(field, part, message));
         };
         let (name, excludes) = match name.strip_suffix('!') {
@@ -123,11 +124,11 @@ impl Lock {
         };
         if name.ends_with(['<', '>']) {
             let message =
-                format!("A lock names its values, such as pp=1|2|4 or pp!=8, but \"{part}\" is a bound.");
+                words!("A lock names its values, such as pp=1|2|4 or pp!=8, but \"{part}\" is a bound.");
             return Err(Problem::new(field, part, message));
         }
         let Some(locked) = CHOSEN_FIELDS.into_iter().find(|chosen| chosen.flag() == name) else {
-            let message = format!("A search does not choose \"{name}\", so it can't be locked.");
+            let message = words!("A search does not choose \"{name}\", so it can't be locked.");
             return Err(Problem::new(field, name, message).allow(CHOSEN_FIELDS.map(Field::flag)));
         };
         let values: Vec<String> = values
@@ -157,7 +158,7 @@ fn checked(locked: Field, value: String, field: Field) -> Result<String, Problem
     };
     let refuse = |wanted: &str| {
         let flag = locked.flag();
-        Problem::new(field, &value, format!("The lock {flag}={value} must have {wanted}."))
+        Problem::new(field, &value, words!("The lock {flag}={value} must have {wanted}."))
     };
     match locked {
         _ if choices.contains(&&*value) => Ok(value),

@@ -6,6 +6,7 @@ use crate::catalog::{Generation, Gpu};
 use crate::choices::choices;
 use crate::data_file::{DataError, FromRow, Row, embedded};
 use crate::layout::Layout;
+use crate::message::words;
 use crate::precision::Dtype;
 use crate::stack::{Stack, StackProperties};
 use std::sync::LazyLock;
@@ -102,7 +103,7 @@ impl FromRow for StackRules {
             ep: row.yes("ep")?,
             uneven: row.yes("uneven")?,
             counted: row.yes("counted")?,
-            fsdp: support.ok_or_else(|| row.error(format!("\"{fsdp}\" is not never, may or must")))?,
+            fsdp: support.ok_or_else(|| row.error(words!("\"{fsdp}\" is not never, may or must")))?,
             fsdp_alone: row.yes("fsdp_alone")?,
             stack: row.string("stack")?,
             generations: row.string("generations")?,

@@ -110,18 +110,19 @@ const MOST_NAMED: usize = 4;
 /// Returns the problem of an unknown software. It names those whose ids contain every word of the text, newest first: "megatron-lm" is
 /// several. If there is none, it names the one that the text is most like.
 fn unknown(text: &str) -> Problem {
-    let unknown = Problem::unknown(Field::Stack, text, Stack::ALL.map(Stack::id));
-    // A letter or two are in many ids.
-    if !(3..=LONGEST_MISSPELT).contains(&text.trim().len()) {
-        return unknown;
-    }
-    let ids: Vec<String> = Stack::ALL.into_iter().rev().map(|stack| stack.id().to_string()).collect();
-    let places = places_matching(&ids, &text.replace(['-', '_'], " "));
-    let mut named = places.into_iter().take(MOST_NAMED).map(|place| ids[place].clone());
-    match named.next() {
-        Some(first) => Problem { closest: Some(first), ..unknown.suggest(named) },
-        None => unknown,
-    }
+    Problem::unknown(Field::Stack, text, Stack::ALL.map(Stack::id)).worded(|unknown| {
+        // A letter or two are in many ids.
+        if !(3..=LONGEST_MISSPELT).contains(&text.trim().len()) {
+            return unknown;
+        }
+        let ids: Vec<String> = Stack::ALL.into_iter().rev().map(|stack| stack.id().to_string()).collect();
+        let places = places_matching(&ids, &text.replace(['-', '_'], " "));
+        let mut named = places.into_iter().take(MOST_NAMED).map(|place| ids[place].clone());
+        match named.next() {
+            Some(first) => Problem { closest: Some(first), ..unknown.suggest(named) },
+            None => unknown,
+        }
+    })
 }
 
 /// Returns the year and the month of a version such as `25.11`; a patch such as `25.11.01` doesn't matter.

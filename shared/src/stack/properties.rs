@@ -3,7 +3,8 @@
 use super::Stack;
 use crate::choices::choices;
 use crate::data_file::{DataError, FromRow, Row, embedded};
-use crate::decimal::parse_decimal;
+use crate::decimal::{parse_decimal, write_decimal};
+use crate::message::words;
 use crate::problem::one_of;
 use std::sync::LazyLock;
 
@@ -108,7 +109,7 @@ impl PropertyValue for f64 {
     }
 
     fn text(&self) -> String {
-        self.to_string()
+        write_decimal(*self)
     }
 
     fn choices(&self) -> Vec<&'static str> {
@@ -134,7 +135,7 @@ impl PropertyValue for Option<f64> {
     }
 
     fn text(&self) -> String {
-        self.map_or(NONE.to_string(), |number| number.to_string())
+        self.map_or(NONE.to_string(), write_decimal)
     }
 
     fn choices(&self) -> Vec<&'static str> {
@@ -323,7 +324,7 @@ impl FromRow for StackRow {
         for (name, value) in StackProperties::NAMES.into_iter().zip(properties.values()) {
             let text = row.text(name)?;
             if !value.take(text) {
-                return Err(row.error(format!("{name} \"{text}\" is not {}", value.wanted())));
+                return Err(row.error(words!("{name} \"{text}\" is not {}", value.wanted())));
             }
         }
         Ok(StackRow { stack: row.string("stack")?, properties })

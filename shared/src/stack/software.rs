@@ -2,8 +2,9 @@
 
 use super::{Stack, StackProperties};
 use crate::field::Field;
+use crate::message::words;
 use crate::pairs::pairs;
-use crate::problem::{Problem, most_alike};
+use crate::problem::Problem;
 use std::fmt;
 use std::str::FromStr;
 
@@ -55,21 +56,20 @@ impl Software {
     pub fn with(self, property: &str, value: &str) -> Result<Software, Problem> {
         let mut properties = *self.properties();
         let names = StackProperties::NAMES;
-        let given = format!("{}:{property}={value}", self.base);
-        let refuse = |message: String| Problem::new(Field::Stack, &given, message);
+        let base = self.base;
+        let refuse =
+            |message: String| Problem::new(Field::Stack, format_args!("{base}:{property}={value}"), message);
         let Some(place) = names.iter().position(|name| *name == property) else {
-            let closest = most_alike(property, names).map(str::to_string);
-            let problem = refuse(format!("Unknown property \"{property}\" of a custom stack."));
-            return Err(Problem { closest, ..problem }.allow(names));
+            let problem = refuse(words!("Unknown property \"{property}\" of a custom stack."));
+            return Err(problem.closest_to(property, names).allow(names));
         };
         let taken = &mut *properties.values()[place];
         if !taken.take(value) {
-            let closest = most_alike(value, taken.choices()).map(str::to_string);
-            let wanted = taken.wanted();
-            let problem = refuse(format!(
-                "The property {property} of a custom stack must be {wanted}, not \"{value}\"."
+            let problem = refuse(words!(
+                "The property {property} of a custom stack must be {}, not \"{value}\".",
+                taken.wanted()
             ));
-            return Err(Problem { closest, ..problem });
+            return Err(problem.closest_to(value, taken.choices()));
         }
         Ok(Software::new(self.base, properties))
     }
@@ -120,10 +120,12 @@ impl FromStr for Software {
         let Some((base, list)) = text.split_once(':') else { return text.parse().map(Stack::into) };
         let base: Stack = base.parse()?;
         // The base says which properties a problem lists.
-        let of_base = |problem: Problem| Problem { given: format!("{base}:{}", problem.given), ..problem };
+        let of_base = |problem: Problem| {
+            problem.worded(|problem| Problem { given: format!("{base}:{}", problem.given), ..problem })
+        };
         let given = pairs(Field::Stack, list, &StackProperties::NAMES).map_err(of_base)?;
         if given.iter().all(Option::is_none) {
-            let message = format!(
+            let message = words!(
                 "\"{text}\" changes no property. A custom stack is written as nanotron:overlaps_tp=yes."
             );
             return Err(Problem::new(Field::Stack, text, message).suggest([base]));

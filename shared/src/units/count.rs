@@ -1,7 +1,7 @@
 //! Counts with the suffixes K, M, B and T.
 
 use super::digits::significant;
-use crate::decimal::parse_decimal;
+use crate::decimal::{parse_decimal, write_decimal, write_exponential};
 
 /// The powers of a thousand, ascending: suffix, word and factor.
 const SUFFIXES: [(&str, &str, f64); 4] =
@@ -52,17 +52,17 @@ pub fn format_count(count: f64) -> String {
     for (suffix, _, factor) in SUFFIXES.iter().rev() {
         let scaled = count / factor;
         // A suffix must not lose digits.
-        let text = format!("{scaled}{suffix}");
+        let text = format!("{}{suffix}", write_decimal(scaled));
         if scaled >= 1.0 && text.len() <= 8 && parse_count(&text) == Some(count) {
             return text;
         }
     }
-    format!("{count}")
+    write_decimal(count)
 }
 
 /// Returns a count with three significant digits and a suffix: 8,388,608 as `8.39M`, 1.5e13 as `15T`.
 pub fn rounded_count(count: f64) -> String {
-    let rounded = parse_decimal(&format!("{count:.2e}")).unwrap_or(count);
+    let rounded = parse_decimal(&write_exponential(count, 2)).unwrap_or(count);
     let suffix = SUFFIXES.iter().rev().find(|(_, _, factor)| rounded >= *factor);
     match suffix {
         Some((suffix, _, factor)) => format!("{}{suffix}", significant(rounded / factor, 3)),

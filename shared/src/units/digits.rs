@@ -1,10 +1,10 @@
 //! Numbers without a unit: how many digits they have, and the separators between them.
 
-use crate::decimal::parse_decimal;
+use crate::decimal::{parse_decimal, write_decimal, write_exponential, write_rounded};
 
 /// Returns a number with three significant digits and thousands separators: 8,621,236 as `8,620,000`, 88.25 as `88.2`.
 pub fn group_three_digits(value: f64) -> String {
-    match parse_decimal(&format!("{value:.2e}")) {
+    match parse_decimal(&write_exponential(value, 2)) {
         Some(rounded) if rounded >= 1000.0 => group_digits(rounded),
         _ => significant(value, 3),
     }
@@ -15,7 +15,7 @@ pub fn group_digits(value: f64) -> String {
     if value.is_infinite() {
         return "∞".to_string();
     }
-    let digits = format!("{:.0}", value.abs());
+    let digits = write_rounded(value.abs(), 0);
     let mut grouped = String::with_capacity(digits.len() * 4 / 3 + 1);
     if value < 0.0 {
         grouped.push('-');
@@ -32,11 +32,11 @@ pub fn group_digits(value: f64) -> String {
 /// Returns a number with `digits` significant digits and without trailing zeros.
 pub fn significant(value: f64, digits: usize) -> String {
     if value == 0.0 || !value.is_finite() {
-        return format!("{value}");
+        return write_decimal(value);
     }
     let magnitude = libm::log10(value.abs()).floor() as i32;
     if !(-5..9).contains(&magnitude) {
-        let text = format!("{value:.*e}", digits.saturating_sub(1));
+        let text = write_exponential(value, digits.saturating_sub(1));
         return match text.split_once('e') {
             Some((mantissa, exponent)) if mantissa.contains('.') => {
                 format!("{}e{exponent}", mantissa.trim_end_matches('0').trim_end_matches('.'))
@@ -45,7 +45,7 @@ pub fn significant(value: f64, digits: usize) -> String {
         };
     }
     let decimals = (digits as i32 - 1 - magnitude).max(0) as usize;
-    let text = format!("{value:.decimals$}");
+    let text = write_rounded(value, decimals);
     match text.contains('.') {
         true => text.trim_end_matches('0').trim_end_matches('.').to_string(),
         false => text,

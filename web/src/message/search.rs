@@ -34,8 +34,8 @@ pub(crate) enum SearchReply {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum SearchNews {
-    /// The question has problems; nothing is searched.
-    Refused(Vec<Refusal>),
+    /// The question has problems; nothing is searched. The other worker words them: [`RefusalReply`].
+    Refused,
     /// The question as it was read.
     Asked(AskedQuestion),
     /// The best plan on a number of GPUs.
@@ -60,8 +60,23 @@ pub(crate) enum SearchNews {
     Done,
 }
 
+/// A message from the other worker about a question that the search worker refused. It gets the same [`SearchRequest`].
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum RefusalReply {
+    /// The worker has started and takes questions.
+    Ready,
+    /// The problems of a question.
+    Refused {
+        /// The number of the question.
+        number: u32,
+        refusals: Vec<Refusal>,
+    },
+}
+
 impl WorkerMessage for SearchRequest {}
 impl WorkerMessage for SearchReply {}
+impl WorkerMessage for RefusalReply {}
 
 /// A question, with the assumptions behind it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

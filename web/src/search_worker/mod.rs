@@ -57,12 +57,9 @@ async fn answer(number: u32, query: &str) -> Result<(), Replaced> {
     let say = |news: SearchNews| send(&SearchReply::News { number, news });
     // Typing sends several questions at once: only the last one is read.
     pause(number).await?;
-    let question = match deadline::question(link::read(query).spec) {
-        Ok(question) => question,
-        Err(problems) => {
-            say(SearchNews::Refused(problems.into_iter().map(Into::into).collect()));
-            return Ok(());
-        }
+    let Ok(question) = deadline::question(link::read(query).spec) else {
+        say(SearchNews::Refused);
+        return Ok(());
     };
     say(SearchNews::Asked(found::asked(&question)));
     // For the chart, every question is answered on round numbers of GPUs too.

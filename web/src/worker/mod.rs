@@ -1,8 +1,8 @@
 //! The worker. It is a separate program with the code that would make pages slow to load; the browser loads
 //! it after the page. [`crate::message`] defines the messages between the two.
 //!
-//! For the Plan page it predicts, writes launch scripts and imports models ([`plan`]). For the pages of
-//! results it reads logs one at a time ([`files`]), sends requests to the server ([`server`]) and compares
+//! For the Plan page it predicts, writes launch scripts and imports models ([`plan`]), and words what the search worker refuses. For
+//! the pages of results it reads logs one at a time ([`files`]), sends requests to the server ([`server`]) and compares
 //! runs ([`compare`]), and returns the rows, charts and sentences to show.
 
 mod compare;
@@ -18,8 +18,10 @@ mod share;
 mod typography;
 mod upload;
 
+use crate::deadline;
 use crate::message::plan::CalculatorRequest;
 use crate::message::results::{ForPage, ForWorker};
+use crate::message::search::{RefusalReply, SearchRequest};
 use crate::message::{Answer, Question, Refusal, RequestError, WorkerMessage};
 use trainplan_shared::catalog::Catalog;
 use trainplan_shared::field::Field;
@@ -41,9 +43,12 @@ pub(crate) fn start() {
             Ok(file) => return spawn_local(files::take(file)),
             Err(data) => data,
         };
-        match ForWorker::from_js(data.clone()) {
-            Some(message) => hear(message),
-            None => CalculatorRequest::from_js(data).map_or((), plan::answer),
+        if let Some(message) = ForWorker::from_js(data.clone()) {
+            hear(message);
+        } else if let Some(request) = SearchRequest::from_js(data.clone()) {
+            refuse(request);
+        } else if let Some(request) = CalculatorRequest::from_js(data) {
+            plan::answer(request);
         }
     });
     scope().set_onmessage(Some(hear.as_ref().unchecked_ref()));
@@ -66,6 +71,13 @@ fn hear(message: ForWorker) {
             post(&ForPage::Answer { number, answer });
         }),
     }
+}
+
+/// Sends the problems of a question that the search worker refused.
+fn refuse(SearchRequest { number, query }: SearchRequest) {
+    let problems = deadline::question(link::read(&query).spec).err().unwrap_or_default();
+    let refusals = problems.into_iter().map(Refusal::from).collect();
+    post(&RefusalReply::Refused { number, refusals });
 }
 
 async fn answer(question: Question) -> Result<Answer, RequestError> {

@@ -1,8 +1,9 @@
 //! A user's own GPU: a known type with other rates or sizes, `h100:hbm_gb=96,hbm_tbps=2.4`.
 
 use crate::catalog::{Catalog, Generation, Gpu};
-use crate::decimal::parse_decimal;
+use crate::decimal::{parse_decimal, write_decimal};
 use crate::field::Field;
+use crate::message::words;
 use crate::pairs::pairs;
 use crate::problem::Problem;
 use std::fmt::Write as _;
@@ -69,7 +70,7 @@ impl Gpu {
         for (place, (column, own)) in self.cells().into_iter().enumerate() {
             if let (Some(value), true) = (own, own != said.cells()[place].1) {
                 // Writing to a string can't fail.
-                let _ = write!(id, ",{column}={value}");
+                let _ = write!(id, ",{column}={}", write_decimal(value));
                 said.set(column, value);
             }
         }
@@ -126,9 +127,9 @@ impl Gpu {
 }
 
 fn unchanged(text: &str) -> String {
-    let columns = names().join(", ");
-    format!(
-        "\"{text}\" changes no field. A custom GPU is written as h100:hbm_gb=96, with the fields {columns}."
+    words!(
+        "\"{text}\" changes no field. A custom GPU is written as h100:hbm_gb=96, with the fields {}.",
+        names().join(", ")
     )
 }
 
@@ -142,10 +143,10 @@ impl OwnColumn {
             }
             _ => {
                 let (kind, unit) = unit.map_or(("whole number", "GPUs"), |unit| ("number", unit));
-                let message = format!(
+                let message = words!(
                     "The field {name} of a custom GPU must be a {kind} from {least} to {most} {unit}, not \"{text}\"."
                 );
-                Err(Problem::new(Field::Gpu, format!("{name}={text}"), message))
+                Err(Problem::new(Field::Gpu, format_args!("{name}={text}"), message))
             }
         }
     }

@@ -3,8 +3,10 @@
 use crate::architecture::{Architecture, AttentionKind};
 use crate::catalog::{Catalog, Model};
 use crate::data_file::{FromRow, Row};
-use crate::decimal::parse_decimal;
+use crate::decimal::{parse_decimal, write_decimal};
 use crate::field::Field;
+use crate::message;
+use crate::message::{Message, words};
 use crate::pairs::pairs;
 use crate::problem::{Problem, all_of};
 use crate::units::{parse_count, significant};
@@ -84,7 +86,7 @@ impl Model {
         let refuse = |message: String| Problem::new(Field::Model, text, message);
         let Some(list) = text.strip_prefix(PREFIX) else {
             let message = "Write a custom model as own: followed by field=value pairs, separated by commas.";
-            return Err(refuse(format!("{message} The fields are {}.", COLUMNS.join(", "))));
+            return Err(refuse(words!("{message} The fields are {}.", COLUMNS.join(", "))));
         };
         let given = pairs(Field::Model, list, &COLUMNS)?;
         for (column, value) in COLUMNS.into_iter().zip(&given) {
@@ -95,11 +97,13 @@ impl Model {
         let columns_given = GivenColumns(&given);
         let missing = columns_given.missing();
         if !missing.is_empty() {
-            let such: Vec<String> =
-                missing.iter().map(|(column, value)| format!("{column}={value}")).collect();
-            let names: Vec<&str> = missing.iter().map(|(column, _)| *column).collect();
-            let message =
-                format!("Your own model lacks {}. Add {}, for example.", all_of(&names), such.join(","));
+            let names = missing.iter().map(|(column, _)| *column);
+            let such = missing.iter().map(|(column, value)| format!("{column}={value}"));
+            let message = words!(
+                "Your own model lacks {}. Add {}, for example.",
+                all_of(&names.collect::<Vec<_>>()),
+                such.collect::<Vec<_>>().join(",")
+            );
             return Err(refuse(message));
         }
         let mut header = ["id", "family", "source", "router_score"].map(Cow::Borrowed).to_vec();
@@ -118,13 +122,15 @@ impl Model {
 
         let row = Row::alone(&header, &cells);
         let mut model = Model::from_row(&row)
-            .map_err(|error| refuse(format!("The custom model is invalid: {}.", error.into_reason())))?;
-        model.architecture.check().map_err(|clause| refuse(format!("The custom model {clause}.")))?;
+            .map_err(|error| refuse(words!("The custom model is invalid: {}.", error.into_reason())))?;
+        model.architecture.check().map_err(|clause| refuse(words!("The custom model {clause}.")))?;
         let bounds = Field::SeqLen.bounds();
         if !bounds.contains(f64::from(model.seq_len), parse_count) {
-            let message = format!(
+            let message = words!(
                 "The custom model needs a seq_len from {} to {}, not {}.",
-                bounds.least, bounds.most, model.seq_len
+                bounds.least,
+                bounds.most,
+                model.seq_len
             );
             return Err(refuse(message));
         }
@@ -135,10 +141,10 @@ impl Model {
             let says = value.filter(|value| *value != "0" && !REDUNDANT.contains(&column));
             let known = model.cells().iter().any(|(cell, _)| *cell == column);
             if let (Some(value), false) = (says.filter(|_| column != "title"), known) {
-                let given = format!("{column}={value}");
-                let message =
-                    format!("\"{given}\" has no effect, because another field that it needs is missing.");
-                return Err(Problem::new(Field::Model, given, message));
+                let message = words!(
+                    "\"{column}={value}\" has no effect, because another field that it needs is missing."
+                );
+                return Err(Problem::new(Field::Model, format_args!("{column}={value}"), message));
             }
         }
         Ok(model)
@@ -161,7 +167,7 @@ impl Model {
             ("active_b", self.active_b, self.architecture.active_parameters() / 1e9),
         ] {
             if given != counted {
-                let _ = write!(text, "{column}={given},");
+                let _ = write!(text, "{column}={},", write_decimal(given));
             }
         }
         text.pop();
@@ -354,8 +360,8 @@ impl GivenColumns<'_> {
 /// Checks that a value is a number in the range of its column.
 fn check_value(column: &str, value: &str) -> Result<(), Problem> {
     let refuse = |wanted: &str| {
-        let message = format!("The field {column} of a custom model must be {wanted}, not \"{value}\".");
-        Err(Problem::new(Field::Model, format!("{column}={value}"), message))
+        let message = words!("The field {column} of a custom model must be {wanted}, not \"{value}\".");
+        Err(Problem::new(Field::Model, format_args!("{column}={value}"), message))
     };
     match column {
         "params_b" | "active_b" => match parse_decimal(value) {
@@ -379,14 +385,14 @@ fn decoded_title(text: &str) -> Result<String, Problem> {
 
 fn checked_title(title: &str) -> Result<String, Problem> {
     let title = title.trim();
-    let refuse = |message: String| Err(Problem::new(Field::Model, title.escape_debug(), message));
+    let refuse = |message: Message| Err(Problem::new(Field::Model, title.escape_debug(), message));
     match title {
-        "" => refuse("The title of a custom model can't be empty.".to_string()),
-        _ if title.chars().count() > LONGEST_TITLE => {
-            refuse(format!("The title of a custom model can have at most {LONGEST_TITLE} characters."))
-        }
+        "" => refuse(message!["The title of a custom model can't be empty."]),
+        _ if title.chars().count() > LONGEST_TITLE => refuse(message![format!(
+            "The title of a custom model can have at most {LONGEST_TITLE} characters."
+        )]),
         _ if title.chars().any(char::is_control) => {
-            refuse("The title of a custom model can't have control characters.".to_string())
+            refuse(message!["The title of a custom model can't have control characters."])
         }
         _ => Ok(title.to_string()),
     }

@@ -15,6 +15,7 @@ use features::{Place, differing_settings};
 
 use super::{Anchor, Closeness, Confidence, Evidence, EvidenceKind, Inputs, Record};
 use crate::data_file::{DataError, FromRow, Row, embedded};
+use crate::message::words;
 use crate::precision::Dtype;
 use crate::stack::Stack;
 use std::cmp::Ordering;
@@ -107,14 +108,14 @@ impl FromRow for WeightedRun {
         // A cell without digits is 0.
         let hexadecimal = |column: &str| {
             u32::from_str_radix(&format!("0{}", row.text(column)?), 16)
-                .map_err(|_| row.error(format!("{column} is not a hexadecimal number")))
+                .map_err(|_| row.error(words!("{column} is not a hexadecimal number")))
         };
         let mut place = Place::default();
         let mut numbers = row.text("place")?.split(' ');
         for (coordinate, own) in Coordinate::ALL.into_iter().zip(&mut place) {
             let text = numbers.next().unwrap_or_default();
             let number =
-                text.parse().map_err(|_| row.error(format!("“{text}” in column place is not a number")))?;
+                text.parse().map_err(|_| row.error(words!("“{text}” in column place is not a number")))?;
             *own = coordinate.of_number(number);
         }
         Ok(WeightedRun {

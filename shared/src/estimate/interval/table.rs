@@ -5,6 +5,7 @@ use super::{Distance, Interval, IntervalClass, LayoutIntervals};
 use crate::catalog::Gpu;
 use crate::data_file::{DataError, FromRow, Row, embedded};
 use crate::estimate::{Evidence, Inputs};
+use crate::message::words;
 use crate::options::TrainingOptions;
 use std::sync::LazyLock;
 
@@ -34,7 +35,7 @@ impl FromRow for ClassInterval {
     fn from_row(row: &Row<'_>) -> Result<ClassInterval, DataError> {
         let title = row.text("class")?;
         let class = IntervalClass::ALL.into_iter().find(|class| class.title() == title);
-        let class = class.ok_or_else(|| row.error(format!("the class \"{title}\" is unknown")))?;
+        let class = class.ok_or_else(|| row.error(words!("the class \"{title}\" is unknown")))?;
         Ok(ClassInterval {
             class,
             low: row.number("low")?,

@@ -9,6 +9,7 @@ pub(super) use asked::is_within;
 pub(super) use by_scripts::effect_on;
 pub(super) use ranking::{CardOrder, contender};
 
+use crate::message::Refusal;
 use crate::message::search::{
     AskedGpu, AskedQuestion, FoundAnswer, FoundFamily, FoundPlan, ScriptEffect, SearchNews,
 };
@@ -63,12 +64,6 @@ impl OfferFindings {
 impl Findings {
     /// Adds what the worker says about the latest question. Returns whether that changes what is shown.
     pub(super) fn hear(&mut self, news: SearchNews) -> bool {
-        if let SearchNews::Refused(refusals) = news {
-            self.problems = refusals.into_iter().map(Problem::from).collect();
-            self.is_done = true;
-            self.next = None;
-            return true;
-        }
         let was_refused = matches!(news, SearchNews::Asked(_)) && !self.problems.is_empty();
         if was_refused {
             self.problems.clear();
@@ -89,10 +84,18 @@ impl Findings {
         is_due || was_refused
     }
 
+    /// Keeps the problems of the latest question, which is not searched.
+    pub(super) fn refuse(&mut self, refusals: Vec<Refusal>) {
+        self.problems = refusals.into_iter().map(Problem::from).collect();
+        self.is_done = true;
+        self.next = None;
+    }
+
     /// Adds what the worker says about the question that this answers.
     fn add(&mut self, news: SearchNews) {
         match news {
-            SearchNews::Refused(_) => {}
+            // Another worker says why.
+            SearchNews::Refused => {}
             SearchNews::Asked(asked) => {
                 let offer = |gpu: &AskedGpu| OfferFindings { gpu: gpu.clone(), ..OfferFindings::default() };
                 self.offers = asked.offers.iter().map(offer).collect();
@@ -240,7 +243,7 @@ pub(super) mod tests {
     fn a_refused_question_keeps_the_previous_answer() {
         let mut findings = answered(&[("H100", Some(plan(1024, 58.0, 4e6)))]);
         findings.ask("by=soon".into());
-        findings.hear(SearchNews::Refused(Vec::new()));
+        findings.refuse(Vec::new());
         assert!(findings.is_behind && !findings.is_searching());
         assert_eq!(findings.best_plan().map(|plan| plan.gpus), Some(1024));
         let asked = findings.asked.clone().expect("a question");

@@ -79,7 +79,7 @@ fn nearest(digits: impl Iterator<Item = u32>, power: i64) -> f64 {
         if power > 0 {
             multiply(&mut parts, 10, 0);
         } else {
-            is_inexact |= divide_by_ten(&mut parts);
+            is_inexact |= divide_by_ten(&mut parts) > 0;
         }
     }
     // The 64 bits from the highest one on. The last is set if any below is, so that it decides ties.
@@ -101,7 +101,7 @@ fn nearest(digits: impl Iterator<Item = u32>, power: i64) -> f64 {
 }
 
 /// Multiplies a number and adds to it.
-fn multiply(parts: &mut Vec<u32>, factor: u32, add: u32) {
+pub(super) fn multiply(parts: &mut Vec<u32>, factor: u32, add: u32) {
     let mut carry = u64::from(add);
     for part in parts.iter_mut() {
         carry += u64::from(*part) * u64::from(factor);
@@ -113,8 +113,8 @@ fn multiply(parts: &mut Vec<u32>, factor: u32, add: u32) {
     }
 }
 
-/// Divides a number by ten, and returns whether there was a remainder.
-fn divide_by_ten(parts: &mut Vec<u32>) -> bool {
+/// Divides a number by ten, and returns the remainder.
+pub(super) fn divide_by_ten(parts: &mut Vec<u32>) -> u32 {
     let mut remainder = 0_u64;
     for part in parts.iter_mut().rev() {
         remainder = remainder << 32 | u64::from(*part);
@@ -124,7 +124,7 @@ fn divide_by_ten(parts: &mut Vec<u32>) -> bool {
     while parts.last() == Some(&0) {
         parts.pop();
     }
-    remainder > 0
+    remainder as u32
 }
 
 #[cfg(test)]
