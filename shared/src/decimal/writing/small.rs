@@ -1,23 +1,20 @@
-//! Writing decimal numbers.
+//! Writing decimal numbers without the code of the standard library.
 
-use super::parse_decimal;
-use super::reading::{divide_by_ten, multiply};
+use crate::decimal::parse_decimal;
+use crate::decimal::reading::{divide_by_ten, multiply};
 
-/// Returns the shortest text that reads back as the number: the same as `format!("{number}")`.
-///
-/// That needs 17 kB of code, which a program contains as soon as it formats an `f64`. A number below the smallest normal one is
-/// written with all its digits.
-pub(crate) fn write_decimal(number: f64) -> String {
+/// Returns the same as `format!("{number}")`. A number below the smallest normal one is written with all its digits.
+pub(super) fn write_decimal(number: f64) -> String {
     write(number, |exact| exact.shortest(number.abs()).text())
 }
 
-/// Returns a number with this many decimals: the same as `format!("{number:.decimals$}")`.
-pub(crate) fn write_rounded(number: f64, decimals: usize) -> String {
+/// Returns the same as `format!("{number:.decimals$}")`.
+pub(super) fn write_rounded(number: f64, decimals: usize) -> String {
     write(number, |exact| exact.rounded(decimals as i64).text())
 }
 
-/// Returns a number with this many decimals and a power of ten: the same as `format!("{number:.decimals$e}")`.
-pub(crate) fn write_exponential(number: f64, decimals: usize) -> String {
+/// Returns the same as `format!("{number:.decimals$e}")`.
+pub(super) fn write_exponential(number: f64, decimals: usize) -> String {
     write(number, |exact| {
         let decimals = decimals as i64;
         let mut rounded = exact.rounded(exact.decimals - exact.digits.len() as i64 + decimals + 1);
