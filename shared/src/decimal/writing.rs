@@ -1,25 +1,35 @@
 //! Writing decimal numbers.
 
 use super::parse_decimal;
-use super::reading::{divide_by_ten, multiply};
+use super::reading::{MOST_EXACT_POWER, divide_by_ten, multiply};
+
+/// The least number with more than 15 digits. No two numbers with at most 15 decimal digits are the same `f64`.
+const FIFTEEN_DIGITS: u64 = 1_000_000_000_000_000;
+/// Numbers from this to 10¹⁵ with at most 15 digits have at most [`MOST_EXACT_POWER`] decimals.
+const LEAST_USUAL: f64 = 1e-7;
+/// No number needs more digits to be read back, except those below the smallest normal one, which are never read back.
+const ENOUGH_DIGITS: usize = 17;
 
 /// Returns the shortest text that reads back as the number: the same as `format!("{number}")`.
 ///
 /// That needs 17 kB of code, which a program contains as soon as it formats an `f64`. A number below the smallest normal one is
 /// written with all its digits.
 pub(crate) fn write_decimal(number: f64) -> String {
-    write(number, |exact| exact.shortest(number.abs()).text())
+    write(number, |number| {
+        let few = DecimalDigits::few(number);
+        few.unwrap_or_else(|| DecimalDigits::of(number).shortest(number)).text()
+    })
 }
 
 /// Returns a number with this many decimals: the same as `format!("{number:.decimals$}")`.
 pub(crate) fn write_rounded(number: f64, decimals: usize) -> String {
-    write(number, |exact| exact.rounded(decimals as i64).text())
+    write(number, |number| DecimalDigits::of(number).rounded(decimals as i64).text())
 }
 
 /// Returns a number with this many decimals and a power of ten: the same as `format!("{number:.decimals$e}")`.
 pub(crate) fn write_exponential(number: f64, decimals: usize) -> String {
-    write(number, |exact| {
-        let decimals = decimals as i64;
+    write(number, |number| {
+        let (exact, decimals) = (DecimalDigits::of(number), decimals as i64);
         let mut rounded = exact.rounded(exact.decimals - exact.digits.len() as i64 + decimals + 1);
         // 9.96 with one decimal becomes 10.0, which has a digit too many.
         if rounded.digits.len() as i64 > decimals + 1 {
@@ -32,13 +42,13 @@ pub(crate) fn write_exponential(number: f64, decimals: usize) -> String {
     })
 }
 
-/// Returns a number whose digits `text` writes, with its sign.
-fn write(number: f64, text: impl FnOnce(DecimalDigits) -> String) -> String {
+/// Returns a number with its sign. `text` writes it without one.
+fn write(number: f64, text: impl FnOnce(f64) -> String) -> String {
     if number.is_nan() {
         return "NaN".to_string();
     }
     let sign = if number.is_sign_negative() { "-" } else { "" };
-    let text = if number.is_infinite() { "inf".to_string() } else { text(DecimalDigits::of(number.abs())) };
+    let text = if number.is_infinite() { "inf".to_string() } else { text(number.abs()) };
     [sign, &text].concat()
 }
 
@@ -78,6 +88,30 @@ impl DecimalDigits {
         DecimalDigits { digits, decimals: i64::from(-power.min(0)) }
     }
 
+    /// Returns the digits of a number that has at most 15, as do most numbers that people write. No other 15 digits read back as it, so
+    /// that this is much faster than trying all of its digits.
+    fn few(number: f64) -> Option<DecimalDigits> {
+        let mut scale = 1.0;
+        for decimals in 0..=MOST_EXACT_POWER {
+            let mut whole = (number * scale + 0.5) as u64;
+            if whole >= FIFTEEN_DIGITS {
+                break;
+            }
+            // Both are exact, so the quotient is rounded once, as when the digits are read.
+            if whole as f64 / scale == number {
+                let mut digits = Vec::new();
+                while whole > 0 {
+                    digits.push((whole % 10) as u8);
+                    whole /= 10;
+                }
+                digits.reverse();
+                return Some(DecimalDigits { digits, decimals: decimals.into() });
+            }
+            scale *= 10.0;
+        }
+        None
+    }
+
     /// Returns the number with another number of decimals, rounded to the nearest, and a tie to an even digit.
     fn rounded(&self, decimals: i64) -> DecimalDigits {
         let Ok(dropped) = usize::try_from(self.decimals - decimals) else {
@@ -115,10 +149,11 @@ impl DecimalDigits {
         self
     }
 
-    /// Returns the fewest digits that read back as `number`, whose digits these are.
+    /// Returns the fewest digits that read back as `number`, whose digits these are. It has no [`few`](Self::few) digits.
     fn shortest(self, number: f64) -> DecimalDigits {
         let count = self.digits.len();
-        for kept in 1..count {
+        let is_usual = (LEAST_USUAL..FIFTEEN_DIGITS as f64).contains(&number);
+        for kept in if is_usual { 16 } else { 1 }..count.min(ENOUGH_DIGITS + 1) {
             let decimals = self.decimals - (count - kept) as i64;
             let down = DecimalDigits { digits: self.digits[..kept].to_vec(), decimals };
             // The nearest first. Below a power of two, numbers are closer together, so that only the one above may read back.
@@ -170,6 +205,7 @@ mod tests {
             0.0,
             0.04,
             0.05,
+            0.1 + 0.2,
             0.25,
             0.3,
             0.5,
@@ -182,6 +218,13 @@ mod tests {
             1e-6,
             12.37,
             100.0,
+            1e-7,
+            1.234_567_890_123_45e-7,
+            9.999_999_999_999_99e-8,
+            123_456.0,
+            999_999_999_999_999.0,
+            999_999_999_999_999.9,
+            1e15,
             1e21,
             1e23,
             9_007_199_254_740_992.0,
@@ -194,6 +237,13 @@ mod tests {
             check(-number);
         }
         assert_eq!(write_decimal(f64::NAN), "NaN");
+        // Below the smallest normal number, nothing reads back.
+        for bits in [1, 123_456_789, (1 << 52) - 1] {
+            let number = f64::from_bits(bits);
+            assert_eq!(write_decimal(number), format!("{number:.1074}").trim_end_matches('0'));
+            assert_eq!(write_rounded(number, 3), "0.000");
+            assert_eq!(write_exponential(number, 5), format!("{number:.5e}"));
+        }
     }
 
     // The numbers below each are closer together than those above.
