@@ -152,8 +152,8 @@ impl DecimalDigits {
     /// Returns the fewest digits that read back as `number`, whose digits these are. It has no [`few`](Self::few) digits.
     fn shortest(self, number: f64) -> DecimalDigits {
         let count = self.digits.len();
-        let is_usual = (LEAST_USUAL..FIFTEEN_DIGITS as f64).contains(&number);
-        for kept in if is_usual { 16 } else { 1 }..count.min(ENOUGH_DIGITS + 1) {
+        let least = if (LEAST_USUAL..FIFTEEN_DIGITS as f64).contains(&number) { 16 } else { 1 };
+        for kept in least..count.min(ENOUGH_DIGITS + 1) {
             let decimals = self.decimals - (count - kept) as i64;
             let down = DecimalDigits { digits: self.digits[..kept].to_vec(), decimals };
             // The nearest first. Below a power of two, numbers are closer together, so that only the one above may read back.

@@ -176,7 +176,8 @@ fn of_pair(reference: &str, against: &LabelledVerdict<'_>) -> String {
     }
 }
 
-/// Returns how many of several runs, or of their groups, are slower, faster or alike, with the names of the outstanding ones. The table has all of them.
+/// Returns how many of several runs, or of their groups, are slower, faster or alike, with the names of the outstanding ones. The
+/// table has all of them.
 fn of_several(reference: &str, several: &[LabelledVerdict<'_>]) -> String {
     // What one run does, what several do, and how the reference follows.
     const KINDS: [(Verdict, &str, &str, &str); 5] = [
