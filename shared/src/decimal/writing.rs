@@ -23,7 +23,10 @@ pub(crate) fn write_decimal(number: f64) -> String {
 
 /// Returns a number with this many decimals: the same as `format!("{number:.decimals$}")`.
 pub(crate) fn write_rounded(number: f64, decimals: usize) -> String {
-    write(number, |number| DecimalDigits::of(number).rounded(decimals as i64).text())
+    write(number, |number| {
+        let clear = DecimalDigits::clearly_rounded(number, decimals);
+        clear.unwrap_or_else(|| DecimalDigits::of(number).rounded(decimals as i64)).text()
+    })
 }
 
 /// Returns a number with this many decimals and a power of ten: the same as `format!("{number:.decimals$e}")`.
@@ -93,23 +96,38 @@ impl DecimalDigits {
     fn few(number: f64) -> Option<DecimalDigits> {
         let mut scale = 1.0;
         for decimals in 0..=MOST_EXACT_POWER {
-            let mut whole = (number * scale + 0.5) as u64;
+            let whole = (number * scale + 0.5) as u64;
             if whole >= FIFTEEN_DIGITS {
                 break;
             }
             // Both are exact, so the quotient is rounded once, as when the digits are read.
             if whole as f64 / scale == number {
-                let mut digits = Vec::new();
-                while whole > 0 {
-                    digits.push((whole % 10) as u8);
-                    whole /= 10;
-                }
-                digits.reverse();
-                return Some(DecimalDigits { digits, decimals: decimals.into() });
+                return Some(DecimalDigits::of_whole(whole, decimals.into()));
             }
             scale *= 10.0;
         }
         None
+    }
+
+    /// Returns a number with this many decimals, rounded to the nearest, unless it is large or so near to a tie that all of its digits
+    /// decide.
+    fn clearly_rounded(number: f64, decimals: usize) -> Option<DecimalDigits> {
+        let scaled = number * (0..decimals).fold(1.0, |scale, _| scale * 10.0);
+        // The product is rounded once, so it is off by less than a thousandth.
+        let is_precise = decimals <= MOST_EXACT_POWER as usize && scaled < 1e12;
+        let is_clear = (scaled - scaled.floor() - 0.5).abs() > 1e-3;
+        (is_precise && is_clear).then(|| DecimalDigits::of_whole((scaled + 0.5) as u64, decimals as i64))
+    }
+
+    /// Returns a whole number over a power of ten.
+    fn of_whole(mut whole: u64, decimals: i64) -> DecimalDigits {
+        let mut digits = Vec::new();
+        while whole > 0 {
+            digits.push((whole % 10) as u8);
+            whole /= 10;
+        }
+        digits.reverse();
+        DecimalDigits { digits, decimals }
     }
 
     /// Returns the number with another number of decimals, rounded to the nearest, and a tie to an even digit.
@@ -221,7 +239,13 @@ mod tests {
             1e-7,
             1.234_567_890_123_45e-7,
             9.999_999_999_999_99e-8,
+            0.499_9,
+            0.500_1,
+            0.15,
+            1.005,
             123_456.0,
+            999_999_999_999.5,
+            1e12 - 0.501,
             999_999_999_999_999.0,
             999_999_999_999_999.9,
             1e15,
