@@ -22,12 +22,12 @@ pub(crate) struct SecretError {
 
 /// Checks that every secret is available. Returns the names of those that are too short to be hidden in copies of logs.
 pub(crate) async fn check<'a>(
-    secrets: impl IntoIterator<Item = (&'a String, &'a Secret)>,
+    secrets: impl IntoIterator<Item = (&'a str, &'a Secret)>,
 ) -> Result<BTreeSet<&'a str>, SecretError> {
     let mut short = BTreeSet::new();
     for (name, secret) in secrets {
         if find(name, secret).await?.len() < SHORTEST_HIDDEN {
-            short.insert(name.as_str());
+            short.insert(name);
         }
     }
     Ok(short)

@@ -617,6 +617,37 @@ fn of_failed_runs_only_those_that_start_are_checked() {
 }
 
 #[test]
+fn a_round_of_failed_runs_needs_only_their_secrets() {
+    let other = "env = { OTHER = { env = \"UNSET_TOKEN\" }, NOTE = ";
+    let place = place(&CAMPAIGN.replacen("env = { NOTE = ", other, 1), &unreachable());
+    let mut journal = OwnJournal::new();
+    journal.ended_round("nightly", "alpha");
+    let scored = [
+        json!({ "event": "parsed", "status": "scored", "step_time_s": 9.4 }),
+        json!({ "event": "stored", "result": "good" }),
+    ];
+    journal.run_of_plan("alpha", "run-1", json!({ "name": "small", "gpus": 8 }), &[], &scored);
+    journal.write();
+    let data = journal.data();
+    let run = |more: &[&str]| {
+        let files =
+            ["--clusters", "clusters.toml", "--data-dir", &data, "--patience", "0.01", "--skip-checks"];
+        run_in(&place, &[&files[..], more].concat())
+    };
+    let begun = run(&["--failed"]);
+    assert_eq!(begun.code, Some(5), "{}", begun.stderr);
+    for more in [&["--failed"][..], &[]] {
+        let again = run(more);
+        assert_eq!(again.code, Some(5), "{}", again.stderr);
+        assert!(again.stderr.contains("Continuing the round of"), "{}", again.stderr);
+    }
+    // A round of all runs needs that of small.
+    let all = run(&["--new"]);
+    assert_eq!(all.code, Some(2), "{}", all.stderr);
+    assert!(all.stderr.contains("OTHER"), "{}", all.stderr);
+}
+
+#[test]
 fn the_path_of_a_model_file_is_relative_to_the_campaign() {
     let config = r#"{"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 2048,
         "intermediate_size": 8192, "num_attention_heads": 32, "num_hidden_layers": 16, "num_key_value_heads": 8,

@@ -117,6 +117,11 @@ input.addEventListener("keydown", (event) => {
 });
 list.addEventListener("click", ({ target }) => run([...list.children].indexOf(target)));
 
+// Escape closes only the palette, not what is open below it.
+dialog.addEventListener("keydown", (event) => {
+  if (event.key === "Escape") event.stopPropagation();
+});
+
 // The palette opens with its styles, or without them if they can't be fetched.
 const styles = make("link", { rel: "stylesheet", href: new URL("palette.css", import.meta.url) });
 await new Promise((done) => {

@@ -3,10 +3,16 @@
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => dispatchEvent(new Event("schemechange")));
 
 // Closes open menus on a click elsewhere and on Escape, which moves the focus back to the menu's button.
-function closeMenus({ key, type, target }) {
+function closeMenus(event) {
+  const { key, type, target } = event;
+  const isEscape = key === "Escape" && !event.defaultPrevented;
   for (const menu of document.querySelectorAll("details.menu[open]")) {
-    if (key === "Escape") menu.querySelector("summary").focus();
-    if (key === "Escape" || (type === "click" && !menu.contains(target))) menu.open = false;
+    if (isEscape) {
+      // A note takes the next one.
+      event.preventDefault();
+      menu.querySelector("summary").focus();
+    }
+    if (isEscape || (type === "click" && !menu.contains(target))) menu.open = false;
   }
 }
 addEventListener("click", closeMenus);

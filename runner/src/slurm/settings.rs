@@ -44,9 +44,13 @@ impl SettingsRequest {
         let records = records(answer, self.mark.as_bytes());
         let record = |head: &str| records.iter().find(|(found, _)| *found == head.as_bytes());
         let text = |body: &[u8]| String::from_utf8_lossy(body).into_owned();
-        let names = record("names").map_or(String::new(), |(_, body)| text(body));
-        let is_only =
-            || is_only_log(&LogName::of(&self.name), names.lines().filter(|name| *name != self.name));
+        let names = record("names").map_or(&[][..], |(_, body)| *body);
+        // Names beyond the maximum were not sent.
+        let is_only = || {
+            let (own, all) = (LogName::of(&self.name), text(names));
+            names.len() <= LARGEST_SETTINGS_FILE
+                && is_only_log(&own, all.lines().filter(|name| *name != self.name))
+        };
         self.files().fold(JobFiles::default(), |job, (file, path)| {
             let Some((_, body)) = record(&format!("file {path}")) else { return job };
             let read = match file.names_its_job() || is_only() {
@@ -115,6 +119,21 @@ mod tests {
                 unread(SettingsFile::Environment, UnreadReason::Other)
             ]
         );
+    }
+
+    #[test]
+    fn a_folder_with_too_many_names_may_have_another_log() {
+        let request = SettingsRequest::new(&format!("/logs/{LOG}"), "m-1".into()).unwrap();
+        let unread = |names: &str| {
+            let config = "model:\n  tensor_model_parallel_size: 4\n";
+            let answer =
+                format!("m-1 names\n{names}\nm-1 file configs/ConfigContainer.yaml\n{config}\nm-1 end\n");
+            request.read(answer.as_bytes(), &[]).unread
+        };
+        assert!(unread(&format!("{LOG}\nother.bin\n")).is_empty());
+        let cut = "other.bin\n".repeat(LARGEST_SETTINGS_FILE / 10 + 1);
+        let ambiguous = UnreadFile { file: SettingsFile::BridgeConfig, why: UnreadReason::Ambiguous };
+        assert_eq!(unread(&cut), [ambiguous]);
     }
 
     #[test]

@@ -49,6 +49,7 @@ use alerts::Acknowledged;
 use blobs::Blobs;
 use columns::{ListedRow, RunRow, SUMMARY_VERSION};
 use database::Database;
+use files::stored_time;
 use jiff::Timestamp;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
@@ -348,7 +349,7 @@ impl Store {
         if let Relation::Completion { scored_at } = &relation {
             let mut score = run.clone();
             // The clock may have been set back since the last score.
-            score.provenance.scored_at = scored_at.clone().max(Some(now()));
+            score.provenance.scored_at = Some(stored_time(scored_at.as_deref()).max(now()));
             let packed = self.pack_score(&score)?;
             self.add_score(&mut writing, &known, &score, packed).await?;
             if origin.is_judged() {

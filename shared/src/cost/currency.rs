@@ -61,7 +61,7 @@ impl FromStr for Currency {
 /// Whether a currency's label may contain a character. Beyond ASCII these are not only letters and currency signs: the search worker
 /// would contain the table of all letters. Blanks and the marks that direct how a text is laid out are left out.
 fn is_of_label(c: char) -> bool {
-    let is_layout = ('\u{2000}'..='\u{206f}').contains(&c);
+    let is_layout = matches!(c, '\u{61c}' | '\u{2000}'..='\u{206f}' | '\u{feff}');
     c.is_ascii_alphabetic() || (c > '\u{a0}' && !c.is_whitespace() && !is_layout)
 }
 
@@ -75,7 +75,17 @@ mod tests {
         for text in ["EUR", "credits", "zł", "₩"] {
             assert_eq!(text.parse::<Currency>().unwrap().to_string(), text);
         }
-        for text in ["", "12", "US dollars", "US\u{a0}dollar", "abcdefghi", "<b>", "a\u{202e}b", "a\u{7f}"] {
+        for text in [
+            "",
+            "12",
+            "US dollars",
+            "US\u{a0}dollar",
+            "abcdefghi",
+            "<b>",
+            "a\u{202e}b",
+            "a\u{61c}",
+            "a\u{7f}",
+        ] {
             assert!(text.parse::<Currency>().is_err(), "{text}");
         }
     }

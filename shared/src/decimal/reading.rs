@@ -1,7 +1,7 @@
 //! Reading decimal numbers.
 
 /// The largest power of ten that `f64` holds exactly.
-const MOST_EXACT_POWER: i32 = 22;
+pub(super) const MOST_EXACT_POWER: i32 = 22;
 /// More digits than a tie between two numbers can have, which is 767.
 const MOST_DIGITS: i64 = 800;
 /// Below this power of ten, every number that fits in memory is 0; above it, infinite.

@@ -124,8 +124,14 @@ test("runs are added, removed and saved, and a single run is compared with its p
   expect(saved.verdict).toBe("slower");
   const menu = page.locator("details.menu");
   await expect(menu).toHaveAttribute("open");
+  await page.evaluate(() => {
+    addEventListener("keydown", ({ defaultPrevented }) => {
+      window.isTaken = defaultPrevented;
+    });
+  });
   await page.keyboard.press("Escape");
   await expect(menu).not.toHaveAttribute("open");
+  expect(await page.evaluate(() => window.isTaken)).toBe(true);
   await expect(menu.locator("summary")).toBeFocused();
   await menu.locator("summary").click();
   await expect(menu).toHaveAttribute("open");

@@ -117,7 +117,7 @@ test("a regression is acknowledged with a reason, and Results lists it no more u
   await expect(regressions).toHaveCount(0);
   await page.goto("/history");
   await line.getByRole("button", { name: "Withdraw" }).click();
-  await expect(reason).toBeVisible();
+  await expect(reason).toBeFocused();
   await page.goto("/results");
   await expect(regressions).toBeVisible();
 });

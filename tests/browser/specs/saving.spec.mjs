@@ -169,6 +169,24 @@ test("Escape dismisses a note before it closes the settings", async ({ page }) =
   await expect(drawer).not.toHaveAttribute("open");
 });
 
+test("Escape closes the command palette before it dismisses a note", async ({ page }) => {
+  await page.goto("/");
+  await expect(details(page)).toBeVisible();
+  const [notes, palette] = [page.locator(".passing p"), page.getByRole("dialog", { name: "Commands" })];
+  // The first time, it is fetched; the note stays only for seconds.
+  await page.keyboard.press("Control+k");
+  await expect(palette).toBeVisible();
+  await page.keyboard.press("Escape");
+  await cards(page).first().locator(".save").click();
+  await page.keyboard.press("Control+k");
+  await expect(palette).toBeVisible();
+  await page.keyboard.press("Escape");
+  await expect(palette).toBeHidden();
+  await expect(notes).toHaveCount(1);
+  await page.keyboard.press("Escape");
+  await expect(notes).toHaveCount(0, { timeout: 2000 });
+});
+
 test("two notes at once are drawn one above the other", async ({ page }) => {
   await page.goto("/");
   await expect(details(page)).toBeVisible();

@@ -176,7 +176,8 @@ fn of_pair(reference: &str, against: &LabelledVerdict<'_>) -> String {
     }
 }
 
-/// Returns how many of several runs are slower, faster or alike, with the names of the outstanding ones. The table has all of them.
+/// Returns how many of several runs, or of their groups, are slower, faster or alike, with the names of the outstanding ones. The
+/// table has all of them.
 fn of_several(reference: &str, several: &[LabelledVerdict<'_>]) -> String {
     // What one run does, what several do, and how the reference follows.
     const KINDS: [(Verdict, &str, &str, &str); 5] = [
@@ -186,6 +187,8 @@ fn of_several(reference: &str, several: &[LabelledVerdict<'_>]) -> String {
         (Verdict::Inconclusive, "is inconclusive", "are inconclusive", "compared with"),
         (Verdict::NotComparable, "is not comparable", "are not comparable", "with"),
     ];
+    // Repeats are pooled: their groups are counted.
+    let counted = if several.iter().any(|one| one.run.is_none()) { "groups of runs" } else { "runs" };
     let mut sentences: Vec<String> = Vec::new();
     for (kind, one, more, link) in KINDS {
         let of_kind: Vec<&LabelledVerdict<'_>> =
@@ -200,9 +203,9 @@ fn of_several(reference: &str, several: &[LabelledVerdict<'_>]) -> String {
             _ => format!(": {}", named(&of_kind)),
         };
         let who = match several.len() {
-            2 if count == 2 => "Both runs".to_string(),
-            all if count == all => format!("All {all} runs"),
-            all => format!("{count} of {all} runs"),
+            2 if count == 2 => format!("Both {counted}"),
+            all if count == all => format!("All {all} {counted}"),
+            all => format!("{count} of {all} {counted}"),
         };
         // The first sentence says what is counted.
         sentences.push(match sentences.is_empty() {
@@ -387,6 +390,11 @@ mod tests {
             headline.contains(" % longer per step than pretrain_llama3.1_8b_fp8_8 (job 1) + 1 repeat ("),
             "{headline}"
         );
+        let more = [&runs[..], &[of("4", 5, 12_010), of("4", 6, 12_070)]].concat();
+        let headline = super::headline(&compare(&more.iter().collect::<Vec<_>>()));
+        let start = "1 of 2 groups of runs is slower than pretrain_llama3.1_8b_fp8_8 (job 1) + 1 repeat: \
+                     pretrain_llama3.1_8b_fp8_8 (job 3) + 1 repeat (";
+        assert!(headline.starts_with(start), "{headline}");
     }
 
     #[test]

@@ -127,12 +127,12 @@ pub(in crate::cli) fn campaign(
             }
         }
         // A round of failed runs that is continued has only these.
-        let is_chosen = |run: &&Planned| match (scope, &continued) {
-            (RoundScope::Failed { .. }, Some(_)) => begun.iter().any(|begun| is_of(run, &begun.plan)),
-            _ => plans.iter().any(|plan| is_of(run, plan)),
+        let is_chosen = |run: &&Planned| match &continued {
+            Some(_) => begun.iter().any(|begun| is_of(run, &begun.plan)),
+            None => plans.iter().any(|plan| is_of(run, plan)),
         };
         let planned: &[Planned] = &planned.iter().filter(is_chosen).cloned().collect::<Vec<_>>();
-        let all = plans.iter().flat_map(|plan| plan.secrets.iter().map(|(name, secret)| (name, secret)));
+        let all = planned.iter().flat_map(|run| run.env.secrets());
         let short: Vec<&str> = secrets::check(all).await?.into_iter().collect();
         if !short.is_empty() {
             note(&format!(

@@ -49,7 +49,9 @@ impl JobSettings {
     pub fn container(&self) -> Option<&str> {
         let image = self.llmb_config.text("container_info.images").filter(|images| !images.contains(", "))?;
         let name = image.rsplit(['/', '#']).next()?;
-        (name.contains(':') && !name.contains('@')).then_some(name)
+        // Reports show it as it is.
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-:".contains(&byte);
+        (name.contains(':') && name.bytes().all(is_plain)).then_some(name)
     }
 
     /// Returns the name of the release whose llmb-run launched the job.
@@ -211,9 +213,12 @@ job_config:
 
     #[test]
     fn an_image_without_a_single_tag_is_not_named() {
-        for images in
-            ["nvidia+nemo+26.04.01.sqsh", "nvcr.io#nvidia/nemo@sha256:0", "alpha#nemo:1\n  - alpha#nemo:2"]
-        {
+        for images in [
+            "nvidia+nemo+26.04.01.sqsh",
+            "nvcr.io#nvidia/nemo@sha256:0",
+            "nvcr.io#nvidia/nemo:1|<b>",
+            "alpha#nemo:1\n  - alpha#nemo:2",
+        ] {
             let text = LAUNCHED.replace("nvcr.io#nvidia/nemo:26.04.01", images);
             assert_eq!(with(SettingsFile::LlmbConfig, &text).container(), None, "{images}");
         }

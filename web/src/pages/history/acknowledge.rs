@@ -4,6 +4,7 @@ use crate::components::trouble::RequestErrorNote;
 use crate::desk::Desk;
 use crate::message::{Question, RequestError, RunAlert, Scope};
 use leptos::ev::SubmitEvent;
+use leptos::html::Input;
 use leptos::prelude::*;
 use leptos::wasm_bindgen::JsCast;
 use leptos::web_sys::{Element, HtmlElement};
@@ -36,6 +37,21 @@ pub(super) fn AlertNote(alert: Memo<Option<RunAlert>>) -> impl IntoView {
             ask(Some(text), event.target().and_then(|form| form.dyn_into().ok()));
         }
     };
+    let field = NodeRef::<Input>::new();
+    let is_withdrawn = StoredValue::new(false);
+    let withdraw = move |_| {
+        is_withdrawn.set_value(true);
+        ask(None, None);
+    };
+    // The form takes the place of the button that had the focus.
+    Effect::new(move |_| {
+        let Some(field) = field.get() else { return };
+        let is_lost = || document().active_element().is_none_or(|active| active.tag_name() == "BODY");
+        if is_withdrawn.try_update_value(std::mem::take) == Some(true) && is_lost() {
+            // It fails only for elements that are gone.
+            let _ = field.focus();
+        }
+    });
     let acknowledged = Memo::new(move |_| alert.with(|alert| alert.as_ref()?.acknowledged.clone()));
     let is_open = move || alert.with(Option::is_some) && acknowledged.with(Option::is_none) && may.get();
     view! {
@@ -43,7 +59,7 @@ pub(super) fn AlertNote(alert: Memo<Option<RunAlert>>) -> impl IntoView {
             <div class="buttons">
                 <p>{acknowledged}</p>
                 <Show when=move || may.get()>
-                    <button type="button" class="action" on:click=move |_| ask(None, None)>"Withdraw"</button>
+                    <button type="button" class="action" on:click=withdraw>"Withdraw"</button>
                 </Show>
             </div>
         </Show>
@@ -53,6 +69,7 @@ pub(super) fn AlertNote(alert: Memo<Option<RunAlert>>) -> impl IntoView {
                     "Why it was slow, or what is being done about it "
                     <input
                         type="text"
+                        node_ref=field
                         autocomplete="off"
                         required
                         maxlength=LONGEST_REASON
