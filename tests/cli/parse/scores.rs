@@ -65,6 +65,7 @@ fn the_sample_row_of_the_releases_own_script() {
     assert_eq!((&row["recipe"], &row["mfu"]), (&Value::Null, &Value::Null));
     assert_eq!(format!("{:.0}", row["tokens_per_s"].as_f64().unwrap()), "97352");
     assert!(row["notes"][0].as_str().unwrap().contains("GPU type"));
+    assert_eq!(row["notes"][1], "As logged: 1,600 TFLOP/s per GPU.");
     let told = &rows(&tree, &[".", "--gpu", "gb200"])[0];
     assert_eq!(told["recipe"], "nemotron4-340b/gb200/fp8/128/strong@25.12");
     assert!(told["mfu"].is_f64());
