@@ -97,6 +97,7 @@ fn logs_without_step_times_say_what_is_missing() {
     let place = Place::new();
     let steps = |tps: u32| -> String {
         let line = |step: u32| {
+            let tps = tps + step * 7 % 11;
             format!(
                 "step: {step}  loss:  8.1  memory: 50.00GiB(62.00%)  tps: {tps}  tflops: 348.0  mfu: 35.2%\n"
             )
