@@ -170,6 +170,36 @@ fn a_logged_mfu_above_100_percent_is_implausible() {
 }
 
 #[test]
+fn a_layout_that_nobody_stated_is_not_predicted_if_it_cannot_be_the_runs() {
+    let with = |said: &[(Field, &str)]| {
+        let known = [
+            (Field::Model, "llama3.1-70b"),
+            (Field::Gpu, "h100"),
+            (Field::Gpus, "8"),
+            (Field::Dtype, "bf16"),
+        ];
+        let spec =
+            known.iter().chain(said).fold(Spec::default(), |spec, (field, text)| spec.with(*field, *text));
+        Report::of(
+            &run("titan.log", &torchtitan().replace("6,144", "614")),
+            &View { spec, ..View::default() },
+        )
+    };
+    let open = with(&[]);
+    assert_eq!((open.prediction, open.slowdown), (None, None));
+    let why = "No prediction, because the log doesn't state the layout, and with TP 1, PP 1 and MBS 1, a GPU would need";
+    assert!(open.notes.iter().any(|note| note.starts_with(why)), "{:?}", open.notes);
+    // torchtitan always uses FSDP.
+    assert_eq!(open.scenario.get(Field::Fsdp), Some("on"));
+    assert!(with(&[(Field::Tp, "8"), (Field::Recompute, "full")]).prediction.is_some());
+
+    let small = with(&[(Field::Model, "llama3.2-1b")]);
+    assert!(small.prediction.is_some() && small.slowdown.is_none(), "{:?}", small.notes);
+    let assumed = "The prediction assumes TP 1, PP 1 and MBS 1, because the log doesn't state the layout.";
+    assert!(small.notes.iter().any(|note| note.starts_with(assumed)), "{:?}", small.notes);
+}
+
+#[test]
 fn tflops_above_the_peak_are_implausible() {
     let recipe = Catalog::embedded().recipe("nemotron4-340b/h100/fp8/256@25.12").unwrap();
     let (path, log) = log_of(recipe);

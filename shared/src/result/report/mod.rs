@@ -235,11 +235,14 @@ impl<'a> ViewedRun<'a> {
             }
             None => Cow::Borrowed(&run.identity),
         };
-        let assumed = run.assumed_software(&identity.scenario);
+        let assumed = run.assumed_settings(&identity.scenario);
         let mut spec = identity.scenario.clone();
-        let software = assumed.map(|stack| as_switched(stack, &run.log.arguments));
+        let software = assumed.software.map(|stack| as_switched(stack, &run.log.arguments));
         if let Some(software) = software.filter(|software| *software != Software::default()) {
             spec.set(Field::Stack, software.to_string());
+        }
+        if is_sharded(&spec) {
+            spec.set(Field::Fsdp, "on");
         }
         let known = KnownScenario::of(&identity, spec.clone(), view.convention);
         let mut log = known.with_step_times(&run.log);
@@ -325,6 +328,13 @@ impl<'a> ViewedRun<'a> {
         report.predict(&log, known.scenario.as_ref(), assumed, &slow);
         Self { report, scenario: known.scenario, log, identity }
     }
+}
+
+/// Returns whether a scenario leaves it open whether weights are sharded, and its software always shards them.
+fn is_sharded(spec: &Spec) -> bool {
+    let is_open = [Field::Recipe, Field::Fsdp].into_iter().all(|field| spec.get(field).is_none());
+    let software = spec.parse::<Software>(Field::Stack).ok().flatten();
+    is_open && software.is_some_and(|software| software.base() == Stack::Torchtitan)
 }
 
 impl Report {
