@@ -93,6 +93,33 @@ fn mfus_of_two_precisions_have_different_peaks() {
 }
 
 #[test]
+fn logs_without_step_times_say_what_is_missing() {
+    let place = Place::new();
+    let steps = |tps: u32| -> String {
+        let line = |step: u32| {
+            let tps = tps + step * 7 % 11;
+            format!(
+                "step: {step}  loss:  8.1  memory: 50.00GiB(62.00%)  tps: {tps}  tflops: 348.0  mfu: 35.2%\n"
+            )
+        };
+        let batch = "Trainer is initialized with local batch size 2, global batch size 256, gradient accumulation steps 1, \
+                     sequence length 8192, total steps 60 (warmup 10)\n";
+        batch.to_owned() + &(1..=60).map(line).collect::<String>()
+    };
+    let (one, other) = (place.path("t8b.log"), place.path("t8b-slow.log"));
+    fs::write(&one, steps(6144)).unwrap();
+    fs::write(&other, steps(5120)).unwrap();
+    let unknown = json(&["compare", &one, &other]);
+    assert_eq!(unknown["verdict"], "not_comparable");
+    let reasons = unknown["difference"]["each"][0]["reasons"].as_array().unwrap();
+    let missing = "Both runs: The log has no step time. To compute it, set the GPU count.";
+    assert!(reasons.contains(&missing.into()), "{reasons:?}");
+    let table = trainplan(["compare", &one, &other, "--format", "table"]).stdout;
+    assert!(table.contains("set the GPU count.") && !table.contains("One step"), "{table}");
+    assert_eq!(json(&["compare", &one, &other, "--gpus", "128"])["verdict"], "slower");
+}
+
+#[test]
 fn the_networks_of_runs_are_compared_and_a_slow_run_says_what_could_explain_it() {
     let place = Place::new();
     let line = |text: &str| format!("node0003:98:1251 [3] NCCL INFO {text}\n");

@@ -193,7 +193,7 @@ const LONGEST_TEXTS: [usize; 3] = [3 * LONGEST_NAME, 3 * LONGEST_PATH, 4 * LONGE
 
 /// The version of the columns' meaning. Increase it when a column is added or changes its meaning, and when predictions change:
 /// rows of older versions are then recomputed.
-pub(super) const SUMMARY_VERSION: i64 = 10;
+pub(super) const SUMMARY_VERSION: i64 = 11;
 
 impl RunRow {
     /// The columns that keep their values when a run is scored again.

@@ -121,6 +121,21 @@ impl Gpu {
         words.any(|word| word.eq_ignore_ascii_case(first)) && !device.to_ascii_lowercase().contains("pcie")
     }
 
+    /// Returns the type, of some, that a device with this name may be and whose memory is nearest; none if it may be none of them. If its
+    /// memory isn't known, the name may say it: `A100-SXM4-80GB`.
+    pub fn of_device<'a>(gpus: &'a [Gpu], device: &str, memory_bytes: Option<f64>) -> Option<&'a Gpu> {
+        let name = device.to_ascii_lowercase();
+        let in_name = || {
+            let gb =
+                name.split([' ', '-', '_']).find_map(|word| word.strip_suffix("gb")?.parse::<u32>().ok());
+            f64::from(gb.unwrap_or_default()) * 1e9
+        };
+        let bytes = memory_bytes.unwrap_or_else(in_name);
+        let distance = |gpu: &Gpu| (gpu.hbm_gb * 1e9 - bytes).abs();
+        let usable = gpus.iter().filter(|gpu| gpu.may_be(&name));
+        usable.min_by(|one, other| distance(one).total_cmp(&distance(other)))
+    }
+
     /// Returns the datasheet's dense peak in TFLOPS; none if the GPU does not support the precision.
     pub fn datasheet_tflops(&self, dtype: Dtype) -> Option<f64> {
         match dtype.width() {

@@ -316,7 +316,7 @@ fn a_run_that_stalls_beside_its_scored_step_is_a_regression() {
     assert_eq!(outcome(&stalls, ThresholdKind::Previous), CheckOutcome::Regression);
     assert_eq!(outcome(&stalls, ThresholdKind::Sigma), CheckOutcome::Regression);
     let [baseline, previous, ..] = &stalls.checks[..] else { panic!("{:?}", stalls.checks) };
-    let text = "14.4 s is 92.6 % of the published speed, below 95 %; this steady mean is 7.5 % slower than the scored step time, \
+    let text = "14.4 s is 92.6 % of the published speed, below 95 %; this steady mean is 7.5 % longer than the scored step time, \
         13.39 s";
     assert_eq!((baseline.outcome, baseline.text.as_str()), (CheckOutcome::Regression, text));
     assert_eq!((baseline.measured_s, previous.measured_s), (Some(14.4), Some(14.4)));

@@ -8,7 +8,10 @@ use super::megatron_bridge::{self, Memory, Utilisation};
 use super::nccl_lines::NcclLines;
 use super::series::Series;
 use super::steps::Step;
-use super::{Checkpoint, Content, Format, Log, StatedBatch, clock, maxtext, nemo1, nemo2, paxml, torchtitan};
+use super::{
+    Checkpoint, Content, Format, Log, StatedBatch, StatedSetup, clock, maxtext, nemo1, nemo2, paxml,
+    torchtitan,
+};
 
 /// The records found in a log.
 #[derive(Clone, Default)]
@@ -22,6 +25,7 @@ pub(super) struct Found {
     pub(super) arguments: ArgumentDump,
     pub(super) scenario: Option<String>,
     pub(super) batch: Option<StatedBatch>,
+    pub(super) setup: StatedSetup,
     pub(super) failures: Failures,
     pub(super) nccl: NcclLines,
     pub(super) ended: bool,
@@ -116,6 +120,8 @@ impl Found {
             arguments: self.arguments.settle(),
             scenario: self.scenario,
             batch: self.batch.filter(|_| format == Some(Format::Torchtitan)),
+            setup: Some(self.setup)
+                .filter(|setup| format == Some(Format::Torchtitan) && *setup != StatedSetup::default()),
             checkpoints: self.checkpoints,
             failures,
             harmless: self.failures.harmless,

@@ -15,6 +15,7 @@ pub(super) enum Marker {
     Memory,
     Torchtitan,
     TorchtitanBatch,
+    TorchtitanSetup,
     Maxtext,
     Paxml,
     Arguments,
@@ -54,6 +55,7 @@ pub(super) fn all() -> Vec<(&'static [u8], Marker)> {
         (b"====== Start nsys profiling ======", Marker::Profiled),
         (nccl_calls::MARKER, Marker::Traced),
     ];
+    markers.extend(torchtitan::SETUP.iter().map(|text| (*text, Marker::TorchtitanSetup)));
     markers.extend(checkpoint::MARKERS.iter().map(|text| (*text, Marker::Checkpoint)));
     markers.extend(nccl_lines::MARKERS.iter().map(|text| (*text, Marker::Nccl)));
     markers.extend(failure::SIGNATURES.iter().map(|(text, _)| (*text, Marker::Failure)));

@@ -65,12 +65,12 @@ pub use stated::STATED_SCENARIO;
 pub(crate) use steps::FIGURES;
 pub use steps::STEP_TIMES;
 pub use steps::{Column, Steps};
-pub use torchtitan::StatedBatch;
+pub use torchtitan::{StatedBatch, StatedFloat8, StatedMesh, StatedRecompute, StatedSetup};
 pub use window::{Window, WindowError};
 
 /// The version of the parser and the score. It increases with every change of their results, so that stored scores can
 /// be recognised as outdated and recomputed.
-pub const PARSER_VERSION: u32 = 13;
+pub const PARSER_VERSION: u32 = 14;
 
 /// The contents of a log.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -113,6 +113,9 @@ pub struct Log {
     /// The batch that torchtitan states before its steps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub batch: Option<StatedBatch>,
+    /// What torchtitan states before its steps, other than the batch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub setup: Option<StatedSetup>,
     /// Checkpoints saved and loaded, in order.
     pub checkpoints: Vec<Checkpoint>,
     /// The failures, one entry for each kind, in the order of their first lines.

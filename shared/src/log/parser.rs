@@ -125,6 +125,7 @@ impl Parser {
                 Marker::TorchtitanBatch => {
                     self.found.batch = torchtitan::batch(&hit).or(self.found.batch);
                 }
+                Marker::TorchtitanSetup => self.found.setup.note(&hit, text),
                 Marker::Traced => {
                     self.found.traced = true;
                     self.found.nccl.note_call(&hit);

@@ -51,6 +51,9 @@ impl Search {
             #[cfg(not(target_family = "wasm"))]
             by_simd: packed::Config::new()
                 .match_kind(packed::MatchKind::LeftmostFirst)
+                // By default, it refuses more than 64 markers, because text that resembles many of them slows it down. Most of a log
+                // resembles none.
+                .heuristic_pattern_limits(false)
                 .builder()
                 .extend(markers.iter().map(|(text, _)| text))
                 .build(),

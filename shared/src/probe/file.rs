@@ -245,16 +245,7 @@ impl Probe {
         if let Some(id) = &self.gpu {
             return catalog.gpu(id).ok();
         }
-        let name = self.device.to_ascii_lowercase();
-        // A100-SXM4-80GB says how much memory it has.
-        let mut words = name.split([' ', '-', '_']);
-        let in_name = words.find_map(|word| word.strip_suffix("gb")?.parse::<u32>().ok());
-        let bytes = match (self.memory, in_name) {
-            (Some(memory), _) => memory.total_bytes as f64,
-            (None, in_name) => in_name.map_or(0.0, |gb| f64::from(gb) * 1e9),
-        };
-        let distance = |gpu: &Gpu| (gpu.hbm_gb * 1e9 - bytes).abs();
-        let usable = catalog.gpus().iter().filter(|gpu| gpu.may_be(&name));
-        usable.min_by(|one, other| distance(one).total_cmp(&distance(other)))
+        let memory_bytes = self.memory.map(|memory| memory.total_bytes as f64);
+        Gpu::of_device(catalog.gpus(), &self.device, memory_bytes)
     }
 }

@@ -199,6 +199,18 @@ impl RunResult {
         })
     }
 
+    /// Returns what a prediction for this run assumes with the known part of its scenario.
+    fn assumed_settings(&self, scenario: &Spec) -> AssumedSettings {
+        let stating = [Field::Recipe, Field::Tp, Field::Pp, Field::Mbs];
+        let is_stated = stating.into_iter().any(|field| scenario.get(field).is_some());
+        // The line in which a job states its scenario leaves out defaults.
+        let is_in_log = !self.log.arguments.is_empty() || self.log.scenario.is_some();
+        AssumedSettings {
+            software: self.assumed_software(scenario),
+            layout: !is_stated && !is_in_log && self.carried.is_none(),
+        }
+    }
+
     /// Returns when the run began, as RFC 3339, or else when its log was last written, and by which clock; none if neither is
     /// known.
     #[must_use]
@@ -217,6 +229,15 @@ impl RunResult {
     pub fn file_name(&self) -> String {
         format!("{}{FILE_ENDING}", self.id)
     }
+}
+
+/// What a prediction assumes, because neither the log nor the user says it.
+#[derive(Debug, Clone, Copy)]
+struct AssumedSettings {
+    /// The software; none if it is known.
+    software: Option<Stack>,
+    /// Whether the layout is the default one.
+    layout: bool,
 }
 
 /// Returns whether a scenario names software, or a recipe, which implies it.

@@ -3,12 +3,14 @@
 use super::slow_period::median;
 use super::slowdown::{MeasuredStep, Slowdown};
 use super::warnings::SlowSteps;
-use super::{PlanComparison, Report, states_software};
-use crate::estimate::Estimate;
+use super::{AssumedSettings, PlanComparison, Report, states_software};
+use crate::estimate::{Estimate, MemoryVerdict};
 use crate::log::{Log, Nccl, Status};
 use crate::scenario::Scenario;
-use crate::stack::Stack;
+use crate::units::gib;
 use std::ops::Range;
+
+const GIB: f64 = 1_073_741_824.0;
 
 impl Report {
     /// Compares the run with the prediction for its scenario, unless it has a plan. If it is clearly slower than predicted or
@@ -17,7 +19,7 @@ impl Report {
         &mut self,
         log: &Log,
         scenario: Option<&Scenario>,
-        assumed: Option<Stack>,
+        assumed: AssumedSettings,
         slow: &SlowSteps,
     ) {
         let (Some(scenario), Some(times), Some(judged)) = (scenario, self.times(), self.judged_steps())
@@ -38,11 +40,22 @@ impl Report {
             ));
             return;
         }
+        let assumes_layout = assumed.layout && self.plan.is_none();
         if self.plan.is_none() {
-            let predicted = Estimate::of(scenario).step_time_s;
+            let estimate = Estimate::of(scenario);
+            if assumes_layout && estimate.memory.verdict() == MemoryVerdict::DoesNotFit {
+                self.notes.push(format!(
+                    "No prediction, because the log doesn't state the layout, and with TP 1, PP 1 and MBS 1, a GPU would need {} of {}. \
+                     Set TP, PP, MBS, recomputation and FSDP.",
+                    gib(estimate.memory.needed_bytes() / GIB),
+                    gib(estimate.memory.capacity_bytes / GIB)
+                ));
+                return;
+            }
+            let predicted = estimate.step_time_s;
             let is_usable = predicted.low > 0.0 && predicted.mid.is_finite() && predicted.high.is_finite();
             self.prediction = is_usable.then(|| PlanComparison::of(predicted, Some(times)));
-            self.assumed_software = assumed.filter(|_| is_usable);
+            self.assumed_software = assumed.software.filter(|_| is_usable);
             self.notes.extend(self.assumed_software.map(|software| {
                 format!(
                     "The prediction assumes {}, because the log doesn't state the exact software. Set it if the run \
@@ -56,9 +69,19 @@ impl Report {
                     "The prediction is for {title}, but {format} wrote the log, and its speed isn't known."
                 )
             }));
+            if assumes_layout && is_usable {
+                self.notes.push(
+                    "The prediction assumes TP 1, PP 1 and MBS 1, because the log doesn't state the layout. Set the layout if the run \
+                     used another."
+                        .to_owned(),
+                );
+            }
             self.warn_of_speed();
         }
-        let reference = self.plan.or(self.prediction).filter(|_| self.comparable.yes && other.is_none());
+        let reference = self
+            .plan
+            .or(self.prediction)
+            .filter(|_| self.comparable.yes && other.is_none() && !assumes_layout);
         let Some(reference) = reference else { return };
         // A few slow steps raise the mean, or are the only steps that judge the run. The notes name them; the parts of a step
         // don't explain them.

@@ -52,12 +52,12 @@ pub fn judged_s(scored_s: f64, scored: u64, steady_s: Option<f64>) -> f64 {
     steady_s.filter(|time| scored < Stat::FEW && is_time(time)).unwrap_or(scored_s)
 }
 
-/// Returns by how much the steady mean is slower or faster than the scored step time, in words: `7.5 % slower`. None if they differ
-/// by 1 % or less.
+/// Returns by how much the steady mean is longer or shorter than the scored step time, in words: `7.5 % longer`. None if they differ
+/// by 1 % or less. A percentage of a time is not one of a speed: a time that is 22 % shorter is 28 % faster.
 #[must_use]
 pub fn steady_difference(scored_s: f64, steady_s: f64) -> Option<String> {
     let difference = steady_s / scored_s - 1.0;
-    let side = if difference > 0.0 { "slower" } else { "faster" };
+    let side = if difference > 0.0 { "longer" } else { "shorter" };
     (difference.is_finite() && difference.abs() > NAMED)
         .then(|| format!("{} % {side}", significant(100.0 * difference.abs(), 2)))
 }
@@ -93,7 +93,7 @@ mod tests {
         // 5 of the 40 steps from 10 on: 16, 24, 32, 40 and 48.
         assert_eq!((steady.first, steady.last, steady.mean_s), (10, 49, 13.0));
         let note =
-            "Release 25.04 scores step 49 (12 s). The steady mean, over steps 10–49, is 13 s, 8.3 % slower.";
+            "Release 25.04 scores step 49 (12 s). The steady mean, over steps 10–49, is 13 s, 8.3 % longer.";
         assert!(stalls.notes.iter().any(|known| known == note), "{:?}", stalls.notes);
         assert_eq!(stalls.step_time_s.map(|stat| stat.mean), Some(12.0));
         assert_eq!(stalls.judged_s, Some(13.0));
@@ -133,6 +133,6 @@ mod tests {
     fn differences_of_at_most_one_percent_have_no_words() {
         let words = [(10.0, 10.2), (10.0, 9.0), (10.0, 10.09), (0.0, 1.0)]
             .map(|(one, other)| steady_difference(one, other));
-        assert_eq!(words, [Some("2 % slower".to_owned()), Some("10 % faster".to_owned()), None, None]);
+        assert_eq!(words, [Some("2 % longer".to_owned()), Some("10 % shorter".to_owned()), None, None]);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{PageCell, cells, joined, number, whole};
 use crate::compare::{Comparison, RunComparison, RunFigures};
-use crate::log::{Span, Stat, Window};
+use crate::log::{Span, Stat, Status, Window};
 use crate::result::Scoring;
 use crate::statistics::Sample;
 use crate::units::{group_digits, readable, signed, significant};
@@ -191,7 +191,10 @@ columns! {
     }
     ModelTflops "model_tflops" {
         terminal "TFLOPS/GPU" => |run| {
-            of_scored_text(run, run.item.model_tflops_per_gpu.map(|tflops| significant(tflops, 4)))
+            let text = |tflops| significant(tflops, 4);
+            let logged = run.item.tflops_per_gpu.filter(|_| run.item.status != Status::Implausible);
+            let computed = of_scored_text(run, run.item.model_tflops_per_gpu.map(text));
+            cells::or_logged_text(computed, logged.map(text))
         };
         csv 30 "model_tflops_per_gpu" => |run| number(run.item.model_tflops_per_gpu);
     }
@@ -523,7 +526,7 @@ mod tests {
             let cell = column.page_cell(&alone).unwrap();
             assert_eq!((cell.text.as_str(), cell.detail.as_str()), (text, "as logged"));
         }
-        for column in [ComparisonColumn::TokensPerGpu, ComparisonColumn::Mfu] {
+        for column in [ComparisonColumn::TokensPerGpu, ComparisonColumn::ModelTflops, ComparisonColumn::Mfu] {
             let text = column.terminal_cell(&alone).unwrap();
             assert!(text.ends_with(" as logged"), "{text}");
         }

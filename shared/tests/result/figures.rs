@@ -104,11 +104,18 @@ fn the_logs_own_figures_are_told_where_none_can_be_computed() {
     let alone = with(&[]);
     assert_eq!(alone.logged_tokens_per_s_per_gpu.map(|stat| stat.mean), Some(6144.0));
     assert_eq!((alone.step_time_s, alone.mfu), (None, None));
-    let told = "As logged: 6,144 tokens/s per GPU, MFU 35.2 %. The log has no step time. To compute it, set the GPU count.";
-    assert_eq!(alone.notes[0], told);
+    let told = "As logged: 6,144 tokens/s per GPU, 348 TFLOP/s per GPU, MFU 35.2 %.";
+    assert!(alone.notes.contains(&told.to_owned()), "{:?}", alone.notes);
+    let needed = "The log has no step time. To compute it, set the GPU count.";
+    assert_eq!(
+        (alone.status, alone.comparable.reasons.as_slice()),
+        (Status::Scored, &[needed.to_owned()][..])
+    );
     let counted = with(&[(Field::Gpus, "8")]);
     assert_eq!(counted.step_time_s.map(|time| time.mean), Some(8192.0 / 6144.0));
-    assert_eq!(counted.notes[0], "As logged: MFU 35.2 %.");
+    let told = "As logged: 348 TFLOP/s per GPU, MFU 35.2 %.";
+    assert!(counted.notes.contains(&told.to_owned()), "{:?}", counted.notes);
+    assert!(counted.comparable.yes, "{:?}", counted.comparable);
     let known = [
         (Field::Model, "llama3.1-8b"),
         (Field::Gpu, "h100"),
@@ -124,6 +131,72 @@ fn the_logs_own_figures_are_told_where_none_can_be_computed() {
     let short = Report::of(&run("titan.log", &short), &View { spec, ..View::default() });
     assert_eq!(short.step_time_s.map(|time| time.mean), Some(64.0 / 6144.0));
     assert!(short.mfu.is_some() && short.tokens_per_s.is_some(), "{:?}", short.notes);
+}
+
+#[test]
+fn the_tflops_of_bare_megatron_lines_are_told() {
+    let step = |step: u64| {
+        format!(
+            " iteration {step:8}/      50 | consumed samples: {:12} | elapsed time per iteration (ms): 10000.0 | throughput per GPU \
+             (TFLOP/s/GPU): 412.3 | global batch size:   512 | lm loss: 1.2E+01 |\n",
+            512 * step
+        )
+    };
+    let found = report("train.log", &(1..51).map(step).collect::<String>());
+    assert_eq!((found.status, found.mfu), (Status::Scored, None));
+    assert!(found.notes.contains(&"As logged: 412 TFLOP/s per GPU.".to_owned()), "{:?}", found.notes);
+}
+
+#[test]
+fn a_logged_mfu_above_100_percent_is_implausible() {
+    let log = torchtitan().replace("35.19%", "175.74%");
+    let found = report("titan.log", &log);
+    assert_eq!((found.status, found.comparable.yes), (Status::Implausible, false));
+    let reason = found.reason.unwrap();
+    assert!(reason.starts_with("The log reports an MFU of 176 %"), "{reason}");
+    assert!(reason.contains("Set the model, the GPU type"), "{reason}");
+    assert!(!found.notes.join(" ").contains("As logged"), "{:?}", found.notes);
+    // torchtitan divided by the peak of another GPU.
+    let known = [
+        (Field::Model, "llama3.1-8b"),
+        (Field::Gpu, "b200"),
+        (Field::Gpus, "8"),
+        (Field::Dtype, "bf16"),
+        (Field::Fsdp, "on"),
+    ];
+    let spec = known.iter().fold(Spec::default(), |spec, (field, text)| spec.with(*field, *text));
+    let known = Report::of(&run("titan.log", &log), &View { spec, ..View::default() });
+    assert_eq!((known.status, known.mfu.is_some()), (Status::Scored, true), "{:?}", known.reason);
+}
+
+#[test]
+fn a_layout_that_nobody_stated_is_not_predicted_if_it_cannot_be_the_runs() {
+    let with = |said: &[(Field, &str)]| {
+        let known = [
+            (Field::Model, "llama3.1-70b"),
+            (Field::Gpu, "h100"),
+            (Field::Gpus, "8"),
+            (Field::Dtype, "bf16"),
+        ];
+        let spec =
+            known.iter().chain(said).fold(Spec::default(), |spec, (field, text)| spec.with(*field, *text));
+        Report::of(
+            &run("titan.log", &torchtitan().replace("6,144", "614")),
+            &View { spec, ..View::default() },
+        )
+    };
+    let open = with(&[]);
+    assert_eq!((open.prediction, open.slowdown), (None, None));
+    let why = "No prediction, because the log doesn't state the layout, and with TP 1, PP 1 and MBS 1, a GPU would need";
+    assert!(open.notes.iter().any(|note| note.starts_with(why)), "{:?}", open.notes);
+    // torchtitan always uses FSDP.
+    assert_eq!(open.scenario.get(Field::Fsdp), Some("on"));
+    assert!(with(&[(Field::Tp, "8"), (Field::Recompute, "full")]).prediction.is_some());
+
+    let small = with(&[(Field::Model, "llama3.2-1b")]);
+    assert!(small.prediction.is_some() && small.slowdown.is_none(), "{:?}", small.notes);
+    let assumed = "The prediction assumes TP 1, PP 1 and MBS 1, because the log doesn't state the layout.";
+    assert!(small.notes.iter().any(|note| note.starts_with(assumed)), "{:?}", small.notes);
 }
 
 #[test]

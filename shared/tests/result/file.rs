@@ -13,7 +13,11 @@ fn more_may_be_said_of_a_saved_run_later() {
     let run = run(path, &nemo2(64, "3", " | TFLOPS_per_GPU: 1600"));
     let open = Report::of(&run, &View::default());
     assert_eq!((open.recipe, open.mfu), (None, None));
-    assert_eq!(open.notes, ["The log doesn't contain the GPU type. Set it to gb200, gb300 or b200."]);
+    let notes = [
+        "The log doesn't contain the GPU type. Set it to gb200, gb300 or b200.",
+        "As logged: 1,600 TFLOP/s per GPU.",
+    ];
+    assert_eq!(open.notes, notes);
     assert_eq!(open.tokens_per_s, Some(4096.0 * 64.0 / 3.0));
     let view = View { spec: Spec::default().with(Field::Gpu, "b200"), ..View::default() };
     let told = Report::of(&run, &view);

@@ -11,6 +11,21 @@ use std::process::{Command, Stdio};
 use trainplan_tests::{binary, run_of};
 
 #[test]
+fn notes_name_a_log_by_the_end_of_its_path_that_no_other_has() {
+    let tree = tree([
+        ("lustre/one/train.log", nemo2(20, 512, 10_000, 0, "")),
+        ("lustre/two/train.log", nemo2(20, 512, 10_000, 0, "")),
+        ("lustre/two/other.log", nemo2(20, 512, 10_000, 0, "")),
+    ]);
+    let table = parse(&tree, &["lustre", "--format", "table"]).stdout;
+    for line in ["\n  one/train.log: ", "\n  two/train.log: ", "\n  other.log: "] {
+        assert!(table.contains(line), "{table}");
+    }
+    // The table has the whole path.
+    assert!(table.contains(" lustre/two/other.log\n"), "{table}");
+}
+
+#[test]
 fn whatever_is_bad_is_listed_with_its_reason() {
     let tree = tree([
         (LLAMA_70B, nemo2(50, 512, 10_000, 0, "").into_bytes()),

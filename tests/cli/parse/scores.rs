@@ -65,6 +65,7 @@ fn the_sample_row_of_the_releases_own_script() {
     assert_eq!((&row["recipe"], &row["mfu"]), (&Value::Null, &Value::Null));
     assert_eq!(format!("{:.0}", row["tokens_per_s"].as_f64().unwrap()), "97352");
     assert!(row["notes"][0].as_str().unwrap().contains("GPU type"));
+    assert_eq!(row["notes"][1], "As logged: 1,600 TFLOP/s per GPU.");
     let told = &rows(&tree, &[".", "--gpu", "gb200"])[0];
     assert_eq!(told["recipe"], "nemotron4-340b/gb200/fp8/128/strong@25.12");
     assert!(told["mfu"].is_f64());
@@ -229,4 +230,56 @@ fn what_a_log_lacks_can_be_said() {
     assert!(refusal(&["parse", "t.log", "--stack", "maxtext"]).contains("see docs/stacks.md"));
     let uneven = refusal(&["parse", "t.log", "--recipe", "llama3.1-70b/h100/fp8/256@25.04", "--tp", "3"]);
     assert!(uneven.contains("attention heads (64) can't be divided by TP 3. Use 2 or 4."), "{uneven}");
+}
+
+#[test]
+fn a_torchtitan_log_states_its_scenario() {
+    let header = [
+        "Building 1-D device mesh with ['dp_shard'], [128]",
+        "CUDA capacity: NVIDIA H100 80GB HBM3 with 79.10GiB memory",
+        "Model \x1b[34mllama3 8B \x1b[31msize: 8,030,261,248 total parameters\x1b[39m",
+        "Applied selective activation checkpointing to the model",
+        "Compiling each TransformerBlock with torch.compile",
+        "Applied FSDP to the model",
+        "Trainer is initialized with local batch size 2, global batch size 256, gradient accumulation steps 1, sequence length \
+         8192, total steps 60 (warmup 10)",
+    ];
+    let line = |text: &str| format!("[rank0]:[titan] 2025-12-01 10:00:00,123 - root - INFO - {text}\n");
+    let step = |step: u32| {
+        let tps = 5900 + step % 7;
+        line(&format!(
+            "\x1b[31mstep: {step:2}  loss:  8.1  memory: 50.00GiB(62.00%)  tps: {tps}  tflops: 340.0  mfu: 34.4%"
+        ))
+    };
+    let log: String = header.iter().map(|text| line(text)).chain((1..=60).map(step)).collect();
+    let tree = tree([("t8b.log", log)]);
+    let row = &rows(&tree, &["t8b.log"])[0];
+    for (field, value) in [
+        ("model", "llama3.1-8b"),
+        ("gpu", "h100"),
+        ("gpus", "128"),
+        ("tp", "1"),
+        ("pp", "1"),
+        ("mbs", "2"),
+        ("gbs", "256"),
+        ("seq-len", "8192"),
+        ("dtype", "bf16"),
+        ("recompute", "selective"),
+        ("fsdp", "on"),
+        ("stack", "torchtitan"),
+    ] {
+        assert_eq!(row["scenario"][field], value, "{field}: {}", row["scenario"]);
+    }
+    assert_eq!((&row["status"], &row["comparable"]["yes"]), (&"scored".into(), &true.into()), "{row}");
+    let time = row["step_time_s"]["mean"].as_f64().unwrap();
+    assert!((2.75..2.79).contains(&time), "{time}");
+    assert!(row["mfu"].is_f64() && row["prediction"]["step_time_s"]["mid"].is_f64(), "{row}");
+    assert!(!row["notes"].to_string().contains("Set the recipe"), "{}", row["notes"]);
+    // What the user sets takes precedence over what the log says only if they agree.
+    let other = parse(&tree, &["t8b.log", "--gpus", "64", "--format", "json"]);
+    assert!(
+        rows_of(&other)[0]["reason"].as_str().unwrap().contains("GPUs 128, but 64 was set"),
+        "{}",
+        other.stdout
+    );
 }

@@ -127,8 +127,9 @@ impl Args {
             Format::Csv => output::csv_table(&LogColumn::csv(&reports))?,
             Format::Table => {
                 output::text_table(LogColumn::terminal_table(&reports))?;
-                for report in &reports {
-                    let path = printable(&report.path);
+                let paths: Vec<&str> = reports.iter().map(|report| report.path.as_str()).collect();
+                for (report, path) in reports.iter().zip(remarks::brief_paths(&paths)) {
+                    let path = printable(path);
                     for remark in remarks(report) {
                         output::prose_around(&format!("  {path}: {remark}"), &[&path])?;
                     }

@@ -3,7 +3,7 @@
 use crate::field::Field;
 use crate::log::{
     LONGEST_HOST, MOST_CALL_KINDS, MOST_LISTED, MOST_LISTED_HOSTS, MOST_NETWORKS, MOST_SIZES,
-    MOST_UNFINISHED, Nccl, UnfinishedCommunicator,
+    MOST_UNFINISHED, Nccl, StatedSetup, UnfinishedCommunicator,
 };
 use crate::result::{CampaignRun, RunResult, SlurmJob};
 
@@ -117,6 +117,8 @@ pub const MAXIMA: &[Maximum] = maxima! {
     "log.arguments (values)": LONGEST_PATH, "bytes", |run| {
         longest(run.log.arguments.iter().map(|(_, value)| value))
     };
+    "log.setup.model": LONGEST_NAME, "bytes", |run| setup(run).map_or(0, |setup| longest(&setup.model));
+    "log.setup.device": LONGEST_NAME, "bytes", |run| setup(run).map_or(0, |setup| longest(&setup.device));
     "log.scenario": LONGEST_SCENARIO, "bytes", |run| longest(&run.log.scenario);
     "provenance.program": LONGEST_NAME, "bytes", |run| run.provenance.program.len();
     "provenance.scored_at": LONGEST_NAME, "bytes", |run| longest(&run.provenance.scored_at);
@@ -160,6 +162,10 @@ fn launch_reasons(run: &RunResult) -> impl Iterator<Item = &String> {
 
 fn nccl(run: &RunResult) -> Option<&Nccl> {
     run.log.nccl.as_ref()
+}
+
+fn setup(run: &RunResult) -> Option<&StatedSetup> {
+    run.log.setup.as_ref()
 }
 
 fn unfinished(run: &RunResult) -> &[UnfinishedCommunicator] {

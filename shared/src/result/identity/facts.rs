@@ -1,6 +1,7 @@
 //! What a log and its name say about the run.
 
 use super::arguments::{Precision, options, precision};
+use super::torchtitan;
 use crate::catalog::{Catalog, Model, Recipe};
 use crate::field::Field;
 use crate::layout::PipelineSplit;
@@ -17,7 +18,7 @@ pub(super) struct LogFacts {
     /// Megatron-Bridge's own recipe that a folder is named after.
     pub(super) named_recipe: Option<&'static Recipe>,
     pub(super) model: Option<Cow<'static, Model>>,
-    /// The id of the GPU type, which only llmb-run's configuration states.
+    /// The id of the GPU type, which only torchtitan and llmb-run's configuration state.
     pub(super) gpu: Option<&'static str>,
     /// The model's shape, if the log lists its arguments.
     pub(super) shape: Option<ModelShape>,
@@ -99,10 +100,28 @@ impl LogFacts {
                 _ => stated.or(of_recipe).or(*number),
             };
         }
+        facts.add_setup(log);
         match log.arguments.is_empty() {
             true => facts.completed_by(settings),
             false => facts.with_arguments(&log.arguments),
         }
+    }
+
+    /// Adds what torchtitan stated before its steps, which counts more than the log's name.
+    fn add_setup(&mut self, log: &Log) {
+        let Some(setup) = &log.setup else { return };
+        match torchtitan::model(setup) {
+            Ok(model) => self.model = model.map(Cow::Borrowed).or_else(|| self.model.take()),
+            Err(difference) => self.differences.push(difference),
+        }
+        self.gpu = torchtitan::gpu(setup).map(|gpu| gpu.id.as_str());
+        self.dtype = torchtitan::dtype(setup).or(self.dtype);
+        for (field, number) in &mut self.numbers {
+            *number = torchtitan::number(setup, log.batch, *field).or(*number);
+        }
+        let recompute =
+            torchtitan::recompute(setup).map(|recompute| (Field::Recompute, recompute.to_owned()));
+        self.options.extend(recompute);
     }
 
     /// Adds what neither the log nor its name says, and notes where the files beside the log disagree with it.
@@ -130,7 +149,7 @@ impl LogFacts {
             }
         }
         let gpu = settings.launched("gpu_type").and_then(|gpu| Catalog::embedded().gpu(gpu).ok());
-        self.gpu = gpu.map(|gpu| gpu.id.as_str());
+        self.gpu = self.gpu.or(gpu.map(|gpu| gpu.id.as_str()));
         if self.model.is_none() {
             let launched = |key| settings.launched(key).map(str::to_owned);
             let (family, size) = (launched("model_name"), launched("model_size"));

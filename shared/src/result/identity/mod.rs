@@ -11,6 +11,7 @@ mod candidates;
 mod facts;
 #[cfg(test)]
 mod tests;
+mod torchtitan;
 mod unmatched;
 mod values;
 

@@ -235,11 +235,14 @@ impl<'a> ViewedRun<'a> {
             }
             None => Cow::Borrowed(&run.identity),
         };
-        let assumed = run.assumed_software(&identity.scenario);
+        let assumed = run.assumed_settings(&identity.scenario);
         let mut spec = identity.scenario.clone();
-        let software = assumed.map(|stack| as_switched(stack, &run.log.arguments));
+        let software = assumed.software.map(|stack| as_switched(stack, &run.log.arguments));
         if let Some(software) = software.filter(|software| *software != Software::default()) {
             spec.set(Field::Stack, software.to_string());
+        }
+        if is_sharded(&spec) {
+            spec.set(Field::Fsdp, "on");
         }
         let known = KnownScenario::of(&identity, spec.clone(), view.convention);
         let mut log = known.with_step_times(&run.log);
@@ -327,6 +330,13 @@ impl<'a> ViewedRun<'a> {
     }
 }
 
+/// Returns whether a scenario leaves it open whether weights are sharded, and its software always shards them.
+fn is_sharded(spec: &Spec) -> bool {
+    let is_open = [Field::Recipe, Field::Fsdp].into_iter().all(|field| spec.get(field).is_none());
+    let software = spec.parse::<Software>(Field::Stack).ok().flatten();
+    is_open && software.is_some_and(|software| software.base() == Stack::Torchtitan)
+}
+
 impl Report {
     /// Returns the report of something without a result, such as a path that can't be read.
     #[must_use]
@@ -400,7 +410,15 @@ impl Report {
             .and_then(Metrics::warning)
             .or_else(|| self.impossible_tflops(known.scenario.as_ref()?));
         if !conflicts.is_empty() || impossible.is_some() {
-            self.call_implausible(conflicts, impossible);
+            let advice = "Correct the recipe and the fields that you set, or the file's name.";
+            self.call_implausible(conflicts, impossible, advice);
+            return;
+        }
+        // A computed MFU divides by the right peak.
+        if let (None, Some(impossible)) = (&metrics, self.impossible_mfu()) {
+            let advice =
+                "Set the model, the GPU type and what else the log lacks, so that the MFU can be computed.";
+            self.call_implausible(&[], Some(impossible), advice);
             return;
         }
         if let Some(metrics) = metrics {
@@ -417,21 +435,22 @@ impl Report {
         } else if let (Some(per_gpu), Some(gpus)) = (per_gpu, whole(Field::Gpus)) {
             self.tokens_per_s = Some(per_gpu * f64::from(gpus));
         }
-        self.note_logged(&known.spec);
+        self.note_logged();
+        self.need_step_time(&known.spec);
     }
 
-    /// Marks the measurement as implausible: its settings contradict the log, or no GPU is that fast. It has no tokens
-    /// per second and no FLOPs, because they would be wrong.
-    fn call_implausible(&mut self, conflicts: &[String], impossible: Option<String>) {
+    /// Marks the measurement as implausible, with advice: its settings contradict the log, or no GPU is that fast. It has no
+    /// tokens per second and no FLOPs, because they would be wrong.
+    fn call_implausible(&mut self, conflicts: &[String], impossible: Option<String>, advice: &str) {
         if let Some(impossible) = &impossible {
             self.comparable = Comparability::unless(
                 [self.comparable.reasons.as_slice(), std::slice::from_ref(impossible)].concat(),
             );
         }
         self.status = Status::Implausible;
-        let advice = "Correct the recipe and the fields that you set, or the file's name.".to_owned();
         let contradictions = conflicts.iter().cloned().chain(impossible);
-        let reasons: Vec<String> = contradictions.chain([advice]).chain(self.reason.take()).collect();
+        let reasons: Vec<String> =
+            contradictions.chain([advice.to_owned()]).chain(self.reason.take()).collect();
         self.reason = Some(reasons.join(" "));
     }
 
