@@ -53,7 +53,7 @@ impl Estimate {
     /// may have been measured with an older container than the newest run of the same software, towards which the prediction is corrected.
     pub fn of(scenario: &Scenario) -> Estimate {
         let estimate = Estimate::from_embedded(&scenario.inputs());
-        // Only a recipe says of which release the software is. Another cluster or other settings are not what was measured.
+        // Without a recipe, the release of the software is not known. Another cluster or other settings are not what was measured.
         let is_measured = scenario.recipe.is_some() && estimate.evidence.kind == EvidenceKind::Published;
         let published = is_measured.then(|| scenario.baseline()).flatten();
         let published = published.map(|baseline| ValueRange::of(baseline.step_time_s));
