@@ -41,10 +41,16 @@ impl PeakTflops {
             }
             return PeakTflops { tflops: peak.used_tflops, source };
         }
-        let recipe = gpu.recipe_tflops(*dtype).map(|tflops| (tflops, "NVIDIA's published recipes"));
-        let datasheet = gpu.datasheet_tflops(*dtype).map(|tflops| (tflops, "the datasheet, dense"));
-        let (tflops, source) = recipe.or(datasheet).unwrap_or((gpu.bf16_tflops, "the datasheet's BF16 peak"));
-        PeakTflops { tflops, source: source.to_string() }
+        let tflops = gpu.mfu_tflops(*dtype);
+        let source = match (gpu.recipe_tflops(*dtype), gpu.datasheet_tflops(*dtype)) {
+            (Some(_), Some(datasheet)) if datasheet != tflops => {
+                format!("NVIDIA's published recipes; the datasheet has {}", group_digits(datasheet))
+            }
+            (Some(_), _) => "NVIDIA's published recipes".to_string(),
+            (None, Some(_)) => "the datasheet, dense".to_string(),
+            (None, None) => "the datasheet's BF16 peak".to_string(),
+        };
+        PeakTflops { tflops, source }
     }
 }
 

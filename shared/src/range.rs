@@ -25,8 +25,13 @@ impl ValueRange {
 
     /// Returns the narrowest range that contains all values; none without values.
     pub fn around(values: impl IntoIterator<Item = f64>) -> Option<ValueRange> {
-        let ranges = values.into_iter().map(ValueRange::of);
-        ranges.reduce(|one, other| ValueRange { low: one.low.min(other.low), high: one.high.max(other.high) })
+        values.into_iter().map(ValueRange::of).reduce(ValueRange::hull)
+    }
+
+    /// Returns the narrowest range that contains both.
+    #[must_use]
+    pub fn hull(self, other: ValueRange) -> ValueRange {
+        ValueRange { low: self.low.min(other.low), high: self.high.max(other.high) }
     }
 
     /// Returns the range that a person wrote, `2.95` or `1.99..3.50`; none if it is anything else or if its ends are

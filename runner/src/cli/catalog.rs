@@ -4,6 +4,7 @@ use super::Failure;
 use super::output::{self, Format, FormatArg};
 use serde::Serialize;
 use trainplan_shared::catalog::{Catalog, Gpu, Model};
+use trainplan_shared::precision::Dtype;
 use trainplan_shared::tables::{TerminalHeading, TerminalTable};
 
 /// List the known models
@@ -18,6 +19,9 @@ pub(super) struct ModelsArgs {
 }
 
 /// List the known GPU types
+///
+/// Peaks are those of the datasheet, dense. MFUs divide by the peaks of NVIDIA's published recipes (mfu_…), which differ on
+/// GB200 and GB300.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -60,6 +64,9 @@ struct ListedGpu<'a> {
     fp8_tflops: Option<f64>,
     hbm_gb: f64,
     gpus_per_node: u32,
+    /// The peaks that MFUs divide by, which are those of published recipes.
+    mfu_bf16_tflops: f64,
+    mfu_fp8_tflops: Option<f64>,
 }
 
 impl ListedGpu<'_> {
@@ -72,6 +79,8 @@ impl ListedGpu<'_> {
             fp8_tflops: gpu.fp8_tflops,
             hbm_gb: gpu.hbm_gb,
             gpus_per_node: gpu.gpus_per_node,
+            mfu_bf16_tflops: gpu.mfu_tflops(Dtype::Bf16),
+            mfu_fp8_tflops: gpu.fp8_tflops.map(|_| gpu.mfu_tflops(Dtype::Fp8)),
         }
     }
 }
@@ -95,20 +104,32 @@ impl ModelsArgs {
 
 impl GpusArgs {
     pub(super) fn run(self) -> Result<(), Failure> {
-        const HEADER: [&str; 7] =
-            ["id", "name", "form", "bf16_tflops", "fp8_tflops", "hbm_gb", "gpus_per_node"];
+        const HEADER: [&str; 9] = [
+            "id",
+            "name",
+            "form",
+            "bf16_tflops",
+            "fp8_tflops",
+            "hbm_gb",
+            "gpus_per_node",
+            "mfu_bf16_tflops",
+            "mfu_fp8_tflops",
+        ];
         let listed: Vec<_> = Catalog::embedded().gpus().iter().map(ListedGpu::new).collect();
         let rows = listed.iter().map(|gpu| {
             let [id, name, form] = [gpu.id, gpu.name, gpu.form].map(str::to_string);
-            let fp8 = gpu.fp8_tflops.map_or(String::new(), |tflops| tflops.to_string());
-            let [bf16, memory] = [gpu.bf16_tflops, gpu.hbm_gb].map(|number| number.to_string());
-            [id, name, form, bf16, fp8, memory, gpu.gpus_per_node.to_string()]
+            let [fp8, mfu_fp8] = [gpu.fp8_tflops, gpu.mfu_fp8_tflops]
+                .map(|tflops| tflops.map_or(String::new(), |tflops| tflops.to_string()));
+            let [bf16, memory, mfu_bf16] =
+                [gpu.bf16_tflops, gpu.hbm_gb, gpu.mfu_bf16_tflops].map(|number| number.to_string());
+            [id, name, form, bf16, fp8, memory, gpu.gpus_per_node.to_string(), mfu_bf16, mfu_fp8]
         });
         match self.format.choose() {
             Format::Json => output::json(&listed),
             Format::Csv => output::csv(HEADER, rows),
             Format::Table => {
-                let [id, name, form, bf16, fp8, memory, per_node] = HEADER.map(TerminalHeading::new);
+                let [id, name, form, bf16, fp8, memory, per_node, mfu_bf16, mfu_fp8] =
+                    HEADER.map(TerminalHeading::new);
                 let headings = vec![
                     id,
                     name,
@@ -117,6 +138,8 @@ impl GpusArgs {
                     fp8.number(),
                     memory.number(),
                     per_node.number(),
+                    mfu_bf16.number().extra(2),
+                    mfu_fp8.number().extra(2),
                 ];
                 let rows = rows.map(|row| row.map(Some).to_vec()).collect();
                 output::text_table(TerminalTable::new(headings, rows))

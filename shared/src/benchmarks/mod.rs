@@ -387,7 +387,7 @@ impl Benchmark {
     /// Returns the model FLOPs per second over the GPU's BF16 peak, a fraction. With one peak for all precisions, a faster
     /// precision has the higher value.
     pub fn mfu_of_bf16(&self) -> Option<f64> {
-        Some(self.tflops? / self.gpu_type()?.bf16_tflops)
+        Some(self.tflops? / self.gpu_type()?.mfu_tflops(Dtype::Bf16))
     }
 
     /// Returns the price of a million tokens at the usual price of the GPU type, in US dollars; none if no price is known.

@@ -100,7 +100,8 @@ fn is_used(constant: &str, scenario: &MeasuredScenario) -> bool {
         return scenario.gpu.id.split(':').next() == Some(id);
     }
     if let Some(id) = constant.strip_prefix("stack ") {
-        return options.software.base().id() == id;
+        let is_routed = scenario.architecture.moe.is_some();
+        return options.software.base().trained_like(is_routed).id() == id;
     }
     match constant {
         "gemm_ampere" | "attention_ampere" => generation == Generation::Ampere,

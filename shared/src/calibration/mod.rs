@@ -27,9 +27,11 @@ pub use summary::ErrorSummary;
 
 use crate::catalog::Catalog;
 use crate::estimate::{
-    Anchors, Constant, Constants, Covariance, Distance, MemoryEstimate, MemoryVerdict, Record, Residual,
+    Anchors, Constant, Constants, Covariance, Distance, MeasuredConfiguration, MemoryEstimate, MemoryVerdict,
+    Record, Residual,
 };
 use crate::measurements::{Measurement, MeasurementUse, Outcome};
+use crate::stack::Stack;
 use files::{
     anchor_runs_file, anchors_file, constants_file, extent_file, five, held_out_file, intervals_file, seven,
 };
@@ -106,7 +108,8 @@ impl<'a> Calibrator<'a> {
             residual.surprise = errors.surprise(&point.row.id);
             residual.log_ratio = five(residual.log_ratio).parse().unwrap_or(residual.log_ratio);
         }
-        Anchors::new(Covariance::embedded(), merged(residuals))
+        let rows = planned.iter().map(|point| point.row);
+        Anchors::new(Covariance::embedded(), merged(residuals.into_iter().zip(rows)))
     }
 
     /// Returns the files of a calibration with these values. `judged` has the rows of all folds in the order
@@ -143,23 +146,57 @@ impl<'a> Calibrator<'a> {
     }
 }
 
-/// Merges repeated measurements of one run into their mean.
-fn merged(residuals: Vec<Residual>) -> Vec<Residual> {
-    let mut merged: Vec<(Residual, f64)> = Vec::new();
-    for one in residuals {
-        match merged.iter_mut().find(|(other, _)| other.features == one.features) {
-            Some((other, count)) => {
-                other.log_ratio = (other.log_ratio * *count + one.log_ratio) / (*count + 1.0);
-                other.surprise = (other.surprise * *count + one.surprise) / (*count + 1.0);
-                if let Record::Own(configuration) = &mut other.record {
-                    configuration.runs.extend_from_slice(&one.record.configuration().runs);
-                }
-                *count += 1.0;
-            }
-            None => merged.push((one, 1.0)),
+/// Merges the measurements of one run with one software. The newest release of each collection counts: a generation of software has
+/// several releases, later ones are up to a tenth faster, and users of that software run the newest. Collections are different
+/// clusters, so their mean counts.
+fn merged<'a>(measured: impl Iterator<Item = (Residual, &'a Measurement)>) -> Vec<Residual> {
+    let mut runs: Vec<Vec<(Residual, &Measurement)>> = Vec::new();
+    for (residual, row) in measured {
+        // Software that trains a model alike has the same features. Its measurements are separate, because a release of one
+        // doesn't replace those of the other.
+        let known = runs.iter_mut().find(|run| {
+            run.first().is_some_and(|(other, of)| {
+                other.features == residual.features && software(of) == software(row)
+            })
+        });
+        match known {
+            Some(run) => run.push((residual, row)),
+            None => runs.push(vec![(residual, row)]),
         }
     }
-    merged.into_iter().map(|(residual, _)| residual).collect()
+    runs.into_iter().filter_map(newest).collect()
+}
+
+/// Returns the mean of the newest measurements of a run, with the records of all; none without measurements.
+fn newest(run: Vec<(Residual, &Measurement)>) -> Option<Residual> {
+    let is_newest = |row: &Measurement| {
+        let mut others = run.iter().map(|(_, other)| other);
+        !others.any(|other| other.source == row.source && version(&other.release) > version(&row.release))
+    };
+    let counted: Vec<&Residual> =
+        run.iter().filter(|(_, row)| is_newest(row)).map(|(residual, _)| residual).collect();
+    let mean = |value: fn(&Residual) -> f64| {
+        counted.iter().map(|residual| value(residual)).sum::<f64>() / counted.len() as f64
+    };
+    let (log_ratio, surprise) = (mean(|residual| residual.log_ratio), mean(|residual| residual.surprise));
+    let runs = run.iter().flat_map(|(residual, _)| residual.record.configuration().runs.clone()).collect();
+    let (first, _) = run.into_iter().next()?;
+    let what = first.record.configuration().what.clone();
+    let record = Record::Own(MeasuredConfiguration { what, runs });
+    Some(Residual { record, log_ratio, surprise, ..first })
+}
+
+fn software(row: &Measurement) -> Option<Stack> {
+    row.scenario.as_ref().ok()?.options.software.known()
+}
+
+/// Returns the numbers by which releases of a collection are in order: `26.04.01` is later than `26.04`, and `24.07` than `2023`.
+fn version(release: &str) -> Vec<u32> {
+    let is_digit = |letter: char| letter.is_ascii_digit();
+    let name = release.split(' ').find(|word| word.contains(is_digit)).unwrap_or_default();
+    let numbers =
+        name.split(|letter: char| !is_digit(letter)).filter_map(|number| number.parse::<u32>().ok());
+    numbers.map(|number| if number >= 2000 { number - 2000 } else { number }).collect()
 }
 
 /// Whether a row's model routes tokens to experts.
@@ -234,6 +271,49 @@ mod tests {
             let users = rare.iter().filter(|bits| *bits >> place & 1 == 1).count();
             assert!(users * 10 < rare.len(), "{kind:?}: {users} of {}", rare.len());
         }
+    }
+
+    fn rows_of<const N: usize>(ids: [&str; N]) -> [&'static Measurement; N] {
+        ids.map(|id| crate::measurements::embedded().iter().find(|row| row.id == id).unwrap())
+    }
+
+    #[test]
+    fn the_newest_release_of_each_software_counts() {
+        // Llama 3.1 405B on 1,024 H100 with Megatron-Bridge 26.06, 26.04.01 and 26.02.
+        let rows = rows_of(["r0038", "r0086", "r0213"]);
+        let residuals = held_out::residuals(&fit::points(rows.into_iter()), Constants::embedded());
+        assert!(residuals.iter().all(|residual| residual.features == residuals[0].features));
+        let merged = merged(residuals.clone().into_iter().zip(rows));
+        let [later, earlier] = &*merged else { panic!("{merged:?}") };
+        assert_eq!([later.log_ratio, earlier.log_ratio], [0, 1].map(|place| residuals[place].log_ratio));
+        let count = |residual: &Residual| residual.record.configuration().runs.len();
+        assert_eq!([count(later), count(earlier)], [1, 2]);
+    }
+
+    #[test]
+    fn runs_of_one_release_and_of_two_collections_count_alike() {
+        // DeepSeek-V3 on 256 GB200 with Megatron-Bridge 26.08, 26.06.01 and 26.06, and its verification card of 26.08.
+        let rows = rows_of(["r0001", "r0019", "r0041", "mc00001"]);
+        let residuals = held_out::residuals(&fit::points(rows.into_iter()), Constants::embedded());
+        let mean = (residuals[0].log_ratio + residuals[3].log_ratio) / 2.0;
+        let merged = merged(residuals.into_iter().zip(rows));
+        let [one] = &*merged else { panic!("{merged:?}") };
+        assert!((one.log_ratio - mean).abs() < 1e-12, "{mean} {one:?}");
+        assert_eq!(one.record.configuration().runs.len(), 4);
+    }
+
+    #[test]
+    fn releases_are_in_the_order_of_their_numbers() {
+        for (earlier, later) in [
+            ("26.04", "26.04.01"),
+            ("26.04.01", "26.06"),
+            ("25.11", "26.02.01"),
+            ("2023", "24.07-first-snapshot"),
+            ("MLPerf v5.0", "MLPerf v5.1"),
+        ] {
+            assert!(version(earlier) < version(later), "{earlier} {later}");
+        }
+        assert_eq!(version("26.08 (2026-08-18)"), version("26.08"));
     }
 
     #[test]

@@ -65,6 +65,7 @@ pub struct Gpu {
     pub max_gemm_fp8_tflops: Option<f64>,
     pub(super) recipe_bf16_peak: Option<f64>,
     pub(super) recipe_fp8_peak: Option<f64>,
+    pub(super) recipe_nvfp4_peak: Option<f64>,
     pub(super) aliases: String,
 }
 
@@ -88,6 +89,7 @@ impl FromRow for Gpu {
             max_gemm_fp8_tflops: row.optional_number("max_gemm_fp8_tflops")?,
             recipe_bf16_peak: row.optional_number("recipe_bf16_peak")?,
             recipe_fp8_peak: row.optional_number("recipe_fp8_peak")?,
+            recipe_nvfp4_peak: row.optional_number("recipe_nvfp4_peak")?,
             id: row.string("id")?,
             name: row.string("name")?,
             form: row.string("form")?,
@@ -152,7 +154,13 @@ impl Gpu {
         match dtype.width() {
             Width::Bf16 => self.recipe_bf16_peak,
             Width::Fp8 => self.recipe_fp8_peak,
-            Width::Nvfp4 => None,
+            Width::Nvfp4 => self.recipe_nvfp4_peak,
         }
+    }
+
+    /// Returns the peak that an MFU on this GPU divides by, in TFLOPS: that of published recipes, so that an MFU compares with theirs, or
+    /// else the datasheet's. They differ on GB200, GB300 and B300. Only the document of a recipe may have another one.
+    pub fn mfu_tflops(&self, dtype: Dtype) -> f64 {
+        self.recipe_tflops(dtype).or(self.datasheet_tflops(dtype)).unwrap_or(self.bf16_tflops)
     }
 }

@@ -239,6 +239,16 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
+    fn an_mfu_divides_by_the_peak_of_the_documents() {
+        let catalog = Catalog::embedded();
+        assert!(catalog.peaks().len() > 50);
+        for peak in catalog.peaks() {
+            let gpu = catalog.gpu(&peak.gpu).unwrap();
+            assert_eq!(gpu.mfu_tflops(peak.precision), peak.stated_tflops, "{} {}", peak.gpu, peak.family);
+        }
+    }
+
+    #[test]
     fn the_releases_hold_987_recipes_608_without_their_release() {
         let catalog = Catalog::embedded();
         let ids: BTreeSet<_> = catalog.recipes().iter().map(|recipe| recipe.id.to_string()).collect();

@@ -33,6 +33,11 @@ pub struct Evidence {
     /// The share of the model's error, as a variance, that the nearest run doesn't explain.
     #[serde(skip)]
     pub unlike: f64,
+    /// The step times of measured runs of the scenario itself, as factors on the prediction; none if it was not measured. They differ from
+    /// 1 because similar runs pull the prediction away from each run, by up to the spread of repeated measurements or more if the
+    /// runs contradict each other.
+    #[serde(skip)]
+    pub measured: Option<ValueRange>,
     /// Whether a mixture of experts uses parallelism or recomputation that few of them were measured with (context parallelism, expert
     /// tensor parallelism, full recomputation or FSDP) and that no similar run of the model used.
     #[serde(skip)]
@@ -374,6 +379,7 @@ mod tests {
             correction,
             doubt: 0.0,
             unlike: 0.0,
+            measured: None,
             is_rare: false,
             measured_with: None,
             other_settings: Vec::new(),

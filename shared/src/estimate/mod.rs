@@ -32,6 +32,7 @@ pub use step_time::{Breakdown, Constant, Constants, StepPart, StepPartGroup};
 pub(crate) use step_time::{MicroBatchCosts, straggling};
 
 use crate::cluster_factors::ClusterFactor;
+use crate::range::ValueRange;
 use crate::scenario::Scenario;
 
 /// The prediction for a scenario.
@@ -48,9 +49,15 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// Returns the prediction for a scenario.
+    /// Returns the prediction for a scenario. The interval of a recipe as published contains the step time that its release published: it
+    /// may have been measured with an older container than the newest run of the same software, towards which the prediction is corrected.
     pub fn of(scenario: &Scenario) -> Estimate {
-        Estimate::from_embedded(&scenario.inputs())
+        let estimate = Estimate::from_embedded(&scenario.inputs());
+        // Without a recipe, the release of the software is not known. Another cluster or other settings are not what was measured.
+        let is_measured = scenario.recipe.is_some() && estimate.evidence.kind == EvidenceKind::Published;
+        let published = is_measured.then(|| scenario.baseline()).flatten();
+        let published = published.map(|baseline| ValueRange::of(baseline.step_time_s));
+        Estimate { step_time_s: estimate.step_time_s.containing(published), ..estimate }
     }
 
     /// Returns the prediction by the embedded constants and measurements.
@@ -77,5 +84,58 @@ impl Estimate {
     /// contain it, because measurements don't say which parts the model gets wrong.
     pub fn correction_s(&self) -> f64 {
         self.step_time_s.mid - self.breakdown.step_time_s()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::{Baseline, Catalog};
+    use crate::field::Field;
+    use crate::spec::Spec;
+
+    /// Returns every recipe with a published result of its own release, as a scenario, with that result.
+    fn published() -> Vec<(String, Scenario, &'static Baseline)> {
+        let recipes = Catalog::embedded().recipes().iter();
+        let published = recipes.filter_map(|recipe| {
+            let baseline = Catalog::embedded().baseline(&recipe.id)?;
+            let id = recipe.id.to_string();
+            let scenario = Spec::default().with(Field::Recipe, &*id).scenario().unwrap();
+            Some((id, scenario, baseline))
+        });
+        published.collect()
+    }
+
+    #[test]
+    fn the_interval_of_a_published_recipe_contains_its_published_step_time() {
+        let mut measured = 0;
+        for (id, scenario, baseline) in published() {
+            let Estimate { step_time_s: Interval { low, mid, high }, evidence, .. } = Estimate::of(&scenario);
+            if evidence.kind == EvidenceKind::Published {
+                measured += 1;
+                let own_s = baseline.step_time_s;
+                assert!((low..=high).contains(&own_s), "{id}: {own_s} s is not within {low}..{mid}..{high}");
+            }
+        }
+        assert!(measured >= 100, "{measured}");
+    }
+
+    #[test]
+    fn predictions_of_measured_layouts_go_through_the_newest_measurement() {
+        // Of nearly all, the newest measurement is the published one. GPT-OSS was published with an older container, and Nemotron-4 340B on
+        // 256 GPUs was measured on two clusters.
+        let published = published();
+        let estimates = published.iter().map(|(_, scenario, baseline)| {
+            (Estimate::from_embedded(&scenario.inputs()), baseline.step_time_s)
+        });
+        let measured: Vec<bool> = estimates
+            .filter(|(estimate, _)| estimate.evidence.kind == EvidenceKind::Published)
+            .map(|(estimate, own_s)| {
+                let Interval { low, high, .. } = estimate.step_time_s;
+                (low..=high).contains(&own_s)
+            })
+            .collect();
+        let within = measured.iter().filter(|is_within| **is_within).count();
+        assert!(within * 100 >= measured.len() * 90, "{within} of {}", measured.len());
     }
 }

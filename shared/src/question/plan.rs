@@ -59,7 +59,7 @@ impl PlannedRun {
         let gpu = &offer.gpu;
         let power = Power::of(gpu, settings.power);
         let cost = |time: &RunTime, price: Price| settings.cost(time, question.tokens, price, power);
-        let peak = gpu.recipe_tflops(dtype).or(gpu.datasheet_tflops(dtype)).unwrap_or(gpu.bf16_tflops);
+        let peak = gpu.mfu_tflops(dtype);
         let flops = ModelFlops::per_sequence_by_blocks(architecture, question.seq_len, false);
         let per_gpu = gbs / step_time_s.mid / f64::from(gpus);
         PlannedRun {

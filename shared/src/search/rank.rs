@@ -60,15 +60,11 @@ impl RankedLayout {
         let correction = Anchors::embedded().correction(inputs);
         let factor = correction.factor * inputs.options.cluster.of(ClusterFactor::Step);
         let mid = breakdown.scaled(factor).step_time_s();
+        let interval =
+            intervals.around(mid, correction.kind, correction.unlike, correction.doubt, correction.is_rare);
         RankedLayout {
             candidate,
-            step_time_s: intervals.around(
-                mid,
-                correction.kind,
-                correction.unlike,
-                correction.doubt,
-                correction.is_rare,
-            ),
+            step_time_s: interval.containing(correction.measured.map(|measured| measured.times(mid))),
             confidence: correction.confidence,
             memory: MemoryMargin::new(inputs.gpu, inputs.options.software, free_bytes),
         }

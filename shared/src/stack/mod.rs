@@ -142,6 +142,16 @@ impl Stack {
         StackProperties::of(self)
     }
 
+    /// Returns the oldest software that trains a dense model, or one that routes tokens to experts, like this one does.
+    /// Megatron-Bridge 26.06 changed how experts are computed: it runs dense models like 26.02 to 26.04, whose step times for Llama 3.1
+    /// on GB200, GB300 and H100 differ from its own by no more than theirs do from each other.
+    pub(crate) fn trained_like(self, is_routed: bool) -> Self {
+        match self {
+            Stack::Bridge2606 if !is_routed => Stack::Bridge2602,
+            stack => stack,
+        }
+    }
+
     /// Returns the newest known Megatron-LM.
     pub fn newest_megatron_lm() -> Self {
         let is_megatron_lm = |stack: &Self| stack.id().starts_with("megatron-lm-");

@@ -169,8 +169,8 @@ columns! {
         csv 28 "mwh_high" => |row| number(Some(row.run.energy.mwh.high));
     }
     Mfu "mfu" {
-        page "MFU, %" [number] => |row| row.mfu().into();
-        terminal "MFU %" [number, extra(4)] => |row| Some(row.mfu());
+        page "MFU, % (full)" [number] => |row| row.mfu().into();
+        terminal "MFU % (full)" [number, extra(4)] => |row| Some(row.mfu());
         csv 29 "mfu" => |row| number(Some(row.run.mfu));
         sort => |row| SortValue::Number(Some(row.run.mfu));
     }
@@ -246,8 +246,8 @@ columns! {
         sort => |row| SortValue::Number(row.run.expected_cost);
     }
     Mfu "mfu" {
-        page "MFU, %" [number] => |row| row.mfu().into();
-        terminal "MFU %" [number, extra(5)] => |row| Some(row.mfu());
+        page "MFU, % (full)" [number] => |row| row.mfu().into();
+        terminal "MFU % (full)" [number, extra(5)] => |row| Some(row.mfu());
         sort => |row| SortValue::Number(Some(row.run.mfu));
     }
     Spare "spare" {

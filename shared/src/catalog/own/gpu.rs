@@ -93,8 +93,8 @@ impl Gpu {
                 // A precision implies the first generation that has it.
                 self.generation = self.generation.max(Generation::Hopper);
             }
-            "nvfp4_tflops" => {
-                self.nvfp4_tflops = Some(value);
+            "nvfp4_tflops" if Some(value) != self.nvfp4_tflops => {
+                (self.nvfp4_tflops, self.recipe_nvfp4_peak) = (Some(value), None);
                 self.generation = self.generation.max(Generation::Blackwell);
             }
             "hbm_gb" => self.hbm_gb = value,
@@ -209,6 +209,7 @@ mod tests {
         assert_eq!((gpu.datasheet_tflops(Dtype::Bf16), gpu.recipe_tflops(Dtype::Bf16)), (Some(800.0), None));
         assert_eq!((gpu.max_gemm_bf16_tflops, gpu.max_gemm_fp8_tflops), (None, Some(1402.6)));
         assert_eq!(own("a100:fp8_tflops=600").unwrap().fp8_tflops, Some(600.0));
+        assert_eq!(own("b300:nvfp4_tflops=14000").unwrap().mfu_tflops(Dtype::Nvfp4), 14_000.0);
     }
 
     #[test]

@@ -18,8 +18,8 @@ pub struct Features {
     /// Hash of the GPU type.
     pub(super) gpu: u32,
     pub(super) dtype: Dtype,
-    /// The known software, if the model's training depends on it; none for a user's own, which has nothing in common with
-    /// measured software.
+    /// The known software, or an older one that trains the model alike ([`Stack::trained_like`]); none for a user's own, which has nothing
+    /// in common with measured software.
     pub(super) software: Option<Stack>,
     /// The value of each coordinate, in the order of [`Coordinate::ALL`].
     pub(super) place: Place,
@@ -147,11 +147,12 @@ impl Features {
 
     /// Returns the features of an estimate's inputs.
     pub fn of(inputs: &Inputs<'_>) -> Features {
+        let is_routed = inputs.architecture.moe.is_some();
         Features {
             shape: shape(inputs.architecture),
             gpu: hash(inputs.gpu.id.split(':').next().unwrap_or_default().bytes().map(u32::from)),
             dtype: inputs.dtype,
-            software: inputs.options.software.known().map(|stack| as_run_by(stack, inputs.architecture)),
+            software: inputs.options.software.known().map(|stack| stack.trained_like(is_routed)),
             place: Coordinate::ALL.map(|coordinate| coordinate.of(inputs)),
             settings: settings(inputs),
         }
@@ -283,16 +284,6 @@ fn shape(architecture: &Architecture) -> u32 {
         .map(|linear| [linear.key_heads, linear.value_heads, linear.key_dim, linear.value_dim]);
     let linear = linear.into_iter().flatten();
     hash(rest.into_iter().chain(attention).chain(mlp).chain(moe).chain(mamba).chain(linear))
-}
-
-/// Returns the oldest software that trains a model like `stack` does. Megatron-Bridge 26.06 changed how experts are computed: it
-/// runs dense models like 26.02 to 26.04, whose step times for Llama 3.1 on GB200, GB300 and H100 differ from its
-/// own by no more than theirs do from each other.
-fn as_run_by(stack: Stack, architecture: &Architecture) -> Stack {
-    match stack {
-        Stack::Bridge2606 if architecture.moe.is_none() => Stack::Bridge2602,
-        stack => stack,
-    }
 }
 
 /// Returns a hash of what changes a run beside its place: the division of layers, and options that differ from those of the

@@ -17,6 +17,7 @@ use super::{Anchor, Closeness, Confidence, Evidence, EvidenceKind, Inputs, Recor
 use crate::data_file::{DataError, FromRow, Row, embedded};
 use crate::message::words;
 use crate::precision::Dtype;
+use crate::range::ValueRange;
 use crate::stack::Stack;
 use std::cmp::Ordering;
 use std::sync::LazyLock;
@@ -144,6 +145,8 @@ pub(crate) struct Correction {
     pub(crate) doubt: f64,
     /// See [`Evidence::unlike`].
     pub(crate) unlike: f64,
+    /// See [`Evidence::measured`].
+    pub(crate) measured: Option<ValueRange>,
     /// See [`Evidence::is_rare`].
     pub(crate) is_rare: bool,
     /// How close the nearest run is.
@@ -211,7 +214,7 @@ impl Anchors {
     /// Returns the measurements that correct a prediction of `modelled_s`, and the correction.
     pub fn evidence(&self, inputs: &Inputs<'_>, modelled_s: f64) -> Evidence {
         let mut found: Vec<FoundRun<'_>> = Vec::new();
-        let Compared { log_correction, doubt, unlike, is_rare, kind } =
+        let Compared { log_correction, doubt, unlike, measured, is_rare, kind } =
             self.compare(inputs, |one| found.push(one));
         let correction = libm::exp(log_correction);
         // An engineer looks for runs on the same GPU type first, even where the error of another GPU's run says more, because it
@@ -223,6 +226,7 @@ impl Anchors {
             correction,
             doubt,
             unlike,
+            measured,
             is_rare,
             measured_with: software_there(&found, inputs),
             other_settings: other_settings(&found, inputs),
@@ -243,12 +247,13 @@ impl Anchors {
     /// Returns the correction of a prediction without the measurements behind it, for a search of many layouts.
     pub(crate) fn correction(&self, inputs: &Inputs<'_>) -> Correction {
         let mut is_measured = false;
-        let Compared { log_correction, doubt, unlike, is_rare, kind } =
+        let Compared { log_correction, doubt, unlike, measured, is_rare, kind } =
             self.compare(inputs, |_| is_measured = true);
         Correction {
             factor: libm::exp(log_correction),
             doubt,
             unlike,
+            measured,
             is_rare,
             kind,
             confidence: kind.confidence(is_measured),
@@ -267,12 +272,19 @@ impl Anchors {
         let mut surprise = 0.0;
         let own_rare = if inputs.architecture.moe.is_some() { features.rare() } else { 0 };
         let mut known_rare = 0;
+        let mut measured: Option<ValueRange> = None;
         for run in self.of_shape(&features) {
             let common = run.features.covariance(&features, &self.covariance);
             let likeness = common / variance;
             log_correction += common * run.weight;
             let closeness = run.features.closeness(&features, likeness);
             nearest = nearest.min(closeness);
+            if closeness == Closeness::Same {
+                // The weights solve (covariance + noise) · weights = errors, and the correction is covariance · weights. So it misses
+                // the run's own error by noise · weight.
+                let own = ValueRange::of(libm::exp(self.covariance.noise * run.weight));
+                measured = Some(measured.map_or(own, |range| range.hull(own)));
+            }
             if likeness > most_alike {
                 (most_alike, surprise) = (likeness, run.surprise);
             }
@@ -292,7 +304,8 @@ impl Anchors {
         let unlike = (1.0 - most_alike * most_alike).max(0.0);
         // What contradicts the nearest run may cancel its part of the correction, but not the doubt about it.
         let doubtful = log_correction.abs().max(most_alike * surprise);
-        Compared { log_correction, doubt: doubtful * unlike.sqrt(), unlike, is_rare, kind }
+        let measured = measured.filter(|_| kind == EvidenceKind::Published);
+        Compared { log_correction, doubt: doubtful * unlike.sqrt(), unlike, measured, is_rare, kind }
     }
 }
 
@@ -304,6 +317,8 @@ struct Compared {
     doubt: f64,
     /// See [`Evidence::unlike`].
     unlike: f64,
+    /// See [`Evidence::measured`].
+    measured: Option<ValueRange>,
     /// See [`Evidence::is_rare`].
     is_rare: bool,
     kind: EvidenceKind,

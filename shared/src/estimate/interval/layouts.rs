@@ -40,7 +40,8 @@ impl LayoutIntervals {
     }
 
     /// Returns the least ratio of the slow end to the prediction, without any doubt about the correction: of layouts that may be
-    /// similar to a measured run, or of all others with or without parallelism that is rarely measured.
+    /// similar to a measured run, or of all others with or without parallelism that is rarely measured. Measured runs of a layout only
+    /// move its slow end up ([`Interval::containing`]).
     pub(crate) fn slow_end(&self, may_be_similar: bool, is_rare: bool) -> f64 {
         match (may_be_similar, is_rare) {
             (true, _) => self.interpolated.high.min(self.extrapolated.high),

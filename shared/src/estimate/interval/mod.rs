@@ -15,6 +15,7 @@ pub use table::IntervalTable;
 #[cfg(feature = "calibrate")]
 pub(crate) use table::OF_80_PERCENT;
 
+use crate::range::ValueRange;
 use serde::{Deserialize, Serialize};
 
 /// A predicted value with its 80 % interval.
@@ -34,5 +35,16 @@ impl Interval {
     #[must_use]
     pub fn times(self, factor: f64) -> Interval {
         Interval { low: self.low * factor, mid: self.mid * factor, high: self.high * factor }
+    }
+
+    /// Returns the interval, widened to contain measured values; none of them changes nothing.
+    #[must_use]
+    pub(crate) fn containing(self, measured: Option<ValueRange>) -> Interval {
+        match measured {
+            Some(ValueRange { low, high }) => {
+                Interval { low: self.low.min(low), high: self.high.max(high), ..self }
+            }
+            None => self,
+        }
     }
 }

@@ -58,13 +58,14 @@ impl IntervalTable {
     pub fn around(&self, mid: f64, inputs: &Inputs<'_>, evidence: &Evidence) -> Interval {
         let (gpu, gpus) = (inputs.gpu, inputs.layout.gpus());
         let is_routed = inputs.architecture.moe.is_some();
-        self.of_layouts(gpu, gpus, is_routed, inputs.options).around(
+        let interval = self.of_layouts(gpu, gpus, is_routed, inputs.options).around(
             mid,
             evidence.kind,
             evidence.unlike,
             evidence.doubt,
             evidence.is_rare,
-        )
+        );
+        interval.containing(evidence.measured.map(|measured| measured.times(mid)))
     }
 
     /// Returns whether the interval of a prediction is noticeably wider than it would be if GPU type, software and scale were measured.

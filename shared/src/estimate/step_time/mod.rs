@@ -147,13 +147,15 @@ fn offload_s(inputs: &Inputs<'_>, busy_s: f64) -> f64 {
     [1.0, 2.0].into_iter().map(|thirds| (copy_s - busy_s * thirds / 3.0).max(0.0)).sum()
 }
 
-/// Returns the factor of the software's generation; for a user's own software, that of its base.
+/// Returns the factor of the software's generation; for a user's own software, that of its base. Generations that train a model alike have
+/// one factor: measurements of one correct predictions for the other.
 fn software_factor(inputs: &Inputs<'_>, constants: &Constants) -> f64 {
     let options = inputs.options;
     let is_early =
         options.software.properties().early_blackwell && inputs.gpu.generation == Generation::Blackwell;
     let early = if is_early { 1.0 / constants.blackwell_before_2509 } else { 1.0 };
-    constants.stacks[options.software.base() as usize] * early
+    let software = options.software.base().trained_like(inputs.architecture.moe.is_some());
+    constants.stacks[software as usize] * early
 }
 
 /// Returns the share that waiting for the slowest of many GPUs adds.

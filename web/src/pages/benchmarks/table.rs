@@ -114,7 +114,7 @@ pub(super) fn BenchmarkTable() -> impl IntoView {
                 "TFLOPS/GPU counts the model FLOPs of a GPU per second, with full attention. It compares runs of all models and precisions, so the "
                 "table starts with the highest. Tokens/s/GPU compares runs of the same model only, because smaller models process more tokens. "
                 "MFU divides the same FLOPs by the GPU’s BF16 peak whatever the precision, so that "
-                "precisions compare. “Printed” is the MFU that the recipe’s document states. "
+                "precisions compare. The peak is that of NVIDIA’s recipes, or else the datasheet’s. “Printed” is the MFU that the recipe’s document states. "
                 "Dollars are at the price of a reserved GPU, or of the cheapest form with a known price. "
                 "Prediction error is predicted over measured step time, with every run of the same configuration held out; "
                 "a dash means that the run was not used to test predictions. Proxies, which have fewer layers than their model, come after other runs, and recipes that nobody measured come last."

@@ -257,7 +257,7 @@ fn card(
     money_rows.extend(in_bf16);
     let mut speed_rows = vec![row("Tokens/s/GPU", per_gpu, String::new())];
     speed_rows.extend(measured);
-    speed_rows.push(row("MFU", mfu, String::new()));
+    speed_rows.push(row("MFU (full)", mfu, String::new()));
     speed_rows.push(row("Tokens per step", batch, String::new()));
     let other_batch = plan.search.findings.with_untracked(|findings| other_batch(findings, found));
     let missed = missed.map(|missed| view! { <p class="missed">{missed}</p> });

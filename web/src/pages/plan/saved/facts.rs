@@ -85,7 +85,7 @@ impl PlanFact {
             PlanFact::BatchTokens => "Tokens per step",
             PlanFact::StepTime => "Step time, s",
             PlanFact::TokensPerGpu => "Tokens/s/GPU",
-            PlanFact::Mfu => "MFU",
+            PlanFact::Mfu => "MFU (full)",
             PlanFact::FreeMemory => "Free memory, GiB",
             PlanFact::Confidence => "Confidence",
         }
