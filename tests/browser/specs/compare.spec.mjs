@@ -257,6 +257,21 @@ test("a run that is not there is said, and left out by a click", async ({ page, 
 const log = (seconds) =>
   Array.from({ length: 50 }, (_, step) => `Training epoch 0, iteration ${step}/49 | global_batch_size: 256 | train_step_timing in s: ${seconds + 0.01 * Math.sin(step)}\n`).join("");
 
+test("the newest run is not compared with logs of other workloads", async ({ page, server }) => {
+  await page.goto(`${server.url}/results`);
+  await page.locator("[data-files]").setInputFiles(
+    [["bare", 256], ["other", 128]].map(([name, gbs]) => ({
+      name: `${name}.log`,
+      mimeType: "text/plain",
+      buffer: Buffer.from(log(12.5).replaceAll("global_batch_size: 256", `global_batch_size: ${gbs}`)),
+    })),
+  );
+  await expect(page.getByRole("heading", { name: /^Newest run: / })).toBeVisible();
+  await expect(headline(page)).toContainText(/^12\.5\d* s per step/);
+  await expect(page.locator(".verdict")).not.toContainText("comparable");
+  await expect(page.getByRole("link", { name: "Open comparison" })).toHaveCount(0);
+});
+
 plain("all logs that are dropped are compared, also without a recipe", async ({ page }) => {
   await page.goto("/compare");
   await page.locator("[data-files]").setInputFiles(
