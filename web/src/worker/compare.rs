@@ -56,11 +56,16 @@ fn compared(FoundRuns { runs, on_server, missing }: FoundRuns, view: View) -> Co
         [alone] => alone.failure_line,
         _ => None,
     };
-    // The headline names the runs. The lines below it, and the headline itself, don't repeat long labels.
+    // The table has the full labels, which would fill the headline.
     let labels = BriefLabels::of(comparison.items.iter().map(|item| item.label.as_str()));
+    let words = |headline: String| unbroken(&headline).replace(". job ", ". Job ");
+    let in_full = headline(&comparison);
+    let short = words(labels.shorten_long(&in_full));
+    let in_full = words(labels.shorten_repeated(&in_full));
     let brief = |lines: Vec<String>| lines.iter().map(|line| unbroken(&labels.shorten(line))).collect();
     Compared {
-        headline: unbroken(&labels.shorten_repeated(&headline(&comparison))).replace(". job ", ". Job "),
+        headline_in_full: Some(in_full).filter(|in_full| *in_full != short),
+        headline: short,
         failure_line,
         outcome: outcome(&comparison),
         unlike: brief(not_comparable(&comparison)),
@@ -73,7 +78,12 @@ fn compared(FoundRuns { runs, on_server, missing }: FoundRuns, view: View) -> Co
             ..plot(&comparison, &comparison.curves.step_time_s)
         },
         loss: plot(&comparison, &comparison.curves.loss),
-        settings: comparison.configuration.iter().map(setting).collect(),
+        settings: comparison
+            .configuration
+            .iter()
+            .filter(|row| !row.only_tells_logs_apart())
+            .map(setting)
+            .collect(),
         rows: ComparedRun::all(&comparison, asked).iter().map(row).collect(),
         missing,
         on_server,

@@ -42,7 +42,7 @@ fn NewestOf(compared: Arc<Compared>) -> impl IntoView {
     view! {
         <section class="answers verdict" aria-labelledby="newest" data-verdict=compared.outcome.id()>
             <h2 id="newest">"Newest run" {name}</h2>
-            <p class="headline">{compared.headline.clone()}</p>
+            <p class="headline" title=compared.headline_in_full.clone()>{compared.headline.clone()}</p>
             {(ids.len() > 1).then(|| view! { <p><A href=compare_href(address, &ids)>"Open comparison"</A></p> })}
             <PlotSection id="newest-step-time" title="Step time, s" plot />
         </section>
