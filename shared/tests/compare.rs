@@ -302,6 +302,17 @@ fn the_reader_may_say_which_runs_are_repeats() {
 }
 
 #[test]
+fn the_hashes_of_logs_only_tell_them_apart() {
+    let (one, other) = (run(LLAMA_8B, 1, &times(10.0)), run(LLAMA_8B, 2, &times(10.5)));
+    let hashes = |runs: &[&RunResult]| {
+        let only = compare(runs).configuration.into_iter().filter(|row| row.only_tells_logs_apart());
+        only.map(|row| row.key).collect::<Vec<_>>()
+    };
+    assert_eq!(hashes(&[&one, &other]), ["sha256"]);
+    assert!(hashes(&[&one, &one]).is_empty() && hashes(&[&one]).is_empty());
+}
+
+#[test]
 fn what_the_file_tells_of_its_launch_is_configuration() {
     let one = carried(run(LLAMA_8B, 1, &times(10.0)), 1, "a", 1);
     let other = run(LLAMA_8B, 2, &times(10.0));

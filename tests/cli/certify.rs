@@ -123,3 +123,45 @@ fn the_name_of_a_report_chooses_its_format() {
     let printed: Value = serde_json::from_str(run.stdout.trim()).unwrap();
     assert_eq!(printed["runs"], certificate["runs"]);
 }
+
+#[test]
+fn a_cluster_is_certified_from_logs_of_runs_that_are_over() {
+    let place = tempfile::tempdir().unwrap();
+    let path = |name: &str| place.path().join(name).to_string_lossy().into_owned();
+    fs::create_dir(path("logs")).unwrap();
+    for (gpus, job, seconds) in [(8, 1, 9.4), (8, 2, 9.5), (16, 3, 9.4)] {
+        let step =
+            |step| format!("Training epoch 0, iteration {step}/49 | train_step_timing in s: {seconds} |\n");
+        let log: String = (0..50).map(step).collect();
+        fs::write(path(&format!("logs/log-acct.pretrain_llama3.1_8b_fp8_{gpus}_{job}_0.out")), log).unwrap();
+    }
+    let certify = |more: &[&str]| {
+        let logs = path("logs");
+        let args = ["certify", "--cluster", "alpha", "--gpus", "8", "--from", &logs, "--gpu", "h100"];
+        trainplan(args.iter().chain(more))
+    };
+    let run = certify(&["--format", "json"]);
+    // Other recipes have no log.
+    assert_eq!(run.code, Some(4), "{}", run.stderr);
+    assert!(
+        run.stderr.contains("_16_3_0.out: It ran llama3.1-8b/h100/fp8/16@25.04, which"),
+        "{}",
+        run.stderr
+    );
+    let certificate: Value = serde_json::from_str(run.stdout.trim()).unwrap();
+    assert_eq!((&certificate["cluster"], &certificate["release"]), (&value!("alpha"), &value!("25.04")));
+    let runs = certificate["runs"].as_array().unwrap();
+    let (own, others): (Vec<&Value>, Vec<&Value>) =
+        runs.iter().partition(|run| run["recipe"] == "llama3.1-8b/h100/fp8/8@25.04");
+    assert_eq!((own.len(), &own[0]["verdict"], &own[0]["repeats"]), (1, &value!("passed"), &value!(2)));
+    assert_eq!(own[0]["reference"]["step_time_s"], 9.33);
+    assert!(!others.is_empty());
+    for other in others {
+        assert_eq!(other["verdict"], "not_scored");
+        assert_eq!(other["reasons"], value!(["No log of this recipe was found."]));
+    }
+    let report = path("alpha.html");
+    assert_eq!(certify(&["--report", &report]).code, Some(4));
+    assert!(fs::read_to_string(report).unwrap().contains("<h1>Certification of alpha</h1>"));
+    assert_eq!(certify(&["--dry-run"]).code, Some(2));
+}

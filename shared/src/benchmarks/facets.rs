@@ -1,10 +1,11 @@
 //! Facets of benchmarks: the values of their filters, with the number of runs for each value.
 
-use super::{Benchmark, ModelKind, PrecisionFamily};
-use crate::catalog::{Catalog, Collection, Scaling, measured_model_title};
+use super::{Benchmark, ModelKind, PrecisionFamily, release_date};
+use crate::catalog::{Catalog, Collection, measured_model_title};
 use crate::choices::choices;
 use crate::field::Field;
 use crate::precision::Dtype;
+use crate::releases::Release;
 use std::collections::BTreeMap;
 
 choices! {
@@ -46,19 +47,34 @@ impl BenchmarkFacet {
         }
     }
 
-    /// Returns the value of a benchmark; none if the facet does not apply to it.
-    fn value(self, benchmark: &Benchmark) -> Option<String> {
-        Some(match self {
-            BenchmarkFacet::Model => benchmark.model.clone(),
-            BenchmarkFacet::Gpu => benchmark.gpu.clone(),
-            BenchmarkFacet::Gpus => benchmark.gpus.to_string(),
-            BenchmarkFacet::Precision => benchmark.precision.family().id().to_string(),
-            BenchmarkFacet::Source => benchmark.source.clone(),
-            BenchmarkFacet::Release => benchmark.release.clone(),
-            BenchmarkFacet::Series => benchmark.recipe?.scaling.map(Scaling::id)?.to_string(),
-            BenchmarkFacet::Kind => benchmark.model_kind().id().to_string(),
-            BenchmarkFacet::Measured => if benchmark.step_time_s.is_some() { YES } else { NO }.to_string(),
-        })
+    /// Returns the values of a benchmark: one, or none if the facet does not apply to it. The reference of another collection's
+    /// recipe has two sources and releases.
+    fn values(self, benchmark: &Benchmark) -> Vec<String> {
+        let value = match self {
+            BenchmarkFacet::Model => Some(benchmark.model.clone()),
+            BenchmarkFacet::Gpu => Some(benchmark.gpu.clone()),
+            BenchmarkFacet::Gpus => Some(benchmark.gpus.to_string()),
+            BenchmarkFacet::Precision => Some(benchmark.precision.family().id().to_string()),
+            BenchmarkFacet::Source => {
+                let mut sources: Vec<String> =
+                    benchmark.origins().into_iter().map(|(source, _)| source.to_string()).collect();
+                sources.dedup();
+                return sources;
+            }
+            BenchmarkFacet::Release => {
+                let origins = benchmark.origins().into_iter();
+                return origins.map(|(source, release)| release_value(source, release)).collect();
+            }
+            BenchmarkFacet::Series => {
+                let scaling = benchmark.recipe.and_then(|recipe| recipe.scaling);
+                scaling.map(|scaling| scaling.id().to_string())
+            }
+            BenchmarkFacet::Kind => Some(benchmark.model_kind().id().to_string()),
+            BenchmarkFacet::Measured => {
+                Some(if benchmark.step_time_s.is_some() { YES } else { NO }.to_string())
+            }
+        };
+        value.into_iter().collect()
     }
 
     /// Returns the name of a value for people.
@@ -81,12 +97,13 @@ impl BenchmarkFacet {
             }
             BenchmarkFacet::Measured if value == YES => "measured".to_string(),
             BenchmarkFacet::Measured => "recipe only".to_string(),
-            BenchmarkFacet::Gpus | BenchmarkFacet::Release | BenchmarkFacet::Series => value.to_string(),
+            BenchmarkFacet::Release => release_title(value),
+            BenchmarkFacet::Gpus | BenchmarkFacet::Series => value.to_string(),
         }
     }
 
-    /// Returns the values that a text of a link selects: the value itself, another name of it, or every value that begins
-    /// with it.
+    /// Returns the values that a text of a link selects: the value itself, another name of it, every model that begins with it, or
+    /// every collection's release of that name.
     fn selects<'a>(self, text: &str, known: &'a [String]) -> Vec<&'a String> {
         let wanted = text.trim().to_ascii_lowercase();
         let other_name = match self {
@@ -95,6 +112,8 @@ impl BenchmarkFacet {
                 .parse::<Dtype>()
                 .ok()
                 .map(|dtype| super::RunPrecision::Known(dtype).family().id().to_string()),
+            // Also reads `latest`.
+            BenchmarkFacet::Release => wanted.parse::<Release>().ok().map(|release| release.to_string()),
             _ => None,
         };
         let exact = other_name.unwrap_or_else(|| wanted.clone());
@@ -103,9 +122,42 @@ impl BenchmarkFacet {
             None if self == BenchmarkFacet::Model && !wanted.is_empty() => {
                 known.iter().filter(|value| value.starts_with(&wanted)).collect()
             }
+            None if self == BenchmarkFacet::Release => {
+                known.iter().filter(|value| release_name(value).eq_ignore_ascii_case(&wanted)).collect()
+            }
             None => Vec::new(),
         }
     }
+}
+
+/// Between the source and the release of a release's value.
+const OF_RELEASE: char = '@';
+
+/// Returns the value of a collection's release: `26.06.01` for a release of recipes, as in the names of recipes, and
+/// `megatron-bridge@26.06.01` for another one, which may have the same name.
+fn release_value(source: &str, release: &str) -> String {
+    match release_of_recipes(release).is_some_and(|known| known.software().measured.0 == source) {
+        true => release.to_string(),
+        false => format!("{source}{OF_RELEASE}{release}"),
+    }
+}
+
+/// Returns the name of a release from its value.
+fn release_name(value: &str) -> &str {
+    value.split_once(OF_RELEASE).map_or(value, |(_, release)| release)
+}
+
+/// Returns the name of a release's value for people, with its collection.
+fn release_title(value: &str) -> String {
+    match (value.split_once(OF_RELEASE), release_of_recipes(value)) {
+        (Some((source, release)), _) => Collection::with_release(source, release),
+        (None, Some(release)) => Collection::with_release(release.software().measured.0, value),
+        (None, None) => value.to_string(),
+    }
+}
+
+fn release_of_recipes(name: &str) -> Option<Release> {
+    Release::ALL.into_iter().find(|release| release.id() == name)
 }
 
 /// The value of a measured run.
@@ -187,7 +239,7 @@ impl BenchmarkFilter {
     fn selects_named_models_only(&self, rows: &[Benchmark]) -> bool {
         let has_named = |facet: BenchmarkFacet, value: &String| {
             let mut named = rows.iter().filter(|row| row.model_kind() == ModelKind::Named);
-            named.any(|row| facet.value(row).as_ref() == Some(value))
+            named.any(|row| facet.values(row).contains(value))
         };
         [BenchmarkFacet::Model, BenchmarkFacet::Source].into_iter().all(|facet| {
             let selected = self.selected.get(&facet).into_iter().flatten();
@@ -224,16 +276,16 @@ impl BenchmarkFilter {
 
     fn keeps_without(&self, benchmark: &Benchmark, left_out: Option<BenchmarkFacet>) -> bool {
         let mut facets = self.selected.iter().filter(|(facet, _)| Some(**facet) != left_out);
-        facets.all(|(facet, values)| facet.value(benchmark).is_some_and(|value| values.contains(&value)))
+        facets.all(|(facet, selected)| facet.values(benchmark).iter().any(|value| selected.contains(value)))
     }
 
     /// Returns the values of a facet with their counts under the selection of the other facets. The order does not depend on
-    /// the selection: numbers, releases and kinds by value, all others by the number of runs of named models.
+    /// the selection: numbers and kinds by value, releases by date, all others by the number of runs of named models.
     pub fn counts(&self, rows: &[Benchmark], facet: BenchmarkFacet) -> Vec<FacetCount> {
         // For each value: the runs of named models, all runs, and those that the other facets keep.
         let mut all: BTreeMap<String, (usize, usize, usize)> = BTreeMap::new();
         for row in rows {
-            if let Some(value) = facet.value(row) {
+            for value in facet.values(row) {
                 let (named, total, kept) = all.entry(value).or_default();
                 *named += usize::from(row.model_kind() == ModelKind::Named);
                 *total += 1;
@@ -243,7 +295,10 @@ impl BenchmarkFilter {
         let mut all: Vec<(String, (usize, usize, usize))> = all.into_iter().collect();
         match facet {
             BenchmarkFacet::Gpus => all.sort_by_key(|(value, _)| value.parse::<u32>().unwrap_or(u32::MAX)),
-            BenchmarkFacet::Release => all.reverse(),
+            // The newest first.
+            BenchmarkFacet::Release => all.sort_by_key(|(value, _)| {
+                (std::cmp::Reverse(release_date(release_name(value))), value.clone())
+            }),
             BenchmarkFacet::Kind => {
                 let place = |value: &str| ModelKind::ALL.iter().position(|kind| kind.id() == value);
                 all.sort_by_key(|(value, _)| place(value));
@@ -279,7 +334,7 @@ impl BenchmarkFilter {
 
 /// Returns the values of a facet.
 fn facet_values(rows: &[Benchmark], facet: BenchmarkFacet) -> Vec<String> {
-    let mut values: Vec<String> = rows.iter().filter_map(|row| facet.value(row)).collect();
+    let mut values: Vec<String> = rows.iter().flat_map(|row| facet.values(row)).collect();
     values.sort_unstable();
     values.dedup();
     values
@@ -288,6 +343,7 @@ fn facet_values(rows: &[Benchmark], facet: BenchmarkFacet) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::units::significant;
 
     fn rows() -> Vec<Benchmark> {
         super::super::parse(include_str!("../../data/benchmarks.csv")).unwrap()
@@ -299,6 +355,11 @@ mod tests {
         let (filter, unknown) = BenchmarkFilter::read(rows, text);
         assert_eq!(unknown, []);
         filter
+    }
+
+    fn kept<'a>(rows: &'a [Benchmark], texts: &[(BenchmarkFacet, &str)]) -> Vec<&'a Benchmark> {
+        let filter = read(rows, texts);
+        rows.iter().filter(|row| filter.keeps(row)).collect()
     }
 
     #[test]
@@ -372,7 +433,7 @@ mod tests {
         let rows = rows();
         let filter = read(&rows, &[]);
         let shown = rows.iter().filter(|row| filter.keeps(row)).count();
-        for facet in [BenchmarkFacet::Model, BenchmarkFacet::Source, BenchmarkFacet::Measured] {
+        for facet in [BenchmarkFacet::Model, BenchmarkFacet::Gpu, BenchmarkFacet::Measured] {
             let counts = filter.counts(&rows, facet);
             assert_eq!(counts.iter().map(|count| count.count).sum::<usize>(), shown, "{facet:?}");
         }
@@ -381,5 +442,57 @@ mod tests {
         let models = filter.counts(&rows, BenchmarkFacet::Model);
         let first_empty = models.iter().position(|count| count.count == 0).unwrap();
         assert!(models[first_empty..].iter().all(|count| count.count == 0), "known models come first");
+    }
+
+    #[test]
+    fn a_release_of_recipes_has_all_its_recipes_with_their_references() {
+        let rows = rows();
+        let catalog = Catalog::embedded();
+        // Recipes that repeat those of another release are listed once.
+        for release in Release::ALL.into_iter().filter(|release| release.described_as() == *release) {
+            let shown =
+                kept(&rows, &[(BenchmarkFacet::Release, release.id()), (BenchmarkFacet::Kind, "all")]);
+            for recipe in catalog.recipes().iter().filter(|recipe| recipe.id.release == release) {
+                let row = shown.iter().find(|row| row.recipe == Some(recipe));
+                let step_time_s = row.unwrap_or_else(|| panic!("{} is missing", recipe.id)).step_time_s;
+                let published_s = catalog.baseline(&recipe.id).map(|baseline| baseline.step_time_s);
+                let [shown, published] =
+                    [step_time_s, published_s].map(|time| time.map(|time| significant(time, 4)));
+                assert_eq!(shown, published, "{}", recipe.id);
+            }
+        }
+        let gb300 = kept(&rows, &[(BenchmarkFacet::Gpu, "gb300"), (BenchmarkFacet::Release, "26.06.01")]);
+        let references: Vec<&Benchmark> =
+            gb300.iter().copied().filter(|row| row.step_time_s.is_some()).collect();
+        assert_eq!((gb300.len(), references.len()), (74, 9));
+        let deepseek = references.iter().find(|row| row.model == "deepseek-v3").unwrap();
+        assert_eq!(deepseek.source_title(), "Megatron-Bridge 26.04.01");
+        assert_eq!(deepseek.reference_of().as_deref(), Some("DGX Cloud recipes 26.06.01"));
+        let of_source = kept(&rows, &[(BenchmarkFacet::Source, "dgxc-seed"), (BenchmarkFacet::Gpu, "gb300")]);
+        assert!(of_source.contains(deepseek));
+        assert_eq!(
+            gb300,
+            kept(&rows, &[(BenchmarkFacet::Gpu, "gb300"), (BenchmarkFacet::Release, "latest")])
+        );
+    }
+
+    #[test]
+    fn releases_of_the_same_name_are_distinct_and_the_newest_come_first() {
+        let rows = rows();
+        let filter = read(&rows, &[(BenchmarkFacet::Release, "megatron-bridge@26.06.01")]);
+        assert!(rows.iter().filter(|row| filter.keeps(row)).all(|row| row.source == "megatron-bridge"));
+        let releases = filter.counts(&rows, BenchmarkFacet::Release);
+        let titles: Vec<&str> = releases.iter().map(|count| &*count.title).collect();
+        let place = |title: &str| titles.iter().position(|other| *other == title).unwrap();
+        assert_eq!(place("DGX Cloud recipes 26.06.01") + 1, place("Megatron-Bridge 26.06.01"));
+        assert!(place("Megatron-Bridge 26.06.01") < place("Megatron-Bridge 26.04.01"));
+        assert!(place("MLPerf v5.1") < place("DGX Cloud recipes 25.04"));
+        let mut distinct = titles.clone();
+        distinct.sort_unstable();
+        distinct.dedup();
+        assert_eq!(distinct.len(), titles.len());
+        // A name without a collection selects every release of that name, unless it is one of recipes.
+        let filter = read(&rows, &[(BenchmarkFacet::Release, "26.04.01")]);
+        assert_eq!(filter.selection()[0].2, "Megatron-Bridge 26.04.01");
     }
 }

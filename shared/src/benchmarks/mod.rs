@@ -298,22 +298,25 @@ impl Benchmark {
 
     /// Returns when its release came out, as a text that sorts by time: `2026-08`, or a year or a day if that is known.
     pub fn released(&self) -> String {
-        let rounds = [
-            ("v4.1", "2024-11"),
-            ("v5.0", "2025-06"),
-            ("v5.1", "2025-11"),
-            ("bridge-main", "2026-08"),
-            ("bridge-0.6.0", "2026-08"),
-        ];
-        if let Some((_, month)) = rounds.into_iter().find(|(round, _)| self.release.ends_with(round)) {
-            return month.to_string();
-        }
-        let is_date = |word: &&str| word.starts_with("20") && word.len() >= 4;
-        let words = || self.release.split(|sign: char| !sign.is_ascii_digit() && !"-.".contains(sign));
-        words()
-            .find(is_date)
-            // NVIDIA's releases are named by year and month: 26.04.01.
-            .map_or_else(|| format!("20{}", self.release.replace('.', "-")), str::to_string)
+        release_date(&self.release)
+    }
+
+    /// Returns the collection and the release that it belongs to. A run of another collection whose number is the reference of a
+    /// recipe also belongs to those of the recipe.
+    fn origins(&self) -> Vec<(&str, &str)> {
+        let own = (&*self.source, &*self.release);
+        let of_recipe = self.recipe.map(|recipe| {
+            let release = recipe.id.release;
+            (release.software().measured.0, release.id())
+        });
+        let other = of_recipe.filter(|origin| *origin != own);
+        [Some(own), other].into_iter().flatten().collect()
+    }
+
+    /// Returns the collection and the release of the recipe whose reference it is, if they are not its own:
+    /// `DGX Cloud recipes 26.06.01`.
+    pub fn reference_of(&self) -> Option<String> {
+        self.origins().get(1).map(|(source, release)| Collection::with_release(source, release))
     }
 
     /// Returns the GPU type, if it is in the catalog.
@@ -447,6 +450,26 @@ impl Benchmark {
         }
         Some(spec)
     }
+}
+
+/// Returns when a release came out, as a text that sorts by time.
+fn release_date(release: &str) -> String {
+    let rounds = [
+        ("v4.1", "2024-11"),
+        ("v5.0", "2025-06"),
+        ("v5.1", "2025-11"),
+        ("bridge-main", "2026-08"),
+        ("bridge-0.6.0", "2026-08"),
+    ];
+    if let Some((_, month)) = rounds.into_iter().find(|(round, _)| release.ends_with(round)) {
+        return month.to_string();
+    }
+    let is_date = |word: &&str| word.starts_with("20") && word.len() >= 4;
+    let mut words = release.split(|sign: char| !sign.is_ascii_digit() && !"-.".contains(sign));
+    words
+        .find(is_date)
+        // NVIDIA's releases are named by year and month: 26.04.01.
+        .map_or_else(|| format!("20{}", release.replace('.', "-")), str::to_string)
 }
 
 /// Returns the price that runs on a GPU type are compared by, in US dollars: that of a reservation, or of the cheapest form

@@ -12,6 +12,8 @@ pub struct BriefLabels(Vec<BriefLabel>);
 struct BriefLabel {
     label: String,
     brief: String,
+    /// Whether it is brief because it is long, rather than because other runs share its name.
+    is_long: bool,
     /// The place of the first run with its name. Once that is known, all of them are called by their jobs.
     first: usize,
 }
@@ -46,8 +48,10 @@ impl BriefLabels {
                 let is_long = label.chars().count() > Self::LONG && brief.len() < label.len();
                 is_long.then_some((brief, place))
             };
-            let (brief, first) = by_job(place).or_else(by_parts)?;
-            Some(BriefLabel { label: (*label).to_owned(), brief, first })
+            let job = by_job(place);
+            let is_long = job.is_none();
+            let (brief, first) = job.or_else(by_parts)?;
+            Some(BriefLabel { label: (*label).to_owned(), brief, is_long, first })
         };
         let mut brief: Vec<BriefLabel> = labels.iter().enumerate().filter_map(brief).collect();
         // A label may start with another one.
@@ -65,6 +69,17 @@ impl BriefLabels {
     /// share a name, only the first mentioned one is called by it.
     #[must_use]
     pub fn shorten_repeated(&self, text: &str) -> String {
+        self.shorten_except_first(text, |_| true)
+    }
+
+    /// Returns a text like [`Self::shorten_repeated`], in which long labels are brief at their first mention, too, for a reader who
+    /// finds the full ones elsewhere.
+    #[must_use]
+    pub fn shorten_long(&self, text: &str) -> String {
+        self.shorten_except_first(text, |label| !label.is_long)
+    }
+
+    fn shorten_except_first(&self, text: &str, is_named: impl Fn(&BriefLabel) -> bool) -> String {
         let (mut shortened, mut rest, mut named) = (String::new(), text, Vec::new());
         while let Some(letter) = rest.chars().next() {
             // The longest labels come first, so that the one at this place is not a part of another.
@@ -73,7 +88,7 @@ impl BriefLabels {
                 rest = &rest[letter.len_utf8()..];
                 continue;
             };
-            if named.contains(&one.first) {
+            if named.contains(&one.first) || !is_named(one) {
                 shortened += &one.brief;
             } else {
                 named.push(one.first);
@@ -123,6 +138,10 @@ mod tests {
         );
         let repeated = labels.shorten_repeated(&format!("{B} is slower than {A}. {B} runs at 93 %."));
         assert_eq!(repeated, format!("{B} is slower than {A}. gpus256_tp4 runs at 93 %."));
+        assert_eq!(
+            labels.shorten_long(&format!("{B} is slower than {A}.")),
+            "gpus256_tp4 is slower than gpus256_tp2."
+        );
     }
 
     #[test]
@@ -133,6 +152,7 @@ mod tests {
         let repeated =
             "Compared with pretrain_llama (job 1): job 2 slower; job 3 faster. job 1 is the oldest.";
         assert_eq!(labels.shorten_repeated(&text), repeated);
+        assert_eq!(labels.shorten_long(&text), repeated);
         assert_eq!(labels.shorten(&format!("{three}: slower")), "job 3: slower");
         // Another cluster has a job with this number.
         let other = "finetune (job 2)";

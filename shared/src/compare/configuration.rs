@@ -32,6 +32,9 @@ const BYTES: &str = ", bytes";
 /// The beginning of the keys of environment variables.
 const ENVIRONMENT: &str = "env.";
 
+/// The key of the hash of a log.
+const HASH: &str = "sha256";
+
 /// The value of a variable that a whole environment lacks.
 const UNSET: &str = "not set";
 
@@ -51,6 +54,12 @@ impl ConfigurationRow {
         let mut known = self.values.iter().flatten();
         let first = known.next();
         known.any(|value| Some(value) != first)
+    }
+
+    /// Returns whether the row only says that the runs have different logs, as all runs have.
+    #[must_use]
+    pub fn only_tells_logs_apart(&self) -> bool {
+        self.differs && self.key == HASH
     }
 
     /// Returns whether the row is a setting that a file beside a log lists.
@@ -187,7 +196,7 @@ fn settings(run: &RunResult, seen: &ViewedRun<'_>) -> Vec<(RowPlace, String, Str
         ),
         (ConfigurationGroup::Log, "checkpoint_saves", Some(seen.report.checkpoint.saves.to_string())),
         (ConfigurationGroup::Log, "checkpoint_loads", Some(seen.report.checkpoint.loads.to_string())),
-        (ConfigurationGroup::Log, "sha256", Some(run.source.sha256.clone())),
+        (ConfigurationGroup::Log, HASH, Some(run.source.sha256.clone())),
     ];
     for (place, (group, key, value)) in known.into_iter().enumerate() {
         settings.extend(value.map(|value| ((group, place, key.to_owned()), words(key), value)));
@@ -256,7 +265,7 @@ fn words(key: &str) -> String {
         "gpudirect_rdma" => "GPUDirect RDMA",
         "nccl_communicators" => "NCCL communicators",
         "job_id" => "Job",
-        "sha256" => "SHA-256 of the log",
+        HASH => "SHA-256 of the log",
         "run" => "Run in the campaign",
         "launch.release" => "Release that launched it",
         "launch.style" => "Style",

@@ -6,6 +6,9 @@ use crate::data_file::{DataError, FromRow, Row, embedded};
 use std::str::FromStr;
 use std::sync::LazyLock;
 
+/// How the names of experiments begin.
+const OPENING: &str = "pretrain_";
+
 /// A model as a release's scripts name it.
 #[derive(Debug)]
 pub(crate) struct BridgeModel {
@@ -44,14 +47,26 @@ impl BridgeModel {
         Self::all().iter().find(|named| named.release == release && named.model == model)
     }
 
-    /// Returns the model of an experiment: `pretrain_llama31_405b_fp8_cs_gpus256_…_etpNone_…`. Earlier releases name experiments
-    /// without the tensor parallelism of experts.
+    /// Returns the model of an experiment: `pretrain_llama31_405b_fp8_cs_gpus256_…_etpNone_…`.
     pub(crate) fn of_experiment(name: &str) -> Option<&'static BridgeModel> {
-        let rest = name.strip_prefix("pretrain_").filter(|rest| rest.contains("_etp"))?;
-        Self::all()
-            .iter()
-            .filter(|named| named.form.is_some())
-            .find(|named| rest.strip_prefix(named.recipe.as_str()).is_some_and(|rest| rest.starts_with('_')))
+        let rest = BridgeModel::after_opening(name)?;
+        Self::all().iter().filter(|named| named.form.is_some()).find(|named| named.begins(rest))
+    }
+
+    /// Returns how a release's names of a model's experiments begin, if this one has their form but begins otherwise.
+    pub(crate) fn missed_beginning(&self, name: &str) -> Option<String> {
+        let rest = BridgeModel::after_opening(name).filter(|_| self.form.is_some())?;
+        (!self.begins(rest)).then(|| format!("{OPENING}{}_", self.recipe))
+    }
+
+    /// Returns what comes after the opening of an experiment's name. Earlier releases name experiments without the tensor
+    /// parallelism of experts.
+    fn after_opening(name: &str) -> Option<&str> {
+        name.strip_prefix(OPENING).filter(|rest| rest.contains("_etp"))
+    }
+
+    fn begins(&self, rest: &str) -> bool {
+        rest.strip_prefix(self.recipe.as_str()).is_some_and(|rest| rest.starts_with('_'))
     }
 
     fn all() -> &'static [BridgeModel] {

@@ -106,13 +106,19 @@ columns! {
         csv 1 "source" => |row| Some(row.source.clone());
     }
     Release "release" {
-        page "Source" => |row| row.source_title().into();
+        page "Source" => |row| {
+            let reference = row.reference_of().map(|of| format!("reference of {of}"));
+            PageCell::new(Some(row.source_title()), reference)
+        };
         csv 2 "release" => |row| Some(row.release.clone());
         // By date, as the names of releases don't sort.
         sort => |row| SortValue::Text(row.released());
     }
     Url "url" {
         csv 20 "url" => |row| row.source_url().map(str::to_owned);
+    }
+    Recipe "recipe" {
+        csv 23 "recipe" => |row| row.recipe.map(|recipe| recipe.id.to_string());
     }
     Note "note" {
         csv 21 "not_used_for_fit" => |row| Some(row.note.clone()).filter(|note| !note.is_empty());

@@ -128,7 +128,18 @@ test("links of the Recipes page still work", async ({ page }) => {
   await expect(page.getByRole("columnheader", { name: "Step, s" })).toHaveAttribute("aria-sort", "descending");
   await expect(cells(page, "Step, s").first()).toHaveText("10.15");
   await page.getByRole("button", { name: "Step, s" }).click();
-  await expect(cells(page, "Step, s").first()).toHaveText("4.061");
+  await expect(cells(page, "Step, s").first()).toHaveText("9.86");
+});
+
+test("a release of recipes shows the references of its recipes, apart from a product with the same version", async ({ page }) => {
+  await page.goto("/benchmarks?v=1&m=deepseek-v3&gpu=gb300&rel=26.06.01");
+  await expect(page.getByRole("button", { name: "Remove the filter Release: DGX Cloud recipes 26.06.01" })).toBeVisible();
+  await expect(cells(page, "Step, s").first()).toHaveText("13.13");
+  await expect(cells(page, "Step, s").filter({ hasText: /\d/ })).toHaveCount(1);
+  await expect(cells(page, "Source").first()).toContainText("reference of DGX Cloud recipes 26.06.01");
+  await select(page, "rel", "Megatron-Bridge 26\\.06\\.01");
+  await expect(page).toHaveURL(/rel=26\.06\.01(,|%2C)megatron-bridge(@|%40)26\.06\.01/);
+  await expect(cells(page, "Step, s").filter({ hasText: /\d/ })).toHaveCount(2);
 });
 
 test("what was not measured comes last however the table is sorted", async ({ page }) => {
@@ -245,7 +256,7 @@ test("the table fits a window of 1440 pixels", async ({ page }) => {
   // A source takes two lines at most, as the other cells of its row, and its title has all of it.
   const source = cells(page, "Source").first();
   expect((await source.getByRole("link").boundingBox()).height).toBeLessThan(44);
-  await expect(source).toHaveAttribute("title", await source.textContent());
+  await expect(source).toHaveAttribute("title", await source.getByRole("link").textContent());
   expect(await table.evaluate((scroll) => scroll.scrollWidth - scroll.clientWidth)).toBe(0);
 });
 

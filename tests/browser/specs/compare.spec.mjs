@@ -30,6 +30,8 @@ test("without ids the newest comparison is drawn, with plan, published number, c
   const differing = page.getByRole("region", { name: "Different settings", exact: true });
   await expect(differing.getByRole("row", { name: /^Run in the campaign/ })).toContainText("llama-405b-new");
   await expect(differing).not.toContainText("GBS");
+  // Logs of two runs always differ.
+  await expect(differing).not.toContainText("SHA-256");
   // On a phone the values are below each other.
   const { width, height } = page.viewportSize();
   await page.setViewportSize({ width: 390, height: 844 });
@@ -263,6 +265,21 @@ test("a run that is not there is said, and left out by a click", async ({ page, 
 const log = (seconds) =>
   Array.from({ length: 50 }, (_, step) => `Training epoch 0, iteration ${step}/49 | global_batch_size: 256 | train_step_timing in s: ${seconds + 0.01 * Math.sin(step)}\n`).join("");
 
+test("the newest run is not compared with logs of other workloads", async ({ page, server }) => {
+  await page.goto(`${server.url}/results`);
+  await page.locator("[data-files]").setInputFiles(
+    [["bare", 256], ["other", 128]].map(([name, gbs]) => ({
+      name: `${name}.log`,
+      mimeType: "text/plain",
+      buffer: Buffer.from(log(12.5).replaceAll("global_batch_size: 256", `global_batch_size: ${gbs}`)),
+    })),
+  );
+  await expect(page.getByRole("heading", { name: /^Newest run: / })).toBeVisible();
+  await expect(headline(page)).toContainText(/^12\.5\d* s per step/);
+  await expect(page.locator(".verdict")).not.toContainText("comparable");
+  await expect(page.getByRole("link", { name: "Open comparison" })).toHaveCount(0);
+});
+
 plain("all logs that are dropped are compared, also without a recipe", async ({ page }) => {
   await page.goto("/compare");
   await page.locator("[data-files]").setInputFiles(
@@ -275,6 +292,25 @@ plain("all logs that are dropped are compared, also without a recipe", async ({ 
   const names = page.locator("table.reports tbody th");
   await expect(names).toContainText(["before", "after", "again"]);
   await expect(headline(page)).toContainText("before");
+});
+
+plain("long names are short in the headline and break in the table of differences", async ({ page }) => {
+  await page.goto("/compare");
+  const name = (variant) => `trial_gpus8_on_the_new_cluster_with_a_very_long_name_that_would_fill_the_headline_${variant}_of_the_same_model`;
+  await page.locator("[data-files]").setInputFiles(
+    ["older", "newer"].map((variant, place) => ({
+      name: `${name(variant)}.log`,
+      mimeType: "text/plain",
+      buffer: Buffer.from(log(12 + place)),
+    })),
+  );
+  await expect(headline(page)).toContainText("headline_newer");
+  await expect(headline(page)).toContainText("headline_older");
+  await expect(headline(page)).not.toContainText("trial_gpus8");
+  await expect(headline(page)).toHaveAttribute("title", new RegExp(name("newer")));
+  const differing = page.getByRole("region", { name: "Different settings", exact: true });
+  await expect(differing.locator("thead")).toContainText(name("newer"));
+  expect(await differing.evaluate((scroll) => scroll.scrollWidth - scroll.clientWidth)).toBe(0);
 });
 
 plain("where nobody has runs, files can be dropped, and are compared", async ({ page }) => {

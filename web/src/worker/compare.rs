@@ -26,18 +26,46 @@ const RECENT: usize = 50;
 /// Compares the runs of these ids with a view; without ids, those that were dropped, or else the newest comparable runs.
 pub(super) async fn compare(ids: Vec<String>, view: View) -> Result<Compared, RequestError> {
     let ids = if ids.is_empty() { newest().await? } else { ids };
-    let FoundRuns { runs, on_server, missing } = FoundRuns::of(ids).await?;
+    Ok(compared(FoundRuns::of(ids).await?, view))
+}
+
+/// Compares the newest run with the comparable ones before it.
+pub(super) async fn compare_newest() -> Result<Compared, RequestError> {
+    let mut found = FoundRuns::of(newest().await?).await?;
+    found.runs = like_last(found.runs);
+    let mut compared = compared(found, View::default());
+    compared.on_server.retain(|id| compared.rows.iter().any(|row| row.id == *id));
+    Ok(compared)
+}
+
+/// Returns the last run, after those that are comparable with it.
+fn like_last(runs: Vec<Rc<RunResult>>) -> Vec<Rc<RunResult>> {
+    let last_first: Vec<Rc<RunResult>> = runs.into_iter().rev().collect();
+    let against = comparison(&last_first, View::default()).difference.each;
+    let is_alike = |place: usize| against.iter().all(|one| one.item != place || one.comparable);
+    let alike = last_first.into_iter().enumerate().filter(|(place, _)| is_alike(*place));
+    let mut alike: Vec<Rc<RunResult>> = alike.map(|(_, run)| run).collect();
+    alike.reverse();
+    alike
+}
+
+fn compared(FoundRuns { runs, on_server, missing }: FoundRuns, view: View) -> Compared {
     let asked = view.window;
     let comparison = comparison(&runs, view);
     let failure_line = match comparison.items.as_slice() {
         [alone] => alone.failure_line,
         _ => None,
     };
-    // The headline names the runs. The lines below it, and the headline itself, don't repeat long labels.
+    // The table has the full labels, which would fill the headline.
     let labels = BriefLabels::of(comparison.items.iter().map(|item| item.label.as_str()));
+    let words = |headline: String| unbroken(&headline).replace(". job ", ". Job ");
+    let in_full = headline(&comparison);
+    let short = words(labels.shorten_long(&in_full));
+    let in_full = words(labels.shorten_repeated(&in_full));
     let brief = |lines: Vec<String>| lines.iter().map(|line| unbroken(&labels.shorten(line))).collect();
-    Ok(Compared {
-        headline: unbroken(&labels.shorten_repeated(&headline(&comparison))).replace(". job ", ". Job "),
+    Compared {
+        headline_in_full: Some(in_full).filter(|in_full| *in_full != short),
+        headline: short,
         failure_line,
         outcome: outcome(&comparison),
         unlike: brief(not_comparable(&comparison)),
@@ -50,13 +78,18 @@ pub(super) async fn compare(ids: Vec<String>, view: View) -> Result<Compared, Re
             ..plot(&comparison, &comparison.curves.step_time_s)
         },
         loss: plot(&comparison, &comparison.curves.loss),
-        settings: comparison.configuration.iter().map(setting).collect(),
+        settings: comparison
+            .configuration
+            .iter()
+            .filter(|row| !row.only_tells_logs_apart())
+            .map(setting)
+            .collect(),
         rows: ComparedRun::all(&comparison, asked).iter().map(row).collect(),
         missing,
         on_server,
         scored: unbroken(&scored(&comparison, asked).unwrap_or_default()),
         source: source(&runs, &comparison),
-    })
+    }
 }
 
 /// Returns which steps of a run alone are scored and why, and where to choose others.
@@ -284,5 +317,36 @@ fn setting(setting: &ConfigurationRow) -> Setting {
         label: memory.map_or_else(|| setting.label.clone(), |memory| format!("{memory}, GiB")),
         values: setting.values.iter().map(value).collect(),
         differs: setting.differs,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use trainplan_shared::result::Intake;
+    use trainplan_shared::spec::Spec;
+
+    #[test]
+    fn only_runs_like_the_newest_are_compared_with_it() {
+        let run = |gpus: u32, job: usize| {
+            let path = format!("log-acct.pretrain_llama3.1_8b_fp8_{gpus}_{job}_0.out");
+            let mut intake = Intake::new(path, &Spec::default());
+            for step in 0..50 {
+                let line = format!(
+                    "Training epoch 0, iteration {step}/49 | train_step_timing in s: 12.{} |\n",
+                    step % 7
+                );
+                intake.feed(line.as_bytes());
+            }
+            Rc::new(intake.finish())
+        };
+        let alike = |gpus: [u32; 3]| -> Vec<Option<u64>> {
+            let runs = (1..).zip(gpus).map(|(job, gpus)| run(gpus, job)).collect();
+            like_last(runs).iter().map(|run| run.name.job_id).collect()
+        };
+        assert_eq!(alike([8, 16, 8]), [Some(1), Some(3)]);
+        assert_eq!(alike([16, 8, 8]), [Some(2), Some(3)]);
+        assert_eq!(alike([8, 8, 16]), [Some(3)]);
+        assert!(like_last(Vec::new()).is_empty());
     }
 }

@@ -197,15 +197,17 @@ fn of_several(reference: &str, several: &[LabelledVerdict<'_>]) -> String {
         if count == 0 {
             continue;
         }
-        let does = if count == 1 { one } else { more };
         let names = match kind {
             Verdict::NoDifference => String::new(),
             _ => format!(": {}", named(&of_kind)),
         };
-        let who = match several.len() {
-            2 if count == 2 => format!("Both {counted}"),
-            all if count == all => format!("All {all} {counted}"),
-            all => format!("{count} of {all} {counted}"),
+        let does = if count == 1 { one } else { more };
+        let (who, does) = match (several.len(), kind) {
+            (2, Verdict::NotComparable) if count == 2 => (format!("Neither of the {counted}"), "is comparable"),
+            (all, Verdict::NotComparable) if count == all => (format!("None of the {all} {counted}"), "is comparable"),
+            (2, _) if count == 2 => (format!("Both {counted}"), does),
+            (all, _) if count == all => (format!("All {all} {counted}"), does),
+            (all, _) => (format!("{count} of {all} {counted}"), does),
         };
         // The first sentence says what is counted.
         sentences.push(match sentences.is_empty() {
@@ -416,7 +418,7 @@ mod tests {
         };
         let runs = [run(LLAMA, 1, 12_000), short(2), short(3), short(4), short(5)];
         let headline = headline(&compare(&runs.iter().collect::<Vec<_>>()));
-        let said = "All 4 runs are not comparable with pretrain_llama3.1_8b_fp8_8 (job 1): pretrain_llama3.1_8b_fp8_8 (job 2), \
+        let said = "None of the 4 runs is comparable with pretrain_llama3.1_8b_fp8_8 (job 1): pretrain_llama3.1_8b_fp8_8 (job 2), \
                     pretrain_llama3.1_8b_fp8_8 (job 3), pretrain_llama3.1_8b_fp8_8 (job 4) and 1 more. The reason for each: It was \
                     not scored.";
         assert!(headline.starts_with(said), "{headline}");

@@ -87,6 +87,9 @@ async fn answer(question: Question) -> Result<Answer, RequestError> {
         Question::Comparison { ids, query } => {
             compare::compare(ids, view(&query)).await.map(|compared| Answer::Comparison(Box::new(compared)))
         }
+        Question::Newest => {
+            compare::compare_newest().await.map(|compared| Answer::Comparison(Box::new(compared)))
+        }
         Question::ComparisonFile { ids, query, format } => {
             compare::file(ids, view(&query), format).await.map(Answer::File)
         }

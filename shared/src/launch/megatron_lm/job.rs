@@ -57,6 +57,8 @@ pub(super) struct MegatronJob<'a> {
 /// Flags that belong together, under a comment.
 pub(super) struct FlagGroup {
     pub(super) title: &'static str,
+    /// What readers of the script should know about the flags, as comments.
+    pub(super) remarks: Vec<&'static str>,
     /// Each flag with its values.
     pub(super) flags: Vec<Vec<ShellWord>>,
 }
@@ -89,7 +91,14 @@ impl<'a> MegatronJob<'a> {
 
     /// Starts a group of flags.
     pub(super) fn group(&mut self, title: &'static str) {
-        self.groups.push(FlagGroup { title, flags: Vec::new() });
+        self.groups.push(FlagGroup { title, remarks: Vec::new(), flags: Vec::new() });
+    }
+
+    /// Adds a comment to the group of flags.
+    pub(super) fn remark(&mut self, remark: &'static str) {
+        if let Some(group) = self.groups.last_mut() {
+            group.remarks.push(remark);
+        }
     }
 
     /// Adds a flag without a value.

@@ -67,17 +67,23 @@ fn gathers_in_eight_bits(job: &mut MegatronJob) -> bool {
 /// Stores gradients and optimizer state as the planned software does, where flags can: the memory of the plan is then that of
 /// the run. Megatron-LM's defaults take more.
 fn gradients(job: &mut MegatronJob, dtype: Dtype) {
-    let (gradient, optimizer) = {
-        let properties = job.software.properties();
-        (properties.gradient_bytes, properties.optimizer_bytes)
-    };
-    if gradient <= NARROW_GRADIENT {
+    let optimizer = job.software.properties().optimizer_bytes;
+    if sums_in_bf16(job) {
+        job.remark(
+            "Gradients are summed in BF16, as the plan's software does. Remove --grad-reduce-in-bf16 to sum",
+        );
+        job.remark("them in FP32, which takes 2 more bytes of memory per weight.");
         job.flag("--grad-reduce-in-bf16");
     }
     if dtype == Dtype::Bf16 && optimizer <= NARROW_OPTIMIZER {
         // Stores only those bits of the FP32 weights that the BF16 weights lack.
         job.flag("--use-precision-aware-optimizer");
     }
+}
+
+/// Returns whether the script sums gradients in BF16.
+pub(super) fn sums_in_bf16(job: &MegatronJob) -> bool {
+    job.software.properties().gradient_bytes <= NARROW_GRADIENT
 }
 
 fn eight_bits(job: &mut MegatronJob, format: &str, recipe: &str) {

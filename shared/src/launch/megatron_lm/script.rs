@@ -104,6 +104,7 @@ fn flags(job: &MegatronJob) -> Vec<String> {
     let mut lines = Vec::new();
     for (index, group) in job.groups.iter().enumerate().filter(|(_, group)| !group.flags.is_empty()) {
         lines.push(format!("# {}", group.title));
+        lines.extend(group.remarks.iter().map(|remark| format!("# {remark}")));
         let mut parts = vec![if index == 0 { "set --".to_string() } else { "set -- \"$@\"".to_string() }];
         parts.extend(group.flags.iter().map(|words| line(words)));
         lines.extend(wrap(&parts));

@@ -1,6 +1,7 @@
 //! Instructions before and after the job, and the files that it writes.
 
 use super::job::{MegatronJob, ROOT};
+use super::precision::sums_in_bf16;
 use crate::field::Field;
 use crate::launch::outputs::Outputs;
 use crate::launch::prepare::Instruction;
@@ -28,14 +29,17 @@ pub(super) fn outputs(job: &MegatronJob) -> Outputs {
 
 pub(super) fn prepare(job: &MegatronJob) -> Vec<Instruction> {
     let mut steps = vec![checkout(job), software(job)];
-    steps.push(Instruction::new(
-        "Check what the plan assumes",
-        [],
+    let mut assumed =
         "The plan defines only widths and counts. Activation, normalization, unscaled positions and the absence \
          of biases are those usual for the model's family: they hardly affect the step time, but they affect \
          what the model learns. The learning rate and the data are those of a benchmark. Change them in the \
-         script before real training.",
-    ));
+         script before real training."
+            .to_string();
+    if sums_in_bf16(job) {
+        assumed += " The script sums gradients in BF16. To sum them in FP32, remove --grad-reduce-in-bf16 from it: \
+                    each GPU then needs 2 more bytes per weight.";
+    }
+    steps.push(Instruction::new("Check what the plan assumes", [], assumed));
     steps
 }
 

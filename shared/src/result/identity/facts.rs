@@ -15,6 +15,8 @@ use std::borrow::Cow;
 /// What the log and its name say about the run.
 pub(super) struct LogFacts {
     pub(super) release: Option<Release>,
+    /// The experiment in the log's name.
+    pub(super) experiment: String,
     /// Megatron-Bridge's own recipe that a folder is named after.
     pub(super) named_recipe: Option<&'static Recipe>,
     pub(super) model: Option<Cow<'static, Model>>,
@@ -62,6 +64,7 @@ impl LogFacts {
         let launched_by: Option<Release> = settings.release().and_then(|release| release.parse().ok());
         let mut facts = Self {
             release: named.map(|recipe| recipe.id.release).or_else(|| release(path, name, log, launched_by)),
+            experiment: name.experiment.clone(),
             named_recipe: named,
             model: model.map(Cow::Borrowed),
             gpu: None,

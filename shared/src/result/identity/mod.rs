@@ -131,9 +131,14 @@ impl Identity {
             if said.get(Field::Gpu).is_none() {
                 self.doubts.push(match seen.has_arguments {
                     true => NO_GPU_TYPE.to_owned(),
-                    false => {
-                        Unmatched { model: &model, release: seen.release, wanted: &wanted, dtype }.text()
+                    false => Unmatched {
+                        model: &model,
+                        release: seen.release,
+                        experiment: &seen.experiment,
+                        wanted: &wanted,
+                        dtype,
                     }
+                    .text(),
                 });
             }
             return None;

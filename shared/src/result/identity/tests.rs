@@ -298,3 +298,21 @@ fn what_llmb_run_launched_identifies_a_log_that_says_nothing() {
     assert!(named.differences.len() == 2 && told.contains("128, but llmb-config_*.yaml says 256"), "{told}");
     assert!(told.contains("bf16, but llmb-config_*.yaml says fp8"), "{told}");
 }
+
+#[test]
+fn a_misnamed_job_says_how_its_release_names_it() {
+    let notes = |model: &str| {
+        let path = format!(
+            "log-acct.pretrain_{model}_fp8_cs_gpus64_tp1_pp1_cp1_vpNone_ep1_etpNone_mbs2_gbs256_123_0.out"
+        );
+        let mut intake = Intake::new(path, &Spec::default());
+        intake.feed(steps(256).as_bytes());
+        Report::of(&intake.finish(), &View::default()).notes.join(" ")
+    };
+    let misnamed = notes("llama31_70b");
+    let said = "Couldn't match this Llama 3.1 70B log to a recipe: release 26.06.01 names jobs of this model \
+                \"pretrain_llama3_70b_…\", but this name begins with \"pretrain_llama31_70b\". Nearest: ";
+    assert!(misnamed.contains(said), "{misnamed}");
+    let named = notes("llama3_70b");
+    assert!(!named.contains("Couldn't match"), "{named}");
+}

@@ -6,13 +6,15 @@ use crate::catalog::{Catalog, Model, Recipe};
 use crate::field::Field;
 use crate::precision::Dtype;
 use crate::problem::all_of;
-use crate::releases::Release;
+use crate::releases::{BridgeModel, Release};
 use crate::sorting::sorted;
 
 /// A log of a model that matches no recipe.
 pub(super) struct Unmatched<'a> {
     pub(super) model: &'a Model,
     pub(super) release: Option<Release>,
+    /// The experiment in the log's name.
+    pub(super) experiment: &'a str,
     /// The known numbers, in the order of [`super::facts::LogFacts::numbers`].
     pub(super) wanted: &'a [(Field, Option<u32>)],
     pub(super) dtype: Option<Dtype>,
@@ -25,9 +27,11 @@ impl Unmatched<'_> {
     /// Returns why the log matches no recipe, which ones are nearest, and what to set, as sentences.
     pub(super) fn text(&self) -> String {
         let title = &self.model.title;
-        let why = match self.release {
-            Some(release) => format!("release {release} has no recipe for this model"),
-            None => "its name and format match no known release".to_owned(),
+        let nearest = self.nearest();
+        let why = match (self.release, self.named_otherwise(&nearest)) {
+            (Some(release), _) => format!("release {release} has no recipe for this model"),
+            (None, Some(how)) => how,
+            (None, None) => "its name and format match no known release".to_owned(),
         };
         let is_unknown = |place: usize| self.wanted.get(place).is_none_or(|(_, number)| number.is_none());
         let needed = [(true, "GPU type"), (is_unknown(GPUS), "GPU count"), (is_unknown(GBS), "GBS")];
@@ -35,18 +39,37 @@ impl Unmatched<'_> {
             needed.into_iter().filter(|(is_missing, _)| *is_missing).map(|(_, what)| what).collect();
         format!(
             "Couldn't match this {title} log to a recipe: {why}.{} Set the recipe, or the {}, which the log lacks.",
-            self.nearest(),
+            self.named(&nearest),
             all_of(&missing)
         )
     }
 
-    /// Returns a sentence that names the recipes of the model with the fewest differences from the log; nothing if it has none.
-    fn nearest(&self) -> String {
+    /// Returns the recipes of the model, those with the fewest differences from the log first.
+    fn nearest(&self) -> Vec<&'static Recipe> {
         let of_model = Catalog::embedded().recipes().iter().filter(|recipe| recipe.id.model == self.model.id);
         let of_model: Vec<(usize, &Recipe)> =
             of_model.map(|recipe| (self.differences(recipe).len(), recipe)).collect();
         let nearest = sorted(&of_model, |(one, _), (other, _)| one.cmp(other));
-        let name = |(_, recipe): &(usize, &Recipe)| match self.differences(recipe).as_slice() {
+        nearest.into_iter().map(|(_, recipe)| recipe).collect()
+    }
+
+    /// Returns how the log's name differs from the names of the nearest recipe whose release uses this form of names; none if
+    /// no release does.
+    fn named_otherwise(&self, nearest: &[&Recipe]) -> Option<String> {
+        nearest.iter().find_map(|recipe| {
+            let release = recipe.id.release;
+            let beginning = BridgeModel::of(release, &self.model.id)?.missed_beginning(self.experiment)?;
+            let as_long = self.experiment.split('_').take(beginning.matches('_').count());
+            let own = as_long.collect::<Vec<_>>().join("_");
+            Some(format!(
+                "release {release} names jobs of this model \"{beginning}…\", but this name begins with \"{own}\""
+            ))
+        })
+    }
+
+    /// Returns a sentence that names the first of these recipes, with their differences from the log; nothing if there are none.
+    fn named(&self, nearest: &[&Recipe]) -> String {
+        let name = |recipe: &&Recipe| match self.differences(recipe).as_slice() {
             [] => recipe.id.to_string(),
             some => format!("{} ({})", recipe.id, some.join(", ")),
         };

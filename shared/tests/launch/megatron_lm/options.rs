@@ -11,12 +11,19 @@ fn gradients_and_optimizer_are_stored_as_the_planned_software_does() {
     let launch = launched(LLAMA, &[STYLE]);
     let (_, given) = flags(&launch);
     assert!(given.contains_key("--grad-reduce-in-bf16"));
+    // A real training may want FP32: the script and the steps before it say how.
+    let says = |launch: &Launch| {
+        let steps = launch.prepare.iter().map(|step| step.note.to_string()).collect::<String>();
+        [launch.script.to_string(), steps].map(|text| text.contains("emove --grad-reduce-in-bf16"))
+    };
+    assert_eq!(says(&launch), [true, true]);
     assert!(!given.contains_key("--use-precision-aware-optimizer"), "FP8 keeps whole FP32 weights");
     let bf16 = launched(LLAMA, &[STYLE, (Field::Dtype, "bf16")]);
     assert!(flags(&bf16).1.contains_key("--use-precision-aware-optimizer"));
     // Megatron-LM's own gradients in FP32 are more than the recipe's GPUs hold beside all else.
     let own = launched(LLAMA, &[STYLE, (Field::Stack, "megatron-lm-0.14")]);
     assert!(!flags(&own).1.contains_key("--grad-reduce-in-bf16"));
+    assert_eq!(says(&own), [false, false]);
     // It keeps BF16 weights beside those in FP8, and NVIDIA's software does not.
     assert!(given.contains_key("--fp8-param-gather") && !flags(&own).1.contains_key("--fp8-param-gather"));
     assert!(warns(&own, "Does not fit: stage "));

@@ -10,6 +10,8 @@ use trainplan_shared::log::Status;
 pub(crate) struct Compared {
     /// The result in a sentence or two.
     pub(crate) headline: String,
+    /// The result with the full names of the runs, if some are short in the headline.
+    pub(crate) headline_in_full: Option<String>,
     /// The line of the log with the failure of a run alone.
     pub(crate) failure_line: Option<u64>,
     /// What the colour shows.

@@ -129,6 +129,8 @@ pub(crate) enum Question {
         /// The window, convention and recipe.
         query: String,
     },
+    /// A comparison of the newest run with the comparable ones before it, the oldest first.
+    Newest,
     /// A comparison as a file.
     ComparisonFile {
         /// Their ids.

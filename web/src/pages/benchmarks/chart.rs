@@ -219,6 +219,7 @@ fn facts(row: &Benchmark) -> Vec<String> {
         cell(BenchmarkColumn::Layout),
         with(BenchmarkColumn::Error, |text| format!("prediction {text}")),
         cell(BenchmarkColumn::Release),
+        row.reference_of().map(|of| format!("reference of {of}")),
     ];
     facts.into_iter().flatten().collect()
 }

@@ -231,7 +231,7 @@ fn benchmark_row(row: &Benchmark, place: usize, state: Benchmarks) -> AnyView {
                 let name = format!("Source: {text}");
                 let whole = text.clone();
                 view! {
-                    <td data-label=title class="origin-cell" class:main=is_main title=whole><a href=url rel="external noreferrer" aria-label=name>{text}</a></td>
+                    <td data-label=title class="origin-cell" class:main=is_main title=whole><a href=url rel="external noreferrer" aria-label=name>{text}</a>{detail}</td>
                 }
                 .into_any()
             }

@@ -167,7 +167,7 @@ pub(crate) fn Verdict(
         let notes = format!("{} notes on the comparison", compared.notes.len());
         view! {
             <section class="answers verdict" data-verdict=compared.outcome.id() aria-label="Verdict">
-                <p class="headline" role="status">
+                <p class="headline" role="status" title=compared.headline_in_full.clone()>
                     {compared.headline.clone()}
                     {compared.failure_line.filter(|_| has_log.get()).map(|line| view! {
                         " " <a href=format!("#L{line}") rel="external">{format!("Go to line {line}")}</a>

@@ -16,8 +16,7 @@ pub(super) fn Newest() -> impl IntoView {
     let asked = desk.answer(
         move || {
             desk.track_runs();
-            (desk.has_server() == Some(true))
-                .then(|| Question::Comparison { ids: Vec::new(), query: String::new() })
+            (desk.has_server() == Some(true)).then_some(Question::Newest)
         },
         |answer| if let Answer::Comparison(compared) = answer { Some(*compared) } else { None },
     );
@@ -43,8 +42,8 @@ fn NewestOf(compared: Arc<Compared>) -> impl IntoView {
     view! {
         <section class="answers verdict" aria-labelledby="newest" data-verdict=compared.outcome.id()>
             <h2 id="newest">"Newest run" {name}</h2>
-            <p class="headline">{compared.headline.clone()}</p>
-            <p><A href=compare_href(address, &ids)>"Open comparison"</A></p>
+            <p class="headline" title=compared.headline_in_full.clone()>{compared.headline.clone()}</p>
+            {(ids.len() > 1).then(|| view! { <p><A href=compare_href(address, &ids)>"Open comparison"</A></p> })}
             <PlotSection id="newest-step-time" title="Step time, s" plot />
         </section>
     }

@@ -1,5 +1,7 @@
 //! `trainplan certify`: proves that a cluster reaches the published speed of a release's recipes.
 
+mod from_logs;
+
 use super::output::{self, Format, FormatArg};
 use super::profiles;
 use super::run::{CarryArgs, NewRound, RoundScope, block_on, carry_campaign, warn};
@@ -7,6 +9,7 @@ use super::stack_file::with_files;
 use super::{Failure, note, watch};
 use crate::journal::{Event, Journal, Phase, Round, Run};
 use crate::store::Store;
+use from_logs::ClusterLogs;
 use serde::Serialize;
 use std::ffi::OsStr;
 use std::fs;
@@ -16,9 +19,11 @@ use trainplan_shared::campaign::{
     RunReference, RunVerdict, certification, plan, untested,
 };
 use trainplan_shared::catalog::{Catalog, Release};
+use trainplan_shared::estimate::Interval;
 use trainplan_shared::field::Field;
 use trainplan_shared::problem::Problem;
-use trainplan_shared::result::{Report, RunResult, Slowdown, View};
+use trainplan_shared::result::{Report, Slowdown, View};
+use trainplan_shared::spec::Spec;
 use uuid::Uuid;
 
 /// Prove that a cluster reaches the published speed of NVIDIA's recipes
@@ -30,12 +35,16 @@ use uuid::Uuid;
 ///
 /// The runs are a campaign: if the command is interrupted, repeat it to continue. Once all runs have ended, repeating it
 /// prints the report again; --new measures again.
+///
+/// With --from, nothing runs: the logs of runs that are over are scored and compared with the same references. The logs of a
+/// recipe are its repeats.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   trainplan certify --cluster alpha --gpus 64 --dry-run
   trainplan certify --cluster alpha --gpus 64 --repeats 3 --report alpha.html
   trainplan certify --cluster alpha --gpus 512 --release 26.06.01 --format json
+  trainplan certify --cluster alpha --gpu h100 --gpus 64 --from experiments/ --report alpha.html
 
 Exit codes:
   0  Every run passed
@@ -45,13 +54,13 @@ Exit codes:
   5  The cluster can't be reached. Submitted jobs keep running
   6  A run is slower than its reference")]
 pub(super) struct Args {
-    /// The cluster's profile in clusters.toml
+    /// The cluster's profile in clusters.toml. With --from and --gpu, any name for the report
     #[arg(long, value_name = "NAME")]
     cluster: Name,
     /// GPUs of each run
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     gpus: u32,
-    /// The release whose recipes run [default: the newest in the cluster's profile]
+    /// The release whose recipes run [default: the newest in the cluster's profile; with --from, that of the logs]
     #[arg(long, value_name = "RELEASE")]
     release: Option<Release>,
     /// How often each recipe runs
@@ -60,6 +69,12 @@ pub(super) struct Args {
     /// Print the campaign file, with the reference of each run, without submitting anything; `trainplan run` accepts it
     #[arg(long)]
     dry_run: bool,
+    /// Certify from these logs, saved results or folders, without running anything
+    #[arg(long, value_name = "PATH", num_args = 1.., conflicts_with_all = ["dry_run", "repeats", "new"])]
+    from: Vec<PathBuf>,
+    /// With --from, the GPU type [default: that of the cluster's profile]
+    #[arg(long, value_name = "TYPE", requires = "from")]
+    gpu: Option<String>,
     #[command(flatten)]
     new: NewRound,
     /// Write the report to this file: a page to hand on if its name ends in .html, JSON if it ends in .json, and
@@ -86,12 +101,11 @@ struct Certified<'a> {
 
 impl Args {
     pub(super) fn run(self) -> Result<(), Failure> {
+        if !self.from.is_empty() {
+            return self.certify_logs();
+        }
         let cluster = profiles::cluster(&self.cluster, self.clusters.clone())?;
-        let Some(gpu) = cluster.spec.get(Field::Gpu) else {
-            return Err(Failure::Refused(
-                "the cluster's profile has no GPU type. Add gpu = \"h100\", for example",
-            ));
-        };
+        let gpu = cluster.spec.get(Field::Gpu).ok_or(Failure::Refused(NO_GPU))?;
         let newest = || installed(&cluster).max();
         let Some(release) = self.release.or_else(newest) else {
             return Err(Failure::Refused(
@@ -148,16 +162,68 @@ impl Args {
                 cluster.name, self.gpus
             ),
         };
-        if let Some(path) = &self.report {
-            write_report(path, &certificate)?;
+        finish(&certificate, self.report.as_deref(), format)
+    }
+
+    /// Certifies from logs, without running anything.
+    fn certify_logs(&self) -> Result<(), Failure> {
+        let profile = match self.gpu {
+            Some(_) => None,
+            None => Some(profiles::cluster(&self.cluster, self.clusters.clone())?),
+        };
+        let of_profile = |field| profile.as_ref().and_then(|profile| profile.spec.get(field));
+        let gpu = self.gpu.as_deref().or_else(|| of_profile(Field::Gpu)).ok_or(Failure::Refused(NO_GPU))?;
+        let gpu = Catalog::embedded().gpu(gpu)?.id.as_str();
+        let logs = ClusterLogs::read(&self.from, gpu)?;
+        let release = match self.release {
+            Some(release) => release,
+            None => logs.release()?,
+        };
+        let campaign = certification(&self.cluster, gpu, self.gpus, release, 1)?;
+        let predicted = |recipe: &str| -> Result<Interval, Failure> {
+            let mut spec = Spec::default().with(Field::Recipe, recipe);
+            spec.set(Field::ClusterFactor, of_profile(Field::ClusterFactor).unwrap_or_default());
+            Ok(with_files(spec, Path::new(""))?.estimate()?.estimate.step_time_s)
+        };
+        let runs = logs.certified(&campaign, self.gpus, predicted)?;
+        for log in logs.left_out(&runs) {
+            note(&format!("Left out: {log}"));
         }
-        print(&certificate, format)?;
-        let slow = certificate.with(RunVerdict::Slow).count();
-        match (certificate.runs.iter().filter(|run| run.missing() > 0).count(), slow) {
-            (0, 0) => Ok(()),
-            (0, slow) => Err(Failure::Slow { slow, all: certificate.runs.len() }),
-            _ => Err(Failure::RunFailed),
-        }
+        let repeats = runs.iter().map(|run| run.repeats).max().unwrap_or(1);
+        let certificate = Certificate {
+            cluster: self.cluster.to_string(),
+            gpu: gpu.to_owned(),
+            gpus: self.gpus,
+            release,
+            began: logs.began(&runs).unwrap_or_else(|| "time unknown".to_owned()),
+            runs,
+            untested: untested(gpu, self.gpus, release),
+            command: format!(
+                "trainplan certify --cluster {} --gpus {} --release {release} --repeats {repeats}",
+                self.cluster, self.gpus
+            ),
+        };
+        finish(&certificate, self.report.as_deref(), self.format.choose())
+    }
+}
+
+/// What is wrong with a profile without a GPU type.
+const NO_GPU: &str = "the cluster's profile has no GPU type. Add gpu = \"h100\", for example";
+
+/// Writes and prints a certificate.
+///
+/// # Errors
+/// A run is slow, or was not scored.
+fn finish(certificate: &Certificate, report: Option<&Path>, format: Format) -> Result<(), Failure> {
+    if let Some(path) = report {
+        write_report(path, certificate)?;
+    }
+    print(certificate, format)?;
+    let slow = certificate.with(RunVerdict::Slow).count();
+    match (certificate.runs.iter().filter(|run| run.missing() > 0).count(), slow) {
+        (0, 0) => Ok(()),
+        (0, slow) => Err(Failure::Slow { slow, all: certificate.runs.len() }),
+        _ => Err(Failure::RunFailed),
     }
 }
 
@@ -282,7 +348,7 @@ async fn complete(runs: &mut [CertifiedRun], args: &CarryArgs) -> Result<(), Fai
             let Some(result) = store.get(id).await.ok().flatten() else { continue };
             container = container.or_else(|| result.job.settings.container().map(str::to_owned));
             if is_slow && run.cause.is_none() {
-                run.cause = cause(&result);
+                run.cause = cause(&Report::of(&result, &View::default()));
             }
         }
         if container.is_some() {
@@ -293,10 +359,9 @@ async fn complete(runs: &mut [CertifiedRun], args: &CarryArgs) -> Result<(), Fai
 }
 
 /// Returns what could explain that a run is slow: sentences.
-fn cause(result: &RunResult) -> Option<String> {
-    let report = Report::of(result, &View::default());
+fn cause(report: &Report) -> Option<String> {
     let slowdown = report.slowdown.as_ref().map(Slowdown::sentence);
-    let sentences: Vec<String> = slowdown.into_iter().chain(report.slow_steps).collect();
+    let sentences: Vec<String> = slowdown.into_iter().chain(report.slow_steps.clone()).collect();
     (!sentences.is_empty()).then(|| sentences.join(" "))
 }
 
