@@ -79,12 +79,14 @@ pub(super) fn Answer() -> impl IntoView {
             let longest = asked.longest_days.map_or(String::new(), |days| {
                 format!(" · only plans of at most {}; set a deadline to change that", limit_text(days))
             });
+            let first = asked.objective.filter(|_| asked.offers.len() > 1);
+            let first = first.map_or(String::new(), |objective| format!(" · first: {}", objective.first_rule()));
             // Before the first answer, every plan may have spare nodes.
             let mut plans = findings.plans().peekable();
             let has_spares = plans.peek().is_none() || plans.any(|(_, plan)| plan.paid_gpus > plan.gpus);
             let spares = if has_spares { ", restarts and spare nodes" } else { " and restarts, but no spare nodes" };
             Some(format!(
-                "{about}{batch} tokens per step{assumed}{sequences}{software}{longest} · includes failures{spares} · energy includes cooling and network"
+                "{about}{batch} tokens per step{assumed}{sequences}{software}{longest} · includes failures{spares} · energy includes cooling and network{first}"
             ))
         })
     };
