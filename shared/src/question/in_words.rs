@@ -20,6 +20,15 @@ pub fn as_measured(software: Option<&str>) -> String {
     }
 }
 
+/// Returns that the GPUs of a plan meet the deadline even at the speed of the fastest measured run, after their number: `would still
+/// meet the deadline at that speed.` `costs` are those of the plan as predicted and at that speed.
+pub fn in_time_at_that_speed(costs: Option<[String; 2]>) -> String {
+    let costs = costs.map_or(String::new(), |[predicted, slower]| {
+        format!(" They cost {predicted} as predicted, or {slower} at that speed.")
+    });
+    format!("would still meet the deadline at that speed.{costs}")
+}
+
 /// A plan as the sentence describes it.
 #[derive(Debug, Clone, Copy)]
 pub struct PlanInWords<'a> {
@@ -150,6 +159,15 @@ pub fn cost_in_words(cost: String, purchase: Option<&str>, on_demand: Option<Str
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_cost_at_the_speed_of_a_measured_run_is_beside_the_predicted_one() {
+        let costs = ["$2.26M", "$2.83M"].map(str::to_string);
+        assert_eq!(
+            in_time_at_that_speed(Some(costs)),
+            "would still meet the deadline at that speed. They cost $2.26M as predicted, or $2.83M at that speed."
+        );
+    }
 
     #[test]
     fn the_cost_of_a_reservation_is_beside_that_on_demand() {

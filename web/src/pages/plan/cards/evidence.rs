@@ -9,7 +9,7 @@ use crate::pages::plan::trust::trust_text;
 use crate::pages::plan::verdict::at_measured_speed;
 use leptos::prelude::*;
 use trainplan_shared::catalog::Catalog;
-use trainplan_shared::question::as_measured;
+use trainplan_shared::question::{as_measured, in_time_at_that_speed};
 use trainplan_shared::units::group_digits;
 
 /// What the plan of a card rests on, and what it takes if that turns out to be wrong.
@@ -25,12 +25,12 @@ pub(super) fn Evidence(offer: OfferFindings, found: FoundPlan) -> impl IntoView 
     let beyond = plan.search.findings.with_untracked(|findings| findings.best_as_measured_days(&offer));
     let beyond = beyond.map(|days| format!(" {}", at_measured_speed(&offer.gpu.name, days)));
     let safe = plan.search.findings.with_untracked(|findings| findings.in_time_as_measured(&offer));
-    let safe = safe.map(|safe| {
-        let cost = plan.search.findings.with_untracked(|findings| {
+    let safe = safe.map(|(safe, slowed)| {
+        let costs = plan.search.findings.with_untracked(|findings| {
             let currency = &findings.asked.as_ref()?.currency;
-            Some(format!(", for {},", cost_text(safe.cost?.mid, currency)))
+            Some([safe.cost?, slowed.cost?].map(|cost| cost_text(cost.mid, currency)))
         });
-        view! { " " {count_button(plan, &safe)} {cost} " would still meet the deadline." }
+        view! { " " {count_button(plan, &safe)} " " {in_time_at_that_speed(costs)} }
     });
     // One warning is enough: the speed of a measured run counts its software.
     let answer = offer.answer.filter(|_| beyond.is_none() && measured_software.is_none());
