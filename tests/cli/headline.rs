@@ -122,13 +122,12 @@ fn a_plan_that_misses_the_deadline_only_with_measured_software_shows_that_in_eve
     assert!(number(&answer["layouts"][0]["days_range"]["high"]) <= 60.0 && days > 60.0, "{answer}");
     let text = trainplan(["search", "--format", "table"].iter().chain(&question)).stdout;
     let headline = text.lines().next().unwrap();
-    let tests = "No plan finishes within 60 days both as predicted, 9 times in 10, and with measured software. \
+    let tests = "No plan finishes within 60 days both at the predicted speed, 9 times in 10, and at the measured speed. \
                  The nearest is predicted to take about ";
     assert!(headline.starts_with(tests), "{headline}");
     let software = "Megatron-Bridge 25.09 to 25.11";
-    let decided = format!(
-        ", but would take {days:.0} days with {software}, which was measured on this GPU type, on 384 × B200"
-    );
+    let decided =
+        format!(", but would take {days:.0} days at the measured speed of {software}, on 384 × B200");
     assert!(headline.contains(&decided), "{headline}");
     // The row has the figures with that software.
     let mut table = text.lines().skip_while(|line| !line.contains("confidence"));

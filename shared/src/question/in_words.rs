@@ -1,6 +1,6 @@
 //! The answer in a sentence, which the Plan page and `trainplan search` begin with. Each front writes amounts of money in its own way.
 
-use super::{Chance, Unmet};
+use super::{Chance, Unmet, chance_text, in_time_of_ten};
 use crate::estimate::Interval;
 use crate::units::{duration, duration_range, group_digits, significant};
 
@@ -11,13 +11,29 @@ pub fn limit_text(days: f64) -> String {
     format!("{days} {unit}")
 }
 
-/// Returns that an amount beyond the end of a plan's range is that of measured software, which the range does not count: `with NeMo 2,
-/// which was measured on this GPU type`. `software` is its title, if it is known.
+/// Returns that a figure is that of software that was measured on the GPU type, while nobody measured the plan's software there: `at the
+/// measured speed of NeMo 2`. `software` is its title, if it is known.
 pub fn as_measured(software: Option<&str>) -> String {
-    match software {
-        Some(software) => format!("with {software}, which was measured on this GPU type"),
-        None => "with measured software".to_string(),
-    }
+    let of = software.map_or(String::new(), |software| format!(" of {software}"));
+    format!("at the measured speed{of}")
+}
+
+/// Returns the chance of a plan that must meet a deadline 9 times in 10, at the measured speed of other software, with the chance that is
+/// required there: `about 6 times in 10 at the measured speed of NeMo 2 (59 days), where 5 times in 10 is required`.
+pub fn chance_as_measured(software: &str, days: Interval, limit: f64) -> String {
+    format!(
+        "{} {} ({}), where {} is required",
+        chance_text(in_time_of_ten(days, limit)),
+        as_measured(Some(software)),
+        duration(days.mid),
+        Chance::Even.title()
+    )
+}
+
+/// Returns that fewer GPUs would be enough at the predicted speed, as a sentence.
+pub fn enough_as_predicted(gpus: u32, software: &str) -> String {
+    let (gpus, measured) = (group_digits(gpus.into()), as_measured(Some(software)));
+    format!("At the predicted speed, {gpus} GPUs would be enough, but not {measured}.")
 }
 
 /// Returns that the GPUs of a plan meet the deadline even at the speed of the fastest measured run, after their number: `would still
@@ -94,7 +110,7 @@ impl PlanInWords<'_> {
         let often = match (by_slow_end, by_measured) {
             (false, _) => String::new(),
             (true, false) => format!(" {chance}"),
-            (true, true) => format!(" both as predicted, {chance}, and with measured software"),
+            (true, true) => format!(" both at the predicted speed, {chance}, and {}", as_measured(None)),
         };
         let within = time.map_or(String::new(), |time| format!(" within {time}"));
         let on = format!("on {}", self.gpus_text());
@@ -161,6 +177,19 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_chance_at_the_measured_speed_is_beside_the_one_that_is_required() {
+        let days = Interval { low: 53.0, mid: 59.0, high: 65.0 };
+        assert_eq!(
+            chance_as_measured("NeMo 2", days, 60.0),
+            "about 6 times in 10 at the measured speed of NeMo 2 (59 days), where 5 times in 10 is required"
+        );
+        assert_eq!(
+            enough_as_predicted(1584, "NeMo 2"),
+            "At the predicted speed, 1,584 GPUs would be enough, but not at the measured speed of NeMo 2."
+        );
+    }
+
+    #[test]
     fn a_cost_at_the_speed_of_a_measured_run_is_beside_the_predicted_one() {
         let costs = ["$2.26M", "$2.83M"].map(str::to_string);
         assert_eq!(
@@ -212,8 +241,8 @@ mod tests {
         );
         assert_eq!(
             plan.misses(Unmet::TooSlow { days: 81.0 }, false, &limits(true)),
-            "No plan finishes within 60 days both as predicted, 9 times in 10, and with measured software. The nearest \
-             is predicted to take about 61 days (55–70), but would take 81 days with NeMo 2, which was measured on this GPU type, on 1,024 × H100."
+            "No plan finishes within 60 days both at the predicted speed, 9 times in 10, and at the measured speed. The nearest \
+             is predicted to take about 61 days (55–70), but would take 81 days at the measured speed of NeMo 2, on 1,024 × H100."
         );
         let expensive = Unmet::TooExpensive { cost: 99.0, tokens: 2.2e11, gpus: 40 };
         assert_eq!(
@@ -229,8 +258,8 @@ mod tests {
         let beyond = Unmet::TooExpensive { cost: 120.0, tokens: 0.0, gpus: 0 };
         assert!(
             plan.misses(beyond, true, &limits(true)).ends_with(
-                "for at most $50k both as predicted, 9 times in 10, and with measured software. The cheapest that \
-                 finishes in time is predicted to cost up to $99, but would cost $120 with NeMo 2, which was measured on this GPU type, on \
+                "for at most $50k both at the predicted speed, 9 times in 10, and at the measured speed. The cheapest that \
+                 finishes in time is predicted to cost up to $99, but would cost $120 at the measured speed of NeMo 2, on \
                  1,024 × H100."
             )
         );
@@ -244,7 +273,7 @@ mod tests {
         assert!(
             unnamed
                 .misses(beyond, true, &limits(true))
-                .ends_with("would cost $120 with measured software, on 1,024 × H100.")
+                .ends_with("would cost $120 at the measured speed, on 1,024 × H100.")
         );
     }
 }

@@ -152,7 +152,7 @@ test("the chart's points are reached, read out and chosen with the keyboard", as
   await chart(page).focus();
   const readout = page.locator(".chart-note [aria-live]");
   await page.keyboard.press("ArrowRight");
-  await expect(readout).toHaveText(/^[\d,]+ × B200: \d+ days \(\d+–\d+\)( as predicted, \d+ days \(\d+–\d+\) with NeMo .+)?\. .* MBS \d+/);
+  await expect(readout).toHaveText(/^[\d,]+ × B200: \d+ days \(\d+–\d+\)( at the predicted speed, \d+ days \(\d+–\d+\) at the measured speed of NeMo .+)?\. .* MBS \d+/);
   await page.keyboard.press("ArrowUp");
   await expect(readout).toHaveText(/^[\d,]+ × H100: /);
   const first = await readout.textContent();

@@ -71,7 +71,7 @@ test("a card says what its launch script does, and the verdict doesn't say that 
   await expect(details(page)).toBeVisible();
   const noted = cards(page).filter({ has: page.locator(".card-note") });
   await expect(noted.first().locator(".card-note")).toHaveText(/^The launch script takes .+. These figures include that\.$/);
-  await expect(noted.first().locator(".days > small")).toHaveText(/^Meets the deadline (about|more than|less than) \d+ times? in 10( as predicted, .+ in 10 with measured software: .+ \(.+\))?$/);
+  await expect(noted.first().locator(".days > small")).toHaveText(/^Meets the deadline (about|more than|less than) \d+ times? in 10( at the predicted speed.*, .+ in 10 at the measured speed.*: .+ \(.+\))?$/);
   const rest = await page.locator(".verdict-line > p").first().textContent();
   expect(rest).toMatch(/launch scripts?\b/);
   if (rest.includes("misses the deadline")) expect(rest).not.toContain("The plans meet the deadline");
@@ -147,29 +147,29 @@ test("a limit that only measured software misses is named where the range ends w
   await page.goto("/?v=1&m=qwen3-235b-a22b&nr=448&by=60d");
   const card = cards(page).filter({ has: page.locator(".missed", { hasText: "May miss the deadline of 60 days" }) }).first();
   await expect(card.locator(".missed").first()).toHaveText(
-    /^May miss the deadline of 60 days\.( As predicted: \d+ days \(\d+–\d+\), \$[\d.]+M; with Megatron-Bridge .+: \d+ days \(\d+–\d+\), \$[\d.]+M\.)?$/,
+    /^May miss the deadline of 60 days\.( At the predicted speed: \d+ days \(\d+–\d+\), \$[\d.]+M; at the measured speed of Megatron-Bridge .+: \d+ days \(\d+–\d+\), \$[\d.]+M\.)?$/,
   );
   // The figures are those of the test that decides.
   const end = Number((await card.locator(".mini.main > div").nth(0).locator(".note").textContent()).split("–")[1]);
   expect(end).toBeGreaterThan(60);
-  if ((await card.locator(".missed").first().textContent()).includes("As predicted")) {
-    await expect(card.locator(".days > small")).toContainText(/ with Megatron-Bridge .+$/);
+  if ((await card.locator(".missed").first().textContent()).includes("At the predicted speed")) {
+    await expect(card.locator(".days > small")).toContainText(/ at the measured speed of Megatron-Bridge .+$/);
     // The card, its row and what a star saves are of the same scenario.
-    await expect(card).toContainText(/Figures with Megatron-Bridge .+, which was measured on this GPU type/);
+    await expect(card).toContainText(/Figures at the measured speed of Megatron-Bridge/);
     const days = (await card.locator(".mini.main > div").first().locator("dd").first().textContent()).split(" ")[0];
     const row = page.locator(".layout-table tbody tr").first();
-    await expect(row.getByRole("rowheader")).toContainText("with Megatron-Bridge");
+    await expect(row.getByRole("rowheader")).toContainText("at the measured speed of Megatron-Bridge");
     await expect(row.locator(".of-days")).toContainText(new RegExp(`^${days} `));
-    await expect(verdict(page)).toContainText(/^No plan finishes within 60 days both as predicted, 9 times in 10, and with measured software\./);
+    await expect(verdict(page)).toContainText(/^No plan finishes within 60 days both at the predicted speed, 9 times in 10, and at the measured speed\./);
     // The details name both scenarios, and don't say by their colour that the plan is in time.
     const tile = page.locator('[data-figure="days"]');
-    await expect(tile).toContainText(/As predicted\. With Megatron-Bridge .+, which was measured on this GPU type: \d+ days \(\d+–\d+\)\. May miss the deadline of 60\sdays\./);
+    await expect(tile).toContainText(/At the predicted speed\. At the measured speed of Megatron-Bridge .+: \d+ days \(\d+–\d+\)\. May miss the deadline of 60\sdays\./);
     await expect(tile).toHaveClass(/doubtful/);
     await expect(page.locator(".answers header small")).toContainText(/ · \d+\sdays with Megatron-Bridge/);
     const beside = {
-      Time: /^Predicted for .+\. With Megatron-Bridge .+, which was measured on this GPU type, a step takes [\d.]+\ss instead of [\d.]+\ss, and the run \d+ days \(\d+–\d+\) instead of \d+ days \(\d+–\d+\)\.$/,
+      Time: /^Predicted for .+\. At the measured speed of Megatron-Bridge .+, a step takes [\d.]+\ss instead of [\d.]+\ss, and the run \d+ days \(\d+–\d+\) instead of \d+ days \(\d+–\d+\)\.$/,
       Memory: /^Predicted for [^.]+(\.\d+[^.]*)*\.$/,
-      Scaling: /^Predicted for .+\. With Megatron-Bridge .+, this plan reaches [\d,]+ tokens per second per GPU instead of [\d,]+\.$/,
+      Scaling: /^Predicted for .+\. At the measured speed of Megatron-Bridge .+, this plan reaches [\d,]+ tokens per second per GPU instead of [\d,]+\.$/,
     };
     for (const [tab, text] of Object.entries(beside)) {
       await page.getByRole("tab", { name: tab }).click();
@@ -197,7 +197,7 @@ for (const types of ["h100", "h100,b200,gb300"]) {
   test(`a deadline and a budget that can't both be met are explained by one plan, on ${types}`, async ({ page }) => {
     await page.goto(`/?v=1&m=llama3.1-70b&t=10T&gs=${types}&by=60d&bud=50K`);
     const says =
-      /^No plan finishes within 60 days for at most \$50k (?:9 times in 10|both as predicted, .+ measured software)\. The cheapest that finishes in time (?:costs up to \$[\d.]+M|is predicted to cost up to \$[\d.]+M, but would cost \$[\d.]+M with .+, which was measured on this GPU type), on ([\d,]+) × (\w+)\.$/;
+      /^No plan finishes within 60 days for at most \$50k (?:9 times in 10|both at the predicted speed, .+ measured speed)\. The cheapest that finishes in time (?:costs up to \$[\d.]+M|is predicted to cost up to \$[\d.]+M, but would cost \$[\d.]+M at the measured speed of .+), on ([\d,]+) × (\w+)\.$/;
     await expect(verdict(page)).toHaveText(says);
     // Where launch scripts differ from the plans, another one may come nearest.
     await expect(page.locator("#details")).toHaveAttribute("data-scripts", /n=/);
@@ -234,7 +234,7 @@ for (const types of ["h100", "h100,b200,gb300"]) {
 
 test("the question asks how likely the deadline must be met, and the plan for the other chance is named", async ({ page }) => {
   await page.goto("/?v=1&m=llama3.1-8b&t=10T&gs=h100&by=20d");
-  await expect(page.locator(".verdict-line > p").first()).toContainText("The plan meets the deadline of 20 days 9 times in 10 as predicted, and ");
+  await expect(page.locator(".verdict-line > p").first()).toContainText("The plan meets the deadline of 20 days 9 times in 10 at the predicted speed, and ");
   const sure = (await verdict(page).textContent()).match(/^[\d,]+/)[0];
   await page.locator("#ask-chance").selectOption("5 times in 10");
   await expect(page).toHaveURL(/odds=even/);

@@ -123,7 +123,7 @@ pub(super) fn Figures() -> impl IntoView {
                         view! {
                             <span class="with-software">
                                 {format!(
-                                    "As predicted. With {software}, which was measured on this GPU type: {}.{misses}",
+                                    "At the predicted speed. At the measured speed of {software}: {}.{misses}",
                                     time_text(whole_days(&run))
                                 )}
                             </span>

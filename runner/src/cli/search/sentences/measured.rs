@@ -4,7 +4,9 @@ use super::currency;
 use crate::cli::search::found::SearchedGpu;
 use trainplan_shared::benchmarks::BestMeasured;
 use trainplan_shared::estimate::Interval;
-use trainplan_shared::question::{Goal, PlannedRun, chance_text, in_time_at_that_speed};
+use trainplan_shared::question::{
+    Chance, Goal, PlannedRun, chance_text, enough_as_predicted, in_time_at_that_speed,
+};
 use trainplan_shared::tables::cells;
 use trainplan_shared::units::{group_digits, significant};
 
@@ -55,20 +57,21 @@ pub(in crate::cli::search) fn beside_measured(found: &SearchedGpu<'_>) -> Option
 pub(in crate::cli::search) fn beside_measured_software(found: &SearchedGpu<'_>) -> Option<String> {
     let (software, run) = found.answer.with_measured_software.as_ref()?;
     let enough = found.answer.enough_as_predicted(found.question);
-    let enough = enough.map_or(String::new(), |gpus| {
-        format!(
-            " At the predicted speed, {} GPUs would be enough, but not with that software.",
-            group_digits(gpus.into())
-        )
-    });
+    let enough =
+        enough.map_or(String::new(), |gpus| format!(" {}", enough_as_predicted(gpus, software.title())));
+    let required = match found.question.chance {
+        Chance::NineInTen => format!(", where {} is required", Chance::Even.title()),
+        Chance::Even => String::new(),
+    };
     let chance = match (found.question.goal, found.answer.best()) {
         (Goal::Deadline(limit), Some(_)) => {
-            format!(", and meet the deadline {}", chance_text(run.in_time_of_ten(limit)))
+            format!(", and meet the deadline {}{required}", chance_text(run.in_time_of_ten(limit)))
         }
         _ => String::new(),
     };
     Some(format!(
-        "No published run of this model on {} used {}. With {}, as in the nearest run, the plan would take {}{chance}.{enough}",
+        "No published run of this model on {} used {}. At the measured speed of {}, which the nearest run used, the plan would take \
+         {}{chance}.{enough}",
         found.offer.gpu.name,
         found.offer.options.software.title(),
         software.title(),

@@ -321,6 +321,7 @@ fn card(
             by_script
             software=found.measured_software.clone()
             with_measured
+            by_slow_end
         />
         <div class="other-counts">{other} {faster} {more_tokens}</div>
         {doubts}

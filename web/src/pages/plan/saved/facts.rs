@@ -74,7 +74,7 @@ impl PlanFact {
             PlanFact::Layout => "Layout",
             PlanFact::Software => "Software",
             PlanFact::Days => "Days",
-            PlanFact::AsMeasured => "Days at the measured speed",
+            PlanFact::AsMeasured => "Days at the fastest measured speed",
             PlanFact::ByScript => "Days with the launch script",
             PlanFact::InTime => "In time",
             PlanFact::Price => "Price",

@@ -1,11 +1,12 @@
 //! How certain it is that the plans hold the limits of the question.
 
 use super::{all_of, sentences};
-use crate::message::search::{AskedGoal, FoundAnswer, FoundPlan, Trust};
-use crate::pages::plan::amounts::{chance_within, limit_text};
+use crate::message::search::{AskedGoal, FoundAnswer, FoundPlan, Spread, Trust};
+use crate::pages::plan::amounts::limit_text;
 use crate::pages::plan::findings::{Findings, is_within};
+use trainplan_shared::estimate::Interval;
 use trainplan_shared::problem::one_of;
-use trainplan_shared::question::Chance;
+use trainplan_shared::question::{Chance, chance_as_measured};
 use trainplan_shared::units::{duration, group_digits};
 
 /// Returns how likely the plans meet the deadline, and which plans would with the other chance, as sentences.
@@ -35,17 +36,18 @@ pub(super) fn late(findings: &Findings) -> String {
         (_, all) => {
             // The best one comes first.
             let bet =
-                all.iter().find_map(|(name, answer)| Some((name, answer.with_measured_software.as_ref()?.1)));
+                all.iter().find_map(|(name, answer)| Some((name, answer.with_measured_software.clone()?)));
             let it_meets = with_verb(findings, all, ["meets", "meet"]);
             let is_unmeasured = all
                 .iter()
                 .any(|(_, answer)| answer.plan.as_ref().is_some_and(|plan| plan.trust == Trust::Unmeasured));
             let bet = match (bet, is_unmeasured) {
-                (Some((name, days)), _) => format!(
-                    " as predicted, and {} with measured software ({} on {name})",
-                    chance_within(days, limit),
-                    duration(days.mid)
-                ),
+                (Some((name, (software, Spread { low, mid, high }))), _) => {
+                    // The sentence names a single type itself.
+                    let name = if all.len() > 1 { format!("{name} ") } else { String::new() };
+                    let chance = chance_as_measured(&software, Interval { low, mid, high }, limit);
+                    format!(" at the predicted speed, and {name}{chance}")
+                }
                 (None, true) => ", if the prediction holds: nobody measured this model".to_string(),
                 (None, false) => String::new(),
             };
@@ -116,15 +118,26 @@ mod tests {
     use crate::pages::plan::findings::tests::{answered, plan, spread};
 
     #[test]
-    fn a_plan_with_unmeasured_software_is_beside_its_figures_with_measured_software() {
+    fn a_chance_at_the_predicted_speed_is_beside_that_at_the_measured_speed() {
         let mut findings = answered(&[("B200", Some(plan(640, 49.0, 2.3e6)))]);
         findings.asked.as_mut().expect("a question").chance = Some(Chance::NineInTen);
         findings.offers[0].answer.as_mut().expect("an answer").with_measured_software =
             Some(("NeMo 2".into(), spread(59.0)));
         assert_eq!(
             lead(&findings).1,
-            "The plan meets the deadline of 60 days 9 times in 10 as predicted, and about 6 times in 10 with measured software \
-             (59 days on B200)."
+            "The plan meets the deadline of 60 days 9 times in 10 at the predicted speed, and about 6 times in 10 at the measured \
+             speed of NeMo 2 (59 days), where 5 times in 10 is required."
+        );
+        // Another type is the best one, and the figures are not its own.
+        let best = ("GB300", Some(plan(448, 49.0, 2.3e6)));
+        let mut findings = answered(&[best, ("B200", Some(plan(640, 49.0, 2.3e6)))]);
+        findings.asked.as_mut().expect("a question").chance = Some(Chance::NineInTen);
+        findings.offers[1].answer.as_mut().expect("an answer").with_measured_software =
+            Some(("NeMo 2".into(), spread(59.0)));
+        let rest = lead(&findings).1;
+        assert!(
+            rest.contains("at the predicted speed, and B200 about 6 times in 10 at the measured"),
+            "{rest}"
         );
     }
 }

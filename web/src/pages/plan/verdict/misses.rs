@@ -133,8 +133,8 @@ mod tests {
         findings.offers[1].answer.as_mut().expect("an answer").unmet = Some(Unmet::TooSlow { days: 185.0 });
         assert_eq!(
             lead(&findings).0,
-            "No plan finishes within 180 days both as predicted, 9 times in 10, and with measured software. The nearest is \
-             predicted to take about 49 days (44–54), but would take 185 days with measured software, on 640 × B200, the largest \
+            "No plan finishes within 180 days both at the predicted speed, 9 times in 10, and at the measured speed. The nearest is \
+             predicted to take about 49 days (44–54), but would take 185 days at the measured speed, on 640 × B200, the largest \
              number searched."
         );
     }
