@@ -162,10 +162,32 @@ fn cost_text(words: &str, cost: Option<String>) -> String {
     cost.map_or(String::new(), |cost| format!("{words}{cost}"))
 }
 
+/// What would exceed the budget of a run that keeps it at the price of a reservation, because it pays only for its share.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct BeyondBudget {
+    /// Whether the whole term of the reservation costs more than the budget.
+    pub whole_term: bool,
+    /// Whether the run does on demand.
+    pub on_demand: bool,
+}
+
 /// Returns a cost with how the GPUs are paid for, if that is assumed: `$3.60M (GPUs on demand)`. The price of a reservation holds only
 /// for those who use it to its end, so the cost `on_demand` is beside it: `$3.60M with GPUs reserved for 3 years, or $9.10M on demand`.
-pub fn cost_in_words(cost: String, purchase: Option<&str>, on_demand: Option<String>) -> String {
+/// If the budget doesn't pay for the reservation, the cost has that condition.
+pub fn cost_in_words(
+    cost: String,
+    purchase: Option<&str>,
+    on_demand: Option<String>,
+    beyond: BeyondBudget,
+) -> String {
     match (purchase, on_demand) {
+        (Some(purchase), on_demand) if beyond.whole_term => {
+            let exceeds = if beyond.on_demand { ", more than the budget" } else { "" };
+            let on_demand = on_demand.map_or(String::new(), |on_demand| {
+                format!("; on demand, the run costs {on_demand}{exceeds}")
+            });
+            format!("{cost} if you already hold GPUs {purchase}{on_demand}")
+        }
         (Some(purchase), Some(on_demand)) => format!("{cost} with GPUs {purchase}, or {on_demand} on demand"),
         (Some(purchase), None) => format!("{cost} (GPUs {purchase})"),
         (None, _) => cost,
@@ -200,15 +222,28 @@ mod tests {
 
     #[test]
     fn the_cost_of_a_reservation_is_beside_that_on_demand() {
-        let cost = |purchase: Option<&str>, on_demand: Option<&str>| {
-            cost_in_words("$4.10M".to_string(), purchase, on_demand.map(str::to_string))
+        let beside = |purchase: Option<&str>, on_demand: Option<&str>, beyond: BeyondBudget| {
+            cost_in_words("$4.10M".to_string(), purchase, on_demand.map(str::to_string), beyond)
         };
+        let cost = |purchase, on_demand| beside(purchase, on_demand, BeyondBudget::default());
         assert_eq!(
             cost(Some("reserved for 3 years"), Some("$9.10M")),
             "$4.10M with GPUs reserved for 3 years, or $9.10M on demand"
         );
         assert_eq!(cost(Some("on demand"), None), "$4.10M (GPUs on demand)");
         assert_eq!(cost(None, None), "$4.10M");
+        // The budget pays only for the run's share of the reservation.
+        let held = |on_demand: Option<&str>, is_over: bool| {
+            let beyond = BeyondBudget { whole_term: true, on_demand: is_over };
+            beside(Some("reserved for 3 years"), on_demand, beyond)
+        };
+        let condition = "$4.10M if you already hold GPUs reserved for 3 years";
+        assert_eq!(held(None, false), condition);
+        assert_eq!(held(Some("$4.20M"), false), format!("{condition}; on demand, the run costs $4.20M"));
+        assert_eq!(
+            held(Some("$9.10M"), true),
+            format!("{condition}; on demand, the run costs $9.10M, more than the budget")
+        );
     }
 
     #[test]

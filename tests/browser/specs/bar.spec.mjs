@@ -318,7 +318,7 @@ test("a chosen form of purchase stays with every goal, and the form in the bar i
     await expect(purchase).toHaveValue("reserved");
     await expect(header).toContainText("reserved for 3 years, one quote");
     // The run is shorter than the reservation.
-    await expect(share).toHaveText(/^GPUs reserved for 3 years cost \$[\d.]+M in all\. The cost above is the run's share of that\.$/);
+    await expect(share).toHaveText(/^GPUs reserved for 3 years cost \$[\d.]+M in all\. The cost above is the run's share of that\.( The budget pays only for that share\.)?$/);
   }
   // The budget that is filled in is enough for the run, and the page says that the reservation costs more.
   await expect(verdict(page)).toHaveText(/^[\d,]+ × B200 take /);
@@ -329,8 +329,13 @@ test("a chosen form of purchase stays with every goal, and the form in the bar i
   await expect(page.locator(".more p")).toContainText(
     /On demand, the run costs \$[\d.]+M \(\$[\d.]+–[\d.]+M\)/,
   );
-  await expect(verdict(page)).toContainText(/ with GPUs reserved for 3 years, or \$[\d.]+M on demand\.$/);
-  await purchase.selectOption("on-demand");
+  await expect(verdict(page)).toContainText(
+    / if you already hold GPUs reserved for 3 years; on demand, the run costs \$[\d.]+M(, more than the budget)?\.$/,
+  );
+  // The days are not green.
+  await expect(page.locator('[data-figure="days"]')).toHaveClass(/doubtful/);
+  await page.getByRole("button", { name: "Use on-demand prices" }).click();
+  await expect(page).toHaveURL(/buy=on-demand/);
   for (const goal of ["deadline", "budget"]) {
     await page.locator("#ask-goal").selectOption(goal);
     await answered(page);

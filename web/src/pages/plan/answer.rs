@@ -10,9 +10,11 @@ use super::locks::{self, LockChips};
 use super::question::has_scenario;
 use super::report::PrintButton;
 use super::state::SETTINGS_ID;
+use super::verdict::needs_reservation;
 use crate::address::{can_undo, undo};
 use crate::components::focus::focus;
 use leptos::prelude::*;
+use trainplan_shared::cost::PurchaseForm;
 use trainplan_shared::field::Field;
 use trainplan_shared::link;
 use trainplan_shared::search::{CHOSEN_FIELDS, Lock, Locks};
@@ -112,6 +114,12 @@ pub(super) fn Answer() -> impl IntoView {
         };
         Some(view! { <button type="button" class="link" on:click=find>{title}</button> " " })
     };
+    let on_demand = move || {
+        let set = move |_| plan.state.ask(&[(Field::Purchase, PurchaseForm::OnDemand.id())]);
+        findings.with(needs_reservation).then(|| {
+            view! { <button type="button" class="link" on:click=set>"Use on-demand prices"</button> " " }
+        })
+    };
     view! {
         <section class="answer" class:stale=move || plan.is_outdated() aria-labelledby="verdict" aria-busy=move || is_busy().to_string()>
             <div class="verdict-line">
@@ -144,7 +152,7 @@ pub(super) fn Answer() -> impl IntoView {
                 </h1>
                 // Below the problems it keeps its place, so that these move nothing.
                 <p class:unseen=move || has_problems.get()>
-                    {move || shown.get().rest} " " {search_own} {back}
+                    {move || shown.get().rest} " " {on_demand} {search_own} {back}
                 </p>
                 {move || has_problems.get().then(|| view! {
                     <p class="problems" id=PROBLEMS_ID>

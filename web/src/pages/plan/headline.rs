@@ -144,7 +144,8 @@ fn of_other(other: &OtherPlan, findings: &Findings, best: &Verdict) -> Headline 
     let offer = findings.offers.iter().find(|offer| offer.gpu.id == other.id);
     let plan = figures.and_then(|figures| {
         let (days, cost) = (figures.days?, figures.cost);
-        Some(FoundPlan { gpus: other.gpus, days, cost, ..FoundPlan::default() })
+        let paid_gpus = other.paid_gpus.unwrap_or_default();
+        Some(FoundPlan { gpus: other.gpus, paid_gpus, days, cost, ..FoundPlan::default() })
     });
     let by_script = other.script.filter(|_| plan.is_some());
     let by_script = by_script.map_or(String::new(), script_sentence);
@@ -154,7 +155,7 @@ fn of_other(other: &OtherPlan, findings: &Findings, best: &Verdict) -> Headline 
                 || AskedGpu { name: other.gpu.clone(), ..AskedGpu::default() },
                 |offer| offer.gpu.clone(),
             );
-            alone(&gpu, plan, goal, currency)
+            alone(&gpu, plan, (goal, findings.budget()), currency)
         }
         None => format!("Your plan on {} × {}.", group_digits(other.gpus.into()), other.gpu),
     };

@@ -4,7 +4,7 @@ use super::currency;
 use super::unmet::unmet_sentence;
 use crate::cli::search::found::SearchedGpu;
 use crate::cli::search::ranking::{best_first, contender};
-use trainplan_shared::cost::Price;
+use trainplan_shared::cost::{Price, PurchaseForm};
 use trainplan_shared::estimate::Interval;
 use trainplan_shared::field::Field;
 use trainplan_shared::message;
@@ -250,9 +250,10 @@ fn reservations(reaching: &[(&SearchedGpu<'_>, &PlannedRun)]) -> Option<String> 
 }
 
 /// Returns what renting the plans' GPUs for the whole term of their reservation costs, if the runs are shorter, and whether that is more
-/// than the budget.
+/// than the budget. If it is, names the setting for prices on demand.
 fn whole_term(question: &Question, reaching: &[(&SearchedGpu<'_>, &PlannedRun)]) -> Option<String> {
     let (mut terms, mut costs, mut exceeding) = (Vec::new(), Vec::new(), Vec::new());
+    let mut has_on_demand = false;
     let money = |amount: f64| cells::money(amount, currency(question));
     for (found, run) in reaching {
         let name = &found.offer.gpu.name;
@@ -263,8 +264,10 @@ fn whole_term(question: &Question, reaching: &[(&SearchedGpu<'_>, &PlannedRun)])
         terms.push(term.to_string());
         let cost = if low == high { money(low) } else { format!("{} to {}", money(low), money(high)) };
         costs.push(format!("{cost} for {name}"));
-        if question.budget().is_some_and(|budget| low > budget) {
+        let beyond = run.beyond_budget(question, found.offer);
+        if beyond.whole_term {
             exceeding.push(name.clone());
+            has_on_demand |= found.offer.on_demand.is_some();
         }
     }
     terms.dedup();
@@ -274,8 +277,17 @@ fn whole_term(question: &Question, reaching: &[(&SearchedGpu<'_>, &PlannedRun)])
         all if all == costs.len() => format!(", more than the budget of {budget}"),
         _ => format!("; for {}, that is more than the budget of {budget}", all_of(&exceeding)),
     };
+    let instead = match has_on_demand {
+        true => {
+            let on_demand = message::Setting::new(Field::Purchase, PurchaseForm::OnDemand.id());
+            message![" To plan without a reservation, set ", on_demand, "."].text(Front::Search)
+        }
+        false => String::new(),
+    };
     (!costs.is_empty()).then(|| {
         let (terms, costs) = (one_of(&terms), all_of(&costs));
-        format!("The reservation is for {terms}, longer than the run: the whole term costs {costs}{exceeds}.")
+        format!(
+            "The reservation is for {terms}, longer than the run: the whole term costs {costs}{exceeds}.{instead}"
+        )
     })
 }

@@ -1,6 +1,6 @@
 //! How certain it is that the plans hold the limits of the question.
 
-use super::{all_of, sentences};
+use super::{all_of, needs_reservation, sentences};
 use crate::message::search::{AskedGoal, FoundAnswer, FoundPlan, Spread, Trust};
 use crate::pages::plan::amounts::limit_text;
 use crate::pages::plan::findings::{Findings, is_within};
@@ -66,7 +66,8 @@ pub(super) fn overspent(findings: &Findings) -> String {
             return String::new();
         }
         let it_stays = with_verb(findings, &plans, ["stays", "stay"]);
-        return format!("{it_stays} within the budget {}.", Chance::NineInTen.title());
+        let condition = if needs_reservation(findings) { " if you already hold the reservation" } else { "" };
+        return format!("{it_stays} within the budget {}{condition}.", Chance::NineInTen.title());
     }
     let overspent = reaching(findings, |plan| plan.cost.is_some_and(|cost| cost.high > limit));
     at_the_end(&overspent, ["expensive end", "exceeds the budget", "exceed the budget"])
