@@ -11,6 +11,12 @@ pub fn limit_text(days: f64) -> String {
     format!("{days} {unit}")
 }
 
+/// Returns a number of GPUs of a type, for a sentence: `512 B200 GPUs`.
+pub fn gpus_of_type(gpus: u32, name: &str) -> String {
+    let unit = if gpus == 1 { "GPU" } else { "GPUs" };
+    format!("{} {name} {unit}", group_digits(gpus.into()))
+}
+
 /// Returns that a figure is that of software that was measured on the GPU type, while nobody measured the plan's software there: `at the
 /// measured speed of NeMo 2`. `software` is its title, if it is known.
 pub fn as_measured(software: Option<&str>) -> String {
@@ -77,28 +83,29 @@ pub struct LimitsInWords<'a> {
 }
 
 impl PlanInWords<'_> {
-    /// Returns what a plan takes: `512 × B200 take about 59 days and cost $3.60M.` `cost` is its expected cost, as [`cost_in_words`]
+    /// Returns what a plan takes: `512 B200 GPUs take about 59 days and cost $3.60M.` `cost` is its expected cost, as [`cost_in_words`]
     /// writes it.
     pub fn finishes(&self, has_deadline: bool, cost: Option<String>) -> String {
         let about = if has_deadline { "about " } else { "" };
-        let (time, cost) = (duration(self.days.mid), cost_text(" and cost ", cost));
-        format!("{} take {about}{time}{cost}.", self.gpus_text())
+        let [take, costs] = if self.gpus == 1 { ["takes", " and costs "] } else { ["take", " and cost "] };
+        let (time, cost) = (duration(self.days.mid), cost_text(costs, cost));
+        format!("{} {take} {about}{time}{cost}.", self.gpus_text())
     }
 
     /// Returns the most tokens that the limits of a question train, and what the plan that trains them takes: `$5M trains at least
-    /// 19T tokens on 384 × B200 in 150 days, for $4.18M.` They are rounded down, and not every number of GPUs is tried. Without a
+    /// 19T tokens on 384 B200 GPUs in 150 days, for $4.18M.` They are rounded down, and not every number of GPUs is tried. Without a
     /// `budget`, only time limits them. `cost` is as in [`PlanInWords::finishes`].
     pub fn trains(&self, tokens: &str, budget: Option<&str>, cost: Option<String>) -> String {
         let (on, time, cost) = (self.gpus_text(), duration(self.days.mid), cost_text(", for ", cost));
         match budget {
             Some(budget) => format!("{budget} trains at least {tokens} tokens on {on} in {time}{cost}."),
+            None if self.gpus == 1 => format!("{on} trains at least {tokens} tokens in {time}{cost}."),
             None => format!("{on} train at least {tokens} tokens in {time}{cost}."),
         }
     }
 
-    /// Returns the GPUs: `512 × B200`.
     fn gpus_text(&self) -> String {
-        format!("{} × {}", group_digits(self.gpus.into()), self.gpu)
+        gpus_of_type(self.gpus, self.gpu)
     }
 
     /// Returns that no plan reaches the goal, and by how much this one, the nearest, misses it. `is_most` says that it has the most
@@ -253,14 +260,17 @@ mod tests {
         let plan = PlanInWords { gpus: 1024, gpu: "H100", days, most_cost, measured_software };
         assert_eq!(
             plan.finishes(true, Some("4.10M USD".to_string())),
-            "1,024 × H100 take about 61 days and cost 4.10M USD."
+            "1,024 H100 GPUs take about 61 days and cost 4.10M USD."
         );
-        assert_eq!(plan.finishes(false, None), "1,024 × H100 take 61 days.");
+        assert_eq!(plan.finishes(false, None), "1,024 H100 GPUs take 61 days.");
+        let single = PlanInWords { gpus: 1, ..plan };
+        let single = single.finishes(false, Some("$4.10k".to_string()));
+        assert_eq!(single, "1 H100 GPU takes 61 days and costs $4.10k.");
         assert_eq!(
             plan.trains("19T", Some("$5M"), Some("$4.10M".to_string())),
-            "$5M trains at least 19T tokens on 1,024 × H100 in 61 days, for $4.10M."
+            "$5M trains at least 19T tokens on 1,024 H100 GPUs in 61 days, for $4.10M."
         );
-        assert_eq!(plan.trains("19T", None, None), "1,024 × H100 train at least 19T tokens in 61 days.");
+        assert_eq!(plan.trains("19T", None, None), "1,024 H100 GPUs train at least 19T tokens in 61 days.");
         let limits = |has_deadline: bool| LimitsInWords {
             time: Some("60 days"),
             has_deadline,
@@ -271,18 +281,18 @@ mod tests {
         };
         assert_eq!(
             plan.misses(Unmet::TooSlow { days: 70.0 }, true, &limits(true)),
-            "No plan finishes within 60 days 9 times in 10. The nearest takes about 61 days (55–70), on 1,024 × H100, the largest \
+            "No plan finishes within 60 days 9 times in 10. The nearest takes about 61 days (55–70), on 1,024 H100 GPUs, the largest \
              number searched."
         );
         assert_eq!(
             plan.misses(Unmet::TooSlow { days: 81.0 }, false, &limits(true)),
             "No plan finishes within 60 days both at the predicted speed, 9 times in 10, and at the measured speed. The nearest \
-             is predicted to take about 61 days (55–70), but would take 81 days at the measured speed of NeMo 2, on 1,024 × H100."
+             is predicted to take about 61 days (55–70), but would take 81 days at the measured speed of NeMo 2, on 1,024 H100 GPUs."
         );
         let expensive = Unmet::TooExpensive { cost: 99.0, tokens: 2.2e11, gpus: 40 };
         assert_eq!(
             plan.misses(expensive, true, &limits(false)),
-            "$50k is not enough. The cheapest plan within 60 days costs up to $99, on 1,024 × H100; the budget is enough for 220B \
+            "$50k is not enough. The cheapest plan within 60 days costs up to $99, on 1,024 H100 GPUs; the budget is enough for 220B \
              tokens on 40 GPUs."
         );
         assert!(
@@ -295,20 +305,20 @@ mod tests {
             plan.misses(beyond, true, &limits(true)).ends_with(
                 "for at most $50k both at the predicted speed, 9 times in 10, and at the measured speed. The cheapest that \
                  finishes in time is predicted to cost up to $99, but would cost $120 at the measured speed of NeMo 2, on \
-                 1,024 × H100."
+                 1,024 H100 GPUs."
             )
         );
         // At the expected days, only one test counts.
         let even = LimitsInWords { by_slow_end: false, ..limits(true) };
         assert_eq!(
             plan.misses(Unmet::TooSlow { days: 61.0 }, false, &even),
-            "No plan finishes within 60 days. The nearest takes about 61 days, on 1,024 × H100."
+            "No plan finishes within 60 days. The nearest takes about 61 days, on 1,024 H100 GPUs."
         );
         let unnamed = PlanInWords { measured_software: None, ..plan };
         assert!(
             unnamed
                 .misses(beyond, true, &limits(true))
-                .ends_with("would cost $120 at the measured speed, on 1,024 × H100.")
+                .ends_with("would cost $120 at the measured speed, on 1,024 H100 GPUs.")
         );
     }
 }

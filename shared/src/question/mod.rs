@@ -24,7 +24,7 @@ pub use ask::{Chance, Contender, Goal, GpuOffer, Objective, PrecisionChoice, Que
 pub use batches::GlobalBatches;
 pub use in_words::{
     BeyondBudget, LimitsInWords, PlanInWords, as_measured, chance_as_measured, cost_in_words,
-    enough_as_predicted, in_time_at_that_speed, limit_text,
+    enough_as_predicted, gpus_of_type, in_time_at_that_speed, limit_text,
 };
 pub use judge::{PlanFacts, chance_text, in_time_of_ten, spares_in_addition};
 pub use limits::TrainableTokens;

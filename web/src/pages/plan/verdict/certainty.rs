@@ -6,8 +6,8 @@ use crate::pages::plan::amounts::limit_text;
 use crate::pages::plan::findings::{Findings, is_within};
 use trainplan_shared::estimate::Interval;
 use trainplan_shared::problem::one_of;
-use trainplan_shared::question::{Chance, chance_as_measured};
-use trainplan_shared::units::{duration, group_digits};
+use trainplan_shared::question::{Chance, chance_as_measured, gpus_of_type};
+use trainplan_shared::units::duration;
 
 /// Returns how likely the plans meet the deadline, and which plans would with the other chance, as sentences.
 pub(super) fn late(findings: &Findings) -> String {
@@ -20,7 +20,7 @@ pub(super) fn late(findings: &Findings) -> String {
         let other = answer.with_other_chance.as_ref()?;
         let is_another = answer.plan.as_ref().is_some_and(|plan| plan.gpus != other.gpus);
         let is_affordable = is_within(other, findings.budget(), true);
-        (is_another && is_affordable).then(|| format!("{} × {name}", group_digits(other.gpus.into())))
+        (is_another && is_affordable).then(|| gpus_of_type(other.gpus, name))
     });
     let others: Vec<String> = others.collect();
     let others = match others.is_empty() {

@@ -144,6 +144,6 @@ mod tests {
     #[test]
     fn a_short_run_takes_hours() {
         let findings = answered(&[("B200", Some(plan(64, 0.5, 1e4)))]);
-        assert_eq!(lead(&findings).0, "64 × B200 take about 12 hours and cost $10.0k.");
+        assert_eq!(lead(&findings).0, "64 B200 GPUs take about 12 hours and cost $10.0k.");
     }
 }

@@ -104,7 +104,7 @@ mod tests {
         let Verdict { lead, rest, more } = verdict(&for_budget(paid(544))).expect("a verdict");
         assert_eq!(
             lead,
-            "512 × B200 take 60 days and cost $2.00M if you already hold GPUs reserved for 3 years; on demand, the run costs $5.00M, \
+            "512 B200 GPUs take 60 days and cost $2.00M if you already hold GPUs reserved for 3 years; on demand, the run costs $5.00M, \
              more than the budget."
         );
         let expected = "GPUs reserved for 3 years cost $41.5M in all, more than the budget of $4M, which covers only the run's share.";
