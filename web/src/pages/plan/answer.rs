@@ -17,6 +17,7 @@ use leptos::prelude::*;
 use trainplan_shared::cost::PurchaseForm;
 use trainplan_shared::field::Field;
 use trainplan_shared::link;
+use trainplan_shared::problem::all_of;
 use trainplan_shared::search::{CHOSEN_FIELDS, Lock, Locks};
 use trainplan_shared::units::group_digits;
 
@@ -78,6 +79,11 @@ pub(super) fn Answer() -> impl IntoView {
                 format!(" · sequences of {} tokens, assumed from the imported model", group_digits(tokens.into()))
             });
             let software = asked.offers.first().map_or(String::new(), |gpu| format!(" · {}", gpu.software));
+            let megatron_lm = findings.on_megatron_lm();
+            let launched = match megatron_lm.is_empty() {
+                true => String::new(),
+                false => format!(" (the launch script runs Megatron-LM on {})", all_of(&megatron_lm)),
+            };
             let longest = asked.longest_days.map_or(String::new(), |days| {
                 format!(" · only plans of at most {}; set a deadline to change that", limit_text(days))
             });
@@ -88,7 +94,7 @@ pub(super) fn Answer() -> impl IntoView {
             let has_spares = plans.peek().is_none() || plans.any(|(_, plan)| plan.paid_gpus > plan.gpus);
             let spares = if has_spares { ", restarts and spare nodes" } else { " and restarts, but no spare nodes" };
             Some(format!(
-                "{about}{batch} tokens per step{assumed}{sequences}{software}{longest} · includes failures{spares} · energy includes cooling and network{first}"
+                "{about}{batch} tokens per step{assumed}{sequences}{software}{launched}{longest} · includes failures{spares} · energy includes cooling and network{first}"
             ))
         })
     };
