@@ -596,3 +596,28 @@ fn a_deadline_may_be_a_date() {
     let days = json(&[&question[..], &["60d"]].concat());
     assert!(days["question"].get("deadline_date").is_none(), "{days}");
 }
+
+#[test]
+fn more_gpus_that_are_slower_are_explained() {
+    let said = |gpus: &str| {
+        let question = [
+            "search",
+            "--model",
+            "qwen3-235b-a22b",
+            "--gpu",
+            "b200",
+            "--tokens",
+            "10T",
+            "--gpus",
+            gpus,
+            "--format",
+            "table",
+        ];
+        trainplan(question).stdout
+    };
+    let text = said("384, 392");
+    let (_, sentence) = text.split_once("392 GPUs would take ").unwrap_or_else(|| panic!("{text}"));
+    assert!(sentence.contains(", longer than 384 GPUs ("), "{text}");
+    assert!(sentence.contains("), because fewer layouts divide that number."), "{text}");
+    assert!(!said("384, 448").contains("fewer layouts"), "{text}");
+}

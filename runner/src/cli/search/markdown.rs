@@ -6,7 +6,7 @@ use super::headline::headline;
 use super::sentences::{
     as_fast_with_megatron_lm, assumptions, beside_measured, beside_measured_software, beside_published,
     by_script, considered, counted, counted_split, faster_layout, in_time_as_measured, order, regret,
-    restated, verdict,
+    restated, slower_with_more, verdict,
 };
 use crate::cli::Failure;
 use crate::cli::output::text;
@@ -79,6 +79,7 @@ fn layouts(page: &mut String, found: &SearchedGpu<'_>) {
         .into_iter()
         .chain(as_fast_with_megatron_lm(found))
         .chain(faster_layout(found))
+        .chain(slower_with_more(found))
         .chain(beside_published(found))
         .chain(beside_measured(found))
         .chain(in_time_as_measured(found))

@@ -5,7 +5,7 @@ use super::headline::headline;
 use super::sentences::{
     as_fast_with_megatron_lm, assumptions, beside_measured, beside_measured_software, beside_published,
     by_script, considered, counted_split, faster_layout, in_time_as_measured, order, regret, restated,
-    verdict,
+    slower_with_more, verdict,
 };
 use crate::cli::Failure;
 use crate::cli::output::{prose, text_line, text_table};
@@ -58,6 +58,7 @@ fn doubts(found: &SearchedGpu<'_>) -> Result<(), Failure> {
         .into_iter()
         .chain(as_fast_with_megatron_lm(found))
         .chain(faster_layout(found))
+        .chain(slower_with_more(found))
         .chain(beside_measured(found))
         .chain(in_time_as_measured(found))
         .chain(beside_measured_software(found))
@@ -87,6 +88,7 @@ fn layouts(found: &SearchedGpu<'_>) -> Result<(), Failure> {
         .chain(by_script(found))
         .chain(as_fast_with_megatron_lm(found))
         .chain(faster_layout(found))
+        .chain(slower_with_more(found))
         .chain(beside_published(found))
         .chain(beside_measured(found))
         .chain(in_time_as_measured(found))
