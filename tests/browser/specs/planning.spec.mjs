@@ -37,7 +37,10 @@ test("the card of the headline's GPU type is marked, and why it comes first is s
   await page.goto("/?v=1&m=llama3.1-70b&t=10T&gs=h100,b200&by=60d");
   const rest = page.locator(".verdict-line > p").first();
   await expect(rest).toContainText(/B200 needs \d+\s% fewer GPUs than H100 and (probably )?costs \d+\s% less/);
-  await expect(rest).not.toContainText("comes first because it costs less");
+  await expect(rest).not.toContainText("comes first because");
+  await expect(page.locator(".answer-foot > small")).toContainText(
+    "first: the fewest GPUs, of the GPU types that don't clearly cost more than the cheapest",
+  );
   // Cards have the order of the ranking.
   await expect.poll(() => badges(page)).toEqual(["Best", null]);
   await expect(cards(page).first().getByRole("heading")).toContainText("B200");
