@@ -14,12 +14,25 @@ fn a_cost_on_demand_has_a_range_and_a_reservation_that_exceeds_the_budget_is_nam
     assert!(number(&range["low"]) < cost && cost < number(&range["high"]), "{answer}");
     assert!(number(&answer["whole_term_cost"]["low"]) > 4e6, "{answer}");
     let verdict = result["verdict"].as_str().unwrap();
-    assert!(verdict.contains(" for B200, more than the budget of 4.00M USD."), "{verdict}");
+    assert!(
+        verdict.contains(
+            " for B200, more than the budget of 4.00M USD. To plan without a reservation, set --purchase on-demand."
+        ),
+        "{verdict}"
+    );
+    let headline = result["headline"].as_str().unwrap();
+    assert!(
+        headline.contains(" USD if you already hold GPUs reserved for 3 years; on demand, the run costs "),
+        "{headline}"
+    );
+    assert!(headline.ends_with(" USD, more than the budget."), "{headline}");
     let assumed = "The cost is for GPUs reserved for 3 years; on demand, the run would cost about ";
     assert!(verdict.contains(assumed), "{verdict}");
     let enough = json(&[&common[..7], &["--budget", "900M"]].concat());
     let verdict = enough["verdict"].as_str().unwrap();
     assert!(verdict.contains("the whole term costs ") && !verdict.contains("the budget of"), "{verdict}");
+    let headline = enough["headline"].as_str().unwrap();
+    assert!(!headline.contains("already hold") && !verdict.contains("--purchase"), "{headline} {verdict}");
 }
 
 #[test]

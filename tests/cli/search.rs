@@ -266,7 +266,7 @@ fn the_most_tokens_by_a_deadline_have_a_plan_if_the_launch_script_is_slower() {
     let model = ["search", "--model", "llama3.1-8b", "--gpu", "h100", "--gpus", "16384"];
     let found = json(&[&model[..], &["--deadline", "60d", "--objective", "most-tokens"]].concat());
     assert!(!found["answers"][0]["best"].is_null(), "{found}");
-    assert!(found["headline"].as_str().unwrap().starts_with("16,384 × H100 train at least "), "{found}");
+    assert!(found["headline"].as_str().unwrap().starts_with("16,384 H100 GPUs train at least "), "{found}");
 }
 
 #[test]
@@ -595,4 +595,29 @@ fn a_deadline_may_be_a_date() {
     assert!(said.ends_with(", or a time such as 60d, not \"2020-01-01\".\n"), "{said}");
     let days = json(&[&question[..], &["60d"]].concat());
     assert!(days["question"].get("deadline_date").is_none(), "{days}");
+}
+
+#[test]
+fn more_gpus_that_are_slower_are_explained() {
+    let said = |gpus: &str| {
+        let question = [
+            "search",
+            "--model",
+            "qwen3-235b-a22b",
+            "--gpu",
+            "b200",
+            "--tokens",
+            "10T",
+            "--gpus",
+            gpus,
+            "--format",
+            "table",
+        ];
+        trainplan(question).stdout
+    };
+    let text = said("384, 392");
+    let (_, sentence) = text.split_once("392 GPUs would take ").unwrap_or_else(|| panic!("{text}"));
+    assert!(sentence.contains(", longer than 384 GPUs ("), "{text}");
+    assert!(sentence.contains("), because fewer layouts divide that number."), "{text}");
+    assert!(!said("384, 448").contains("fewer layouts"), "{text}");
 }

@@ -5,6 +5,7 @@ use crate::catalog::{Gpu, Model};
 use crate::choices::choices;
 use crate::cost::Price;
 use crate::decimal::parse_decimal;
+use crate::estimate::Interval;
 use crate::field::Field;
 use crate::gpu_counts::GpuCounts;
 use crate::options::TrainingOptions;
@@ -152,8 +153,8 @@ pub struct Contender<C> {
     pub gpus: u32,
     /// Days to train.
     pub days: f64,
-    /// Cost; none without a price.
-    pub cost: Option<f64>,
+    /// Cost with its range; none without a price.
+    pub cost: Option<Interval>,
     /// How far the prediction can be trusted: more is better.
     pub confidence: C,
     /// The factor on the days, and so on the GPUs and the cost, before plans are compared: [`doubt`] for a GPU type that nobody
@@ -176,8 +177,9 @@ impl<C> Contender<C> {
         self.days * self.doubt
     }
 
-    fn counted_cost(&self) -> Option<f64> {
-        Some(self.cost? * self.doubt)
+    fn counted_cost(&self) -> Option<Interval> {
+        let Interval { low, mid, high } = self.cost?;
+        Some(Interval { low: low * self.doubt, mid: mid * self.doubt, high: high * self.doubt })
     }
 }
 
@@ -186,30 +188,57 @@ impl<C> Contender<C> {
 const AS_GOOD: f64 = 0.05;
 
 impl Objective {
-    /// Returns the places of plans of different GPU types, the best one first. Plans that are nearly as good as the best one come
-    /// in the order of confidence, then of GPUs or days. A GPU of one type can't be compared with one of another, so the cost
-    /// stands for the number of GPUs if every plan has one.
+    /// Returns the places of plans of different GPU types, the best one first.
+    ///
+    /// For a deadline, plans whose cost is within the uncertainty of the lowest come in the order of their number of GPUs, and then
+    /// those that clearly cost more: a cost whose range doesn't overlap that of the cheapest is a better reason than the number of
+    /// GPUs, which differ between types. Without a price for every plan, only the number of GPUs counts. Other objectives order by
+    /// days or by cost. Plans that are nearly as good as the best one come in the order of confidence.
     pub fn across_gpu_types<C: Ord>(self, plans: &[Contender<C>]) -> Vec<usize> {
         let is_priced = plans.iter().all(|plan| plan.cost.is_some());
+        let costs = plans.iter().filter_map(Contender::counted_cost);
+        let cheapest = costs.min_by(|one, other| one.mid.total_cmp(&other.mid));
+        let cheapest = cheapest.filter(|_| is_priced && self == Objective::FewestGpus);
+        let is_dear = |plan: &Contender<C>| {
+            let costs = cheapest.zip(plan.counted_cost());
+            costs.is_some_and(|(cheapest, cost)| cost.low > cheapest.high)
+        };
+        let cost = |plan: &Contender<C>| plan.counted_cost().map_or(f64::INFINITY, |cost| cost.mid);
         let value = |plan: &Contender<C>| match self {
             Objective::Fastest => plan.counted_days(),
-            Objective::FewestGpus if !is_priced => plan.counted_gpus(),
+            Objective::FewestGpus if !is_dear(plan) => plan.counted_gpus(),
             Objective::FewestGpus | Objective::Worthwhile | Objective::Cheapest | Objective::MostTokens => {
-                plan.counted_cost().unwrap_or(f64::INFINITY)
+                cost(plan)
             }
         };
-        let least = plans.iter().map(value).fold(f64::INFINITY, f64::min);
+        let least = plans.iter().filter(|plan| !is_dear(plan)).map(value).fold(f64::INFINITY, f64::min);
+        let is_as_good = |plan: &Contender<C>| !is_dear(plan) && value(plan) <= least * (1.0 + AS_GOOD);
         let places: Vec<usize> = (0..plans.len()).collect();
         sorted(&places, |one, other| {
             let (one, other) = (&plans[*one], &plans[*other]);
-            match [one, other].map(|plan| value(plan) <= least * (1.0 + AS_GOOD)) {
-                [true, true] => other.confidence.cmp(&one.confidence).then_with(|| match self {
-                    Objective::FewestGpus => one.counted_gpus().total_cmp(&other.counted_gpus()),
+            is_dear(one).cmp(&is_dear(other)).then_with(|| match is_as_good(one) && is_as_good(other) {
+                true => other.confidence.cmp(&one.confidence).then_with(|| match self {
+                    Objective::FewestGpus => {
+                        let by_gpus = one.counted_gpus().total_cmp(&other.counted_gpus());
+                        by_gpus.then(cost(one).total_cmp(&cost(other)))
+                    }
                     _ => one.counted_days().total_cmp(&other.counted_days()),
                 }),
-                _ => value(one).total_cmp(&value(other)),
-            }
+                false => value(one).total_cmp(&value(other)),
+            })
         })
+    }
+
+    /// Returns the rule of [`Objective::across_gpu_types`] after "First": "the fewest GPUs, of the GPU types that don't clearly cost
+    /// more than the cheapest".
+    pub const fn first_rule(self) -> &'static str {
+        match self {
+            Objective::FewestGpus => {
+                "the fewest GPUs, of the GPU types that don't clearly cost more than the cheapest"
+            }
+            Objective::Fastest => "the fewest days",
+            Objective::Worthwhile | Objective::Cheapest | Objective::MostTokens => "the lowest cost",
+        }
     }
 
     /// Returns why a plan comes before that of another GPU type in [`Objective::across_gpu_types`], about the first GPU type: "it
@@ -219,24 +248,27 @@ impl Objective {
         // Plans that are nearly as good are ordered by something else.
         let is_clearly_less = |one: f64, than: f64| one * (1.0 + AS_GOOD) < than;
         // A type counts as worse if it is unmeasured, but that alone is not a reason.
-        let is_faster = is_less(first.counted_days(), other.days);
-        let has_fewer = first.counted_gpus() < f64::from(other.gpus);
-        let (is_better, why) = match (self, first.counted_cost().zip(other.cost)) {
-            (Objective::Fastest, _) => (is_clearly_less(first.counted_days(), other.days), "it is faster"),
-            (_, Some((one, than))) => (is_clearly_less(one, than), "it costs less"),
-            (_, None) => {
-                (is_clearly_less(first.counted_gpus(), f64::from(other.gpus)), "it needs fewer GPUs")
-            }
-        };
+        let is_better_known = first.confidence > other.confidence || first.doubt < other.doubt;
+        let known = is_better_known.then_some("its speed is better known");
+        let is_faster = || is_less(first.counted_days(), other.days).then_some("it is faster");
+        let costs = first.counted_cost().zip(other.cost);
         match self {
-            // The comparison says it.
-            Objective::FewestGpus if is_better && has_fewer => None,
-            _ if is_better => Some(why),
-            _ if first.confidence > other.confidence || first.doubt < other.doubt => {
-                Some("its speed is better known")
+            Objective::FewestGpus => {
+                let (gpus, than) = (first.counted_gpus(), f64::from(other.gpus));
+                let is_as_cheap = costs.is_none_or(|(cost, than)| !is_less(than.mid, cost.mid));
+                // The comparison says what is better in both ways.
+                match costs.is_some_and(|(cost, than)| cost.high < than.low) {
+                    true => (gpus >= than).then_some("it clearly costs less"),
+                    false if is_clearly_less(gpus, than) => (!is_as_cheap).then_some("it needs fewer GPUs"),
+                    false => known.or((gpus < than && !is_as_cheap).then_some("it needs fewer GPUs")),
+                }
             }
-            Objective::FewestGpus => has_fewer.then_some("it needs fewer GPUs"),
-            _ => is_faster.then_some("it is faster"),
+            Objective::Fastest if is_clearly_less(first.counted_days(), other.days) => Some("it is faster"),
+            Objective::Fastest => known.or_else(is_faster),
+            Objective::Worthwhile | Objective::Cheapest | Objective::MostTokens => match costs {
+                Some((cost, than)) if is_clearly_less(cost.mid, than.mid) => Some("it costs less"),
+                _ => known.or_else(is_faster),
+            },
         }
     }
 }
@@ -297,13 +329,18 @@ pub(super) const USUAL_DAYS: f64 = 60.0;
 #[cfg(test)]
 mod tests {
     use super::{Chance, Contender, Objective, doubt};
+    use crate::estimate::Interval;
+
+    fn spread(mid: f64) -> Interval {
+        Interval { low: mid * 0.9, mid, high: mid * 1.1 }
+    }
 
     #[test]
     fn the_reason_for_the_first_gpu_type_is_what_orders_them() {
         let plan = |gpus: u32, days: f64, cost: f64, confidence: u32| Contender {
             gpus,
             days,
-            cost: Some(cost),
+            cost: Some(spread(cost)),
             confidence,
             doubt: 1.0,
         };
@@ -313,11 +350,16 @@ mod tests {
         };
         let [h100, b200] = [plan(1000, 58.0, 4e6, 1), plan(500, 59.0, 3e6, 1)];
         assert_eq!(why(Objective::FewestGpus, [h100, b200]), (1, None));
-        assert_eq!(why(Objective::FewestGpus, [h100, plan(2000, 59.0, 3e6, 1)]), (1, Some("it costs less")));
-        // Within 5 %, confidence decides, and then the number of GPUs.
-        let known = plan(600, 59.0, 3.1e6, 2);
+        let many = plan(2000, 59.0, 3e6, 1);
+        assert_eq!(why(Objective::FewestGpus, [h100, many]), (1, Some("it clearly costs less")));
+        // Their ranges overlap.
+        let slightly_cheaper = plan(2000, 59.0, 3.8e6, 1);
+        assert_eq!(why(Objective::FewestGpus, [slightly_cheaper, h100]), (1, Some("it needs fewer GPUs")));
+        // Within 5 %, confidence decides.
+        let known = plan(520, 59.0, 3.1e6, 2);
         assert_eq!(why(Objective::FewestGpus, [b200, known]), (1, Some("its speed is better known")));
         let fewer = plan(400, 59.0, 3.1e6, 1);
+        assert_eq!(why(Objective::FewestGpus, [known, fewer]), (1, None));
         assert_eq!(why(Objective::FewestGpus, [b200, fewer]), (1, Some("it needs fewer GPUs")));
         assert_eq!(why(Objective::Fastest, [b200, plan(500, 50.0, 4e6, 1)]), (1, Some("it is faster")));
         assert_eq!(why(Objective::Cheapest, [b200, b200]), (0, None));
@@ -335,7 +377,7 @@ mod tests {
         // 200 may turn out to be 340.
         assert_eq!(first(plan(200, doubt(35.0, 59.5))), (1, Some("its speed is better known")));
         assert_eq!(first(plan(144, doubt(35.0, 59.5))), (0, None));
-        let cost = |doubt: f64, cost: f64| Contender { cost: Some(cost), ..plan(200, doubt) };
+        let cost = |doubt: f64, cost: f64| Contender { cost: Some(spread(cost)), ..plan(200, doubt) };
         let plans = [cost(1.7, 3e6), cost(1.0, 4e6)];
         assert_eq!(Objective::Cheapest.across_gpu_types(&plans), [1, 0]);
     }

@@ -118,7 +118,7 @@ pub fn spares_in_addition(gpus: u32, paid_gpus: u32, beside_spares: u32) -> Mess
             "This takes {in_all} GPUs in all: {named} for training and {spare} spare. If you have {named} in all, set "
         ),
         Field::GpuRange,
-        format!(" to {beside_spares}, or "),
+        format!(" to {}, or ", group_digits(beside_spares.into())),
         Field::SpareNodes,
         " to 0 for none."
     ]

@@ -22,7 +22,10 @@ mod unmet;
 pub use answer::{CLEARLY_FASTER, GpuAnswer, LITTLE_WASTE};
 pub use ask::{Chance, Contender, Goal, GpuOffer, Objective, PrecisionChoice, Question, doubt};
 pub use batches::GlobalBatches;
-pub use in_words::{LimitsInWords, PlanInWords, as_measured, cost_in_words, limit_text};
+pub use in_words::{
+    BeyondBudget, LimitsInWords, PlanInWords, as_measured, chance_as_measured, cost_in_words,
+    enough_as_predicted, gpus_of_type, in_time_at_that_speed, limit_text,
+};
 pub use judge::{PlanFacts, chance_text, in_time_of_ten, spares_in_addition};
 pub use limits::TrainableTokens;
 pub use plan::PlannedRun;

@@ -1,6 +1,6 @@
 //! A layout on a number of GPUs, with what the whole run takes.
 
-use super::{Chance, GpuOffer, Question};
+use super::{BeyondBudget, Chance, GpuOffer, Question};
 use crate::cost::{Power, Price, RunCost, RunEnergy};
 use crate::estimate::{Interval, MUCH_BY_SOFTWARE};
 use crate::field::Field;
@@ -139,6 +139,17 @@ impl PlannedRun {
     pub fn on_demand_cost(&self, offer: &GpuOffer) -> Option<Interval> {
         let ([low, mid, high], total) = (offer.on_demand_factor()?, self.cost?.total);
         Some(Interval { low: total.low * low, mid: self.expected_cost? * mid, high: total.high * high })
+    }
+
+    /// Returns what would exceed the budget at another price than its share of a reservation; nothing without a budget.
+    pub fn beyond_budget(&self, question: &Question, offer: &GpuOffer) -> BeyondBudget {
+        let Some(budget) = question.budget() else { return BeyondBudget::default() };
+        let price = offer.price.filter(|price| price.term_beyond(self.days).is_some());
+        let term = price.and_then(|price| Some(price.whole_term()?.times(self.time.paid_gpus.into())));
+        BeyondBudget {
+            whole_term: term.is_some_and(|term| term.low > budget),
+            on_demand: self.on_demand_cost(offer).is_some_and(|cost| cost.mid > budget),
+        }
     }
 
     /// Returns the fields of its scenario: the model, the GPUs and the layout.

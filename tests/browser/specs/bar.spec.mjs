@@ -152,7 +152,7 @@ test("the chart's points are reached, read out and chosen with the keyboard", as
   await chart(page).focus();
   const readout = page.locator(".chart-note [aria-live]");
   await page.keyboard.press("ArrowRight");
-  await expect(readout).toHaveText(/^[\d,]+ × B200: \d+ days \(\d+–\d+\)( as predicted, \d+ days \(\d+–\d+\) with NeMo .+)?\. .* MBS \d+/);
+  await expect(readout).toHaveText(/^[\d,]+ × B200: \d+ days \(\d+–\d+\)( at the predicted speed, \d+ days \(\d+–\d+\) at the measured speed of NeMo .+)?\. .* MBS \d+/);
   await page.keyboard.press("ArrowUp");
   await expect(readout).toHaveText(/^[\d,]+ × H100: /);
   const first = await readout.textContent();
@@ -318,10 +318,10 @@ test("a chosen form of purchase stays with every goal, and the form in the bar i
     await expect(purchase).toHaveValue("reserved");
     await expect(header).toContainText("reserved for 3 years, one quote");
     // The run is shorter than the reservation.
-    await expect(share).toHaveText(/^GPUs reserved for 3 years cost \$[\d.]+M in all\. The cost above is the run's share of that\.$/);
+    await expect(share).toHaveText(/^GPUs reserved for 3 years cost \$[\d.]+M in all\. The cost above is the run's share of that\.( The budget pays only for that share\.)?$/);
   }
   // The budget that is filled in is enough for the run, and the page says that the reservation costs more.
-  await expect(verdict(page)).toHaveText(/^[\d,]+ × B200 take /);
+  await expect(verdict(page)).toHaveText(/^[\d,]+ B200 GPUs take /);
   await expect(page.locator(".verdict-line > p").first()).toContainText(
     /GPUs reserved for 3 years cost \$[\d.]+M in all, more than the budget of \$[\d.]+[kM], which covers only the run's share\./,
   );
@@ -329,8 +329,13 @@ test("a chosen form of purchase stays with every goal, and the form in the bar i
   await expect(page.locator(".more p")).toContainText(
     /On demand, the run costs \$[\d.]+M \(\$[\d.]+–[\d.]+M\)/,
   );
-  await expect(verdict(page)).toContainText(/ with GPUs reserved for 3 years, or \$[\d.]+M on demand\.$/);
-  await purchase.selectOption("on-demand");
+  await expect(verdict(page)).toContainText(
+    / if you already hold GPUs reserved for 3 years; on demand, the run costs \$[\d.]+M(, more than the budget)?\.$/,
+  );
+  // The days are not green.
+  await expect(page.locator('[data-figure="days"]')).toHaveClass(/doubtful/);
+  await page.getByRole("button", { name: "Use on-demand prices" }).click();
+  await expect(page).toHaveURL(/buy=on-demand/);
   for (const goal of ["deadline", "budget"]) {
     await page.locator("#ask-goal").selectOption(goal);
     await answered(page);
@@ -359,14 +364,14 @@ test("owned GPUs at a price of 0 cost their energy and storage, and the link kee
     await expect(page.locator(".slot-problem")).toHaveCount(0);
     await expect(cards(page).first().locator("header")).toContainText("$0 per GPU-hour; only energy and storage are counted");
     await expect(cards(page).first().locator(".mini.main > div").nth(1)).toHaveText(/^Cost\$[1-9][\d.,]*k? \$[1-9]/);
-    await expect(verdict(page)).toHaveText(/^64 × H100 take about [\d.]+ days and cost \$[1-9][\d.,]*k?\.$/);
+    await expect(verdict(page)).toHaveText(/^64 H100 GPUs take about [\d.]+ days and cost \$[1-9][\d.,]*k?\.$/);
   }
   // The details, and a budget, count the same.
   await expect(page.locator('[data-figure="cost"]').first()).toHaveText(/^\$[1-9]/);
   await page.locator("#ask-goal").selectOption("gpus-for-budget");
   await answered(page);
   await expect(page.locator("#ask-price")).toHaveValue("0");
-  await expect(verdict(page)).toHaveText(/^64 × H100 take [\d.]+ days and cost \$[1-9]/);
+  await expect(verdict(page)).toHaveText(/^64 H100 GPUs take [\d.]+ days and cost \$[1-9]/);
 });
 
 test("the last GPU type can be removed, and another one is asked for", async ({ page }) => {
@@ -388,7 +393,7 @@ test("the last GPU type can be removed, and another one is asked for", async ({ 
   await expect(page.locator(".slot-problem")).toHaveCount(0);
   await expect(page).toHaveURL(/gs=b200/);
   await answered(page);
-  await expect(verdict(page)).toHaveText(/^512 × B200 take /);
+  await expect(verdict(page)).toHaveText(/^512 B200 GPUs take /);
   // The removed one can be added again, too.
   await page.getByRole("button", { name: "Remove B200" }).click();
   await page.locator("#ask-gpu").fill("b200");

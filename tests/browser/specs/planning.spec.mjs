@@ -11,7 +11,7 @@ for (const [model, title] of [
 ]) {
   test(`how many H100 or B200 train ${title} on 10T tokens, by keyboard only`, async ({ page }) => {
     await page.goto("/");
-    await expect(verdict(page)).toHaveText(/^[\d,]+ × B200 take about [\d.]+ days and cost \$[\d.]+M with GPUs reserved for 3 years, or \$[\d.]+M on demand\.$/);
+    await expect(verdict(page)).toHaveText(/^[\d,]+ B200 GPUs take about [\d.]+ days and cost \$[\d.]+M with GPUs reserved for 3 years, or \$[\d.]+M on demand\.$/);
     await page.locator("#ask-model").focus();
     await page.keyboard.press("ControlOrMeta+A");
     await page.keyboard.type(model);
@@ -37,7 +37,10 @@ test("the card of the headline's GPU type is marked, and why it comes first is s
   await page.goto("/?v=1&m=llama3.1-70b&t=10T&gs=h100,b200&by=60d");
   const rest = page.locator(".verdict-line > p").first();
   await expect(rest).toContainText(/B200 needs \d+\s% fewer GPUs than H100 and (probably )?costs \d+\s% less/);
-  await expect(rest).not.toContainText("comes first because it costs less");
+  await expect(rest).not.toContainText("comes first because");
+  await expect(page.locator(".answer-foot > small")).toContainText(
+    "first: the fewest GPUs, of the GPU types that don't clearly cost more than the cheapest",
+  );
   // Cards have the order of the ranking.
   await expect.poll(() => badges(page)).toEqual(["Best", null]);
   await expect(cards(page).first().getByRole("heading")).toContainText("B200");
@@ -71,7 +74,7 @@ test("a card says what its launch script does, and the verdict doesn't say that 
   await expect(details(page)).toBeVisible();
   const noted = cards(page).filter({ has: page.locator(".card-note") });
   await expect(noted.first().locator(".card-note")).toHaveText(/^The launch script takes .+. These figures include that\.$/);
-  await expect(noted.first().locator(".days > small")).toHaveText(/^Meets the deadline (about|more than|less than) \d+ times? in 10( as predicted, .+ in 10 with measured software: .+ \(.+\))?$/);
+  await expect(noted.first().locator(".days > small")).toHaveText(/^Meets the deadline (about|more than|less than) \d+ times? in 10( at the predicted speed.*, .+ in 10 at the measured speed.*: .+ \(.+\))?$/);
   const rest = await page.locator(".verdict-line > p").first().textContent();
   expect(rest).toMatch(/launch scripts?\b/);
   if (rest.includes("misses the deadline")) expect(rest).not.toContain("The plans meet the deadline");
@@ -94,7 +97,7 @@ test("headline, card, table and details have the figures of the launch script, a
   const days = `${Math.round(best.days)} days`;
   await page.goto("/?v=1&m=mixtral-8x7b&t=10T&gs=b200&by=60d");
   await expect(page.locator(".verdict-line > p").first()).toContainText(/These figures are for the launch scripts: on B200, \d+\s% longer than planned/);
-  expect(await verdict(page).textContent()).toContain(`${best.gpus} × B200 take about ${days} and cost `);
+  expect(await verdict(page).textContent()).toContain(`${best.gpus} B200 GPUs take about ${days} and cost `);
   const card = cards(page).first();
   await expect(card.locator(".hero")).toContainText(String(best.gpus));
   expect(await card.locator(".mini.main > div").first().textContent()).toContain(days);
@@ -147,29 +150,29 @@ test("a limit that only measured software misses is named where the range ends w
   await page.goto("/?v=1&m=qwen3-235b-a22b&nr=448&by=60d");
   const card = cards(page).filter({ has: page.locator(".missed", { hasText: "May miss the deadline of 60 days" }) }).first();
   await expect(card.locator(".missed").first()).toHaveText(
-    /^May miss the deadline of 60 days\.( As predicted: \d+ days \(\d+–\d+\), \$[\d.]+M; with Megatron-Bridge .+: \d+ days \(\d+–\d+\), \$[\d.]+M\.)?$/,
+    /^May miss the deadline of 60 days\.( At the predicted speed: \d+ days \(\d+–\d+\), \$[\d.]+M; at the measured speed of Megatron-Bridge .+: \d+ days \(\d+–\d+\), \$[\d.]+M\.)?$/,
   );
   // The figures are those of the test that decides.
   const end = Number((await card.locator(".mini.main > div").nth(0).locator(".note").textContent()).split("–")[1]);
   expect(end).toBeGreaterThan(60);
-  if ((await card.locator(".missed").first().textContent()).includes("As predicted")) {
-    await expect(card.locator(".days > small")).toContainText(/ with Megatron-Bridge .+$/);
+  if ((await card.locator(".missed").first().textContent()).includes("At the predicted speed")) {
+    await expect(card.locator(".days > small")).toContainText(/ at the measured speed of Megatron-Bridge .+$/);
     // The card, its row and what a star saves are of the same scenario.
-    await expect(card).toContainText(/Figures with Megatron-Bridge .+, which was measured on this GPU type/);
+    await expect(card).toContainText(/Figures at the measured speed of Megatron-Bridge/);
     const days = (await card.locator(".mini.main > div").first().locator("dd").first().textContent()).split(" ")[0];
     const row = page.locator(".layout-table tbody tr").first();
-    await expect(row.getByRole("rowheader")).toContainText("with Megatron-Bridge");
+    await expect(row.getByRole("rowheader")).toContainText("at the measured speed of Megatron-Bridge");
     await expect(row.locator(".of-days")).toContainText(new RegExp(`^${days} `));
-    await expect(verdict(page)).toContainText(/^No plan finishes within 60 days both as predicted, 9 times in 10, and with measured software\./);
+    await expect(verdict(page)).toContainText(/^No plan finishes within 60 days both at the predicted speed, 9 times in 10, and at the measured speed\./);
     // The details name both scenarios, and don't say by their colour that the plan is in time.
     const tile = page.locator('[data-figure="days"]');
-    await expect(tile).toContainText(/As predicted\. With Megatron-Bridge .+, which was measured on this GPU type: \d+ days \(\d+–\d+\)\. May miss the deadline of 60\sdays\./);
+    await expect(tile).toContainText(/At the predicted speed\. At the measured speed of Megatron-Bridge .+: \d+ days \(\d+–\d+\)\. May miss the deadline of 60\sdays\./);
     await expect(tile).toHaveClass(/doubtful/);
     await expect(page.locator(".answers header small")).toContainText(/ · \d+\sdays with Megatron-Bridge/);
     const beside = {
-      Time: /^Predicted for .+\. With Megatron-Bridge .+, which was measured on this GPU type, a step takes [\d.]+\ss instead of [\d.]+\ss, and the run \d+ days \(\d+–\d+\) instead of \d+ days \(\d+–\d+\)\.$/,
+      Time: /^Predicted for .+\. At the measured speed of Megatron-Bridge .+, a step takes [\d.]+\ss instead of [\d.]+\ss, and the run \d+ days \(\d+–\d+\) instead of \d+ days \(\d+–\d+\)\.$/,
       Memory: /^Predicted for [^.]+(\.\d+[^.]*)*\.$/,
-      Scaling: /^Predicted for .+\. With Megatron-Bridge .+, this plan reaches [\d,]+ tokens per second per GPU instead of [\d,]+\.$/,
+      Scaling: /^Predicted for .+\. At the measured speed of Megatron-Bridge .+, this plan reaches [\d,]+ tokens per second per GPU instead of [\d,]+\.$/,
     };
     for (const [tab, text] of Object.entries(beside)) {
       await page.getByRole("tab", { name: tab }).click();
@@ -180,24 +183,24 @@ test("a limit that only measured software misses is named where the range ends w
 
 test("a deadline that can't be met offers changes that meet it, and Ctrl-Z takes one back", async ({ page }) => {
   await page.goto("/?v=1&m=llama3.1-8b&t=1T&gs=h100&by=5d&nr=64");
-  await expect(verdict(page)).toHaveText(/^No plan finishes within 5 days 9 times in 10. The nearest takes about \d+ days \(\d+–\d+\), on 64 × H100.$/);
+  await expect(verdict(page)).toHaveText(/^No plan finishes within 5 days 9 times in 10. The nearest takes about \d+ days \(\d+–\d+\), on 64 H100 GPUs.$/);
   const change = cards(page).getByRole("button", { name: /^Allow [\d.]+ days$/ });
   await expect(cards(page).getByRole("button", { name: /^(Use [\d,]+ GPUs|Train on [\d.]+[BT] tokens)$/ })).toHaveCount(2);
   await change.click();
-  await expect(verdict(page)).toHaveText(/^64 × H100 take about \d+ days and cost \$[\d.]+[kM] with GPUs reserved for 3 years, or \$[\d.]+[kM] on demand\.$/);
+  await expect(verdict(page)).toHaveText(/^64 H100 GPUs take about \d+ days and cost \$[\d.]+[kM] with GPUs reserved for 3 years, or \$[\d.]+[kM] on demand\.$/);
   await page.keyboard.press("ControlOrMeta+z");
   await expect(verdict(page)).toContainText("No plan finishes within 5 days");
   // Nothing is left to undo: the page stays.
   await page.keyboard.press("ControlOrMeta+z");
   await page.keyboard.press("ControlOrMeta+Shift+z");
-  await expect(verdict(page)).toHaveText(/^64 × H100 take about/);
+  await expect(verdict(page)).toHaveText(/^64 H100 GPUs take about/);
 });
 
 for (const types of ["h100", "h100,b200,gb300"]) {
   test(`a deadline and a budget that can't both be met are explained by one plan, on ${types}`, async ({ page }) => {
     await page.goto(`/?v=1&m=llama3.1-70b&t=10T&gs=${types}&by=60d&bud=50K`);
     const says =
-      /^No plan finishes within 60 days for at most \$50k (?:9 times in 10|both as predicted, .+ measured software)\. The cheapest that finishes in time (?:costs up to \$[\d.]+M|is predicted to cost up to \$[\d.]+M, but would cost \$[\d.]+M with .+, which was measured on this GPU type), on ([\d,]+) × (\w+)\.$/;
+      /^No plan finishes within 60 days for at most \$50k (?:9 times in 10|both at the predicted speed, .+ measured speed)\. The cheapest that finishes in time (?:costs up to \$[\d.]+M|is predicted to cost up to \$[\d.]+M, but would cost \$[\d.]+M at the measured speed of .+), on ([\d,]+) (\w+) GPUs\.$/;
     await expect(verdict(page)).toHaveText(says);
     // Where launch scripts differ from the plans, another one may come nearest.
     await expect(page.locator("#details")).toHaveAttribute("data-scripts", /n=/);
@@ -234,7 +237,7 @@ for (const types of ["h100", "h100,b200,gb300"]) {
 
 test("the question asks how likely the deadline must be met, and the plan for the other chance is named", async ({ page }) => {
   await page.goto("/?v=1&m=llama3.1-8b&t=10T&gs=h100&by=20d");
-  await expect(page.locator(".verdict-line > p").first()).toContainText("The plan meets the deadline of 20 days 9 times in 10 as predicted, and ");
+  await expect(page.locator(".verdict-line > p").first()).toContainText("The plan meets the deadline of 20 days 9 times in 10 at the predicted speed, and ");
   const sure = (await verdict(page).textContent()).match(/^[\d,]+/)[0];
   await page.locator("#ask-chance").selectOption("5 times in 10");
   await expect(page).toHaveURL(/odds=even/);
@@ -244,10 +247,10 @@ test("the question asks how likely the deadline must be met, and the plan for th
   const best = await verdict(page).textContent();
   const count = (await safe.textContent()).replace(" GPUs", "");
   const rest = page.locator(".verdict-line > p").first();
-  await expect(rest).toContainText(`${count} × H100 would meet the deadline 9 times in 10.`);
+  await expect(rest).toContainText(`${count} H100 GPUs would meet the deadline 9 times in 10.`);
   await safe.click();
   await expect(details(page)).toContainText(`on ${count} × H100`);
-  await expect(verdict(page)).toHaveText(new RegExp(`^${count} × H100 take about \\d+ days and cost \\$`));
+  await expect(verdict(page)).toHaveText(new RegExp(`^${count} H100 GPUs take about \\d+ days and cost \\$`));
   await expect(rest).toContainText(/The plan meets the deadline of 20 days (about|more than) 9 times in 10\./);
   await expect(rest).toContainText(best);
   await page.getByRole("button", { name: "Show the best plan" }).click();
@@ -262,7 +265,7 @@ test("a price reaches the cards and the table, and what is saved from it", async
   await page.locator("#ask-price").fill("4");
   await page.keyboard.press("Enter");
   await expect(cost).not.toHaveText(before);
-  const best = (await verdict(page).textContent()).match(/^([\d,]+) × (\w+)/);
+  const best = (await verdict(page).textContent()).match(/^([\d,]+) (\w+) GPUs/);
   const card = cards(page).filter({ has: page.getByRole("heading", { name: best[2], exact: true }) });
   await expect(cost).toContainText(await card.locator(".mini.main dd:not(.note)").nth(1).textContent());
 });
@@ -272,7 +275,7 @@ test("a number of GPUs may have a comma", async ({ page }) => {
   await expect(details(page)).toBeVisible();
   await page.locator("#ask-gpu-range").fill("1,024");
   await page.keyboard.press("Enter");
-  await expect(verdict(page)).toHaveText(/^1,024 × H100 take/);
+  await expect(verdict(page)).toHaveText(/^1,024 H100 GPUs take/);
   // Those who have 1,024 in all lack the spare ones.
   const lacking = "This takes 1,072 GPUs in all: 1,024 for training and 48 spare. If you have 1,024 in all, set GPU counts to 976, or Spare nodes to 0 for none.";
   await expect(cards(page).first().getByText(lacking)).toBeVisible();
@@ -280,13 +283,13 @@ test("a number of GPUs may have a comma", async ({ page }) => {
 
 test("a plan that doesn't fit says so in the headline", async ({ page }) => {
   await page.goto("/?v=1&m=llama3.1-70b&gpu=b200&n=536&d=mxfp8&mbs=2&gbs=1072&fsdp=on&t=10T&gs=h100%2Cb200&by=60d");
-  await expect(verdict(page)).toHaveText("Your plan on 536 × B200 doesn't fit in memory.");
+  await expect(verdict(page)).toHaveText("Your plan on 536 B200 GPUs doesn't fit in memory.");
   await expect(page.locator(".verdict-line > p").first()).toContainText("a GPU needs");
 });
 
 test("the headline describes a plan that no search found", async ({ page }) => {
   await page.goto("/?v=1&m=llama3.1-70b&gpu=b200&n=256&d=mxfp8&tp=2&pp=4&vp=5&gbs=1024&t=10T&gs=b200&by=60d");
-  await expect(verdict(page)).toHaveText(/^256 × B200 take about \d+ days and cost \$/);
+  await expect(verdict(page)).toHaveText(/^256 B200 GPUs take about \d+ days and cost \$/);
   await expect(page.locator(".verdict-line > p").first()).toContainText("The plan misses the deadline of 60 days.");
   const days = (await page.locator('[data-figure="days"]').textContent()).match(/^\d+/)[0];
   await expect(verdict(page)).toContainText(`about ${days} days`);
@@ -311,7 +314,7 @@ test("ten tokens are refused, and what was meant is offered", async ({ page }) =
   await page.goto("/?v=1&t=10&gs=b200&nr=512");
   await page.getByRole("button", { name: "Use 10T" }).first().click();
   await expect(page.locator("#ask-tokens")).toHaveValue("10T");
-  await expect(verdict(page)).toContainText("512 × B200 take");
+  await expect(verdict(page)).toContainText("512 B200 GPUs take");
 });
 
 test("a campaign of a plan that can't run is not offered", async ({ page }) => {
@@ -479,6 +482,6 @@ test("the plan under the pointer is named above the chart, and nothing covers th
 
 test("768 GPUs, not a power of two, have a plan, whose batch is shown", async ({ page }) => {
   await page.goto("/?v=1&gs=b200&nr=768");
-  await expect(verdict(page)).toContainText("768 × B200 take");
+  await expect(verdict(page)).toContainText("768 B200 GPUs take");
   await expect(cards(page).first().locator(".more-figures")).toContainText("Tokens per step");
 });

@@ -109,10 +109,10 @@ test("a plan that was chosen is shared by its link", async ({ page, context }) =
 test("a link to the former Search page opens the same question", async ({ page }) => {
   await page.goto("/search?v=1&by=45d&gs=b200");
   await expect(page.locator(".verdict-line > p").first()).toContainText(
-    /The plan meets the deadline of 45 days 9 times in 10 as predicted, and (about|more than) \d times in 10 with measured software \(\d+ days on B200\)\./,
+    /The plan meets the deadline of 45 days 9 times in 10 at the predicted speed, and (about|more than) \d times in 10 at the measured speed of .+ \(\d+ days\), where 5 times in 10 is required\./,
   );
   await expect(cards(page).first().locator(".days > small")).toHaveText(
-    /^Meets the deadline .+ in 10 as predicted, .+ in 10 with measured software: \d+ days \(\d+–\d+\)$/,
+    /^Meets the deadline .+ in 10 at the predicted speed \(9 required\), .+ in 10 at the measured speed \(5 required\): \d+ days \(\d+–\d+\)$/,
   );
   await expect(page).toHaveURL(/\/\?v=1&gs=b200&by=45d|\/\?v=1&by=45d&gs=b200/);
 });

@@ -143,6 +143,9 @@ pub(crate) struct WholeRun {
     pub(crate) currency: String,
     /// How the GPUs are paid for, if the price is assumed.
     pub(crate) purchase: Option<String>,
+    /// What the whole term of an assumed reservation costs at least, if it is longer than the run.
+    #[serde(default)]
+    pub(crate) whole_term: Option<f64>,
     pub(crate) mwh: (f64, f64),
     /// Failures expected in the run.
     pub(crate) failures: (f64, f64),

@@ -317,6 +317,9 @@ pub(crate) struct ScriptEffect {
     /// Whether no script can be written.
     #[serde(default)]
     pub(crate) is_unavailable: bool,
+    /// Whether it runs Megatron-LM in the place of NVIDIA's planned software.
+    #[serde(default)]
+    pub(crate) runs_megatron_lm: bool,
 }
 
 impl ScriptEffect {

@@ -39,7 +39,9 @@ pub(super) fn headline(found: &[SearchedGpu<'_>]) -> String {
     let Some(unmet) = answer.unmet else {
         let purchase = first.offer.price.and_then(|price| price.source.purchase());
         let on_demand = run.on_demand_cost(first.offer).map(|cost| money(cost.mid));
-        let cost = run.expected_cost.map(|cost| cost_in_words(money(cost), purchase.as_deref(), on_demand));
+        let beyond = run.beyond_budget(question, first.offer);
+        let cost = run.expected_cost;
+        let cost = cost.map(|cost| cost_in_words(money(cost), purchase.as_deref(), on_demand, beyond));
         return match first.sought_tokens() {
             Some(tokens) => plan.trains(&tokens, budget.as_deref(), cost),
             None => plan.finishes(has_deadline, cost),

@@ -4,8 +4,9 @@ use super::TOP_OF_TABLE;
 use super::found::{SearchedGpu, command_of_flags};
 use super::headline::headline;
 use super::sentences::{
-    assumptions, beside_measured, beside_measured_software, beside_published, by_script, considered, counted,
-    counted_split, faster_layout, in_time_as_measured, order, regret, restated, verdict,
+    as_fast_with_megatron_lm, assumptions, beside_measured, beside_measured_software, beside_published,
+    by_script, considered, counted, counted_split, faster_layout, in_time_as_measured, order, regret,
+    restated, slower_with_more, verdict,
 };
 use crate::cli::Failure;
 use crate::cli::output::text;
@@ -76,7 +77,9 @@ fn layouts(page: &mut String, found: &SearchedGpu<'_>) {
     let counts = if rows.is_empty() { considered(&answer.counts) } else { counted(&answer.counts) };
     let beside = by_script(found)
         .into_iter()
+        .chain(as_fast_with_megatron_lm(found))
         .chain(faster_layout(found))
+        .chain(slower_with_more(found))
         .chain(beside_published(found))
         .chain(beside_measured(found))
         .chain(in_time_as_measured(found))

@@ -1,16 +1,17 @@
 //! The order of GPU types.
 
 use super::found::SearchedGpu;
-use trainplan_shared::estimate::Confidence;
+use trainplan_shared::estimate::{Confidence, Interval};
 use trainplan_shared::question::{Contender, PlannedRun, Unmet, doubt};
 use trainplan_shared::sorting::sorted;
 
 /// Returns the properties of a GPU type's best plan that decide which type is best.
 pub(super) fn contender(found: &SearchedGpu<'_>, run: &PlannedRun) -> Contender<Confidence> {
+    let cost = run.cost.zip(run.expected_cost);
     Contender {
         gpus: run.gpus,
         days: run.days,
-        cost: run.expected_cost,
+        cost: cost.map(|(cost, mid)| Interval { low: cost.total.low, mid, high: cost.total.high }),
         confidence: run.layout.confidence,
         doubt: match found.offer.gpu.is_measured() {
             true => 1.0,

@@ -3,8 +3,9 @@
 use super::found::SearchedGpu;
 use super::headline::headline;
 use super::sentences::{
-    assumptions, beside_measured, beside_measured_software, beside_published, by_script, considered,
-    counted_split, faster_layout, in_time_as_measured, order, regret, restated, verdict,
+    as_fast_with_megatron_lm, assumptions, beside_measured, beside_measured_software, beside_published,
+    by_script, considered, counted_split, faster_layout, in_time_as_measured, order, regret, restated,
+    slower_with_more, verdict,
 };
 use crate::cli::Failure;
 use crate::cli::output::{prose, text_line, text_table};
@@ -55,7 +56,9 @@ pub(super) fn print(
 fn doubts(found: &SearchedGpu<'_>) -> Result<(), Failure> {
     let sentences: Vec<String> = by_script(found)
         .into_iter()
+        .chain(as_fast_with_megatron_lm(found))
         .chain(faster_layout(found))
+        .chain(slower_with_more(found))
         .chain(beside_measured(found))
         .chain(in_time_as_measured(found))
         .chain(beside_measured_software(found))
@@ -83,7 +86,9 @@ fn layouts(found: &SearchedGpu<'_>) -> Result<(), Failure> {
         .into_iter()
         .chain(counted_split(&rows))
         .chain(by_script(found))
+        .chain(as_fast_with_megatron_lm(found))
         .chain(faster_layout(found))
+        .chain(slower_with_more(found))
         .chain(beside_published(found))
         .chain(beside_measured(found))
         .chain(in_time_as_measured(found))

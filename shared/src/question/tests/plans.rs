@@ -1,6 +1,7 @@
 //! Which of all plans is the best, and what is shown beside it.
 
 use super::*;
+use crate::estimate::Interval;
 use crate::gpu_counts::GpuCounts;
 use crate::search::{Candidate, LayoutSearch};
 
@@ -123,21 +124,34 @@ fn each_objective_chooses_its_own_plan() {
     assert!(cheapest.expected_cost <= fastest.expected_cost);
 }
 
+fn spread(cost: f64) -> Interval {
+    Interval { low: cost * 0.9, mid: cost, high: cost * 1.1 }
+}
+
 #[test]
-fn across_gpu_types_the_cost_stands_for_the_number_of_gpus() {
-    let plan = |gpus, days, cost| Contender { gpus, days, cost, confidence: 0, doubt: 1.0 };
+fn across_gpu_types_the_fewest_gpus_come_first_unless_they_clearly_cost_more() {
+    let plan = |gpus, days, cost: Option<f64>| {
+        let cost = cost.map(spread);
+        Contender { gpus, days, cost, confidence: 0, doubt: 1.0 }
+    };
     let priced = [plan(512, 50.0, Some(4e6)), plan(1024, 60.0, Some(3e6))];
     assert_eq!(Objective::FewestGpus.across_gpu_types(&priced), [1, 0]);
     assert_eq!(Objective::Cheapest.across_gpu_types(&priced), [1, 0]);
     assert_eq!(Objective::Fastest.across_gpu_types(&priced), [0, 1]);
+    // The third clearly costs more than the second, but not more than the first.
+    let overlapping =
+        [plan(1024, 50.0, Some(3.3e6)), plan(2048, 60.0, Some(3e6)), plan(512, 50.0, Some(3.8e6))];
+    assert_eq!(Objective::FewestGpus.across_gpu_types(&overlapping), [0, 1, 2]);
     let unpriced = [plan(1024, 60.0, Some(3e6)), plan(512, 50.0, None)];
     assert_eq!(Objective::FewestGpus.across_gpu_types(&unpriced), [1, 0]);
 }
 
 #[test]
 fn of_plans_that_are_nearly_as_good_the_better_known_one_comes_first() {
-    let plan =
-        |days, cost, confidence| Contender { gpus: 512, days, cost: Some(cost), confidence, doubt: 1.0 };
+    let plan = |days, cost, confidence| {
+        let cost = Some(spread(cost));
+        Contender { gpus: 512, days, cost, confidence, doubt: 1.0 }
+    };
     let plans = [plan(50.0, 3.05e6, 1), plan(60.0, 3e6, 1), plan(58.0, 3.1e6, 2), plan(20.0, 4e6, 3)];
     assert_eq!(Objective::Cheapest.across_gpu_types(&plans), [2, 0, 1, 3]);
 }

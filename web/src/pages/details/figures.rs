@@ -123,7 +123,7 @@ pub(super) fn Figures() -> impl IntoView {
                         view! {
                             <span class="with-software">
                                 {format!(
-                                    "As predicted. With {software}, which was measured on this GPU type: {}.{misses}",
+                                    "At the predicted speed. At the measured speed of {software}: {}.{misses}",
                                     time_text(whole_days(&run))
                                 )}
                             </span>
@@ -171,7 +171,7 @@ pub(super) fn Figures() -> impl IntoView {
 fn RunFigures(
     run: WholeRun,
     without_failures: String,
-    /// By how much it exceeds the budget of the question, as a sentence; none if it doesn't.
+    /// How it exceeds the budget of the question, as a sentence; none if it doesn't.
     overspent: Option<String>,
     /// What it costs with measured software, as a sentence; none if that is not known.
     with_measured: Option<String>,
@@ -235,7 +235,8 @@ fn is_by_slow_end(plan: Plan) -> bool {
     plan.question.with(|question| question.raw(Field::Chance) != Chance::Even.id())
 }
 
-/// Returns by how much a run exceeds the budget, as a sentence; none if it doesn't.
+/// Returns that a run exceeds the budget, or keeps it only with a reservation that the budget doesn't pay for, as a sentence; none if it
+/// surely keeps it.
 fn overspent(plan: Plan, run: &WholeRun, budget: Option<f64>) -> Option<String> {
     let (cost, budget) = whole_cost(run).zip(budget)?;
     let over = money(budget, &run.currency);
@@ -243,9 +244,13 @@ fn overspent(plan: Plan, run: &WholeRun, budget: Option<f64>) -> Option<String> 
     let with_measured = as_measured(plan).and_then(|measured| whole_cost(&measured.run));
     let may_exceed = is_by_slow_end(plan)
         && (cost.high > limit || with_measured.is_some_and(|measured| measured.mid > limit));
+    let needs_reservation = run.whole_term.is_some_and(|term| term > budget);
     match (cost.mid > limit, may_exceed) {
         (true, _) => Some(format!("Exceeds the budget of {over}.")),
         (false, true) => Some(format!("May exceed the budget of {over}.")),
+        (false, false) if needs_reservation => {
+            Some(format!("Within the budget of {over} only if you already hold the reservation."))
+        }
         (false, false) => None,
     }
 }

@@ -21,5 +21,5 @@ pub(super) fn predicted_for(
 }
 
 fn clause(software: &str, figures: &str) -> String {
-    format!(" With {software}, which was measured on this GPU type, {figures}.")
+    format!(" At the measured speed of {software}, {figures}.")
 }

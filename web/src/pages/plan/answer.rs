@@ -10,11 +10,14 @@ use super::locks::{self, LockChips};
 use super::question::has_scenario;
 use super::report::PrintButton;
 use super::state::SETTINGS_ID;
+use super::verdict::needs_reservation;
 use crate::address::{can_undo, undo};
 use crate::components::focus::focus;
 use leptos::prelude::*;
+use trainplan_shared::cost::PurchaseForm;
 use trainplan_shared::field::Field;
 use trainplan_shared::link;
+use trainplan_shared::problem::all_of;
 use trainplan_shared::search::{CHOSEN_FIELDS, Lock, Locks};
 use trainplan_shared::units::group_digits;
 
@@ -76,15 +79,22 @@ pub(super) fn Answer() -> impl IntoView {
                 format!(" · sequences of {} tokens, assumed from the imported model", group_digits(tokens.into()))
             });
             let software = asked.offers.first().map_or(String::new(), |gpu| format!(" · {}", gpu.software));
+            let megatron_lm = findings.on_megatron_lm();
+            let launched = match megatron_lm.is_empty() {
+                true => String::new(),
+                false => format!(" (the launch script runs Megatron-LM on {})", all_of(&megatron_lm)),
+            };
             let longest = asked.longest_days.map_or(String::new(), |days| {
                 format!(" · only plans of at most {}; set a deadline to change that", limit_text(days))
             });
+            let first = asked.objective.filter(|_| asked.offers.len() > 1);
+            let first = first.map_or(String::new(), |objective| format!(" · first: {}", objective.first_rule()));
             // Before the first answer, every plan may have spare nodes.
             let mut plans = findings.plans().peekable();
             let has_spares = plans.peek().is_none() || plans.any(|(_, plan)| plan.paid_gpus > plan.gpus);
             let spares = if has_spares { ", restarts and spare nodes" } else { " and restarts, but no spare nodes" };
             Some(format!(
-                "{about}{batch} tokens per step{assumed}{sequences}{software}{longest} · includes failures{spares} · energy includes cooling and network"
+                "{about}{batch} tokens per step{assumed}{sequences}{software}{launched}{longest} · includes failures{spares} · energy includes cooling and network{first}"
             ))
         })
     };
@@ -109,6 +119,12 @@ pub(super) fn Answer() -> impl IntoView {
             plan.state.ask(&[(Field::Lock, &locks.with(&own).to_string())]);
         };
         Some(view! { <button type="button" class="link" on:click=find>{title}</button> " " })
+    };
+    let on_demand = move || {
+        let set = move |_| plan.state.ask(&[(Field::Purchase, PurchaseForm::OnDemand.id())]);
+        findings.with(needs_reservation).then(|| {
+            view! { <button type="button" class="link" on:click=set>"Use on-demand prices"</button> " " }
+        })
     };
     view! {
         <section class="answer" class:stale=move || plan.is_outdated() aria-labelledby="verdict" aria-busy=move || is_busy().to_string()>
@@ -142,7 +158,7 @@ pub(super) fn Answer() -> impl IntoView {
                 </h1>
                 // Below the problems it keeps its place, so that these move nothing.
                 <p class:unseen=move || has_problems.get()>
-                    {move || shown.get().rest} " " {search_own} {back}
+                    {move || shown.get().rest} " " {on_demand} {search_own} {back}
                 </p>
                 {move || has_problems.get().then(|| view! {
                     <p class="problems" id=PROBLEMS_ID>

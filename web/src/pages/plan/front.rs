@@ -18,6 +18,7 @@ use leptos::prelude::*;
 use leptos::task::spawn_local;
 use leptos::web_sys::Event;
 use trainplan_shared::link;
+use trainplan_shared::question::as_measured;
 use trainplan_shared::units::group_digits;
 
 /// What the chart shows over GPU counts.
@@ -298,7 +299,8 @@ fn chart(findings: &Findings, quantity: FrontQuantity, shown: Option<ShownPlan>)
         let measured = FoundPlan { days, cost, ..FoundPlan::default() };
         // Its energy is not known.
         let value = quantity.value(&measured, tokens).filter(|_| quantity != FrontQuantity::Energy)?;
-        Some(format!(" as predicted, {} with {software}", quantity.text(value, currency)))
+        let (value, measured) = (quantity.text(value, currency), as_measured(Some(&software)));
+        Some(format!(" at the predicted speed, {value} {measured}"))
     };
     let point = |(gpu, name): (&str, &str), plan: &FoundPlan| {
         let value = quantity.value(plan, tokens)?;

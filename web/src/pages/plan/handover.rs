@@ -145,7 +145,8 @@ pub(crate) fn named_plans() -> ReadSignal<Option<String>> {
 pub(crate) fn name_scripts(scripts: &[(String, ScriptEffect)]) {
     let word = |(plan, effect): &(String, ScriptEffect)| {
         let state = if effect.is_unavailable { 2 } else { u8::from(effect.may_lack_memory) };
-        format!("{plan} {} {state}", effect.slowdown)
+        let software = if effect.runs_megatron_lm { "m" } else { "" };
+        format!("{plan} {} {state}{software}", effect.slowdown)
     };
     tell([(SCRIPTS, Some(scripts.iter().map(word).collect::<Vec<_>>().join(" ")))]);
 }
@@ -161,8 +162,10 @@ pub(super) fn read_scripts(text: &str) -> Vec<(String, ScriptEffect)> {
     let mut scripts = Vec::new();
     while let (Some(plan), Some(slowdown), Some(state)) = (words.next(), words.next(), words.next()) {
         let slowdown = parse_count(slowdown).unwrap_or(1.0);
-        let (may_lack_memory, is_unavailable) = (state == "1", state == "2");
-        scripts.push((plan.to_string(), ScriptEffect { slowdown, may_lack_memory, is_unavailable }));
+        let (may_lack_memory, is_unavailable) = (state.starts_with('1'), state.starts_with('2'));
+        let runs_megatron_lm = state.ends_with('m');
+        let effect = ScriptEffect { slowdown, may_lack_memory, is_unavailable, runs_megatron_lm };
+        scripts.push((plan.to_string(), effect));
     }
     scripts
 }
@@ -244,10 +247,20 @@ mod tests {
 
     #[test]
     fn scripts_are_read_as_they_were_written() {
-        let effect = ScriptEffect { slowdown: 1.184, may_lack_memory: true, is_unavailable: false };
-        let none = ScriptEffect { slowdown: 1.0, may_lack_memory: false, is_unavailable: true };
+        let effect = ScriptEffect {
+            slowdown: 1.184,
+            may_lack_memory: true,
+            is_unavailable: false,
+            runs_megatron_lm: true,
+        };
+        let none = ScriptEffect {
+            slowdown: 1.0,
+            may_lack_memory: false,
+            is_unavailable: true,
+            runs_megatron_lm: false,
+        };
         assert_eq!(
-            read_scripts("m=llama3.1-70b&n=64 1.184 1 m=llama3.1-8b&n=8 1 2"),
+            read_scripts("m=llama3.1-70b&n=64 1.184 1m m=llama3.1-8b&n=8 1 2"),
             [("m=llama3.1-70b&n=64".to_string(), effect), ("m=llama3.1-8b&n=8".to_string(), none)]
         );
         assert!(read_scripts("").is_empty());

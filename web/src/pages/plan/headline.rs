@@ -11,8 +11,7 @@ use crate::message::search::{AskedGoal, AskedGpu, FoundPlan, Spread};
 use leptos::prelude::*;
 use trainplan_shared::estimate::Interval;
 use trainplan_shared::link;
-use trainplan_shared::question::{as_measured, chance_text, in_time_of_ten};
-use trainplan_shared::units::group_digits;
+use trainplan_shared::question::{as_measured, chance_text, gpus_of_type, in_time_of_ten};
 
 /// The headline of the page.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -132,11 +131,7 @@ fn of_other(other: &OtherPlan, findings: &Findings, best: &Verdict) -> Headline 
     let figures = other.figures.as_ref();
     let has_best = !findings.reaching().is_empty();
     if let Some(lack) = figures.and_then(|figures| figures.lack.as_ref()) {
-        let lead = format!(
-            "Your plan on {} × {} doesn't fit in memory.",
-            group_digits(other.gpus.into()),
-            other.gpu
-        );
+        let lead = format!("Your plan on {} doesn't fit in memory.", gpus_of_type(other.gpus, &other.gpu));
         let prefers = if has_best { PREFERRED } else { "" };
         let rest = format!("{lack} {prefers} {}", best.lead);
         return Headline { lead, rest, more: String::new(), is_other: true };
@@ -144,7 +139,8 @@ fn of_other(other: &OtherPlan, findings: &Findings, best: &Verdict) -> Headline 
     let offer = findings.offers.iter().find(|offer| offer.gpu.id == other.id);
     let plan = figures.and_then(|figures| {
         let (days, cost) = (figures.days?, figures.cost);
-        Some(FoundPlan { gpus: other.gpus, days, cost, ..FoundPlan::default() })
+        let paid_gpus = other.paid_gpus.unwrap_or_default();
+        Some(FoundPlan { gpus: other.gpus, paid_gpus, days, cost, ..FoundPlan::default() })
     });
     let by_script = other.script.filter(|_| plan.is_some());
     let by_script = by_script.map_or(String::new(), script_sentence);
@@ -154,9 +150,9 @@ fn of_other(other: &OtherPlan, findings: &Findings, best: &Verdict) -> Headline 
                 || AskedGpu { name: other.gpu.clone(), ..AskedGpu::default() },
                 |offer| offer.gpu.clone(),
             );
-            alone(&gpu, plan, goal, currency)
+            alone(&gpu, plan, (goal, findings.budget()), currency)
         }
-        None => format!("Your plan on {} × {}.", group_digits(other.gpus.into()), other.gpu),
+        None => format!("Your plan on {}.", gpus_of_type(other.gpus, &other.gpu)),
     };
     let reaches = figures.map_or(String::new(), |figures| reaches_goal(figures, goal, currency));
     let best_plan = findings.best_plan();
@@ -239,11 +235,11 @@ mod tests {
     #[test]
     fn another_plan_than_the_best_one_is_described_with_the_best_one_beside_it() {
         let headline = of(Some(50.0), Some(3e6));
-        assert_eq!(headline.lead, "576 × B200 take about 50 days and cost $3.00M.");
+        assert_eq!(headline.lead, "576 B200 GPUs take about 50 days and cost $3.00M.");
         assert_eq!(
             headline.rest,
             "The plan meets the deadline of 60 days more than 9 times in 10. You chose this plan; the search prefers \
-             another one: 1,024 × H100 take about 58 days and cost $4.00M."
+             another one: 1,024 H100 GPUs take about 58 days and cost $4.00M."
         );
         assert!(headline.is_other);
         let rest = |days: f64| of(Some(days), None).rest;
@@ -257,7 +253,7 @@ mod tests {
         let lack = Some("Doesn't fit: a GPU needs 320 GiB; it has 180 GiB.".to_string());
         let figures = PlanFigures { plan: String::new(), days: Some(spread(50.0)), cost: None, lack };
         let headline = of_figures(figures, false);
-        assert_eq!(headline.lead, "Your plan on 576 × B200 doesn't fit in memory.");
+        assert_eq!(headline.lead, "Your plan on 576 B200 GPUs doesn't fit in memory.");
         assert!(headline.rest.starts_with("Doesn't fit: a GPU needs 320 GiB"), "{}", headline.rest);
     }
 
@@ -271,6 +267,6 @@ mod tests {
 
     #[test]
     fn a_plan_without_figures_is_named() {
-        assert_eq!(of(None, None).lead, "Your plan on 576 × B200.");
+        assert_eq!(of(None, None).lead, "Your plan on 576 B200 GPUs.");
     }
 }

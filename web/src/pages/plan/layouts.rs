@@ -12,7 +12,7 @@ use leptos::prelude::*;
 use std::cmp::Ordering;
 use trainplan_shared::estimate::{Interval, MemoryVerdict};
 use trainplan_shared::field::Field;
-use trainplan_shared::question::in_time_of_ten;
+use trainplan_shared::question::{as_measured, in_time_of_ten};
 use trainplan_shared::search::{COUNTED_SPLIT, ORDER};
 use trainplan_shared::sorting::order;
 use trainplan_shared::units::{below_days, group_digits, group_three_digits, percent};
@@ -402,7 +402,7 @@ fn Row(
     let by_button = query.clone();
     let (precision, found_tokens) = (found.precision.clone(), found.batch_tokens);
     let batch = count_text(found_tokens);
-    let with = found.measured_software.as_ref().map(|software| format!("with {software}"));
+    let with = found.measured_software.as_ref().map(|software| as_measured(Some(software)));
     let own = move || {
         let Mixed { precision: has_precision, batch_tokens, .. } = mixed.get();
         let batch = (found_tokens != batch_tokens).then(|| format!("{batch} tokens per step"));

@@ -24,6 +24,7 @@ pub(super) fn find(query: &str, index: usize) -> Option<FoundByScripts> {
         points: answer.points.iter().map(plan).collect(),
         in_bf16: answer.launched_in_bf16(&question, offer).as_ref().map(|run| Box::new(plan(run))),
         answer: found::answer(&question, offer, &answer),
-        effect: ScriptEffect { slowdown, may_lack_memory, is_unavailable },
+        // The page learns it with the new plans, from `script_effect`.
+        effect: ScriptEffect { slowdown, may_lack_memory, is_unavailable, runs_megatron_lm: false },
     })
 }

@@ -39,24 +39,40 @@ pub(super) fn launch(query: &str) -> Option<Launched> {
 /// Returns how the launch script of a query's scenario differs from the plan, or that there is none.
 pub(super) fn script_effect(query: &str) -> ScriptEffect {
     let spec = link::read(query).spec;
-    let written = spec.scenario().ok().and_then(|scenario| script_run(&spec, &scenario));
+    let written = spec.scenario().ok().and_then(|scenario| {
+        let (options, launch) = script(&spec, &scenario)?;
+        let is_of_nvidia = scenario.options.software.base().is_nvidia_megatron();
+        let runs_megatron_lm = is_of_nvidia && launch.release.is_none();
+        Some((differing(&scenario, &options, &launch), runs_megatron_lm))
+    });
     let is_unavailable = written.is_none();
-    let script = written.flatten();
+    let (script, runs_megatron_lm) = written.unwrap_or_default();
     ScriptEffect {
         slowdown: script.as_ref().map_or(1.0, |script| script.slowdown),
         may_lack_memory: script.is_some_and(|script| script.may_lack_memory),
         is_unavailable,
+        runs_megatron_lm,
     }
 }
 
 /// Returns how the launch script of a scenario differs from the plan, if at all; none if no script can be written. Its days are
 /// multiples of the planned ones.
 pub(super) fn script_run(spec: &Spec, scenario: &Scenario) -> Option<Option<ScriptRun>> {
+    let (options, launch) = script(spec, scenario)?;
+    Some(differing(scenario, &options, &launch))
+}
+
+/// Returns the launch script of a scenario with its options; none if it can't be written.
+fn script(spec: &Spec, scenario: &Scenario) -> Option<(LaunchOptions, Launch)> {
     let options = LaunchOptions::from_spec(spec).ok()?;
     let launch = launch_or_fall_back(scenario, &options).ok()?;
-    let script = ScriptRun::of(scenario, &options, &launch, Interval { low: 1.0, mid: 1.0, high: 1.0 });
+    Some((options, launch))
+}
+
+fn differing(scenario: &Scenario, options: &LaunchOptions, launch: &Launch) -> Option<ScriptRun> {
+    let script = ScriptRun::of(scenario, options, launch, Interval { low: 1.0, mid: 1.0, high: 1.0 });
     // Software that is not built on Megatron-Core is run without these scripts.
-    Some(script.filter(|_| scenario.options.software.properties().transformer_engine))
+    script.filter(|_| scenario.options.software.properties().transformer_engine)
 }
 
 /// Returns the values of a field that make the scenario launchable.

@@ -96,7 +96,10 @@ fn whole_run(spec: &Spec, predicted: &Predicted) -> Option<WholeRun> {
             .map(|(time, price)| settings.cost(time, plan.tokens, price, plan.energy.power).total);
         [range.low, expected.high, range.high]
     });
+    let term = price.filter(|price| price.term_beyond(plan.expected_days).is_some());
+    let term = term.and_then(|price| Some(price.whole_term()?.times(plan.time.paid_gpus.into()).low));
     Some(WholeRun {
+        whole_term: term,
         expected_days: plan.expected_days,
         never_ends: plan.never_ends.as_ref().map(|why| why.text(Front::Page)),
         days: (plan.days.low, plan.days.high),

@@ -2,10 +2,10 @@
 
 use crate::cli::search::found::SearchedGpu;
 use trainplan_shared::layout::PipelineSplit;
-use trainplan_shared::question::{CLEARLY_FASTER, Goal, GpuAnswer, Question};
+use trainplan_shared::question::{CLEARLY_FASTER, Goal, GpuAnswer, PlannedRun, Question};
 use trainplan_shared::search::{COUNTED_SPLIT, ORDER, Rule, SearchCounts, SearchRegret};
 use trainplan_shared::tables::{PlanRow, cells};
-use trainplan_shared::units::{group_digits, percent};
+use trainplan_shared::units::{duration, group_digits, percent};
 
 /// Returns how many layouts were considered, and which rule discarded how many, as far as that doesn't depend on how many are listed.
 pub(in crate::cli::search) fn considered(counts: &SearchCounts) -> String {
@@ -66,5 +66,35 @@ pub(in crate::cli::search) fn regret(question: &Question) -> Option<String> {
         "Measure the best few layouts before a long run (--campaign): in {groups} comparisons of measured MoE layouts, the one \
          predicted to be fastest was on average {} slower than the fastest.",
         percent(*mean)
+    ))
+}
+
+/// How many times the GPUs of a plan one on more GPUs may have, if its number divides badly: with many more, it may be slower for other
+/// reasons.
+const LITTLE_MORE_GPUS: f64 = 1.1;
+
+/// How many times the days of the other plan are worth a word.
+const CLEARLY_SLOWER: f64 = 1.05;
+
+/// Returns that a number of GPUs near the one to show is slower than a smaller one, because fewer layouts divide it.
+pub(in crate::cli::search) fn slower_with_more(found: &SearchedGpu<'_>) -> Option<String> {
+    let shown = found.answer.shown()?;
+    let is_slower = |fewer: &PlannedRun, more: &PlannedRun| {
+        more.gpus > fewer.gpus
+            && f64::from(more.gpus) <= f64::from(fewer.gpus) * LITTLE_MORE_GPUS
+            // The power of two that divides it says how many layouts do.
+            && more.gpus.trailing_zeros() < fewer.gpus.trailing_zeros()
+            && more.days >= fewer.days * CLEARLY_SLOWER
+    };
+    let points = &found.answer.points;
+    let below = points.iter().rev().find(|run| is_slower(run, shown)).map(|run| (run, shown));
+    let (fewer, more) =
+        below.or_else(|| points.iter().find(|run| is_slower(shown, run)).map(|run| (shown, run)))?;
+    Some(format!(
+        "{} GPUs would take {}, longer than {} GPUs ({}), because fewer layouts divide that number.",
+        group_digits(more.gpus.into()),
+        duration(more.days),
+        group_digits(fewer.gpus.into()),
+        duration(fewer.days)
     ))
 }

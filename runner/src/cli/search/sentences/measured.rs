@@ -1,9 +1,12 @@
 //! How the best plan compares with published and measured runs.
 
+use super::currency;
 use crate::cli::search::found::SearchedGpu;
 use trainplan_shared::benchmarks::BestMeasured;
 use trainplan_shared::estimate::Interval;
-use trainplan_shared::question::{Goal, PlannedRun, chance_text};
+use trainplan_shared::question::{
+    Chance, Goal, PlannedRun, chance_text, enough_as_predicted, in_time_at_that_speed,
+};
 use trainplan_shared::tables::cells;
 use trainplan_shared::units::{group_digits, significant};
 
@@ -54,20 +57,21 @@ pub(in crate::cli::search) fn beside_measured(found: &SearchedGpu<'_>) -> Option
 pub(in crate::cli::search) fn beside_measured_software(found: &SearchedGpu<'_>) -> Option<String> {
     let (software, run) = found.answer.with_measured_software.as_ref()?;
     let enough = found.answer.enough_as_predicted(found.question);
-    let enough = enough.map_or(String::new(), |gpus| {
-        format!(
-            " At the predicted speed, {} GPUs would be enough, but not with that software.",
-            group_digits(gpus.into())
-        )
-    });
+    let enough =
+        enough.map_or(String::new(), |gpus| format!(" {}", enough_as_predicted(gpus, software.title())));
+    let required = match found.question.chance {
+        Chance::NineInTen => format!(", where {} is required", Chance::Even.title()),
+        Chance::Even => String::new(),
+    };
     let chance = match (found.question.goal, found.answer.best()) {
         (Goal::Deadline(limit), Some(_)) => {
-            format!(", and meet the deadline {}", chance_text(run.in_time_of_ten(limit)))
+            format!(", and meet the deadline {}{required}", chance_text(run.in_time_of_ten(limit)))
         }
         _ => String::new(),
     };
     Some(format!(
-        "No published run of this model on {} used {}. With {}, as in the nearest run, the plan would take {}{chance}.{enough}",
+        "No published run of this model on {} used {}. At the measured speed of {}, which the nearest run used, the plan would take \
+         {}{chance}.{enough}",
         found.offer.gpu.name,
         found.offer.options.software.title(),
         software.title(),
@@ -75,17 +79,23 @@ pub(in crate::cli::search) fn beside_measured_software(found: &SearchedGpu<'_>) 
     ))
 }
 
-/// Returns the fewest GPUs that are in time even at the fastest measured throughput, if the best plan is not.
+/// Returns the fewest GPUs that are in time even at the fastest measured throughput, within the budget, if the best plan is not, with
+/// their cost as predicted and at that throughput.
 pub(in crate::cli::search) fn in_time_as_measured(found: &SearchedGpu<'_>) -> Option<String> {
     let Goal::Deadline(limit) = found.question.goal else { return None };
     let measured = BestMeasured::of(&found.question.model.id, &found.offer.gpu.id)?;
-    let is_in_time =
-        |run: &&PlannedRun| run.days * measured.exceeded(run.tokens_per_s_per_gpu).max(1.0) <= limit;
+    let slowdown = |run: &PlannedRun| measured.exceeded(run.tokens_per_s_per_gpu).max(1.0);
+    let is_in_time = |run: &&PlannedRun| run.days * slowdown(run) <= limit;
+    let question = found.question;
+    let is_within = |run: &PlannedRun| {
+        let budget = question.budget().zip(run.cost_with(question.chance));
+        budget.is_none_or(|(budget, cost)| cost * slowdown(run) <= budget)
+    };
     let best = found.answer.best().filter(|run| !is_in_time(run))?;
     let points = &found.answer.points;
-    let run = points.iter().find(|run| run.gpus > best.gpus && is_in_time(run))?;
-    Some(format!(
-        "On {} GPUs, the run would meet the deadline even at that speed.",
-        group_digits(run.gpus.into())
-    ))
+    let run = points.iter().find(|run| run.gpus > best.gpus && is_in_time(run) && is_within(run))?;
+    let costs = run
+        .expected_cost
+        .map(|cost| [cost, cost * slowdown(run)].map(|cost| cells::money(cost, currency(question))));
+    Some(format!("{} GPUs {}", group_digits(run.gpus.into()), in_time_at_that_speed(costs)))
 }

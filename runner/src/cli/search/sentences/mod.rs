@@ -7,10 +7,12 @@ mod script;
 mod unmet;
 mod verdict;
 
-pub(super) use layouts::{considered, counted, counted_split, faster_layout, order, regret};
+pub(super) use layouts::{
+    considered, counted, counted_split, faster_layout, order, regret, slower_with_more,
+};
 pub(super) use measured::{beside_measured, beside_measured_software, beside_published, in_time_as_measured};
 pub(super) use question::{assumptions, restated};
-pub(super) use script::by_script;
+pub(super) use script::{as_fast_with_megatron_lm, by_script};
 pub(super) use unmet::{change_text, unmet_sentence};
 pub(super) use verdict::verdict;
 

@@ -129,6 +129,9 @@ pub(in crate::cli::search) fn assumptions(question: &Question) -> String {
     let range = rate.per_gpu_hour().readable(|rate| format!("{rate:e}"));
     let source = if rate.source() == "yours" { "yours" } else { "published studies" };
     parts.push(format!("Failures per GPU-hour: {range} ({source})."));
+    if question.offers.len() > 1 {
+        parts.push(format!("First: {}.", question.objective.first_rule()));
+    }
     parts.join(" ")
 }
 

@@ -45,6 +45,18 @@ pub(in crate::cli::search) fn by_script(found: &SearchedGpu<'_>) -> Option<Strin
     Some(text)
 }
 
+/// Returns that the launch script of the best plan runs Megatron-LM in the place of NVIDIA's planned software, about as fast; none if it
+/// runs that software, or if [`by_script`] says how it differs.
+pub(in crate::cli::search) fn as_fast_with_megatron_lm(found: &SearchedGpu<'_>) -> Option<String> {
+    let is_as_planned = matches!(found.script?, PlanScript::AsPlanned);
+    let software = found.offer.options.software;
+    let best = found.answer.best().filter(|_| is_as_planned && software.base().is_nvidia_megatron())?;
+    let release = best.launching_release(found.question, found.offer).ok()?;
+    release.is_none().then(|| {
+        format!("The launch script runs Megatron-LM, not {}. It is about as fast.", software.title())
+    })
+}
+
 /// Returns what a script with other software makes of a plan that reaches the goal: "misses the deadline".
 fn consequences(question: &Question, ScriptedPlan { script, run, .. }: &ScriptedPlan) -> Vec<String> {
     let mut effects = Vec::new();

@@ -4,13 +4,15 @@ use super::currency;
 use super::unmet::unmet_sentence;
 use crate::cli::search::found::SearchedGpu;
 use crate::cli::search::ranking::{best_first, contender};
-use trainplan_shared::cost::Price;
+use trainplan_shared::cost::{Price, PurchaseForm};
 use trainplan_shared::estimate::Interval;
 use trainplan_shared::field::Field;
 use trainplan_shared::message;
 use trainplan_shared::message::Front;
 use trainplan_shared::problem::{all_of, one_of};
-use trainplan_shared::question::{Goal, LITTLE_WASTE, Objective, PlannedRun, Question, chance_text};
+use trainplan_shared::question::{
+    Goal, LITTLE_WASTE, Objective, PlannedRun, Question, chance_text, gpus_of_type,
+};
 use trainplan_shared::range::ValueRange;
 use trainplan_shared::tables::cells;
 use trainplan_shared::units::{difference, duration, group_digits, rounded_count};
@@ -44,14 +46,14 @@ pub(in crate::cli::search) fn verdict(found: &[SearchedGpu<'_>]) -> String {
 
 /// Returns the sentence about the only plan.
 fn alone(found: &SearchedGpu<'_>, run: &PlannedRun) -> String {
+    let [take, costs] = if run.gpus == 1 { ["takes", "costs"] } else { ["take", "cost"] };
     let cost = run.cost.zip(run.expected_cost);
     let cost = cost.map_or(String::new(), |(cost, expected)| {
-        format!(" and cost {}", cells::money_range(expected, cost.total, currency(found.question)))
+        format!(" and {costs} {}", cells::money_range(expected, cost.total, currency(found.question)))
     });
     format!(
-        "{} × {} take {}{cost}.",
-        group_digits(run.gpus.into()),
-        found.offer.gpu.name,
+        "{} {take} {}{cost}.",
+        gpus_of_type(run.gpus, &found.offer.gpu.name),
         cells::time(run.days, run.time.days())
     )
 }
@@ -144,7 +146,7 @@ fn late(question: &Question, reaching: &[(&SearchedGpu<'_>, &PlannedRun)]) -> Ve
     }
     let others = reaching.iter().filter_map(|(found, run)| {
         let other = found.answer.with_other_chance.as_ref().filter(|other| other.gpus != run.gpus)?;
-        Some(format!("{} × {}", group_digits(other.gpus.into()), found.offer.gpu.name))
+        Some(gpus_of_type(other.gpus, &found.offer.gpu.name))
     });
     let others: Vec<String> = others.collect();
     if !others.is_empty() {
@@ -189,9 +191,8 @@ fn more_tokens(question: &Question, reaching: &[(&SearchedGpu<'_>, &PlannedRun)]
     let texts = wanted.filter_map(|(found, _)| {
         let most = found.answer.most_tokens(question, found.offer)?;
         (most.tokens > question.tokens).then(|| {
-            let (gpus, time) = (group_digits(most.run.gpus.into()), duration(most.run.days));
-            let tokens = rounded_count(most.tokens);
-            format!("at least {tokens} tokens on {gpus} × {} ({time})", found.offer.gpu.name)
+            let (gpus, time) = (gpus_of_type(most.run.gpus, &found.offer.gpu.name), duration(most.run.days));
+            format!("at least {} tokens on {gpus} ({time})", rounded_count(most.tokens))
         })
     });
     let texts: Vec<String> = texts.collect();
@@ -211,9 +212,8 @@ fn in_bf16(reaching: &[(&SearchedGpu<'_>, &PlannedRun)]) -> Option<String> {
         let run = found.in_bf16?;
         let cost = run.expected_cost.map(|cost| cells::money(cost, currency(found.question)));
         Some(format!(
-            "{} × {} ({}{})",
-            group_digits(run.gpus.into()),
-            found.offer.gpu.name,
+            "{} ({}{})",
+            gpus_of_type(run.gpus, &found.offer.gpu.name),
             duration(run.days),
             cost.map_or(String::new(), |cost| format!(", {cost}"))
         ))
@@ -250,9 +250,10 @@ fn reservations(reaching: &[(&SearchedGpu<'_>, &PlannedRun)]) -> Option<String> 
 }
 
 /// Returns what renting the plans' GPUs for the whole term of their reservation costs, if the runs are shorter, and whether that is more
-/// than the budget.
+/// than the budget. If it is, names the setting for prices on demand.
 fn whole_term(question: &Question, reaching: &[(&SearchedGpu<'_>, &PlannedRun)]) -> Option<String> {
     let (mut terms, mut costs, mut exceeding) = (Vec::new(), Vec::new(), Vec::new());
+    let mut has_on_demand = false;
     let money = |amount: f64| cells::money(amount, currency(question));
     for (found, run) in reaching {
         let name = &found.offer.gpu.name;
@@ -263,8 +264,10 @@ fn whole_term(question: &Question, reaching: &[(&SearchedGpu<'_>, &PlannedRun)])
         terms.push(term.to_string());
         let cost = if low == high { money(low) } else { format!("{} to {}", money(low), money(high)) };
         costs.push(format!("{cost} for {name}"));
-        if question.budget().is_some_and(|budget| low > budget) {
+        let beyond = run.beyond_budget(question, found.offer);
+        if beyond.whole_term {
             exceeding.push(name.clone());
+            has_on_demand |= found.offer.on_demand.is_some();
         }
     }
     terms.dedup();
@@ -274,8 +277,17 @@ fn whole_term(question: &Question, reaching: &[(&SearchedGpu<'_>, &PlannedRun)])
         all if all == costs.len() => format!(", more than the budget of {budget}"),
         _ => format!("; for {}, that is more than the budget of {budget}", all_of(&exceeding)),
     };
+    let instead = match has_on_demand {
+        true => {
+            let on_demand = message::Setting::new(Field::Purchase, PurchaseForm::OnDemand.id());
+            message![" To plan without a reservation, set ", on_demand, "."].text(Front::Search)
+        }
+        false => String::new(),
+    };
     (!costs.is_empty()).then(|| {
         let (terms, costs) = (one_of(&terms), all_of(&costs));
-        format!("The reservation is for {terms}, longer than the run: the whole term costs {costs}{exceeds}.")
+        format!(
+            "The reservation is for {terms}, longer than the run: the whole term costs {costs}{exceeds}.{instead}"
+        )
     })
 }

@@ -27,7 +27,7 @@ pub(super) fn Changes(
         let field = Field::from_key(&key)?;
         let note = match field {
             _ if !reaches_goal => " (misses the goal)",
-            Field::Chance if is_by_measured => ", only as predicted",
+            Field::Chance if is_by_measured => ", only at the predicted speed",
             _ => "",
         };
         let title = currency.with_value(|currency| change_title(field, &value, currency)) + note;

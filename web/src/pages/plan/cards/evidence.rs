@@ -9,8 +9,7 @@ use crate::pages::plan::trust::trust_text;
 use crate::pages::plan::verdict::at_measured_speed;
 use leptos::prelude::*;
 use trainplan_shared::catalog::Catalog;
-use trainplan_shared::question::as_measured;
-use trainplan_shared::units::group_digits;
+use trainplan_shared::question::{as_measured, enough_as_predicted, in_time_at_that_speed};
 
 /// What the plan of a card rests on, and what it takes if that turns out to be wrong.
 #[component]
@@ -25,29 +24,26 @@ pub(super) fn Evidence(offer: OfferFindings, found: FoundPlan) -> impl IntoView 
     let beyond = plan.search.findings.with_untracked(|findings| findings.best_as_measured_days(&offer));
     let beyond = beyond.map(|days| format!(" {}", at_measured_speed(&offer.gpu.name, days)));
     let safe = plan.search.findings.with_untracked(|findings| findings.in_time_as_measured(&offer));
-    let safe = safe.map(|safe| {
-        let cost = plan.search.findings.with_untracked(|findings| {
+    let safe = safe.map(|(safe, slowed)| {
+        let costs = plan.search.findings.with_untracked(|findings| {
             let currency = &findings.asked.as_ref()?.currency;
-            Some(format!(", for {},", cost_text(safe.cost?.mid, currency)))
+            Some([safe.cost?, slowed.cost?].map(|cost| cost_text(cost.mid, currency)))
         });
-        view! { " " {count_button(plan, &safe)} {cost} " would still meet the deadline." }
+        view! { " " {count_button(plan, &safe)} " " {in_time_at_that_speed(costs)} }
     });
+    let answer = offer.answer.filter(|_| measured_software.is_none()).unwrap_or_default();
+    let as_software = answer.with_measured_software;
+    let enough = as_software.as_ref().zip(answer.enough_as_predicted);
+    let enough = enough.map(|((software, _), gpus)| format!(" {}", enough_as_predicted(gpus, software)));
     // One warning is enough: the speed of a measured run counts its software.
-    let answer = offer.answer.filter(|_| beyond.is_none() && measured_software.is_none());
-    let software = answer.and_then(|answer| {
-        let (software, days) = answer.with_measured_software?;
-        let enough = answer.enough_as_predicted.map_or(String::new(), |gpus| {
-            format!(
-                " At the predicted speed, {} GPUs would be enough, but not with that software.",
-                group_digits(gpus.into())
-            )
-        });
-        Some(format!(" The plan takes {} {}.{enough}", time_text(days), as_measured(Some(&software))))
+    let software = as_software.filter(|_| beyond.is_none());
+    let software = software.map(|(software, days)| {
+        format!(" The plan takes {} {}.", time_text(days), as_measured(Some(&software)))
     });
     let is_doubtful = is_planned || beyond.is_some() || software.is_some();
     view! {
         <p class="card-evidence" class:doubtful=is_doubtful>
-            {why} {beyond} {safe} {software}
+            {why} {beyond} {safe} {software} {enough}
         </p>
     }
 }

@@ -4,7 +4,7 @@ use crate::message::search::{AskedGoal, FoundAnswer, FoundPlan};
 use crate::pages::plan::amounts::{cost_text, limit_text, money, time_text};
 use crate::pages::plan::findings::{Findings, OfferFindings, is_within};
 use crate::pages::plan::verdict::enough_for;
-use trainplan_shared::question::{Objective, Unmet};
+use trainplan_shared::question::{Objective, Unmet, as_measured};
 
 /// Returns which limits the plan of an answer doesn't hold, as sentences; none if it holds them.
 pub(super) fn missed(
@@ -49,7 +49,8 @@ pub(super) fn missed(
     let measured = answer.judged().and_then(|judged| Some((judged.measured_software.as_ref()?, judged)));
     Some(match (measured, unmet) {
         (Some((software, judged)), _) => {
-            format!("{limits}. As predicted: {}; with {software}: {}.", takes(found), takes(judged))
+            let measured = as_measured(Some(software));
+            format!("{limits}. At the predicted speed: {}; {measured}: {}.", takes(found), takes(judged))
         }
         // The button below names the same number.
         (None, Unmet::TooExpensive { tokens, gpus, .. }) if tokens > 0.0 => {
@@ -101,7 +102,8 @@ mod tests {
         // With the software that was measured, it may cost more than the end of its range.
         assert_eq!(
             judged(2.55e6, 49.0, expensive(2.57e6, 0.0), Some(plan(640, 52.0, 2.57e6))),
-            "May exceed the budget of $2.55M. As predicted: 49 days (44–54), $2.30M; with NeMo 2: 52 days (47–57), $2.57M."
+            "May exceed the budget of $2.55M. At the predicted speed: 49 days (44–54), $2.30M; \
+             at the measured speed of NeMo 2: 52 days (47–57), $2.57M."
         );
         assert_eq!(
             text(5e4, 70.0, Unmet::TooSlow { days: 77.0 }),
@@ -109,7 +111,8 @@ mod tests {
         );
         assert_eq!(
             judged(9e6, 49.0, Unmet::TooSlow { days: 61.0 }, Some(plan(640, 61.0, 2.86e6))),
-            "May miss the deadline of 60 days. As predicted: 49 days (44–54), $2.30M; with NeMo 2: 61 days (55–67), $2.86M."
+            "May miss the deadline of 60 days. At the predicted speed: 49 days (44–54), $2.30M; \
+             at the measured speed of NeMo 2: 61 days (55–67), $2.86M."
         );
         assert_eq!(text(5e4, 70.0, Unmet::NoPrice), "No price is known. Enter one per GPU-hour.");
     }

@@ -14,7 +14,7 @@ use super::findings::{Findings, OfferFindings, is_within};
 use super::layouts::LAYOUT_TERMS;
 use super::saved::SaveButton;
 use super::trust::TrustMark;
-use super::verdict::script_sentence;
+use super::verdict::{beyond_budget, script_sentence};
 use crate::components::gpu_mark::{GpuMark, GpuSign};
 use crate::message::search::{AskedGoal, FoundPlan, ScriptEffect, Trust};
 use changes::Changes;
@@ -226,7 +226,12 @@ fn card(
         view! { <p><small>{format!("Figures {}", as_measured(Some(software)))}</small></p> }
     });
     let small = |text: String| view! { <p><small>{text}</small></p> };
-    let (in_all, spares) = (in_all.map(small), found.spares().map(small));
+    let is_beyond = answer.unmet.is_none() && beyond_budget(&offer.gpu, found, budget).whole_term;
+    let in_all = in_all.map(|text| match is_beyond {
+        true => view! { <p class="missed">{text}" The budget pays only for that share."</p> }.into_any(),
+        false => small(text).into_any(),
+    });
+    let spares = found.spares().map(small);
     let (energy, energy_spread) = energy_range(found.mwh);
     let is_pressed = move || plan.is_shown(&shown);
     let other_shown = {
@@ -321,6 +326,7 @@ fn card(
             by_script
             software=found.measured_software.clone()
             with_measured
+            by_slow_end
         />
         <div class="other-counts">{other} {faster} {more_tokens}</div>
         {doubts}

@@ -35,6 +35,17 @@ impl Findings {
         offer.script = Some(effect);
     }
 
+    /// Returns the names of the GPU types on which the launch script of the best plan runs Megatron-LM in the place of the planned
+    /// software.
+    pub(in crate::pages::plan) fn on_megatron_lm(&self) -> Vec<String> {
+        let runs_it = |offer: &&OfferFindings| {
+            let plan = offer.answer.as_ref().and_then(|answer| answer.plan.as_ref());
+            let effect = plan.and_then(|plan| effect_on(&self.scripts, &plan.query));
+            effect.is_some_and(|effect| effect.runs_megatron_lm)
+        };
+        self.offers.iter().filter(runs_it).map(|offer| offer.gpu.name.clone()).collect()
+    }
+
     /// Returns the queries of the plans whose launch scripts matter: the best plan of each GPU type.
     pub(in crate::pages::plan) fn queries_to_launch(&self) -> Vec<String> {
         let best = self.offers.iter().filter_map(|offer| offer.answer.as_ref()?.plan.as_ref());
@@ -68,9 +79,17 @@ mod tests {
             (findings.queries_to_launch(), findings.by_scripts()),
             (vec!["a".into(), "b".into()], None)
         );
-        let effect = |slowdown: f64| ScriptEffect { slowdown, may_lack_memory: false, is_unavailable: false };
+        let effect = |slowdown: f64| ScriptEffect {
+            slowdown,
+            may_lack_memory: false,
+            is_unavailable: false,
+            runs_megatron_lm: false,
+        };
         findings.scripts = vec![("a".into(), effect(1.0)), ("b".into(), effect(1.2))];
         assert_eq!(findings.by_scripts().as_deref(), Some("t=5T 1"));
+        assert!(findings.on_megatron_lm().is_empty());
+        findings.scripts[0].1.runs_megatron_lm = true;
+        assert_eq!(findings.on_megatron_lm(), ["H100"]);
         let found = FoundByScripts {
             query: "t=5T".into(),
             offer: 1,

@@ -39,9 +39,12 @@ impl Findings {
         (ratio >= 1.0 + WORTH_A_WARNING).then_some(found.days.mid * ratio)
     }
 
-    /// Returns the plan on the fewest GPUs that is in time even at the throughput of the fastest measured run, within the budget, with the
-    /// figures that it then has; none if the best plan is in time.
-    pub(in crate::pages::plan) fn in_time_as_measured(&self, offer: &OfferFindings) -> Option<FoundPlan> {
+    /// Returns the plan on the fewest GPUs that is in time even at the throughput of the fastest measured run, within the budget: as
+    /// predicted, and with the figures that it then has; none if the best plan is in time.
+    pub(in crate::pages::plan) fn in_time_as_measured(
+        &self,
+        offer: &OfferFindings,
+    ) -> Option<(FoundPlan, FoundPlan)> {
         let AskedGoal::Deadline(limit) = self.goal() else { return None };
         let best = offer.answer.as_ref()?.plan.as_ref()?;
         if self.best_as_measured_days(offer)? <= limit {
@@ -49,10 +52,12 @@ impl Findings {
         }
         let run = self.best_measured(offer)?;
         let more = offer.points.iter().filter(|point| point.gpus > best.gpus);
-        let mut as_measured =
-            more.map(|point| point.slowed(run.exceeded(point.tokens_per_s_per_gpu).max(1.0)));
+        let mut both =
+            more.map(|point| (point, point.slowed(run.exceeded(point.tokens_per_s_per_gpu).max(1.0))));
         let by_slow_end = self.is_by_slow_end();
-        as_measured.find(|plan| plan.days.mid <= limit && is_within(plan, self.budget(), by_slow_end))
+        let (plan, slowed) = both
+            .find(|(_, slowed)| slowed.days.mid <= limit && is_within(slowed, self.budget(), by_slow_end))?;
+        Some((plan.clone(), slowed))
     }
 
     /// Returns what a plan takes with software that was measured, if it misses the goal only with that, or if it is the best one of a GPU
@@ -82,6 +87,22 @@ mod tests {
     use super::super::tests::{answered, plan, spread};
     use super::*;
     use crate::message::search::FoundFamily;
+
+    #[test]
+    fn a_plan_that_is_in_time_at_the_measured_speed_keeps_its_predicted_cost() {
+        let fastest = BestMeasured::of("llama3.1-70b", "b200").expect("a measured run").tokens_per_s_per_gpu;
+        // A quarter faster than any measured run.
+        let of = |gpus: u32, days: f64| FoundPlan {
+            tokens_per_s_per_gpu: fastest * 1.25,
+            ..plan(gpus, days, 2e6)
+        };
+        let mut findings = answered(&[("B200", Some(of(512, 55.0)))]);
+        findings.query = "m=llama3.1-70b".into();
+        findings.offers[0].points = vec![of(512, 55.0), of(544, 50.0), of(640, 45.0)];
+        let (plan, slowed) = findings.in_time_as_measured(&findings.offers[0]).expect("a plan");
+        let cost = |plan: &FoundPlan| plan.cost.map(|cost| cost.mid.round());
+        assert_eq!((plan.gpus, cost(&plan), cost(&slowed)), (640, Some(2e6), Some(2.5e6)));
+    }
 
     #[test]
     fn a_plan_has_figures_with_measured_software_where_its_card_says_them() {

@@ -1,8 +1,9 @@
 //! The order of the GPU types by their plans, and the best plan.
 
 use super::{Findings, OfferFindings};
-use crate::message::search::{FoundPlan, Trust};
+use crate::message::search::{FoundPlan, Spread, Trust};
 use trainplan_shared::catalog::Catalog;
+use trainplan_shared::estimate::Interval;
 use trainplan_shared::question::{Contender, Objective, Unmet, doubt};
 use trainplan_shared::sorting::sorted;
 
@@ -109,7 +110,8 @@ impl CardOrder {
 
 /// Returns a plan on a GPU type as far as it decides which type is best.
 pub(in crate::pages::plan) fn contender(gpu: &str, plan: &FoundPlan) -> Contender<Trust> {
-    let (days, cost) = (plan.days, plan.cost.map(|cost| cost.mid));
+    let days = plan.days;
+    let cost = plan.cost.map(|Spread { low, mid, high }| Interval { low, mid, high });
     let is_unmeasured = Catalog::embedded().gpu(gpu).is_ok_and(|gpu| !gpu.is_measured());
     let doubt = if is_unmeasured { doubt(days.mid, days.high) } else { 1.0 };
     Contender { gpus: plan.gpus, days: days.mid, cost, confidence: plan.trust, doubt }
@@ -129,6 +131,15 @@ mod tests {
         assert_eq!(findings.best_plan_on("h100").map(|plan| plan.gpus), Some(1024));
         assert_eq!(findings.best_plan_on("b300"), None);
         assert!(!findings.is_searching());
+    }
+
+    #[test]
+    fn a_difference_in_cost_within_the_uncertainty_is_not_worth_more_gpus() {
+        let with_cost_of_h100 = |cost: f64| {
+            let plans = [("H100", Some(plan(1024, 58.0, cost))), ("B200", Some(plan(512, 59.0, 3e6)))];
+            answered(&plans).best()
+        };
+        assert_eq!([2.8e6, 2e6].map(with_cost_of_h100), [Some(1), Some(0)]);
     }
 
     #[test]

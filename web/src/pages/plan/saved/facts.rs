@@ -74,7 +74,7 @@ impl PlanFact {
             PlanFact::Layout => "Layout",
             PlanFact::Software => "Software",
             PlanFact::Days => "Days",
-            PlanFact::AsMeasured => "Days at the measured speed",
+            PlanFact::AsMeasured => "Days at the fastest measured speed",
             PlanFact::ByScript => "Days with the launch script",
             PlanFact::InTime => "In time",
             PlanFact::Price => "Price",
@@ -232,11 +232,21 @@ mod tests {
     fn the_days_by_the_launch_script_decide_whether_a_plan_is_in_time() {
         let mut plans = two();
         let before = plans[0].in_time_of_ten();
-        plans[0].script = Some(ScriptEffect { slowdown: 1.5, may_lack_memory: false, is_unavailable: false });
+        plans[0].script = Some(ScriptEffect {
+            slowdown: 1.5,
+            may_lack_memory: false,
+            is_unavailable: false,
+            runs_megatron_lm: false,
+        });
         assert!(plans[0].in_time_of_ten() < before);
         assert_eq!(PlanFact::ByScript.text(&plans[0]), "87 (78–96)");
         assert_eq!(PlanFact::ByScript.text(&plans[1]), "–");
-        plans[1].script = Some(ScriptEffect { slowdown: 1.0, may_lack_memory: false, is_unavailable: true });
+        plans[1].script = Some(ScriptEffect {
+            slowdown: 1.0,
+            may_lack_memory: false,
+            is_unavailable: true,
+            runs_megatron_lm: false,
+        });
         assert_eq!(PlanFact::ByScript.text(&plans[1]), "no script");
     }
 }

@@ -1,12 +1,13 @@
 //! How certain it is that the plans hold the limits of the question.
 
-use super::{all_of, sentences};
-use crate::message::search::{AskedGoal, FoundAnswer, FoundPlan, Trust};
-use crate::pages::plan::amounts::{chance_within, limit_text};
+use super::{all_of, needs_reservation, sentences};
+use crate::message::search::{AskedGoal, FoundAnswer, FoundPlan, Spread, Trust};
+use crate::pages::plan::amounts::limit_text;
 use crate::pages::plan::findings::{Findings, is_within};
+use trainplan_shared::estimate::Interval;
 use trainplan_shared::problem::one_of;
-use trainplan_shared::question::Chance;
-use trainplan_shared::units::{duration, group_digits};
+use trainplan_shared::question::{Chance, chance_as_measured, gpus_of_type};
+use trainplan_shared::units::duration;
 
 /// Returns how likely the plans meet the deadline, and which plans would with the other chance, as sentences.
 pub(super) fn late(findings: &Findings) -> String {
@@ -19,7 +20,7 @@ pub(super) fn late(findings: &Findings) -> String {
         let other = answer.with_other_chance.as_ref()?;
         let is_another = answer.plan.as_ref().is_some_and(|plan| plan.gpus != other.gpus);
         let is_affordable = is_within(other, findings.budget(), true);
-        (is_another && is_affordable).then(|| format!("{} × {name}", group_digits(other.gpus.into())))
+        (is_another && is_affordable).then(|| gpus_of_type(other.gpus, name))
     });
     let others: Vec<String> = others.collect();
     let others = match others.is_empty() {
@@ -35,17 +36,18 @@ pub(super) fn late(findings: &Findings) -> String {
         (_, all) => {
             // The best one comes first.
             let bet =
-                all.iter().find_map(|(name, answer)| Some((name, answer.with_measured_software.as_ref()?.1)));
+                all.iter().find_map(|(name, answer)| Some((name, answer.with_measured_software.clone()?)));
             let it_meets = with_verb(findings, all, ["meets", "meet"]);
             let is_unmeasured = all
                 .iter()
                 .any(|(_, answer)| answer.plan.as_ref().is_some_and(|plan| plan.trust == Trust::Unmeasured));
             let bet = match (bet, is_unmeasured) {
-                (Some((name, days)), _) => format!(
-                    " as predicted, and {} with measured software ({} on {name})",
-                    chance_within(days, limit),
-                    duration(days.mid)
-                ),
+                (Some((name, (software, Spread { low, mid, high }))), _) => {
+                    // The sentence names a single type itself.
+                    let name = if all.len() > 1 { format!("{name} ") } else { String::new() };
+                    let chance = chance_as_measured(&software, Interval { low, mid, high }, limit);
+                    format!(" at the predicted speed, and {name}{chance}")
+                }
                 (None, true) => ", if the prediction holds: nobody measured this model".to_string(),
                 (None, false) => String::new(),
             };
@@ -64,7 +66,8 @@ pub(super) fn overspent(findings: &Findings) -> String {
             return String::new();
         }
         let it_stays = with_verb(findings, &plans, ["stays", "stay"]);
-        return format!("{it_stays} within the budget {}.", Chance::NineInTen.title());
+        let condition = if needs_reservation(findings) { " if you already hold the reservation" } else { "" };
+        return format!("{it_stays} within the budget {}{condition}.", Chance::NineInTen.title());
     }
     let overspent = reaching(findings, |plan| plan.cost.is_some_and(|cost| cost.high > limit));
     at_the_end(&overspent, ["expensive end", "exceeds the budget", "exceed the budget"])
@@ -116,15 +119,26 @@ mod tests {
     use crate::pages::plan::findings::tests::{answered, plan, spread};
 
     #[test]
-    fn a_plan_with_unmeasured_software_is_beside_its_figures_with_measured_software() {
+    fn a_chance_at_the_predicted_speed_is_beside_that_at_the_measured_speed() {
         let mut findings = answered(&[("B200", Some(plan(640, 49.0, 2.3e6)))]);
         findings.asked.as_mut().expect("a question").chance = Some(Chance::NineInTen);
         findings.offers[0].answer.as_mut().expect("an answer").with_measured_software =
             Some(("NeMo 2".into(), spread(59.0)));
         assert_eq!(
             lead(&findings).1,
-            "The plan meets the deadline of 60 days 9 times in 10 as predicted, and about 6 times in 10 with measured software \
-             (59 days on B200)."
+            "The plan meets the deadline of 60 days 9 times in 10 at the predicted speed, and about 6 times in 10 at the measured \
+             speed of NeMo 2 (59 days), where 5 times in 10 is required."
+        );
+        // Another type is the best one, and the figures are not its own.
+        let best = ("GB300", Some(plan(448, 49.0, 2.3e6)));
+        let mut findings = answered(&[best, ("B200", Some(plan(640, 49.0, 2.3e6)))]);
+        findings.asked.as_mut().expect("a question").chance = Some(Chance::NineInTen);
+        findings.offers[1].answer.as_mut().expect("an answer").with_measured_software =
+            Some(("NeMo 2".into(), spread(59.0)));
+        let rest = lead(&findings).1;
+        assert!(
+            rest.contains("at the predicted speed, and B200 about 6 times in 10 at the measured"),
+            "{rest}"
         );
     }
 }

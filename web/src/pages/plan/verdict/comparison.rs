@@ -80,7 +80,7 @@ mod tests {
         let findings =
             answered(&[("H100", Some(plan(1000, 58.0, 4e6))), ("B200", Some(plan(500, 59.0, 3.6e6)))]);
         let (lead, rest) = lead(&findings);
-        assert_eq!(lead, "500 × B200 take about 59 days and cost $3.60M.");
+        assert_eq!(lead, "500 B200 GPUs take about 59 days and cost $3.60M.");
         assert_eq!(
             rest,
             "At the slow end of their ranges, B200 and H100 miss the deadline. B200 needs 50\u{a0}% fewer GPUs than H100 and \

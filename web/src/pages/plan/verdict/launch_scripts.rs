@@ -50,14 +50,24 @@ mod tests {
     #[test]
     fn the_times_of_launch_scripts_are_said_to_be_counted() {
         let mut findings = for_budget(plan(512, 60.0, 2e6));
-        let effect = ScriptEffect { slowdown: 1.2, may_lack_memory: false, is_unavailable: false };
+        let effect = ScriptEffect {
+            slowdown: 1.2,
+            may_lack_memory: false,
+            is_unavailable: false,
+            runs_megatron_lm: false,
+        };
         findings.offers[0].script = Some(effect);
         let rest = lead(&findings).1;
         assert!(
             rest.starts_with("These figures are for the launch scripts: on B200, 20 % longer than planned."),
             "{rest}"
         );
-        let effect = ScriptEffect { slowdown: 1.0, may_lack_memory: true, is_unavailable: false };
+        let effect = ScriptEffect {
+            slowdown: 1.0,
+            may_lack_memory: true,
+            is_unavailable: false,
+            runs_megatron_lm: false,
+        };
         assert_eq!(script_text(effect), "as long as planned, and may not fit in memory");
         assert_eq!(
             script_sentence(effect),

@@ -89,13 +89,14 @@ mod tests {
             answered(&[("H100", Some(plan(16_384, 82.0, 4e6))), ("B200", Some(plan(512, 59.0, 3e6)))]);
         findings.offers[0].answer.as_mut().unwrap().unmet = Some(Unmet::TooSlow { days: 82.0 });
         let (first, _) = lead(&findings);
-        assert_eq!(first, "512 × B200 take about 59 days and cost $3.00M.");
+        assert_eq!(first, "512 B200 GPUs take about 59 days and cost $3.00M.");
         findings.offers[1].answer.as_mut().unwrap().with_other_chance = Some(plan(576, 52.0, 3.1e6));
         let (_, rest) = lead(&findings);
-        let late = "At the slow end of its range, B200 misses the deadline. 576 × B200 would meet the deadline 9 times in 10.";
+        let late = "At the slow end of its range, B200 misses the deadline. 576 B200 GPUs would meet the deadline 9 times in 10.";
         assert_eq!(rest, format!("H100 can't finish in time. {late}"));
         findings.offers[1].answer.as_mut().unwrap().unmet = Some(Unmet::TooSlow { days: 90.0 });
-        let expected = "No plan finishes within 60 days. The nearest takes about 82 days, on 16,384 × H100.";
+        let expected =
+            "No plan finishes within 60 days. The nearest takes about 82 days, on 16,384 H100 GPUs.";
         assert_eq!(lead(&findings).0, expected);
     }
 
@@ -114,14 +115,14 @@ mod tests {
         assert_eq!(
             lead(&findings).0,
             "No plan finishes within 60 days for at most $50k 9 times in 10. The cheapest that finishes in time costs up to \
-             $2.57M, on 640 × B200."
+             $2.57M, on 640 B200 GPUs."
         );
         assert_eq!(findings.best_plan().map(|plan| plan.gpus), Some(640));
         let asked = findings.asked.as_mut().expect("a question");
         (asked.goal, asked.max_cost, asked.longest_days) = (AskedGoal::Budget(5e4), None, Some(180.0));
         assert_eq!(
             lead(&findings).0,
-            "$50k is not enough. The cheapest plan within 180 days costs up to $2.57M, on 640 × B200; the budget is enough \
+            "$50k is not enough. The cheapest plan within 180 days costs up to $2.57M, on 640 B200 GPUs; the budget is enough \
              for 220B tokens on 40 GPUs."
         );
         // The largest number of GPUs that was searched, with software that nobody measured.
@@ -133,8 +134,8 @@ mod tests {
         findings.offers[1].answer.as_mut().expect("an answer").unmet = Some(Unmet::TooSlow { days: 185.0 });
         assert_eq!(
             lead(&findings).0,
-            "No plan finishes within 180 days both as predicted, 9 times in 10, and with measured software. The nearest is \
-             predicted to take about 49 days (44–54), but would take 185 days with measured software, on 640 × B200, the largest \
+            "No plan finishes within 180 days both at the predicted speed, 9 times in 10, and at the measured speed. The nearest is \
+             predicted to take about 49 days (44–54), but would take 185 days at the measured speed, on 640 B200 GPUs, the largest \
              number searched."
         );
     }

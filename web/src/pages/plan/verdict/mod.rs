@@ -10,7 +10,7 @@ mod price;
 pub(super) use certainty::at_measured_speed;
 pub(super) use launch_scripts::script_sentence;
 pub(super) use misses::enough_for;
-pub(super) use price::{reserved_beyond, terms};
+pub(super) use price::{beyond_budget, needs_reservation, reserved_beyond, terms};
 
 use super::amounts::cost_text;
 use super::findings::Findings;
@@ -55,7 +55,7 @@ pub(super) fn verdict(findings: &Findings) -> Option<Verdict> {
             let compared =
                 second.map_or(String::new(), |second| compared((offer, plan), second, goal, objective));
             Verdict {
-                lead: alone(&offer.gpu, plan, goal, currency),
+                lead: alone(&offer.gpu, plan, (goal, budget), currency),
                 // The risk first.
                 rest: sentences([
                     by_script(findings),
@@ -77,12 +77,18 @@ pub(super) fn verdict(findings: &Findings) -> Option<Verdict> {
     })
 }
 
-/// Returns what a plan takes, as a sentence.
-pub(super) fn alone(gpu: &AskedGpu, plan: &FoundPlan, goal: AskedGoal, currency: &str) -> String {
+/// Returns what a plan takes, as a sentence. The budget may be the goal, or a limit beside it.
+pub(super) fn alone(
+    gpu: &AskedGpu,
+    plan: &FoundPlan,
+    (goal, budget): (AskedGoal, Option<f64>),
+    currency: &str,
+) -> String {
     let text = |cost: Spread| cost_text(cost.mid, currency);
     let cost = plan.cost.map(|cost| {
         let on_demand = gpu.on_demand_factor.map(|factor| text(cost.product(factor)));
-        cost_in_words(text(cost), gpu.purchase.as_deref(), on_demand)
+        let beyond = beyond_budget(gpu, plan, budget);
+        cost_in_words(text(cost), gpu.purchase.as_deref(), on_demand, beyond)
     });
     in_words(gpu, plan).finishes(matches!(goal, AskedGoal::Deadline(_)), cost)
 }
@@ -138,6 +144,6 @@ mod tests {
     #[test]
     fn a_short_run_takes_hours() {
         let findings = answered(&[("B200", Some(plan(64, 0.5, 1e4)))]);
-        assert_eq!(lead(&findings).0, "64 × B200 take about 12 hours and cost $10.0k.");
+        assert_eq!(lead(&findings).0, "64 B200 GPUs take about 12 hours and cost $10.0k.");
     }
 }

@@ -1,8 +1,9 @@
 //! What the costs depend on: a reservation of the GPUs, or a price of the user's.
 
-use crate::message::search::{AskedGpu, Spread};
+use crate::message::search::{AskedGpu, FoundPlan, Spread};
 use crate::pages::plan::amounts::{cost_range, cost_texts, money, outlasts};
 use crate::pages::plan::findings::Findings;
+use trainplan_shared::question::BeyondBudget;
 
 /// Returns that the whole reservation of an assumed price, which lasts longer than a run of `days`, costs more for `paid_gpus` than the
 /// budget, as a sentence; empty if it doesn't, or if the GPUs to pay for are not known.
@@ -25,6 +26,31 @@ pub(in crate::pages::plan) fn reserved_beyond(
         ),
         false => String::new(),
     }
+}
+
+/// Returns what would exceed the budget at another price than a plan's share of a reservation; nothing without a budget.
+pub(in crate::pages::plan) fn beyond_budget(
+    gpu: &AskedGpu,
+    plan: &FoundPlan,
+    budget: Option<f64>,
+) -> BeyondBudget {
+    let Some(budget) = budget else { return BeyondBudget::default() };
+    let term = gpu.whole_term.filter(|_| outlasts(gpu, plan.days.mid));
+    let on_demand = plan.cost.zip(gpu.on_demand_factor);
+    BeyondBudget {
+        whole_term: term.is_some_and(|(least, _)| least * f64::from(plan.paid_gpus) > budget),
+        on_demand: on_demand.is_some_and(|(cost, factor)| cost.mid * factor.mid > budget),
+    }
+}
+
+/// Whether the best plan keeps the budget only with a reservation that the budget doesn't pay for, while prices on demand are known.
+pub(in crate::pages::plan) fn needs_reservation(findings: &Findings) -> bool {
+    let best = findings.reaching().first().and_then(|index| findings.offers.get(*index));
+    best.is_some_and(|offer| {
+        let plan = offer.answer.as_ref().and_then(|answer| answer.plan.as_ref());
+        let is_beyond = |plan| beyond_budget(&offer.gpu, plan, findings.budget()).whole_term;
+        offer.gpu.on_demand_factor.is_some() && plan.is_some_and(is_beyond)
+    })
 }
 
 /// Returns the reservation that an assumed price needs, what it costs in all for `paid_gpus` if they are known, and the cost without it,
@@ -68,6 +94,7 @@ pub(super) fn shared_price(findings: &Findings) -> String {
 mod tests {
     use super::super::tests::for_budget;
     use super::super::{Verdict, verdict};
+    use super::needs_reservation;
     use crate::message::search::FoundPlan;
     use crate::pages::plan::findings::tests::plan;
 
@@ -77,7 +104,8 @@ mod tests {
         let Verdict { lead, rest, more } = verdict(&for_budget(paid(544))).expect("a verdict");
         assert_eq!(
             lead,
-            "512 × B200 take 60 days and cost $2.00M with GPUs reserved for 3 years, or $5.00M on demand."
+            "512 B200 GPUs take 60 days and cost $2.00M if you already hold GPUs reserved for 3 years; on demand, the run costs $5.00M, \
+             more than the budget."
         );
         let expected = "GPUs reserved for 3 years cost $41.5M in all, more than the budget of $4M, which covers only the run's share.";
         assert!(rest.contains(expected), "{rest}");
@@ -86,7 +114,9 @@ mod tests {
             more.ends_with("On demand, the run costs $5.00M ($3.60–6.60M), more than the budget."),
             "{more}"
         );
-        let rest = verdict(&for_budget(paid(40))).expect("a verdict").rest;
-        assert!(!rest.contains("in all"), "{rest}");
+        let within = for_budget(paid(40));
+        let Verdict { lead, rest, .. } = verdict(&within).expect("a verdict");
+        assert!(!rest.contains("in all") && !lead.contains("already hold"), "{lead} {rest}");
+        assert_eq!([&for_budget(paid(544)), &within].map(needs_reservation), [true, false]);
     }
 }
