@@ -35,6 +35,28 @@ const CONFIG = {
   max_position_embeddings: 4096,
 };
 
+test("in a field of the bar, the undo key takes back the change of the question too", async ({ page }) => {
+  await page.goto("/");
+  await expect(details(page)).toBeVisible();
+  const tokens = page.locator("#ask-tokens");
+  await tokens.press("ControlOrMeta+a");
+  await tokens.pressSequentially("2T");
+  await tokens.press("Enter");
+  await expect(page).toHaveURL(/t=2T/);
+  await answered(page);
+  await expect(tokens).toBeFocused();
+  await tokens.press("ControlOrMeta+z");
+  await expect(tokens).toHaveValue("10T");
+  await expect(page).not.toHaveURL(/t=2T/);
+  // What is not asked yet is the browser's to undo.
+  await tokens.press("End");
+  await tokens.pressSequentially("0");
+  await expect(tokens).toHaveClass(/typed/);
+  await tokens.press("ControlOrMeta+z");
+  await expect(tokens).not.toHaveValue(/0T0/);
+  await expect(page).not.toHaveURL(/t=2T/);
+});
+
 test("Back undoes one typed value at a time, in the bar and in the drawer", async ({ page }) => {
   await page.goto("/");
   await expect(details(page)).toBeVisible();

@@ -448,6 +448,8 @@ fn Slot(
             autocomplete="off"
             spellcheck="false"
             placeholder=placeholder
+            // What is asked, beside what is typed.
+            value=text
             prop:value=text
             on:change=set
             aria-invalid=move || is_wrong().to_string()
