@@ -57,6 +57,29 @@ test("in a field of the bar, the undo key takes back the change of the question 
   await expect(page).not.toHaveURL(/t=2T/);
 });
 
+test("the first answer fills the cards in their final order, with little growth and no text that changes its meaning", async ({ page }) => {
+  await page.setViewportSize({ width: 1440, height: 900 });
+  await page.addInitScript(() => {
+    window.seen = { names: [], foots: [], heights: [] };
+    const add = (list, text) => text && list.at(-1) !== text && list.push(text);
+    const look = () => {
+      const names = [...document.querySelectorAll(".gpu-card h2")].map((name) => name.textContent);
+      add(window.seen.names, names.join());
+      add(window.seen.foots, document.querySelector(".answer-foot > small")?.textContent);
+      add(window.seen.heights, document.querySelector(".cards-row")?.offsetHeight);
+      requestAnimationFrame(look);
+    };
+    look();
+  });
+  await page.goto("/");
+  await expect(details(page)).toBeVisible();
+  await answered(page);
+  const { names, foots, heights } = await page.evaluate(() => window.seen);
+  expect(names).toEqual([(await cards(page).locator("h2").allTextContents()).join()]);
+  expect(foots).toHaveLength(1);
+  expect(Math.max(...heights) - Math.min(...heights)).toBeLessThan(60);
+});
+
 test("Back undoes one typed value at a time, in the bar and in the drawer", async ({ page }) => {
   await page.goto("/");
   await expect(details(page)).toBeVisible();

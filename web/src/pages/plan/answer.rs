@@ -60,7 +60,7 @@ pub(super) fn Answer() -> impl IntoView {
     let is_roomy = move || matches!(names.get(), 0 | 1 | 2 | 4);
     let assumptions = move || {
         findings.with(|findings| {
-            let asked = findings.asked.as_ref()?;
+            let asked = findings.asked.as_ref().filter(|_| findings.is_answered())?;
             let (least, most) = asked.batch_tokens;
             let batch = match least == most {
                 true => count_text(least),
@@ -79,7 +79,7 @@ pub(super) fn Answer() -> impl IntoView {
             let longest = asked.longest_days.map_or(String::new(), |days| {
                 format!(" · only plans of at most {}; set a deadline to change that", limit_text(days))
             });
-            // Before the first answer, every plan may have spare nodes.
+            // Those that were not found may have some.
             let mut plans = findings.plans().peekable();
             let has_spares = plans.peek().is_none() || plans.any(|(_, plan)| plan.paid_gpus > plan.gpus);
             let spares = if has_spares { ", restarts and spare nodes" } else { " and restarts, but no spare nodes" };

@@ -40,8 +40,16 @@ pub(super) fn Card(
 ) -> impl IntoView {
     let plan = Planner::of_page();
     let findings = plan.search.findings;
-    let offer =
-        Memo::new(move |_| findings.with(|findings| findings.offers.get(index).cloned().unwrap_or_default()));
+    let offer = Memo::new(move |_| {
+        findings.with(|findings| {
+            let offer = findings.offers.get(index).cloned().unwrap_or_default();
+            // All cards are filled at once, because then they take their places.
+            match findings.is_answered() {
+                true => offer,
+                false => OfferFindings { answer: None, ..offer },
+            }
+        })
+    });
     let goal = Memo::new(move |_| findings.with(Findings::goal));
     let currency = move || {
         findings
@@ -73,7 +81,10 @@ pub(super) fn Card(
         <article
             class="gpu-card"
             class:selected=is_selected
-            style:--series=move || offer.with(|offer| GpuMark::of(&offer.gpu.id).colour)
+            style:--series=move || offer.with(|offer| match &offer.answer {
+                Some(_) => GpuMark::of(&offer.gpu.id).colour,
+                None => "var(--line)",
+            })
             data-spans=spans
             data-badge=badge
             aria-label=move || offer.with(|offer| offer.gpu.name.clone())
