@@ -66,6 +66,22 @@ test("the headline says how long the launch script takes, if it doesn't run the 
   await expect(rest).not.toContainText("launch script");
 });
 
+test("while plans are searched again by launch scripts, cards say that their figures may change", async ({ page }) => {
+  await page.addInitScript(() => {
+    window.checking = [];
+    const look = () => {
+      window.checking.push(document.querySelector(".gpu-card.provisional .checking")?.textContent ?? "");
+      requestAnimationFrame(look);
+    };
+    look();
+  });
+  await page.goto("/?v=1&m=mixtral-8x7b&t=10T&gs=b200&by=60d");
+  await expect(page.locator(".verdict-line > p").first()).toContainText("These figures are for the launch scripts");
+  expect(await page.evaluate(() => window.checking)).toContain("Checking the launch script; figures may change …");
+  await expect(page.locator(".provisional")).toHaveCount(0);
+  await expect(page.locator(".checking")).toHaveText([""]);
+});
+
 test("a card says what its launch script does, and the verdict doesn't say that such a plan meets the deadline", async ({ page }) => {
   await page.goto("/?v=1&m=mixtral-8x7b&t=10T&gs=b200,h100&by=60d");
   await expect(details(page)).toBeVisible();

@@ -27,6 +27,7 @@ pub(super) fn Answer() -> impl IntoView {
         Memo::new(move |_| plan.lacks_gpu.get() || findings.with(|findings| !findings.problems.is_empty()));
     let is_busy = move || findings.with(|findings| findings.is_searching() || findings.is_behind);
     let shown = headline(plan);
+    let is_provisional = move || findings.with(|findings| findings.by_scripts().is_some());
     let has_changed = move || {
         plan.address.spec();
         can_undo()
@@ -111,7 +112,7 @@ pub(super) fn Answer() -> impl IntoView {
         Some(view! { <button type="button" class="link" on:click=find>{title}</button> " " })
     };
     view! {
-        <section class="answer" class:stale=move || plan.is_outdated() aria-labelledby="verdict" aria-busy=move || is_busy().to_string()>
+        <section class="answer" class:stale=move || plan.is_outdated() class:provisional=is_provisional aria-labelledby="verdict" aria-busy=move || is_busy().to_string()>
             <div class="verdict-line">
                 // Below the bar, where most changes are made.
                 <div class="verdict-tools">

@@ -72,6 +72,7 @@ pub(super) fn Card(
         let script = offer.with(|offer| offer.script);
         script.filter(|effect| effect.is_unavailable || !effect.is_none())
     });
+    let is_provisional = Memo::new(move |_| findings.with(|findings| findings.is_provisional(index)));
     let badge = move || findings.with(|findings| findings.badge(index));
     let is_selected = move || {
         let best = offer.with(|offer| offer.answer.as_ref()?.plan.clone());
@@ -81,6 +82,7 @@ pub(super) fn Card(
         <article
             class="gpu-card"
             class:selected=is_selected
+            class:provisional=move || is_provisional.get()
             style:--series=move || offer.with(|offer| match &offer.answer {
                 Some(_) => GpuMark::of(&offer.gpu.id).colour,
                 None => "var(--line)",
@@ -89,6 +91,10 @@ pub(super) fn Card(
             data-badge=badge
             aria-label=move || offer.with(|offer| offer.gpu.name.clone())
         >
+            // On the edge of the card, so that it moves nothing.
+            <p class="checking">
+                {move || is_provisional.get().then_some("Checking the launch script; figures may change …")}
+            </p>
             <div class="card-body">
                 {move || offer.with(|offer| {
                     card(plan, offer, (known.get(), script.get()), (goal.get(), &currency(), longest.get()))
