@@ -23,7 +23,7 @@ pub use answer::{CLEARLY_FASTER, GpuAnswer, LITTLE_WASTE};
 pub use ask::{Chance, Contender, Goal, GpuOffer, Objective, PrecisionChoice, Question, doubt};
 pub use batches::GlobalBatches;
 pub use in_words::{LimitsInWords, PlanInWords, as_measured, cost_in_words, limit_text};
-pub use judge::{PlanFacts, chance_text, in_time_of_ten, spares_in_addition};
+pub use judge::{PlanFacts, chance_text, gpus_in_all, in_time_of_ten};
 pub use limits::TrainableTokens;
 pub use plan::PlannedRun;
 pub use read::{USUAL_GPU_TYPES, split_gpu_types, usual_precisions};

@@ -290,8 +290,15 @@ test("a number of GPUs may have a comma", async ({ page }) => {
   await page.keyboard.press("Enter");
   await expect(verdict(page)).toHaveText(/^1,024 × H100 take/);
   // Those who have 1,024 in all lack the spare ones.
-  const lacking = "This takes 1,072 GPUs in all: 1,024 for training and 48 spare. If you have 1,024 in all, set GPU counts to 976, or Spare nodes to 0 for none.";
+  const lacking = "This takes 1,072 GPUs in all: 1,024 for training and 48 spare. If you have 1,024 in all:";
   await expect(cards(page).first().getByText(lacking)).toBeVisible();
+  await cards(page).first().getByRole("button", { name: "Set Spare nodes to 0" }).click();
+  await expect(page).toHaveURL(/spare=0/);
+  await expect(cards(page).first().getByText("in all:")).toHaveCount(0);
+  await page.goBack();
+  await cards(page).first().getByRole("button", { name: "Use 976 GPUs" }).click();
+  await expect(page.locator("#ask-gpu-range")).toHaveValue("976");
+  await expect(verdict(page)).toHaveText(/^976 × H100 take/);
 });
 
 test("a plan that doesn't fit says so in the headline", async ({ page }) => {

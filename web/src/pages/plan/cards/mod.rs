@@ -243,7 +243,8 @@ fn card(
         view! { <p><small>{format!("Figures {}", as_measured(Some(software)))}</small></p> }
     });
     let small = |text: String| view! { <p><small>{text}</small></p> };
-    let (in_all, spares) = (in_all.map(small), found.spares().map(small));
+    let in_all = in_all.map(small);
+    let spares = found.spares().map(|(text, changes)| view! { {small(text)} <Changes changes /> });
     let (energy, energy_spread) = energy_range(found.mwh);
     let is_pressed = move || plan.is_shown(&shown);
     let other_shown = {
