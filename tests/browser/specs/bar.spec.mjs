@@ -176,6 +176,18 @@ test("a model of one's own is imported from the list of models", async ({ page }
   await expect(notice).toHaveCount(0);
 });
 
+test("an imported model without a name has that of its file, or of its kind", async ({ page }) => {
+  await page.goto("/");
+  await expect(details(page)).toBeVisible();
+  const { _name_or_path, ...nameless } = CONFIG;
+  const buffer = Buffer.from(JSON.stringify(nameless));
+  for (const [name, title] of [["our-mixture.json", "our-mixture, 46.7B"], ["config.json", "mixtral, 46.7B"]]) {
+    await page.locator("#ask-config").setInputFiles({ name, mimeType: "application/json", buffer });
+    await expect(page.locator("#ask-model")).toHaveValue(title);
+    await expect(page.locator(".model-size")).toHaveText("12.9B active");
+  }
+});
+
 test("Enter in a list keeps the focus in its field", async ({ page }) => {
   await page.goto("/");
   await expect(details(page)).toBeVisible();
