@@ -22,8 +22,8 @@ use trainplan_shared::question::{Chance, USUAL_GPU_TYPES, split_gpu_types};
 use trainplan_shared::spec::Spec;
 use trainplan_shared::units::{rounded_count, significant, significant_up};
 
-/// The width in characters of a field with a date.
-const DATE_LENGTH: usize = 10;
+/// The width in characters of a field with a long text, such as a list of GPU counts.
+const LONGEST_TEXT: usize = 24;
 
 /// The id of the button that opens the sheet on a phone.
 const OPENER_ID: &str = "ask-open";
@@ -349,7 +349,7 @@ fn GoalBox() -> impl IntoView {
             let is_alone = fields.len() == 1;
             fields.iter().map(|field| {
                 let (label, width, [before, after]) = match field {
-                    Field::GpuRange => ("Number of GPUs", 7, ["on", "GPUs"]),
+                    Field::GpuRange => ("Number of GPUs", 5, ["on", "GPUs"]),
                     Field::Budget => ("Budget", 6, ["for $", ""]),
                     _ => ("Deadline", 3, ["within", ""]),
                 };
@@ -444,7 +444,7 @@ fn Slot(
             aria-label=label
             title=field.hint()
             class="blank"
-            style:width=move || format!("{}ch", width.max(text().len().min(DATE_LENGTH)) + 3)
+            style:width=move || format!("{}ch", width.max(text().len().min(LONGEST_TEXT)) + 3)
             autocomplete="off"
             spellcheck="false"
             placeholder=placeholder
