@@ -179,8 +179,10 @@ test("a limit that only measured software misses is named where the range ends w
     await expect(verdict(page)).toContainText(/^No plan finishes within 60 days both as predicted, 9 times in 10, and with measured software\./);
     // The details name both scenarios, and don't say by their colour that the plan is in time.
     const tile = page.locator('[data-figure="days"]');
-    await expect(tile).toContainText(/As predicted\. With Megatron-Bridge .+, which was measured on this GPU type: \d+ days \(\d+–\d+\)\. May miss the deadline of 60\sdays\./);
+    await expect(page.locator(".with-software")).toContainText(/As predicted\. With Megatron-Bridge .+, which was measured on this GPU type: \d+ days \(\d+–\d+\), \$[\d.]+[kM]\. May miss the deadline of 60\sdays\./);
     await expect(tile).toHaveClass(/doubtful/);
+    // All tiles of a row are as high as a figure and its range, and no higher.
+    expect((await tile.locator("..").boundingBox()).height).toBeLessThan(130);
     await expect(page.locator(".answers header small")).toContainText(/ · \d+\sdays with Megatron-Bridge/);
     const beside = {
       Time: /^Predicted for .+\. With Megatron-Bridge .+, which was measured on this GPU type, a step takes [\d.]+\ss instead of [\d.]+\ss, and the run \d+ days \(\d+–\d+\) instead of \d+ days \(\d+–\d+\)\.$/,
