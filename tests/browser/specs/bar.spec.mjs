@@ -352,6 +352,38 @@ test("on a phone, targets are large enough and the layouts show every column", a
   expect(await rows.count()).toBeGreaterThan(3);
 });
 
+test("the most tokens on some GPUs by a deadline are a goal, and follow the limits", async ({ page }) => {
+  await page.goto("/?v=1&m=llama3.1-8b&t=1T&gs=h100&nr=64&by=60d");
+  await answered(page);
+  await page.locator("#ask-goal").selectOption("Most tokens: GPU count + deadline");
+  await expect(page).toHaveURL(/obj=most-tokens/);
+  await expect(page).toHaveURL(/&t=/);
+  await answered(page);
+  const most = async () => {
+    const text = await page.locator("#ask-tokens").inputValue();
+    expect(text).toMatch(/^[\d.]+[BT]$/);
+    return Number.parseFloat(text) * (text.endsWith("T") ? 1000 : 1);
+  };
+  const before = await most();
+  await expect(page.locator(".verdict-line > p").first()).toContainText(/^The limits allow [\d.]+[BT] tokens, rounded down\./);
+  await expect(verdict(page)).toHaveText(/^64 × H100 take/);
+  await expect(cards(page).first()).toHaveAttribute("data-badge", "Best");
+  await enter(page, "#ask-gpu-range", "128");
+  await expect(page).toHaveURL(/nr=128/);
+  await expect(page).toHaveURL(/&t=/);
+  await answered(page);
+  expect(await most()).toBeGreaterThan(1.5 * before);
+  // A link has the number. Without it, the page finds it again.
+  const link = new URL(page.url());
+  const tokens = link.searchParams.get("t");
+  link.searchParams.delete("t");
+  await page.goto(link.href);
+  await expect(page.locator("#ask-tokens")).toHaveValue(tokens);
+  await expect(page.locator("#ask-goal")).toHaveValue("tokens-by-deadline");
+  await page.locator("#ask-goal").selectOption("deadline");
+  await expect(page).not.toHaveURL(/obj=/);
+});
+
 test("the purchase form changes the assumed price", async ({ page }) => {
   await page.goto("/?v=1&gs=h100,b200&by=60d");
   await answered(page);

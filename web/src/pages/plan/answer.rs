@@ -7,6 +7,7 @@ use super::cards::Card;
 use super::findings::CardOrder;
 use super::headline::headline;
 use super::locks::{self, LockChips};
+use super::most_tokens;
 use super::question::has_scenario;
 use super::report::PrintButton;
 use super::state::SETTINGS_ID;
@@ -143,7 +144,7 @@ pub(super) fn Answer() -> impl IntoView {
                 </h1>
                 // Below the problems it keeps its place, so that these move nothing.
                 <p class:unseen=move || has_problems.get()>
-                    {move || shown.get().rest} " " {search_own} {back}
+                    {move || most_tokens::sentence(plan)} {move || shown.get().rest} " " {search_own} {back}
                 </p>
                 {move || has_problems.get().then(|| view! {
                     <p class="problems" id=PROBLEMS_ID>
