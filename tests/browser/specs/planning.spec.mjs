@@ -478,6 +478,14 @@ test("on a wide screen, the shown plan is beside the layouts, and its heading st
   const bar = await page.locator(".question").boundingBox();
   expect((await details(page).boundingBox()).y).toBeGreaterThanOrEqual(bar.y + bar.height);
   await expect(page.getByRole("status").filter({ hasText: "is shown below." })).toHaveCount(0);
+  // The list of layouts is as high as they are, and follows the longest tab.
+  const layouts = page.locator(".layouts");
+  const { height } = await layouts.boundingBox();
+  await page.getByRole("tab", { name: "Launch" }).click();
+  await expect(page.locator("[data-script]")).toBeVisible();
+  expect((await layouts.boundingBox()).height).toBe(height);
+  await page.locator(".drawer > summary").scrollIntoViewIfNeeded();
+  await expect(page.locator(".row-button").nth(7)).toBeInViewport();
 });
 
 test("the plan under the pointer is named above the chart, and nothing covers the chart", async ({ page }) => {
