@@ -193,7 +193,7 @@ fields! {
         "Currency label of your prices; nothing is converted [default: USD]",
     GpuTypes "gpu-types" "gs" "GPU types" Search Text "TYPES"
         "GPU types to compare" "GPU types to compare, such as h100,b200",
-    GpuRange "gpu-range" "nr" "GPU counts" Search Text "RANGE"
+    GpuRange "gpu-range" "nr" "Number of GPUs" Search Text "RANGE"
         "Numbers of GPUs to search: one, a limit, a list or a range"
         "Numbers of GPUs to search, from 1 to 1,000,000: one (1024), a limit (<=1024), a list (512,1024,2048) or a range \
          (512..4096) [default: round numbers from 1 node to 16,384 GPUs]",

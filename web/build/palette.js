@@ -35,6 +35,7 @@ const COMMANDS = [
   ["Change the failure rate", "#field-failure-rate", focus],
   ["Change other settings", "#all-settings", focus],
   ["Go to the saved plans", "#saved-title", focus],
+  ["Go to the saved plans (none is saved yet: a star saves one)", ".plan:not(:has(#saved-title)) .cards-row > :first-child .save", focus],
   ["Chart: {}", ".front .segments button", click],
   ["Details: {}", ".tabs [role=tab]", openTab],
   ["Choose what the chart shows", "#scatter-y", focus],

@@ -30,7 +30,7 @@ pub(super) fn read(folder: &Path, text: &str) -> Result<Option<String>, Problem>
     let content = content(&path).map_err(|error| refuse(format!("The file can't be read: {error}.")))?;
     let content = String::from_utf8(content)
         .map_err(|_| refuse("The file is not valid JSON: it is not UTF-8 text.".to_string()))?;
-    let ImportedModel { model, notes, unknown } =
+    let ImportedModel { model, notes, unknown, .. } =
         hugging_face::read(&content).map_err(|error| refuse(error.to_string()))?;
     let file = path.display();
     for assumed in notes {

@@ -30,6 +30,21 @@ pub struct ImportedModel {
     pub notes: Vec<String>,
     /// Fields that are not understood and may change the model's shape.
     pub unknown: Vec<String>,
+    /// The file's `model_type`; may be empty.
+    pub kind: String,
+}
+
+impl ImportedModel {
+    /// Returns the model with a name if its file says none: that of `file` without its ending, unless that is `config`; otherwise the
+    /// `model_type`. The number of parameters follows.
+    #[must_use]
+    pub fn named_after(self, file: &str) -> ImportedModel {
+        let stem = file.rsplit_once('.').map_or(file, |(stem, _)| stem);
+        // Browsers number copies: `config (1).json`.
+        let is_usual = stem.is_empty() || stem.starts_with("config");
+        let name = if is_usual { self.kind.clone() } else { stem.to_string() };
+        ImportedModel { model: self.model.named(&name), ..self }
+    }
 }
 
 /// Why a `config.json` can't be read as a model, as a sentence.
@@ -193,7 +208,7 @@ pub fn read(text: &str) -> Result<ImportedModel, ConfigError> {
     }
     let model = Model::from_architecture(architecture, [vectors.all, vectors.active], seq_len, title)
         .with_attention(normalizes_qk, rope_base);
-    Ok(ImportedModel { model, notes: fields.notes, unknown })
+    Ok(ImportedModel { model, notes: fields.notes, unknown, kind: own_type.to_string() })
 }
 
 /// What the fields say about the model's weights.

@@ -110,13 +110,20 @@ impl PlannedRun {
     }
 }
 
+/// Returns that the spare GPUs of a plan are in addition to `gpus`, which were named, as a sentence and the beginning of another one:
+/// what to do if the named GPUs are all.
+pub fn gpus_in_all(gpus: u32, paid_gpus: u32) -> String {
+    let [named, in_all, spare] =
+        [gpus, paid_gpus, paid_gpus.saturating_sub(gpus)].map(|gpus| group_digits(gpus.into()));
+    format!(
+        "This takes {in_all} GPUs in all: {named} for training and {spare} spare. If you have {named} in all"
+    )
+}
+
 /// Returns that the spare GPUs of a plan are in addition to `gpus`, which were named, and that `beside_spares` leave room for them.
-pub fn spares_in_addition(gpus: u32, paid_gpus: u32, beside_spares: u32) -> Message {
-    let [named, in_all, spare] = [gpus, paid_gpus, paid_gpus - gpus].map(|gpus| group_digits(gpus.into()));
+fn spares_in_addition(gpus: u32, paid_gpus: u32, beside_spares: u32) -> Message {
     message![
-        format!(
-            "This takes {in_all} GPUs in all: {named} for training and {spare} spare. If you have {named} in all, set "
-        ),
+        gpus_in_all(gpus, paid_gpus) + ", set ",
         Field::GpuRange,
         format!(" to {}, or ", group_digits(beside_spares.into())),
         Field::SpareNodes,

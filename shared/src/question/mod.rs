@@ -26,7 +26,7 @@ pub use in_words::{
     BeyondBudget, LimitsInWords, PlanInWords, as_measured, chance_as_measured, cost_in_words,
     enough_as_predicted, gpus_of_type, in_time_at_that_speed, limit_text,
 };
-pub use judge::{PlanFacts, chance_text, in_time_of_ten, spares_in_addition};
+pub use judge::{PlanFacts, chance_text, gpus_in_all, in_time_of_ten};
 pub use limits::TrainableTokens;
 pub use plan::PlannedRun;
 pub use read::{USUAL_GPU_TYPES, split_gpu_types, usual_precisions};

@@ -35,6 +35,51 @@ const CONFIG = {
   max_position_embeddings: 4096,
 };
 
+test("in a field of the bar, the undo key takes back the change of the question too", async ({ page }) => {
+  await page.goto("/");
+  await expect(details(page)).toBeVisible();
+  const tokens = page.locator("#ask-tokens");
+  await tokens.press("ControlOrMeta+a");
+  await tokens.pressSequentially("2T");
+  await tokens.press("Enter");
+  await expect(page).toHaveURL(/t=2T/);
+  await answered(page);
+  await expect(tokens).toBeFocused();
+  await tokens.press("ControlOrMeta+z");
+  await expect(tokens).toHaveValue("10T");
+  await expect(page).not.toHaveURL(/t=2T/);
+  // What is not asked yet is the browser's to undo.
+  await tokens.press("End");
+  await tokens.pressSequentially("0");
+  await expect(tokens).toHaveClass(/typed/);
+  await tokens.press("ControlOrMeta+z");
+  await expect(tokens).not.toHaveValue(/0T0/);
+  await expect(page).not.toHaveURL(/t=2T/);
+});
+
+test("the first answer fills the cards in their final order, with little growth and no text that changes its meaning", async ({ page }) => {
+  await page.setViewportSize({ width: 1440, height: 900 });
+  await page.addInitScript(() => {
+    window.seen = { names: [], foots: [], heights: [] };
+    const add = (list, text) => text && list.at(-1) !== text && list.push(text);
+    const look = () => {
+      const names = [...document.querySelectorAll(".gpu-card h2")].map((name) => name.textContent);
+      add(window.seen.names, names.join());
+      add(window.seen.foots, document.querySelector(".answer-foot > small")?.textContent);
+      add(window.seen.heights, document.querySelector(".cards-row")?.offsetHeight);
+      requestAnimationFrame(look);
+    };
+    look();
+  });
+  await page.goto("/");
+  await expect(details(page)).toBeVisible();
+  await answered(page);
+  const { names, foots, heights } = await page.evaluate(() => window.seen);
+  expect(names).toEqual([(await cards(page).locator("h2").allTextContents()).join()]);
+  expect(foots).toHaveLength(1);
+  expect(Math.max(...heights) - Math.min(...heights)).toBeLessThan(60);
+});
+
 test("Back undoes one typed value at a time, in the bar and in the drawer", async ({ page }) => {
   await page.goto("/");
   await expect(details(page)).toBeVisible();
@@ -129,6 +174,18 @@ test("a model of one's own is imported from the list of models", async ({ page }
   await page.keyboard.press("Enter");
   await expect(page).toHaveURL(/m=llama3\.1-8b/);
   await expect(notice).toHaveCount(0);
+});
+
+test("an imported model without a name has that of its file, or of its kind", async ({ page }) => {
+  await page.goto("/");
+  await expect(details(page)).toBeVisible();
+  const { _name_or_path, ...nameless } = CONFIG;
+  const buffer = Buffer.from(JSON.stringify(nameless));
+  for (const [name, title] of [["our-mixture.json", "our-mixture, 46.7B"], ["config.json", "mixtral, 46.7B"]]) {
+    await page.locator("#ask-config").setInputFiles({ name, mimeType: "application/json", buffer });
+    await expect(page.locator("#ask-model")).toHaveValue(title);
+    await expect(page.locator(".model-size")).toHaveText("12.9B active");
+  }
 });
 
 test("Enter in a list keeps the focus in its field", async ({ page }) => {
@@ -295,6 +352,38 @@ test("on a phone, targets are large enough and the layouts show every column", a
   expect(await rows.count()).toBeGreaterThan(3);
 });
 
+test("the most tokens on some GPUs by a deadline are a goal, and follow the limits", async ({ page }) => {
+  await page.goto("/?v=1&m=llama3.1-8b&t=1T&gs=h100&nr=64&by=60d");
+  await answered(page);
+  await page.locator("#ask-goal").selectOption("Most tokens: GPU count + deadline");
+  await expect(page).toHaveURL(/obj=most-tokens/);
+  await expect(page).toHaveURL(/&t=/);
+  await answered(page);
+  const most = async () => {
+    const text = await page.locator("#ask-tokens").inputValue();
+    expect(text).toMatch(/^[\d.]+[BT]$/);
+    return Number.parseFloat(text) * (text.endsWith("T") ? 1000 : 1);
+  };
+  const before = await most();
+  await expect(page.locator(".verdict-line > p").first()).toContainText(/^The limits allow [\d.]+[BT] tokens, rounded down\./);
+  await expect(verdict(page)).toHaveText(/^64 × H100 take/);
+  await expect(cards(page).first()).toHaveAttribute("data-badge", "Best");
+  await enter(page, "#ask-gpu-range", "128");
+  await expect(page).toHaveURL(/nr=128/);
+  await expect(page).toHaveURL(/&t=/);
+  await answered(page);
+  expect(await most()).toBeGreaterThan(1.5 * before);
+  // A link has the number. Without it, the page finds it again.
+  const link = new URL(page.url());
+  const tokens = link.searchParams.get("t");
+  link.searchParams.delete("t");
+  await page.goto(link.href);
+  await expect(page.locator("#ask-tokens")).toHaveValue(tokens);
+  await expect(page.locator("#ask-goal")).toHaveValue("tokens-by-deadline");
+  await page.locator("#ask-goal").selectOption("deadline");
+  await expect(page).not.toHaveURL(/obj=/);
+});
+
 test("the purchase form changes the assumed price", async ({ page }) => {
   await page.goto("/?v=1&gs=h100,b200&by=60d");
   await answered(page);
@@ -437,7 +526,7 @@ test("an amount may be typed with a dollar sign, which is shown once", async ({ 
 for (const width of [1280, 1440]) {
   test(`the question is one line on a window of ${width} px`, async ({ page }) => {
     await page.setViewportSize({ width, height: 900 });
-    for (const goal of ["by=60d", "by=60d&bud=4M", "nr=1024&bud=4M"]) {
+    for (const goal of ["by=60d", "bud=4M", "nr=1024"]) {
       await page.goto(`/?v=1&m=qwen3-235b-a22b&t=10T&gs=h100,b200&${goal}`);
       const slots = page.locator(".ask > .slot");
       await expect(slots).toHaveCount(5);
@@ -449,7 +538,28 @@ for (const width of [1280, 1440]) {
   });
 }
 
-for (const width of [1100, 1280, 1440]) {
+for (const width of [390, 768, 1440, 1920]) {
+  test(`no field of the question is cut on a window of ${width} px`, async ({ page }) => {
+    await page.setViewportSize({ width, height: 900 });
+    for (const question of ["gs=h100&nr=1024&by=60d", "gs=h100&nr=512,1024,2048&by=2027-03-01&bud=4M&odds=even&buy=on-demand"]) {
+      await page.goto(`/?v=1&m=qwen3-235b-a22b&t=10T&${question}`);
+      await expect(page.locator("#ask-deadline")).toHaveCount(1);
+      if (width < 720) await page.locator("#ask-open").click();
+      const cut = await page.locator(".ask").evaluate((ask) =>
+        [...ask.querySelectorAll("select, input[type=text]")].filter((field) => {
+          if (field.tagName === "INPUT") return field.scrollWidth > field.clientWidth;
+          const shown = field.offsetWidth;
+          field.style.cssText = "flex: none; max-width: none; width: max-content";
+          const needed = field.offsetWidth;
+          field.style.cssText = "";
+          return needed > shown + 1;
+        }).map((field) => field.id));
+      expect(cut, question).toEqual([]);
+    }
+  });
+}
+
+for (const width of [1280, 1440]) {
   test(`five GPU types with one to three limits take two lines on a window of ${width} px`, async ({ page }) => {
     await page.setViewportSize({ width, height: 900 });
     const many = "h100,h200,b200,gb200,gb300";

@@ -69,6 +69,22 @@ test("the headline says how long the launch script takes, if it doesn't run the 
   await expect(rest).not.toContainText("launch script");
 });
 
+test("while plans are searched again by launch scripts, cards say that their figures may change", async ({ page }) => {
+  await page.addInitScript(() => {
+    window.checking = [];
+    const look = () => {
+      window.checking.push(document.querySelector(".gpu-card.provisional .checking")?.textContent ?? "");
+      requestAnimationFrame(look);
+    };
+    look();
+  });
+  await page.goto("/?v=1&m=mixtral-8x7b&t=10T&gs=b200&by=60d");
+  await expect(page.locator(".verdict-line > p").first()).toContainText("These figures are for the launch scripts");
+  expect(await page.evaluate(() => window.checking)).toContain("Checking the launch script; figures may change …");
+  await expect(page.locator(".provisional")).toHaveCount(0);
+  await expect(page.locator(".checking")).toHaveText([""]);
+});
+
 test("a card says what its launch script does, and the verdict doesn't say that such a plan meets the deadline", async ({ page }) => {
   await page.goto("/?v=1&m=mixtral-8x7b&t=10T&gs=b200,h100&by=60d");
   await expect(details(page)).toBeVisible();
@@ -166,8 +182,10 @@ test("a limit that only measured software misses is named where the range ends w
     await expect(verdict(page)).toContainText(/^No plan finishes within 60 days both at the predicted speed, 9 times in 10, and at the measured speed\./);
     // The details name both scenarios, and don't say by their colour that the plan is in time.
     const tile = page.locator('[data-figure="days"]');
-    await expect(tile).toContainText(/At the predicted speed\. At the measured speed of Megatron-Bridge .+: \d+ days \(\d+–\d+\)\. May miss the deadline of 60\sdays\./);
+    await expect(page.locator(".with-software")).toContainText(/At the predicted speed\. At the measured speed of Megatron-Bridge .+: \d+ days \(\d+–\d+\), \$[\d.]+[kM]\. May miss the deadline of 60\sdays\./);
     await expect(tile).toHaveClass(/doubtful/);
+    // All tiles of a row are as high as a figure and its range, and no higher.
+    expect((await tile.locator("..").boundingBox()).height).toBeLessThan(130);
     await expect(page.locator(".answers header small")).toContainText(/ · \d+\sdays with Megatron-Bridge/);
     const beside = {
       Time: /^Predicted for .+\. At the measured speed of Megatron-Bridge .+, a step takes [\d.]+\ss instead of [\d.]+\ss, and the run \d+ days \(\d+–\d+\) instead of \d+ days \(\d+–\d+\)\.$/,
@@ -277,8 +295,15 @@ test("a number of GPUs may have a comma", async ({ page }) => {
   await page.keyboard.press("Enter");
   await expect(verdict(page)).toHaveText(/^1,024 H100 GPUs take/);
   // Those who have 1,024 in all lack the spare ones.
-  const lacking = "This takes 1,072 GPUs in all: 1,024 for training and 48 spare. If you have 1,024 in all, set GPU counts to 976, or Spare nodes to 0 for none.";
+  const lacking = "This takes 1,072 GPUs in all: 1,024 for training and 48 spare. If you have 1,024 in all:";
   await expect(cards(page).first().getByText(lacking)).toBeVisible();
+  await cards(page).first().getByRole("button", { name: "Set Spare nodes to 0" }).click();
+  await expect(page).toHaveURL(/spare=0/);
+  await expect(cards(page).first().getByText("in all:")).toHaveCount(0);
+  await page.goBack();
+  await cards(page).first().getByRole("button", { name: "Use 976 GPUs" }).click();
+  await expect(page.locator("#ask-gpu-range")).toHaveValue("976");
+  await expect(verdict(page)).toHaveText(/^976 H100 GPUs take/);
 });
 
 test("a plan that doesn't fit says so in the headline", async ({ page }) => {
@@ -456,6 +481,14 @@ test("on a wide screen, the shown plan is beside the layouts, and its heading st
   const bar = await page.locator(".question").boundingBox();
   expect((await details(page).boundingBox()).y).toBeGreaterThanOrEqual(bar.y + bar.height);
   await expect(page.getByRole("status").filter({ hasText: "is shown below." })).toHaveCount(0);
+  // The list of layouts is as high as they are, and follows the longest tab.
+  const layouts = page.locator(".layouts");
+  const { height } = await layouts.boundingBox();
+  await page.getByRole("tab", { name: "Launch" }).click();
+  await expect(page.locator("[data-script]")).toBeVisible();
+  expect((await layouts.boundingBox()).height).toBe(height);
+  await page.locator(".drawer > summary").scrollIntoViewIfNeeded();
+  await expect(page.locator(".row-button").nth(7)).toBeInViewport();
 });
 
 test("the plan under the pointer is named above the chart, and nothing covers the chart", async ({ page }) => {

@@ -105,6 +105,11 @@ test("the command palette finds and runs commands", async ({ page }) => {
   await page.keyboard.type("memory");
   await page.keyboard.press("Enter");
   await expect(page.getByRole("tab", { name: "Memory" })).toHaveAttribute("aria-selected", "true");
+  await page.keyboard.press("Control+k");
+  await page.keyboard.type("saved plans");
+  await expect(palette.getByRole("option")).toHaveText(["Go to the saved plans (none is saved yet: a star saves one)"]);
+  await page.keyboard.press("Enter");
+  await expect(page.locator(".gpu-card .save").first()).toBeFocused();
   await page.locator("#ask-tokens").focus();
   await page.keyboard.type("?");
   await expect(palette).toBeHidden();

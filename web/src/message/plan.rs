@@ -39,6 +39,8 @@ pub(crate) enum CalculatorRequest {
     Import {
         /// The contents of the file.
         text: String,
+        /// Its name; empty if the contents were pasted.
+        name: String,
     },
 }
 

@@ -4,8 +4,9 @@ use super::WorkerMessage;
 use super::refusal::Refusal;
 use serde::{Deserialize, Serialize};
 use trainplan_shared::estimate::{MemoryMargin, MemoryVerdict};
+use trainplan_shared::field::Field;
 use trainplan_shared::message::Front;
-use trainplan_shared::question::{Chance, Objective, PlanFacts, Unmet, spares_in_addition};
+use trainplan_shared::question::{Chance, Objective, PlanFacts, Unmet, gpus_in_all};
 
 /// A question for the search worker. A newer one replaces it.
 #[derive(Debug, Serialize, Deserialize)]
@@ -211,10 +212,20 @@ impl FoundPlan {
         facts.cautions().iter().map(|caution| caution.text(Front::Page)).collect()
     }
 
-    /// Returns that its spare GPUs are in addition to those that were named, as a sentence; none if they may be.
-    pub(crate) fn spares(&self) -> Option<String> {
+    /// Returns that its spare GPUs are in addition to those that were named, in words, with the changes of the question if they can't be;
+    /// none if they may be.
+    pub(crate) fn spares(&self) -> Option<(String, Vec<FoundChange>)> {
         let beside_spares = self.gpus_beside_spares?;
-        Some(spares_in_addition(self.gpus, self.paid_gpus, beside_spares).text(Front::Page))
+        let change = |field: Field, value: String| FoundChange {
+            key: field.key().to_string(),
+            value,
+            reaches_goal: true,
+        };
+        let changes = vec![
+            change(Field::GpuRange, beside_spares.to_string()),
+            change(Field::SpareNodes, "0".to_string()),
+        ];
+        Some((gpus_in_all(self.gpus, self.paid_gpus) + ":", changes))
     }
 }
 

@@ -216,6 +216,16 @@ impl Model {
         model
     }
 
+    /// Returns the model with a name, followed by the number of parameters, if it has none and this can be one.
+    pub(crate) fn named(mut self, name: &str) -> Model {
+        let title = checked_title(&self.sized(name));
+        if let (Ok(title), true) = (title, !name.is_empty() && self.title == self.made_title()) {
+            self.title = title;
+            self.id = self.to_text();
+        }
+        self
+    }
+
     /// Returns the model with the properties of its attention other than the shape.
     pub(crate) fn with_attention(mut self, qk_norm: bool, rope_base: Option<u32>) -> Model {
         (self.qk_norm, self.rope_base) = (qk_norm, rope_base);
@@ -234,9 +244,14 @@ impl Model {
     }
 
     fn made_title(&self) -> String {
+        self.sized("custom model")
+    }
+
+    /// Returns a name, followed by the number of parameters.
+    fn sized(&self, name: &str) -> String {
         match self.params_b < 1.0 {
-            true => format!("custom model, {}M", significant(self.params_b * 1e3, 3)),
-            false => format!("custom model, {}B", significant(self.params_b, 3)),
+            true => format!("{name}, {}M", significant(self.params_b * 1e3, 3)),
+            false => format!("{name}, {}B", significant(self.params_b, 3)),
         }
     }
 

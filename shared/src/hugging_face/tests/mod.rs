@@ -260,6 +260,16 @@ fn the_files_name_becomes_the_title() {
     for nothing in ["", "./", ".", "\\u0007"] {
         assert_eq!(named(nothing), "custom model, 6.74B", "{nothing}");
     }
+    let nameless = |file: &str| read(&changed("llama2-7b", "{", "{")).unwrap().named_after(file).model;
+    for (file, name) in
+        [("config.json", "llama"), ("config (1).json", "llama"), ("", "llama"), ("my-llm.json", "my-llm")]
+    {
+        let model = nameless(file);
+        assert_eq!(model.title, format!("{name}, 6.74B"), "{file}");
+        assert_eq!(Model::own(&model.id).unwrap().title, model.title);
+    }
+    let named = read(&changed("llama2-7b", "{", r#"{"_name_or_path": "acme/one", "#)).unwrap();
+    assert_eq!(named.named_after("two.json").model.title, "one");
     // Latent attention has no separate KV heads.
     let AttentionKind::Mla { q_lora, .. } =
         read(&changed("deepseek-v2-lite", "{", "{")).unwrap().model.architecture.attention.kind

@@ -89,9 +89,9 @@ impl Calculator {
         }
     }
 
-    /// Asks the worker to read a `config.json`; the result is set in `imported`.
-    pub(super) fn import(self, text: String) {
-        self.send(&CalculatorRequest::Import { text });
+    /// Asks the worker to read a `config.json`; the result is set in `imported`. The name of the file is empty if its text was pasted.
+    pub(super) fn import(self, text: String, name: String) {
+        self.send(&CalculatorRequest::Import { text, name });
     }
 
     /// Sends a request for each new query, once typing pauses.

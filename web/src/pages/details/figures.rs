@@ -116,19 +116,6 @@ pub(super) fn Figures() -> impl IntoView {
                     {move || missed().map(|limit| view! {
                         <span class="late">{format!("Misses the deadline of {}.", days(limit))}</span>
                     })}
-                    {move || measured.get().map(|RunAsMeasured { software, run, .. }| {
-                        let limit = may_miss_as_measured();
-                        let misses = limit.map(|limit| format!(" May miss the deadline of {}.", days(limit)));
-                        let misses = misses.unwrap_or_default();
-                        view! {
-                            <span class="with-software">
-                                {format!(
-                                    "At the predicted speed. At the measured speed of {software}: {}.{misses}",
-                                    time_text(whole_days(&run))
-                                )}
-                            </span>
-                        }
-                    })}
                     {move || lack(plan).map(|_| view! { <span class="late">"But it doesn't fit in memory."</span> })}
                 </dd>
             </div>
@@ -154,14 +141,27 @@ pub(super) fn Figures() -> impl IntoView {
                 </dd>
             </div>
         </dl>
+        // A sentence would make its tile far higher than the others.
+        {move || measured.get().map(|RunAsMeasured { software, run, .. }| {
+            let limit = may_miss_as_measured();
+            let misses = limit.map(|limit| format!(" May miss the deadline of {}.", days(limit)));
+            let misses = misses.unwrap_or_default();
+            let cost = whole_cost(&run).map(|cost| format!(", {}", cost_texts(cost, &run.currency).0));
+            view! {
+                <p class="with-software">
+                    {format!(
+                        "At the predicted speed. At the measured speed of {software}: {}{}.{misses}",
+                        time_text(whole_days(&run)),
+                        cost.unwrap_or_default()
+                    )}
+                </p>
+            }
+        })}
         {move || run.get().map(|run| {
             let without_failures = plan.step.with(|step| step.as_ref().map(days_without_failures));
             let without_failures = without_failures.unwrap_or_default();
             let overspent = overspent(plan, &run, budget.get());
-            let with_measured = measured.get().and_then(|RunAsMeasured { software, run, .. }| {
-                Some(format!("With {software}: {}.", cost_texts(whole_cost(&run)?, &run.currency).0))
-            });
-            view! { <RunFigures run without_failures overspent with_measured /> }
+            view! { <RunFigures run without_failures overspent /> }
         })}
     }
 }
@@ -173,8 +173,6 @@ fn RunFigures(
     without_failures: String,
     /// How it exceeds the budget of the question, as a sentence; none if it doesn't.
     overspent: Option<String>,
-    /// What it costs with measured software, as a sentence; none if that is not known.
-    with_measured: Option<String>,
 ) -> impl IntoView {
     let is_over = overspent.is_some();
     let cost = whole_cost(&run).map(|cost| cost_texts(cost, &run.currency));
@@ -190,7 +188,6 @@ fn RunFigures(
                     <dt>"Cost"{form}</dt>
                     <dd data-figure="cost" class:late=is_over>
                         {cost} " " <small class="whole">"(" {range} ")"</small> {overspent.map(|text| view! { <span class="late">{text}</span> })}
-                        {with_measured.map(|text| view! { <span class="with-software">{text}</span> })}
                     </dd>
                 </div>
             })}

@@ -124,7 +124,7 @@ pub(super) fn ConfigImport() -> impl IntoView {
         let text = event_target_value(&event);
         match text.trim().is_empty() {
             true => imported.set(None),
-            false => plan.calculator.import(text),
+            false => plan.calculator.import(text, String::new()),
         }
     };
     let choose = move |_| {
@@ -262,7 +262,7 @@ fn import_file(plan: Plan, files: Option<FileList>) {
         let imported = plan.calculator.imported;
         spawn_local(async move {
             match text(&file).await {
-                Some(text) => plan.calculator.import(text),
+                Some(text) => plan.calculator.import(text, file.name()),
                 None => imported.set(Some(Err("The browser couldn't read the file.".into()))),
             }
         });

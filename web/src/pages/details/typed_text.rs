@@ -8,15 +8,11 @@ use leptos::web_sys::HtmlInputElement;
 /// styles mark such a field and dim the answer. Here, because the program of the question loads before the first answers, and this
 /// one after them.
 pub(super) fn mark_fields() {
-    let asked = StoredValue::new(String::new());
     for name in ["focusin", "input", "change", "focusout"] {
         let heard = window_event_listener_untyped(name, move |event| {
             let target = event.target().and_then(|target| target.dyn_into::<HtmlInputElement>().ok());
             let Some(field) = target.filter(|field| field.class_list().contains("blank")) else { return };
-            if event.type_() != "input" {
-                asked.set_value(field.value());
-            }
-            let is_typed = asked.with_value(|asked| *asked != field.value());
+            let is_typed = event.type_() == "input" && field.value() != field.default_value();
             // It never fails: the name is valid.
             let _ = field.class_list().toggle_with_force("typed", is_typed);
         });

@@ -7,6 +7,7 @@ use super::cards::Card;
 use super::findings::CardOrder;
 use super::headline::headline;
 use super::locks::{self, LockChips};
+use super::most_tokens;
 use super::question::has_scenario;
 use super::report::PrintButton;
 use super::state::SETTINGS_ID;
@@ -30,6 +31,7 @@ pub(super) fn Answer() -> impl IntoView {
         Memo::new(move |_| plan.lacks_gpu.get() || findings.with(|findings| !findings.problems.is_empty()));
     let is_busy = move || findings.with(|findings| findings.is_searching() || findings.is_behind);
     let shown = headline(plan);
+    let is_provisional = move || findings.with(|findings| findings.by_scripts().is_some());
     let has_changed = move || {
         plan.address.spec();
         can_undo()
@@ -63,7 +65,7 @@ pub(super) fn Answer() -> impl IntoView {
     let is_roomy = move || matches!(names.get(), 0 | 1 | 2 | 4);
     let assumptions = move || {
         findings.with(|findings| {
-            let asked = findings.asked.as_ref()?;
+            let asked = findings.asked.as_ref().filter(|_| findings.is_answered())?;
             let (least, most) = asked.batch_tokens;
             let batch = match least == most {
                 true => count_text(least),
@@ -89,7 +91,7 @@ pub(super) fn Answer() -> impl IntoView {
             });
             let first = asked.objective.filter(|_| asked.offers.len() > 1);
             let first = first.map_or(String::new(), |objective| format!(" · first: {}", objective.first_rule()));
-            // Before the first answer, every plan may have spare nodes.
+            // Those that were not found may have some.
             let mut plans = findings.plans().peekable();
             let has_spares = plans.peek().is_none() || plans.any(|(_, plan)| plan.paid_gpus > plan.gpus);
             let spares = if has_spares { ", restarts and spare nodes" } else { " and restarts, but no spare nodes" };
@@ -127,7 +129,7 @@ pub(super) fn Answer() -> impl IntoView {
         })
     };
     view! {
-        <section class="answer" class:stale=move || plan.is_outdated() aria-labelledby="verdict" aria-busy=move || is_busy().to_string()>
+        <section class="answer" class:stale=move || plan.is_outdated() class:provisional=is_provisional aria-labelledby="verdict" aria-busy=move || is_busy().to_string()>
             <div class="verdict-line">
                 // Below the bar, where most changes are made.
                 <div class="verdict-tools">
@@ -158,7 +160,7 @@ pub(super) fn Answer() -> impl IntoView {
                 </h1>
                 // Below the problems it keeps its place, so that these move nothing.
                 <p class:unseen=move || has_problems.get()>
-                    {move || shown.get().rest} " " {on_demand} {search_own} {back}
+                    {move || most_tokens::sentence(plan)} {move || shown.get().rest} " " {on_demand} {search_own} {back}
                 </p>
                 {move || has_problems.get().then(|| view! {
                     <p class="problems" id=PROBLEMS_ID>

@@ -3,6 +3,7 @@
 use super::Planner;
 use super::amounts::money;
 use super::import::ImportInput;
+use super::most_tokens;
 use super::question::{FIRST_DEADLINE, FIRST_MODEL, FIRST_TOKENS, GoalKind, days_text, value_title};
 use crate::components::combobox::{Choice, Combobox, LastEntry};
 use crate::components::field::ProblemText;
@@ -18,12 +19,12 @@ use trainplan_shared::cost::PurchaseForm;
 use trainplan_shared::deadline::date_of;
 use trainplan_shared::field::Field;
 use trainplan_shared::problem::Problem;
-use trainplan_shared::question::{Chance, USUAL_GPU_TYPES, split_gpu_types};
+use trainplan_shared::question::{Chance, Objective, USUAL_GPU_TYPES, split_gpu_types};
 use trainplan_shared::spec::Spec;
 use trainplan_shared::units::{rounded_count, significant, significant_up};
 
-/// The width in characters of a field with a date.
-const DATE_LENGTH: usize = 10;
+/// The width in characters of a field with a long text, such as a list of GPU counts.
+const LONGEST_TEXT: usize = 24;
 
 /// The id of the button that opens the sheet on a phone.
 const OPENER_ID: &str = "ask-open";
@@ -69,7 +70,7 @@ pub(super) fn QuestionBar() -> impl IntoView {
             <div class="ask" id="ask">
                 <span class="slot"><span>"Train"</span> <ModelBox /></span>
                 <span class="slot">
-                    <span>"on"</span> <Slot field=Field::Tokens label="Tokens to train" width=3 /> <span>"tokens"</span>
+                    <span>"on"</span> <Slot field=Field::Tokens label="Tokens to train" width=3 placeholder="most" /> <span>"tokens"</span>
                 </span>
                 <span class="slot types"><span>"with"</span> <GpuTypes /></span>
                 <span class="slot"><GoalBox /></span>
@@ -108,6 +109,8 @@ pub(super) fn summary(question: &Spec) -> String {
         GoalKind::DeadlineAndBudget => format!("{time}, for ${budget}{often}"),
         GoalKind::GpusForBudget => format!("on {gpus} GPUs, for ${budget}{often}"),
         GoalKind::All => format!("on {gpus} GPUs, {time}, for ${budget}{often}"),
+        GoalKind::TokensByDeadline => format!("most tokens on {gpus} GPUs, {time}{often}"),
+        GoalKind::TokensForBudget => format!("most tokens for ${budget}{often}"),
     };
     format!("{model} · {} · {} · {goal}", question.raw(Field::Tokens), types.join(", "))
 }
@@ -336,7 +339,15 @@ fn GoalBox() -> impl IntoView {
             true => (field, value(field)),
             false => (field, String::new()),
         });
-        plan.state.ask(&values.each_ref().map(|(field, value)| (*field, value.as_str())));
+        let mut changes: Vec<(Field, &str)> =
+            values.iter().map(|(field, value)| (*field, value.as_str())).collect();
+        // Another objective stays, as it was chosen in the settings.
+        match (chosen.seeks_tokens(), kind.get_untracked().seeks_tokens()) {
+            (true, _) => changes.push((Field::Objective, Objective::MostTokens.id())),
+            (false, true) => changes.push((Field::Objective, "")),
+            (false, false) => {}
+        }
+        plan.state.ask(&changes);
     };
     view! {
         <select id="ask-goal" aria-label="Goal" class="goal" on:change=choose>
@@ -349,7 +360,7 @@ fn GoalBox() -> impl IntoView {
             let is_alone = fields.len() == 1;
             fields.iter().map(|field| {
                 let (label, width, [before, after]) = match field {
-                    Field::GpuRange => ("Number of GPUs", 7, ["on", "GPUs"]),
+                    Field::GpuRange => ("Number of GPUs", 5, ["on", "GPUs"]),
                     Field::Budget => ("Budget", 6, ["for $", ""]),
                     _ => ("Deadline", 3, ["within", ""]),
                 };
@@ -420,6 +431,10 @@ fn Slot(
 ) -> impl IntoView {
     let plan = Planner::of_page();
     let text = move || {
+        // They are what is asked for.
+        if field == Field::Tokens && most_tokens::are_sought(plan) {
+            return String::new();
+        }
         plan.question.with(|question| match (field, question.raw(field)) {
             // With separators, as in the answers.
             (Field::GpuRange, raw) => value_title(field, raw),
@@ -444,10 +459,12 @@ fn Slot(
             aria-label=label
             title=field.hint()
             class="blank"
-            style:width=move || format!("{}ch", width.max(text().len().min(DATE_LENGTH)) + 3)
+            style:width=move || format!("{}ch", width.max(text().len().min(LONGEST_TEXT)) + 3)
             autocomplete="off"
             spellcheck="false"
             placeholder=placeholder
+            // What is asked, beside what is typed.
+            value=text
             prop:value=text
             on:change=set
             aria-invalid=move || is_wrong().to_string()

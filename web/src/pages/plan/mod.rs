@@ -13,6 +13,7 @@ mod headline;
 mod import;
 mod layouts;
 pub(crate) mod locks;
+mod most_tokens;
 mod plan_chart;
 pub(crate) mod question;
 mod report;
@@ -158,7 +159,10 @@ impl Planner {
 
     /// Whether the page doesn't show the answer to the typed question, because a search runs or a field has a problem.
     fn is_outdated(self) -> bool {
-        self.search.findings.with(|findings| findings.is_behind) || self.cannot_run() || self.lacks_gpu.get()
+        self.search.findings.with(|findings| findings.is_behind)
+            || self.cannot_run()
+            || self.lacks_gpu.get()
+            || most_tokens::are_sought(self)
     }
 
     /// Whether the address describes a plan that can't run.
@@ -206,6 +210,7 @@ pub(crate) fn PlanPage() -> impl IntoView {
     name_page(|| "Plan".into());
     let planner = Planner::provide();
     planner.hand_over();
+    most_tokens::fill_in(planner);
     report::print_when_answered(planner);
     undo::undo_by_keys();
     saved::SavedPlans::provide(planner.address);

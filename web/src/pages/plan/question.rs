@@ -3,7 +3,7 @@
 use trainplan_shared::catalog::Catalog;
 use trainplan_shared::field::{Field, FieldGroup};
 use trainplan_shared::planning::Outline;
-use trainplan_shared::question::{USUAL_GPU_TYPES, usual_precisions};
+use trainplan_shared::question::{Objective, USUAL_GPU_TYPES, usual_precisions};
 use trainplan_shared::search::{CHOSEN_FIELDS, StackRules};
 use trainplan_shared::spec::Spec;
 use trainplan_shared::stack::Software;
@@ -13,6 +13,9 @@ use trainplan_shared::units::{group_digits, parse_days, parse_decimal};
 pub(super) const FIRST_MODEL: &str = "llama3.1-70b";
 pub(super) const FIRST_TOKENS: &str = "10T";
 pub(super) const FIRST_DEADLINE: &str = "60d";
+
+/// The tokens of a question that asks for the most of them, until these are known: so few that every plan is within the limits.
+const FEW_TOKENS: &str = "1B";
 
 /// The fields that a question may have in addition to those of the search and of the run.
 const SHARED_FIELDS: [Field; 7] = [
@@ -35,6 +38,10 @@ pub(super) enum GoalKind {
     DeadlineAndBudget,
     GpusForBudget,
     All,
+    /// The most tokens on some GPUs by a deadline.
+    TokensByDeadline,
+    /// The most tokens for a budget.
+    TokensForBudget,
 }
 
 /// Returns whether the question bar has a field, beside the chance to meet the deadline.
@@ -44,7 +51,7 @@ pub(super) fn is_in_bar(field: Field) -> bool {
 }
 
 impl GoalKind {
-    pub(super) const ALL: [GoalKind; 7] = [
+    pub(super) const ALL: [GoalKind; 9] = [
         GoalKind::Deadline,
         GoalKind::Gpus,
         GoalKind::Budget,
@@ -52,6 +59,8 @@ impl GoalKind {
         GoalKind::DeadlineAndBudget,
         GoalKind::GpusForBudget,
         GoalKind::All,
+        GoalKind::TokensByDeadline,
+        GoalKind::TokensForBudget,
     ];
 
     /// The fields of all values.
@@ -62,8 +71,8 @@ impl GoalKind {
         match self {
             GoalKind::Deadline => &[Field::Deadline],
             GoalKind::Gpus => &[Field::GpuRange],
-            GoalKind::Budget => &[Field::Budget],
-            GoalKind::GpusByDeadline => &[Field::GpuRange, Field::Deadline],
+            GoalKind::Budget | GoalKind::TokensForBudget => &[Field::Budget],
+            GoalKind::GpusByDeadline | GoalKind::TokensByDeadline => &[Field::GpuRange, Field::Deadline],
             GoalKind::DeadlineAndBudget => &[Field::Deadline, Field::Budget],
             GoalKind::GpusForBudget => &[Field::GpuRange, Field::Budget],
             GoalKind::All => &[Field::GpuRange, Field::Deadline, Field::Budget],
@@ -80,7 +89,14 @@ impl GoalKind {
             GoalKind::DeadlineAndBudget => "both",
             GoalKind::GpusForBudget => "gpus-for-budget",
             GoalKind::All => "all",
+            GoalKind::TokensByDeadline => "tokens-by-deadline",
+            GoalKind::TokensForBudget => "tokens-for-budget",
         }
+    }
+
+    /// Whether it asks for the most tokens.
+    pub(crate) fn seeks_tokens(self) -> bool {
+        matches!(self, GoalKind::TokensByDeadline | GoalKind::TokensForBudget)
     }
 
     /// Returns its title: the names of its fields, in their order.
@@ -93,13 +109,24 @@ impl GoalKind {
             GoalKind::DeadlineAndBudget => "Deadline + budget",
             GoalKind::GpusForBudget => "GPU count + budget",
             GoalKind::All => "GPU count + deadline + budget",
+            GoalKind::TokensByDeadline => "Most tokens: GPU count + deadline",
+            GoalKind::TokensForBudget => "Most tokens: budget",
         }
     }
 
     /// Returns the kind whose field a question sets.
     pub(crate) fn of(question: &Spec) -> GoalKind {
-        let is_set = |kind: &GoalKind| kind.fields().iter().all(|field| question.get(*field).is_some());
-        // The last one has the most fields.
+        let seeks_tokens = question.get(Field::Objective) == Some(Objective::MostTokens.id());
+        let has = |kind: &GoalKind, field: Field| kind.fields().contains(&field);
+        let is_set = |kind: &GoalKind| match kind.seeks_tokens() {
+            // No limit is left out: the bar would not show it.
+            true => {
+                let is_as_set = |field: &Field| question.get(*field).is_some() == has(kind, *field);
+                seeks_tokens && GoalKind::FIELDS.iter().all(is_as_set)
+            }
+            false => kind.fields().iter().all(|field| question.get(*field).is_some()),
+        };
+        // Of the others, the last one has the most fields.
         GoalKind::ALL.into_iter().rev().find(is_set).unwrap_or(GoalKind::Deadline)
     }
 }
@@ -148,7 +175,12 @@ pub(crate) fn question(spec: &Spec, plan: Option<&Outline>) -> Spec {
     }
     // An own model has no id in the catalog, but then it is typed.
     assume(Field::Model, model.or(of_recipe).unwrap_or(FIRST_MODEL));
-    assume(Field::Tokens, if has_scenario(spec) { "1T" } else { FIRST_TOKENS });
+    let tokens = match (has_scenario(spec), GoalKind::of(spec).seeks_tokens()) {
+        (true, _) => "1T",
+        (false, true) => FEW_TOKENS,
+        (false, false) => FIRST_TOKENS,
+    };
+    assume(Field::Tokens, tokens);
     assume(Field::GpuTypes, &gpu_types(spec, plan));
     if !is_asked(spec)
         && let Some(plan) = plan
@@ -320,6 +352,18 @@ mod tests {
         assert_eq!(kind("nr=1024&by=60d"), GoalKind::GpusByDeadline);
         assert_eq!(kind("nr=1024&bud=5M"), GoalKind::GpusForBudget);
         assert_eq!(kind("nr=1024&by=60d&bud=5M"), GoalKind::All);
+    }
+
+    #[test]
+    fn the_most_tokens_are_a_goal_with_the_limits_that_the_bar_shows() {
+        let kind = |query: &str| GoalKind::of(&read(&format!("obj=most-tokens&{query}")));
+        assert_eq!(kind("nr=1024&by=30d"), GoalKind::TokensByDeadline);
+        assert_eq!(kind("bud=5M"), GoalKind::TokensForBudget);
+        assert_eq!(kind("by=60d&bud=5M"), GoalKind::DeadlineAndBudget);
+        assert_eq!(GoalKind::of(&read("nr=1024&by=30d&obj=cheapest")), GoalKind::GpusByDeadline);
+        let tokens = |query: &str| read(&asked(query)).raw(Field::Tokens).to_string();
+        assert_eq!(tokens("nr=1024&by=30d&obj=most-tokens"), FEW_TOKENS);
+        assert_eq!(tokens("nr=1024&by=30d&obj=most-tokens&t=5T"), "5T");
     }
 
     #[test]

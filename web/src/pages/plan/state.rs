@@ -1,7 +1,7 @@
 //! The state of the Plan page, as both of its programs derive it from the address.
 
 use super::handover::BestPlan;
-use super::question::{self, has_scenario};
+use super::question::{self, GoalKind, has_scenario};
 use crate::address::Address;
 use crate::components::field::ValueTitle;
 use leptos::prelude::*;
@@ -205,6 +205,11 @@ impl PlanState {
             }
             for (field, value) in changes {
                 spec.set(*field, *value);
+            }
+            // Other limits allow other numbers.
+            let has_tokens = changes.iter().any(|(field, _)| *field == Field::Tokens);
+            if !has_tokens && GoalKind::of(spec).seeks_tokens() {
+                spec.set(Field::Tokens, "");
             }
         }
     }

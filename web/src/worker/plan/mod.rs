@@ -35,16 +35,18 @@ pub(super) fn answer(message: CalculatorRequest) {
                 post(&CalculatorReply::FoundByScripts(Box::new(found)));
             }
         }
-        CalculatorRequest::Import { text } => post(&CalculatorReply::Imported(import(&text))),
+        CalculatorRequest::Import { text, name } => {
+            post(&CalculatorReply::Imported(import(&text, &name)));
+        }
     }
 }
 
-/// Returns what a file describes: the model of a `config.json`, or a probed cluster.
-fn import(text: &str) -> Result<Imported, String> {
+/// Returns what a file describes: the model of a `config.json`, or a probed cluster. `name` is the file's name; it may be empty.
+fn import(text: &str, name: &str) -> Result<Imported, String> {
     if Probe::is_meant(text) {
         return import_probe(text);
     }
-    let imported = hugging_face::read(text).map_err(|error| error.to_string())?;
+    let imported = hugging_face::read(text).map_err(|error| error.to_string())?.named_after(name);
     Ok(Imported {
         value: ImportedValue::Model(imported.model.to_text()),
         title: imported.model.title,

@@ -40,8 +40,16 @@ pub(super) fn Card(
 ) -> impl IntoView {
     let plan = Planner::of_page();
     let findings = plan.search.findings;
-    let offer =
-        Memo::new(move |_| findings.with(|findings| findings.offers.get(index).cloned().unwrap_or_default()));
+    let offer = Memo::new(move |_| {
+        findings.with(|findings| {
+            let offer = findings.offers.get(index).cloned().unwrap_or_default();
+            // All cards are filled at once, because then they take their places.
+            match findings.is_answered() {
+                true => offer,
+                false => OfferFindings { answer: None, ..offer },
+            }
+        })
+    });
     let goal = Memo::new(move |_| findings.with(Findings::goal));
     let currency = move || {
         findings
@@ -64,6 +72,7 @@ pub(super) fn Card(
         let script = offer.with(|offer| offer.script);
         script.filter(|effect| effect.is_unavailable || !effect.is_none())
     });
+    let is_provisional = Memo::new(move |_| findings.with(|findings| findings.is_provisional(index)));
     let badge = move || findings.with(|findings| findings.badge(index));
     let is_selected = move || {
         let best = offer.with(|offer| offer.answer.as_ref()?.plan.clone());
@@ -73,11 +82,19 @@ pub(super) fn Card(
         <article
             class="gpu-card"
             class:selected=is_selected
-            style:--series=move || offer.with(|offer| GpuMark::of(&offer.gpu.id).colour)
+            class:provisional=move || is_provisional.get()
+            style:--series=move || offer.with(|offer| match &offer.answer {
+                Some(_) => GpuMark::of(&offer.gpu.id).colour,
+                None => "var(--line)",
+            })
             data-spans=spans
             data-badge=badge
             aria-label=move || offer.with(|offer| offer.gpu.name.clone())
         >
+            // On the edge of the card, so that it moves nothing.
+            <p class="checking">
+                {move || is_provisional.get().then_some("Checking the launch script; figures may change …")}
+            </p>
             <div class="card-body">
                 {move || offer.with(|offer| {
                     card(plan, offer, (known.get(), script.get()), (goal.get(), &currency(), longest.get()))
@@ -231,7 +248,7 @@ fn card(
         true => view! { <p class="missed">{text}" The budget pays only for that share."</p> }.into_any(),
         false => small(text).into_any(),
     });
-    let spares = found.spares().map(small);
+    let spares = found.spares().map(|(text, changes)| view! { {small(text)} <Changes changes /> });
     let (energy, energy_spread) = energy_range(found.mwh);
     let is_pressed = move || plan.is_shown(&shown);
     let other_shown = {

@@ -7,16 +7,21 @@ impl Findings {
     /// Returns the GPU types whose plans must be searched by launch scripts, because that of the best plan doesn't run it as planned: their
     /// indices, after the question. None while the latest question is searched.
     pub(in crate::pages::plan) fn by_scripts(&self) -> Option<String> {
+        let mut text = self.query.clone();
+        for index in (0..self.offers.len()).filter(|index| self.is_provisional(*index)) {
+            text += &format!(" {index}");
+        }
+        (text != self.query).then_some(text)
+    }
+
+    /// Whether the plans of a GPU type are searched again by launch scripts, so that its answer may change.
+    pub(in crate::pages::plan) fn is_provisional(&self, index: usize) -> bool {
         let is_slowed = |offer: &OfferFindings| {
             let plan = offer.answer.as_ref().and_then(|answer| answer.plan.as_ref());
             let effect = plan.and_then(|plan| effect_on(&self.scripts, &plan.query));
             offer.script.is_none() && effect.is_some_and(|effect| !effect.is_none() || effect.is_unavailable)
         };
-        let mut text = self.query.clone();
-        for (index, _) in self.offers.iter().enumerate().filter(|(_, offer)| is_slowed(offer)) {
-            text += &format!(" {index}");
-        }
-        (self.is_done && self.next.is_none() && text != self.query).then_some(text)
+        self.is_done && self.next.is_none() && self.offers.get(index).is_some_and(is_slowed)
     }
 
     /// Keeps the answer for a GPU type by launch scripts, if it is one to this question.
@@ -87,6 +92,7 @@ mod tests {
         };
         findings.scripts = vec![("a".into(), effect(1.0)), ("b".into(), effect(1.2))];
         assert_eq!(findings.by_scripts().as_deref(), Some("t=5T 1"));
+        assert_eq!([0, 1].map(|index| findings.is_provisional(index)), [false, true]);
         assert!(findings.on_megatron_lm().is_empty());
         findings.scripts[0].1.runs_megatron_lm = true;
         assert_eq!(findings.on_megatron_lm(), ["H100"]);
@@ -102,6 +108,7 @@ mod tests {
         other.hear_by_scripts(FoundByScripts { query: "t=6T".into(), ..found.clone() });
         assert_eq!(other, findings);
         findings.hear_by_scripts(found);
+        assert!(!findings.is_provisional(1));
         let points: Vec<(u32, f64)> =
             findings.offers[1].points.iter().map(|point| (point.gpus, point.days.mid.round())).collect();
         assert_eq!(points, [(256, 121.0), (512, 66.0), (640, 50.0)]);
