@@ -210,7 +210,8 @@ impl RunFigures {
         self.scored_span().map(Span::words)
     }
 
-    fn scored_span(&self) -> Option<Span> {
+    /// Returns the scored window.
+    pub(crate) fn scored_span(&self) -> Option<Span> {
         let (first, last) = self.window.as_ref()?.split_once('-')?;
         Some(Span { first: first.parse().ok()?, last: last.parse().ok()? })
     }
