@@ -3,7 +3,7 @@
 use super::data_dir::StoreArgs;
 use super::import::{could_not_read, files, log_of};
 use super::output::{self, Format, FormatArg};
-use super::parse::{self, LogFiles};
+use super::parse::{self, LogFiles, SharedRemark};
 use super::run::block_on;
 use super::scenario::ScenarioArgs;
 use super::stored::by_id;
@@ -244,7 +244,7 @@ impl Args {
         }
         let upload = Upload::to(to);
         let remote = remote(&upload).await.map_err(failed)?.with_attempts(ATTEMPTS);
-        let mut rows: Vec<SentRow> = Vec::new();
+        let (mut rows, mut remarks) = (Vec::<SentRow>::new(), Vec::new());
         for item in &items {
             let name = match item {
                 UploadItem::File { log, .. } => log.path().display().to_string(),
@@ -255,12 +255,17 @@ impl Args {
                     let sent = send_stored(&remote, store, *id, !self.no_log).await;
                     outcome(Some(*id), sent)
                 }
-                UploadItem::File { log, is_named } => self.send_file(&remote, log, *is_named, &view).await,
+                UploadItem::File { log, is_named } => {
+                    self.send_file(&remote, log, *is_named, &view, &mut remarks).await
+                }
             };
             rows.push(SentRow { result: name, id, to: upload.to.to_string(), outcome, log, reason });
             if outcome.is_of_server() {
                 break;
             }
+        }
+        for remark in SharedRemark::merged(&remarks) {
+            note(&remark.line(remarks.len()));
         }
         let untried = Some(items.len() - rows.len()).filter(|untried| *untried > 0);
         let untried = untried.map(|untried| (upload.to, untried));
@@ -295,7 +300,15 @@ impl Args {
         Ok(items)
     }
 
-    async fn send_file(&self, remote: &Remote, files: &LogFiles, is_named: bool, view: &View) -> SendReport {
+    /// Sends a result, or the result of a log. Adds the remarks on a new one.
+    async fn send_file(
+        &self,
+        remote: &Remote,
+        files: &LogFiles,
+        is_named: bool,
+        view: &View,
+        remarks: &mut Vec<(String, Vec<String>)>,
+    ) -> SendReport {
         let path = files.path();
         let unreadable = |why| (None, SendOutcome::Unreadable, None, Some(why));
         let (bytes, run) = match read(files, view) {
@@ -337,9 +350,7 @@ impl Args {
         let sent = sent.await;
         // The recipe of a known run may have been corrected on the server.
         if let Ok(Sent { put: UploadOutcome::New, .. }) = sent {
-            for remark in parse::remarks(&report) {
-                note(&format!("{}: {remark}", path.display()));
-            }
+            remarks.push((path.display().to_string(), parse::remarks(&report)));
         }
         outcome(Some(run.id), sent)
     }

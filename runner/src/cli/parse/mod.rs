@@ -12,7 +12,7 @@ use super::output::{self, Format, FormatArg, printable};
 use super::scenario::ScenarioArgs;
 use super::{Failure, note};
 use crate::side_by_side;
-pub(super) use remarks::remarks;
+pub(super) use remarks::{SharedRemark, remarks};
 use shelf::Shelf;
 use std::path::{Path, PathBuf};
 use trainplan_shared::log::{Status, Window};
@@ -127,11 +127,10 @@ impl Args {
             Format::Csv => output::csv_table(&LogColumn::csv(&reports))?,
             Format::Table => {
                 output::text_table(LogColumn::terminal_table(&reports))?;
-                for report in &reports {
-                    let path = printable(&report.path);
-                    for remark in remarks(report) {
-                        output::prose_around(&format!("  {path}: {remark}"), &[&path])?;
-                    }
+                let all: Vec<_> =
+                    reports.iter().map(|report| (printable(&report.path), remarks(report))).collect();
+                for remark in SharedRemark::merged(&all) {
+                    output::prose_around(&format!("  {}", remark.line(all.len())), &remark.names)?;
                 }
             }
         }

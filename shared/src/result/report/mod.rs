@@ -321,7 +321,7 @@ impl<'a> ViewedRun<'a> {
         let is_over = log.is_complete() || log.hang().is_some();
         report.notes.extend(log.nccl.iter().flat_map(|nccl| nccl.notes(is_over)));
         report.compare(known.baseline);
-        let slow = report.warn(&log, known.scenario.as_ref(), scoring);
+        let slow = report.warn(&log, known.scenario.as_ref(), scoring, view.window.is_some());
         report.predict(&log, known.scenario.as_ref(), assumed, &slow);
         Self { report, scenario: known.scenario, log, identity }
     }
