@@ -309,6 +309,8 @@ impl<'a> ViewedRun<'a> {
         }
         if let Some(carried) = &run.carried {
             report.notes.extend(carried.retry_note());
+            // Joined logs are those of several starts of the job.
+            report.notes.extend(carried.impossible_steps_note(&log).filter(|_| run.job.parts.is_empty()));
         }
         report.notes.extend(run.job.notes(&log));
         report.notes.extend(identity.differences.iter().cloned());
