@@ -345,8 +345,9 @@ impl Store {
                 self.judge_again(&mut writing, &summary.id, Acknowledged::Kept).await?;
             }
         }
-        if let Relation::Completion { scored_at } = &relation {
+        if let Relation::Completion { scored_at, cluster } = &relation {
             let mut score = run.clone();
+            score.source.cluster = score.source.cluster.or_else(|| cluster.clone());
             // The clock may have been set back since the last score.
             score.provenance.scored_at = scored_at.clone().max(Some(now()));
             let packed = self.pack_score(&score)?;
@@ -383,7 +384,10 @@ impl Store {
         let score = self.sound_score(run.id).await?;
         let newest = score.as_ref().unwrap_or(&kept);
         if run.completes(newest) {
-            return Ok(Relation::Completion { scored_at: newest.provenance.scored_at.clone() });
+            return Ok(Relation::Completion {
+                scored_at: newest.provenance.scored_at.clone(),
+                cluster: newest.source.cluster.clone(),
+            });
         }
         if kept.covers(run) || newest.covers(run) {
             return Ok(Relation::Contained);
@@ -521,8 +525,8 @@ impl<'a> Origin<'a> {
 enum Relation {
     /// The stored one contains everything that it does.
     Contained,
-    /// Files beside its log add to the scenario of the newest score, or of the stored one, which was scored at this time.
-    Completion { scored_at: Option<String> },
+    /// It adds to the newest score, or to the stored one, which was scored at this time and has this cluster.
+    Completion { scored_at: Option<String>, cluster: Option<String> },
     /// The stored one is damaged, and it takes its place.
     Replacement,
 }
@@ -560,6 +564,11 @@ pub(crate) struct PreparedResult {
 fn difference(kept: &RunResult, other: &RunResult) -> String {
     if kept.source.sha256 != other.source.sha256 {
         return "the result of another log".into();
+    }
+    if let (Some(cluster), Some(other)) = (kept.cluster(), &other.source.cluster)
+        && cluster != other
+    {
+        return format!("this log as a run on cluster {cluster}, not {other},");
     }
     let read_as = |run: &RunResult| match Report::of(run, &View::default()).recipe {
         Some(recipe) => format!("as a run of {recipe}"),

@@ -152,7 +152,7 @@ impl RunFigures {
             campaign: carried.map(|carried| carried.campaign.clone()),
             run: carried.map(|carried| carried.run.clone()),
             repeat: carried.map(|carried| carried.repeat),
-            cluster: carried.map(|carried| carried.cluster.clone()),
+            cluster: run.cluster().map(str::to_owned),
             recipe: report.recipe.clone(),
             release: identity.release.map(|release| release.id().to_owned()),
             gpus,
