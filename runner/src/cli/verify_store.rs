@@ -106,7 +106,7 @@ impl Args {
             rows.len(),
             plural(rows.len())
         ));
-        if skipped > 0 {
+        if skipped > 0 && days > 0 {
             let logs = if skipped == 1 { "1 log was".to_owned() } else { format!("{skipped} logs were") };
             let days = if days == 1 { "day".to_owned() } else { format!("{days} days") };
             note(&format!("{logs} checked within the last {days} and skipped"));
