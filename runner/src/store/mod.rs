@@ -57,7 +57,7 @@ use std::io;
 use std::path::Path;
 use summary::summary;
 use trainplan_shared::api::{EventKind, RunSummary, UploadOutcome};
-use trainplan_shared::result::{self, FileError, InvalidResult, Report, RunResult, View};
+use trainplan_shared::result::{self, FileError, InvalidResult, RunResult};
 use uuid::Uuid;
 
 /// The bytes of paths and scenarios, the long texts of a list, after which a page ends: as JSON.
@@ -392,7 +392,7 @@ impl Store {
         if kept.covers(run) || newest.covers(run) {
             return Ok(Relation::Contained);
         }
-        Err(StoreError::Conflict { id: run.id, kept: KeptResult::Sound(difference(newest, run)) })
+        Err(StoreError::Conflict { id: run.id, kept: KeptResult::sound(newest, run) })
     }
 
     /// Stores the file of a known run again, with its hash, unless both are there unchanged.
@@ -558,28 +558,6 @@ pub(crate) struct PreparedResult {
     /// Its file, compressed with zstd.
     packed: Vec<u8>,
     summary: RunSummary,
-}
-
-/// Returns how a stored result differs from another one with its id.
-fn difference(kept: &RunResult, other: &RunResult) -> String {
-    if kept.source.sha256 != other.source.sha256 {
-        return "the result of another log".into();
-    }
-    if let (Some(cluster), Some(other)) = (kept.cluster(), &other.source.cluster)
-        && cluster != other
-    {
-        return format!("this log as a run on cluster {cluster}, not {other},");
-    }
-    let read_as = |run: &RunResult| match Report::of(run, &View::default()).recipe {
-        Some(recipe) => format!("as a run of {recipe}"),
-        None => "as a run without a recipe".into(),
-    };
-    let (kept, other) = (read_as(kept), read_as(other));
-    if kept == other {
-        "this log with other details".into()
-    } else {
-        format!("this log {kept}, not {other},")
-    }
 }
 
 /// Compresses with zstd, in one frame with a checksum.
