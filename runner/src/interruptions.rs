@@ -7,6 +7,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use trainplan_shared::goodput::ObservedFailures;
 use trainplan_shared::log::{FailureKind, Log};
+use trainplan_shared::result::MOST_OF_JOB;
 
 /// How a start of a job ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -217,15 +218,20 @@ pub(crate) struct MeasuredGoodput {
 }
 
 impl MeasuredGoodput {
-    /// Adds a job with its number of GPUs, how it ended, and its log.
-    fn add(&mut self, gpus: u32, ran_s: f64, requeue_s: f64, end: StartEnd, log: Option<&Log>) {
+    /// Adds a job with its number of GPUs, how it ended, and its log. Returns false, and adds nothing, if the steps in its log take
+    /// longer than it ran.
+    fn add(&mut self, gpus: u32, ran_s: f64, requeue_s: f64, end: StartEnd, log: Option<&Log>) -> bool {
         let hours = |seconds: f64| seconds * f64::from(gpus) / 3600.0;
         if end.is_interruption() {
             self.lost_gpu_hours += hours(ran_s + requeue_s);
-            return;
+            return true;
         }
-        let Some(log) = log.filter(|_| end == StartEnd::Completed) else { return };
-        let Some(steps_s) = training_s(log).map(|steps_s| steps_s.min(ran_s)) else { return };
+        let Some(log) = log.filter(|_| end == StartEnd::Completed) else { return true };
+        let Some(steps_s) = training_s(log) else { return true };
+        if steps_s > MOST_OF_JOB * ran_s {
+            return false;
+        }
+        let steps_s = steps_s.min(ran_s);
         // Several ranks may print a step, too.
         let repeated = if log.restarts > 0 { log.duplicates } else { 0 };
         let step_s = steps_s / log.steps.len().max(1) as f64;
@@ -234,6 +240,7 @@ impl MeasuredGoodput {
         self.repeated_gpu_hours += hours(repeated_s);
         self.outside_steps_gpu_hours += hours(ran_s - steps_s - repeated_s);
         self.requeue_gpu_hours += hours(requeue_s);
+        true
     }
 
     /// Returns all GPU-hours.
@@ -253,6 +260,8 @@ pub(crate) struct JobTally {
     pub(crate) runs: usize,
     /// Number of jobs that started.
     pub(crate) jobs: usize,
+    /// Number of jobs that are not part of the goodput because the steps in their logs take longer than they ran.
+    pub(crate) implausible: usize,
     gpu_hours: f64,
     ends: BTreeMap<StartEnd, u64>,
     queue_s: Vec<f64>,
@@ -306,7 +315,8 @@ impl JobTally {
                 last_end = Some(end);
             }
             if let (0, Some(end)) = (place, last_end) {
-                self.goodput.add(run.plan.gpus, all_ran_s, requeue_s, end, log);
+                let is_plausible = self.goodput.add(run.plan.gpus, all_ran_s, requeue_s, end, log);
+                self.implausible += usize::from(!is_plausible);
             }
         }
     }
@@ -494,6 +504,10 @@ mod tests {
         ] {
             goodput.add(10, 3600.0, 0.0, end, log.as_ref());
         }
+        assert_eq!(shares(&goodput), [10.0, 9.0, 1.0, 10.0, 21.0]);
+        // Half an hour of steps can't have run in twenty seconds.
+        let log = of((0..50).collect());
+        assert!(!goodput.add(10, 20.0, 0.0, StartEnd::Completed, Some(&log)));
         assert_eq!(shares(&goodput), [10.0, 9.0, 1.0, 10.0, 21.0]);
         let tally = JobTally { goodput, ..JobTally::default() };
         assert_eq!(tally.goodput().map(|goodput| goodput.share), Some(10.0 / 51.0));

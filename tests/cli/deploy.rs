@@ -47,6 +47,31 @@ fn every_flag_that_is_shown_is_there() {
 }
 
 #[test]
+fn the_guide_names_the_folder_and_every_file_that_the_units_read() {
+    let guide = include_str!("../../docs/serving.md");
+    let units = [
+        include_str!("../../deploy/systemd/trainplan.service"),
+        include_str!("../../deploy/systemd/trainplan-run@.service"),
+        include_str!("../../deploy/systemd/trainplan-verify.service"),
+    ];
+    let files =
+        units.iter().flat_map(|unit| unit.lines()).filter_map(|line| line.strip_prefix("EnvironmentFile=-"));
+    let files: Vec<String> = files.map(|file| file.replace("%i", "NAME")).collect();
+    assert_eq!(files.len(), 3);
+    for file in files {
+        assert!(guide.contains(&format!("`{file}`")), "{file}");
+    }
+    // Once, with one mode, and after the group exists.
+    let created: Vec<_> = guide.match_indices("install -d ").collect();
+    let folder = "install -d -m 750 -g trainplan /etc/trainplan";
+    assert_eq!(created.len(), 1);
+    assert!(
+        guide[created[0].0..].starts_with(folder) && include_str!("../../scripts/try-units").contains(folder)
+    );
+    assert!(guide.find("systemd-sysusers &&").is_some_and(|users| users < created[0].0));
+}
+
+#[test]
 fn systemd_understands_the_units() {
     if Command::new("systemd-analyze").arg("--version").output().is_err() {
         return; // another system

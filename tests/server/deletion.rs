@@ -165,7 +165,7 @@ fn old_runs_are_deleted_if_configured(kind: Kind) {
     assert_eq!(server.owner().all("").len(), 3);
     let place = server.kill();
     // Deletions begin after a grace period.
-    let server = retaining(&place, "--retain-days 30 deletes runs from ");
+    let server = retaining(&place, "Deletions by --retain-days 30 begin at ");
     assert_eq!(server.owner().all("").len(), 3);
     let place = server.kill();
     change(&place.address(), &format!("UPDATE clock SET steady_since = '{}'", days_ago(4)));
@@ -189,7 +189,7 @@ fn runs_with_unreadable_times_are_not_deleted(kind: Kind) {
     }
     server.owner().put_all(&carried(10.0, "eos"));
     let place = server.kill();
-    let server = retaining(&place, "--retain-days 30 deletes runs from ");
+    let server = retaining(&place, "Deletions by --retain-days 30 begin at ");
     let place = server.kill();
     change(&place.address(), &format!("UPDATE clock SET steady_since = '{}'", days_ago(4)));
     let mut server = retaining(&place, &format!("run {} was deleted: received before ", old.run.id));
@@ -202,7 +202,7 @@ fn runs_with_unreadable_times_are_not_deleted(kind: Kind) {
     for damage in damages {
         drop(server);
         change(&place.address(), &format!("UPDATE clock SET {damage}"));
-        server = retaining(&place, "--retain-days 30 deletes runs from ");
+        server = retaining(&place, "Deletions by --retain-days 30 begin at ");
     }
 }
 
@@ -217,7 +217,7 @@ fn a_clock_that_is_ahead_deletes_nothing(kind: Kind) {
         age(&server.place, made, days);
     }
     let place = server.kill();
-    let server = retaining(&place, "--retain-days 30 deletes runs from ");
+    let server = retaining(&place, "Deletions by --retain-days 30 begin at ");
     let place = server.kill();
     change(&place.address(), &format!("UPDATE clock SET steady_since = '{}'", days_ago(4)));
     let server = retaining(&place, &format!("run {} was deleted: received before ", runs[0].run.id));

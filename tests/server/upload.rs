@@ -170,6 +170,32 @@ fn files_folders_and_stored_runs_are_uploaded_once() {
 }
 
 #[test]
+fn an_uploaded_log_has_the_cluster_that_the_user_named() {
+    let place = Place::make(0);
+    let cluster = || {
+        let page: Value = serde_json::from_str(&place.served.ask("GET", "/api/v1/runs").1).unwrap();
+        assert_eq!(page["items"].as_array().unwrap().len(), 1);
+        page["items"][0]["cluster"].clone()
+    };
+    assert_eq!(place.upload(&[LOG]).0.code, Some(0));
+    assert_eq!(cluster(), Value::Null);
+    // A run that has none gets it, and keeps it.
+    for arguments in
+        [&[LOG, "--cluster", "alpha"][..], &["results", "--cluster", "alpha"], &[LOG], &["results"]]
+    {
+        let (run, _) = place.upload(arguments);
+        assert_eq!((run.code, cluster()), (Some(0), "alpha".into()), "{arguments:?}: {}", run.stderr);
+    }
+    let (run, rows) = place.upload(&[LOG, "--cluster", "beta"]);
+    assert_eq!((run.code, &rows[0]["outcome"]), (Some(1), &"conflict".into()), "{}", run.stderr);
+    let reason = rows[0]["reason"].as_str().unwrap();
+    assert!(reason.contains("this log as a run on cluster alpha, not beta"), "{reason}");
+    assert_eq!(cluster(), "alpha");
+    let (run, _) = place.upload(&[LOG, "--cluster", "no name"]);
+    assert_eq!(run.code, Some(2), "{}", run.stderr);
+}
+
+#[test]
 fn a_log_is_uploaded_once_wherever_it_is() {
     let place = Place::make(0);
     let (run, rows) = place.upload(&[LOG]);

@@ -19,6 +19,8 @@ const COPY: &str = "store.sqlite.part";
 /// (the newest score, if the log was scored again). `trainplan import FOLDER` reads them into any store. Existing
 /// files are kept, so a second export adds only new runs. Each result and each log is compared with its hash; missing
 /// and damaged ones are reported, and everything else is written.
+///
+/// The formats of these files are fixed. For a table of the runs, use `trainplan results list --format csv`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

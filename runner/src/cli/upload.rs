@@ -3,7 +3,7 @@
 use super::data_dir::StoreArgs;
 use super::import::{could_not_read, files, log_of};
 use super::output::{self, Format, FormatArg};
-use super::parse::{self, LogFiles};
+use super::parse::{self, LogFiles, SharedRemark};
 use super::run::block_on;
 use super::scenario::ScenarioArgs;
 use super::stored::by_id;
@@ -17,7 +17,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use trainplan_shared::api::UploadOutcome;
-use trainplan_shared::campaign::{Server, Upload};
+use trainplan_shared::campaign::{Name, Server, Upload};
 use trainplan_shared::log::Status;
 use trainplan_shared::result::{self, FILE_ENDING, Report, RunResult, View};
 use uuid::Uuid;
@@ -41,6 +41,7 @@ Examples:
   trainplan upload experiments/ --to https://results.example
   trainplan upload train.log --recipe llama3.1-70b/h100/fp8/256 --to https://results.example
   trainplan upload results/ --to https://results.example
+  trainplan upload experiments/ --cluster alpha --to https://results.example
   trainplan upload 0199a7b2-3c4d --to https://results.example
   trainplan upload a.result.json --log log-acct.pretrain_llama3.1_8b_fp8_8_12345_0.out --to https://results.example
   trainplan upload --pending
@@ -71,6 +72,10 @@ pub(super) struct Args {
     /// Don't send raw logs
     #[arg(long)]
     no_log: bool,
+    /// Cluster on which the logs ran, such as alpha: their runs join its timelines. Runs of a campaign keep their
+    /// own
+    #[arg(long, value_name = "NAME", conflicts_with = "pending")]
+    cluster: Option<Name>,
     #[command(flatten)]
     scenario: ScenarioArgs,
     #[command(flatten)]
@@ -239,12 +244,17 @@ impl Args {
         if self.log.is_some() && !matches!(items[..], [UploadItem::File { .. }]) {
             return Err(Failure::Refused("--log requires exactly one result file."));
         }
+        if self.cluster.is_some() && items.iter().any(|item| matches!(item, UploadItem::Stored { .. })) {
+            return Err(Failure::Refused(
+                "--cluster works with logs and result files, not with stored runs.",
+            ));
+        }
         if let Some(warning) = unencrypted(&to) {
             note(&warning);
         }
         let upload = Upload::to(to);
         let remote = remote(&upload).await.map_err(failed)?.with_attempts(ATTEMPTS);
-        let mut rows: Vec<SentRow> = Vec::new();
+        let (mut rows, mut remarks) = (Vec::<SentRow>::new(), Vec::new());
         for item in &items {
             let name = match item {
                 UploadItem::File { log, .. } => log.path().display().to_string(),
@@ -255,12 +265,17 @@ impl Args {
                     let sent = send_stored(&remote, store, *id, !self.no_log).await;
                     outcome(Some(*id), sent)
                 }
-                UploadItem::File { log, is_named } => self.send_file(&remote, log, *is_named, &view).await,
+                UploadItem::File { log, is_named } => {
+                    self.send_file(&remote, log, *is_named, &view, &mut remarks).await
+                }
             };
             rows.push(SentRow { result: name, id, to: upload.to.to_string(), outcome, log, reason });
             if outcome.is_of_server() {
                 break;
             }
+        }
+        for remark in SharedRemark::merged(&remarks) {
+            note(&remark.line(remarks.len()));
         }
         let untried = Some(items.len() - rows.len()).filter(|untried| *untried > 0);
         let untried = untried.map(|untried| (upload.to, untried));
@@ -295,14 +310,31 @@ impl Args {
         Ok(items)
     }
 
-    async fn send_file(&self, remote: &Remote, files: &LogFiles, is_named: bool, view: &View) -> SendReport {
+    /// Sends a result, or the result of a log. Adds the remarks on a new one.
+    async fn send_file(
+        &self,
+        remote: &Remote,
+        files: &LogFiles,
+        is_named: bool,
+        view: &View,
+        remarks: &mut Vec<(String, Vec<String>)>,
+    ) -> SendReport {
         let path = files.path();
         let unreadable = |why| (None, SendOutcome::Unreadable, None, Some(why));
-        let (bytes, run) = match read(files, view) {
+        let (mut bytes, mut run) = match read(files, view) {
             Ok(read) => read,
             Err(ReadFailure::NoRun(why)) if !is_named => return (None, SendOutcome::NoRun, None, Some(why)),
             Err(ReadFailure::NoRun(why) | ReadFailure::Broken(why)) => return unreadable(why),
         };
+        if let Some(cluster) = &self.cluster
+            && run.carried.is_none()
+        {
+            run.source.cluster = Some(cluster.to_string());
+            bytes = match result::write(&run) {
+                Ok(file) => file.into_bytes(),
+                Err(error) => return unreadable(error.to_string()),
+            };
+        }
         let report = Report::of(&run, view);
         if let Some(why) = still_written(path, report.status).filter(|_| !is_named) {
             return (Some(run.id.to_string()), SendOutcome::Running, None, Some(why));
@@ -337,9 +369,7 @@ impl Args {
         let sent = sent.await;
         // The recipe of a known run may have been corrected on the server.
         if let Ok(Sent { put: UploadOutcome::New, .. }) = sent {
-            for remark in parse::remarks(&report) {
-                note(&format!("{}: {remark}", path.display()));
-            }
+            remarks.push((path.display().to_string(), parse::remarks(&report)));
         }
         outcome(Some(run.id), sent)
     }

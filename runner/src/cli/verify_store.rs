@@ -13,8 +13,8 @@ use trainplan_shared::api::LogFault;
 /// Reads every result and its scores, and reports those that are missing or damaged. Recomputes rows of the list of
 /// runs that are lost or disagree with their results. With SQLite, checks the structure of the file first. Then reads
 /// every log in full, reports those that are missing or damaged, and marks them for the server. The next upload of
-/// such a result or log replaces it. An interrupted check continues with the logs that were not checked yet. The
-/// server can keep running.
+/// such a result or log replaces it. After an interruption, `--skip-checked 1` continues with the logs that were not
+/// checked yet. The server can keep running.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -23,9 +23,9 @@ Examples:
 
 Exit codes: 0 everything is intact; 1 a result, a log or the database has a fault (its row says which), or the store failed.")]
 pub(super) struct Args {
-    /// Skip logs that were found sound in the last DAYS days; 0 checks all logs
-    #[arg(long, value_name = "DAYS", default_value_t = 1, value_parser = clap::value_parser!(u32).range(..=36500))]
-    skip_checked: u32,
+    /// Skip logs that were found sound in the last DAYS days; results are always checked
+    #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(..=36500))]
+    skip_checked: Option<u32>,
     #[command(flatten)]
     store: StoreArgs,
     #[command(flatten)]
@@ -76,7 +76,8 @@ impl StoreFault {
 
 impl Args {
     pub(super) fn run(self) -> Result<(), Failure> {
-        let since = time(Timestamp::now() - SignedDuration::from_hours(24 * i64::from(self.skip_checked)));
+        let days = self.skip_checked.unwrap_or_default();
+        let since = time(Timestamp::now() - SignedDuration::from_hours(24 * i64::from(days)));
         let mut checked = Checked::default();
         tokio::runtime::Runtime::new()?.block_on(async {
             let store = self.store.existing().await?;
@@ -91,7 +92,7 @@ impl Args {
                 done => done,
             }
         })?;
-        let Checked { results, logs, rows } = checked;
+        let Checked { results, logs, skipped, rows } = checked;
         match self.format.choose() {
             Format::Json => output::json(&rows)?,
             Format::Csv => output::csv(HEADER, rows.iter().map(cells))?,
@@ -105,6 +106,11 @@ impl Args {
             rows.len(),
             plural(rows.len())
         ));
+        if skipped > 0 && days > 0 {
+            let logs = if skipped == 1 { "1 log was".to_owned() } else { format!("{skipped} logs were") };
+            let days = if days == 1 { "day".to_owned() } else { format!("{days} days") };
+            note(&format!("{logs} checked within the last {days} and skipped"));
+        }
         if rows.is_empty() { Ok(()) } else { Err(Failure::StoreFaults(rows.len())) }
     }
 }
@@ -121,6 +127,8 @@ fn cells(row: &Row) -> [String; 4] {
 struct Checked {
     results: usize,
     logs: usize,
+    /// The logs that were not checked because an earlier check found them sound.
+    skipped: i64,
     rows: Vec<Row>,
 }
 
@@ -208,7 +216,9 @@ fn of_result(run: &str, fault: ResultFault) -> Row {
 
 /// Checks all logs that were not found sound since a time.
 async fn check_logs(store: &Store, since: &str, checked: &mut Checked) -> Result<(), Failure> {
-    let Checked { logs: count, rows, .. } = checked;
+    let Checked { logs: count, skipped, rows, .. } = checked;
+    // Counted first, because every check below makes another log sound.
+    *skipped = store.logs_found_sound(since).await?;
     let mut after: Option<LogHash> = None;
     loop {
         let logs = store.logs_to_check(after.as_ref(), since).await?;

@@ -80,8 +80,12 @@ impl Scope {
             if !of_run.is_empty() && of_run.iter().all(|name| is_known(name)) {
                 scope.request(run.run.name.as_str(), of_run, account, job);
             }
-            if !scope.installations.iter_mut().any(|known| known.absorbs(&run.installation)) {
-                scope.installations.push(run.installation.clone());
+            let mut installation = run.installation.clone();
+            if configured.contains(&Field::RecipeDir) {
+                installation.recipe_dirs.clear();
+            }
+            if !scope.installations.iter_mut().any(|known| known.absorbs(&installation)) {
+                scope.installations.push(installation);
             }
         }
         for names in [&mut scope.partitions, &mut scope.accounts] {

@@ -311,7 +311,7 @@ fn report_retention(server: &Server, days: u32, retention: Retention) {
     match retention {
         Retention::Waiting => {}
         Retention::Begun { until, jumped_from: None } => {
-            tracing::warn!("--retain-days {days} deletes runs from {until:.0} on");
+            tracing::warn!("Deletions by --retain-days {days} begin at {until:.0}");
         }
         Retention::Begun { until, jumped_from: Some(seen) } => tracing::warn!(
             "The clock jumped from {seen:.0}, or no server ran since then. --retain-days {days} deletes nothing until \

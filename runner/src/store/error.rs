@@ -3,7 +3,7 @@
 use super::BlobError;
 use tokio::task::JoinError;
 use trainplan_shared::api::LogFault;
-use trainplan_shared::result::{FileError, InvalidResult};
+use trainplan_shared::result::{FileError, InvalidResult, Report, RunResult, View};
 use uuid::Uuid;
 
 /// Why the store refused or failed.
@@ -183,6 +183,28 @@ pub(crate) enum KeptResult {
 }
 
 impl KeptResult {
+    /// Returns a sound stored result, with how it differs from another one with its id.
+    pub(super) fn sound(kept: &RunResult, other: &RunResult) -> Self {
+        if kept.source.sha256 != other.source.sha256 {
+            return Self::Sound("the result of another log".into());
+        }
+        if let (Some(cluster), Some(other)) = (kept.cluster(), &other.source.cluster)
+            && cluster != other
+        {
+            return Self::Sound(format!("this log as a run on cluster {cluster}, not {other},"));
+        }
+        let read_as = |run: &RunResult| match Report::of(run, &View::default()).recipe {
+            Some(recipe) => format!("as a run of {recipe}"),
+            None => "as a run without a recipe".into(),
+        };
+        let (kept, other) = (read_as(kept), read_as(other));
+        Self::Sound(if kept == other {
+            "this log with other details".into()
+        } else {
+            format!("this log {kept}, not {other},")
+        })
+    }
+
     /// Returns why the other result is not stored, and what to do.
     fn refusal(&self, id: Uuid) -> String {
         match self {

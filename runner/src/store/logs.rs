@@ -15,6 +15,11 @@ use uuid::Uuid;
 /// The number of logs that [`Store::logs_to_check`] returns at once.
 const PAGE: i64 = 500;
 
+/// The condition of rows whose logs have a fault or were not checked since a time, `$1`; `$2` is the current time. A check in
+/// the future, or at an unreadable time, does not count.
+const IS_DUE: &str = "log_sha256 IS NOT NULL AND (log_fault IS NOT NULL OR log_checked_at IS NULL OR log_checked_at < $1 \
+    OR log_checked_at > $2 OR log_checked_at NOT LIKE '____-__-__T__:__:__%')";
+
 impl Store {
     /// Returns the hash of a result's raw log, if the store received that log. The log may have a fault.
     ///
@@ -315,26 +320,39 @@ impl Store {
         }
     }
 
-    /// Returns the next logs that have a fault or were not checked since a time, in the order of their hashes. A check in the
-    /// future, or at an unreadable time, does not count.
+    /// Returns the next logs that have a fault or were not checked since a time, in the order of their hashes.
     pub(crate) async fn logs_to_check(
         &self,
         after: Option<&LogHash>,
         since: &str,
     ) -> Result<Vec<LogHash>, StoreError> {
-        let select = "SELECT DISTINCT log_sha256 FROM runs WHERE log_sha256 > $1 \
-            AND (log_fault IS NOT NULL OR log_checked_at IS NULL OR log_checked_at < $2 OR log_checked_at > $3 \
-            OR log_checked_at NOT LIKE '____-__-__T__:__:__%') ORDER BY log_sha256 LIMIT $4";
-        let found: Vec<Typed<LogHash>> = sqlx::query_scalar(select)
-            .bind(after.map_or("", LogHash::as_str))
+        let select = format!(
+            "SELECT DISTINCT log_sha256 FROM runs WHERE {IS_DUE} AND log_sha256 > $3 ORDER BY log_sha256 LIMIT $4"
+        );
+        let found: Vec<Typed<LogHash>> = sqlx::query_scalar(&select)
             .bind(since)
             .bind(now())
+            .bind(after.map_or("", LogHash::as_str))
             .bind(PAGE)
             .fetch_all(&self.database.readers)
             .await
             .map_err(|error| self.failed(error))?;
         // An invalid hash is a fault of its run's row.
         Ok(found.into_iter().filter_map(|Typed(sha256)| sha256).collect())
+    }
+
+    /// Returns the number of logs that were found sound since a time.
+    pub(crate) async fn logs_found_sound(&self, since: &str) -> Result<i64, StoreError> {
+        let select = format!(
+            "SELECT (SELECT count(DISTINCT log_sha256) FROM runs) \
+             - (SELECT count(DISTINCT log_sha256) FROM runs WHERE {IS_DUE})"
+        );
+        sqlx::query_scalar(&select)
+            .bind(since)
+            .bind(now())
+            .fetch_one(&self.database.readers)
+            .await
+            .map_err(|error| self.failed(error))
     }
 
     /// Returns the runs of a log, oldest first.

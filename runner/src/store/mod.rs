@@ -58,7 +58,7 @@ use std::io;
 use std::path::Path;
 use summary::summary;
 use trainplan_shared::api::{EventKind, RunSummary, UploadOutcome};
-use trainplan_shared::result::{self, FileError, InvalidResult, Report, RunResult, View};
+use trainplan_shared::result::{self, FileError, InvalidResult, RunResult};
 use uuid::Uuid;
 
 /// The bytes of paths and scenarios, the long texts of a list, after which a page ends: as JSON.
@@ -346,8 +346,9 @@ impl Store {
                 self.judge_again(&mut writing, &summary.id, Acknowledged::Kept).await?;
             }
         }
-        if let Relation::Completion { scored_at } = &relation {
+        if let Relation::Completion { scored_at, cluster } = &relation {
             let mut score = run.clone();
+            score.source.cluster = score.source.cluster.or_else(|| cluster.clone());
             // The clock may have been set back since the last score.
             score.provenance.scored_at = Some(stored_time(scored_at.as_deref()).max(now()));
             let packed = self.pack_score(&score)?;
@@ -384,12 +385,15 @@ impl Store {
         let score = self.sound_score(run.id).await?;
         let newest = score.as_ref().unwrap_or(&kept);
         if run.completes(newest) {
-            return Ok(Relation::Completion { scored_at: newest.provenance.scored_at.clone() });
+            return Ok(Relation::Completion {
+                scored_at: newest.provenance.scored_at.clone(),
+                cluster: newest.source.cluster.clone(),
+            });
         }
         if kept.covers(run) || newest.covers(run) {
             return Ok(Relation::Contained);
         }
-        Err(StoreError::Conflict { id: run.id, kept: KeptResult::Sound(difference(newest, run)) })
+        Err(StoreError::Conflict { id: run.id, kept: KeptResult::sound(newest, run) })
     }
 
     /// Stores the file of a known run again, with its hash, unless both are there unchanged.
@@ -522,8 +526,8 @@ impl<'a> Origin<'a> {
 enum Relation {
     /// The stored one contains everything that it does.
     Contained,
-    /// Files beside its log add to the scenario of the newest score, or of the stored one, which was scored at this time.
-    Completion { scored_at: Option<String> },
+    /// It adds to the newest score, or to the stored one, which was scored at this time and has this cluster.
+    Completion { scored_at: Option<String>, cluster: Option<String> },
     /// The stored one is damaged, and it takes its place.
     Replacement,
 }
@@ -555,23 +559,6 @@ pub(crate) struct PreparedResult {
     /// Its file, compressed with zstd.
     packed: Vec<u8>,
     summary: RunSummary,
-}
-
-/// Returns how a stored result differs from another one with its id.
-fn difference(kept: &RunResult, other: &RunResult) -> String {
-    if kept.source.sha256 != other.source.sha256 {
-        return "the result of another log".into();
-    }
-    let read_as = |run: &RunResult| match Report::of(run, &View::default()).recipe {
-        Some(recipe) => format!("as a run of {recipe}"),
-        None => "as a run without a recipe".into(),
-    };
-    let (kept, other) = (read_as(kept), read_as(other));
-    if kept == other {
-        "this log with other details".into()
-    } else {
-        format!("this log {kept}, not {other},")
-    }
 }
 
 /// Compresses with zstd, in one frame with a checksum.

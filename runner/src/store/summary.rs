@@ -52,7 +52,7 @@ pub(super) fn summary(run: &RunResult, received_at: String, has_log: bool) -> Ru
         attempt: job.and_then(|job| job.attempt),
         attempts: job.and_then(|job| job.attempts),
         job: job.and_then(|job| number(&job.id)).or(run.name.job_id),
-        cluster: carried.map(|carried| text(&carried.cluster)),
+        cluster: run.cluster().map(text),
         line: scenario.is_some().then(|| link::write(&work(&report.scenario))),
         recipe: report.recipe,
         status: report.status,

@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use trainplan_shared::estimate::Interval;
 use trainplan_shared::log::Status;
 use trainplan_shared::result::{
-    CampaignRun, Comparability, Intake, LaunchRecord, PredictionRecord, SlurmJob,
+    CampaignRun, Comparability, Intake, LaunchRecord, PredictionRecord, Report, SlurmJob, View,
 };
 use trainplan_shared::spec::Spec;
 

@@ -152,7 +152,7 @@ impl RunFigures {
             campaign: carried.map(|carried| carried.campaign.clone()),
             run: carried.map(|carried| carried.run.clone()),
             repeat: carried.map(|carried| carried.repeat),
-            cluster: carried.map(|carried| carried.cluster.clone()),
+            cluster: run.cluster().map(str::to_owned),
             recipe: report.recipe.clone(),
             release: identity.release.map(|release| release.id().to_owned()),
             gpus,
@@ -210,7 +210,8 @@ impl RunFigures {
         self.scored_span().map(Span::words)
     }
 
-    fn scored_span(&self) -> Option<Span> {
+    /// Returns the scored window.
+    pub(crate) fn scored_span(&self) -> Option<Span> {
         let (first, last) = self.window.as_ref()?.split_once('-')?;
         Some(Span { first: first.parse().ok()?, last: last.parse().ok()? })
     }

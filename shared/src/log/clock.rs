@@ -11,7 +11,7 @@ const SEPARATORS: [(usize, &[u8]); 5] = [(4, b"-"), (7, b"-"), (10, b" T"), (13,
 const DAY_S: i64 = 86_400;
 
 /// Returns the first time in a text, in seconds since 1970 by the clock that wrote it.
-pub(super) fn time(text: &[u8]) -> Option<i64> {
+pub(crate) fn time(text: &[u8]) -> Option<i64> {
     text.windows(LENGTH).find_map(read)
 }
 

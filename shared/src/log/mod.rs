@@ -47,6 +47,7 @@ mod window;
 
 pub use arguments::Arguments;
 pub use checkpoint::{Checkpoint, CheckpointAction};
+pub(crate) use clock::time as clock_time;
 pub use content::Content;
 pub use ending::Ending;
 pub use failure::{Failure, FailureKind};

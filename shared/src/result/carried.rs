@@ -2,7 +2,12 @@
 
 use super::Comparability;
 use crate::estimate::Interval;
+use crate::log::{Log, clock_time};
+use crate::units::significant;
 use serde::{Deserialize, Serialize};
+
+/// The most time that the steps of a log may take, as a multiple of the time that the job ran. Slurm's times are whole seconds.
+pub const MOST_OF_JOB: f64 = 1.1;
 
 /// A run of a campaign: its cluster, jobs, launch and prediction. It contains no secrets.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -34,6 +39,21 @@ impl CampaignRun {
         };
         Some(format!("This is attempt {attempt} of {attempts}. {earlier}"))
     }
+
+    /// Returns a sentence if the steps of the log take longer than the measured job ran; none if they don't, or if its times are
+    /// not known.
+    pub(super) fn impossible_steps_note(&self, log: &Log) -> Option<String> {
+        let ran_s = self.jobs.first()?.ran_s()?;
+        let steps_s: f64 = log.steps.step_time_s.values(0..log.steps.len()).sum();
+        // A restarted log may be that of several starts of the job.
+        (log.restarts == 0 && steps_s > MOST_OF_JOB * ran_s).then(|| {
+            format!(
+                "The steps in the log take {} s in all, but the job ran for {} s. Check that the log is the job's own.",
+                significant(steps_s, 3),
+                significant(ran_s, 3)
+            )
+        })
+    }
 }
 
 /// A job of a run, as Slurm reports it. Times are RFC 3339 with the offset.
@@ -62,6 +82,15 @@ pub struct SlurmJob {
     /// The most attempts that the campaign allows: the first one and the retries.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempts: Option<u32>,
+}
+
+impl SlurmJob {
+    /// Returns how long the job ran, in seconds; none if its start or its end is not known.
+    fn ran_s(&self) -> Option<f64> {
+        let at = |time: Option<&str>| clock_time(time.filter(|time| time.ends_with('Z'))?.as_bytes());
+        let ran_s = at(self.ended.as_deref())?.checked_sub(at(self.started.as_deref())?)?;
+        (ran_s > 0).then_some(ran_s as f64)
+    }
 }
 
 /// The launch of a run.
@@ -151,5 +180,36 @@ mod tests {
         assert_eq!(note(Some(3), Some(3)).as_deref(), Some(third));
         assert_eq!((note(Some(1), Some(3)), note(None, None)), (None, None));
         assert_eq!(carried(Vec::new()).retry_note(), None);
+    }
+
+    #[test]
+    fn steps_that_take_longer_than_the_job_are_noted() {
+        let note = |started: &str, ended: &str| {
+            let mut intake = Intake::new("x.out", &Spec::default());
+            for step in 0..50 {
+                let line =
+                    format!("Training epoch 0, iteration {step}/49 | train_step_timing in s: 12.0 |\n");
+                intake.feed(line.as_bytes());
+            }
+            let run = intake.finish();
+            let [started, ended] = [started, ended].map(|time| Some(format!("2026-11-28T{time}")));
+            let (id, job) = (run.id, SlurmJob { started, ended, ..SlurmJob::default() });
+            let report = Report::of(&run.of_run(id, carried(vec![job])), &View::default());
+            report.notes.into_iter().find(|note| note.contains("job ran"))
+        };
+        // The steps take 600 s.
+        let told = "The steps in the log take 600 s in all, but the job ran for 20 s. Check that the log is the job's own.";
+        assert_eq!(note("12:00:00Z", "12:00:20Z").as_deref(), Some(told));
+        assert!(note("12:00:00Z", "12:09:00Z").is_some());
+        for (started, ended) in [
+            ("12:00:00Z", "12:11:00Z"),
+            // Within the rounding of Slurm's times.
+            ("12:00:00Z", "12:09:30Z"),
+            ("12:00:00Z", "12:00:00Z"),
+            ("12:00:00+01:00", "12:00:20Z"),
+            ("12:00:00Z", "soon"),
+        ] {
+            assert_eq!(note(started, ended), None, "{started} {ended}");
+        }
     }
 }

@@ -84,6 +84,7 @@ impl Intake {
                 sha256: hash.iter().map(|byte| format!("{byte:02x}")).collect(),
                 written_at: self.written_at,
                 began_at: self.first_time.settle(),
+                cluster: None,
             },
             name,
             log,

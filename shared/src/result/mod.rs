@@ -49,7 +49,7 @@ pub use admission::{
     Maximum, UNKNOWN_BYTES, admit, admit_file, count_parts,
 };
 pub(crate) use admission::{MOST_JOBS, STEP_TIME, TIME, is_time};
-pub use carried::{CampaignRun, LaunchRecord, PredictionRecord, SlurmJob};
+pub use carried::{CampaignRun, LaunchRecord, MOST_OF_JOB, PredictionRecord, SlurmJob};
 pub use file::{FileError, VERSION, read, write};
 pub use identity::Identity;
 pub use intake::Intake;
@@ -126,21 +126,36 @@ impl RunResult {
     pub fn covers(&self, other: &Self) -> bool {
         let is_doubtful = !other.identity.doubts.is_empty();
         let knows = self.identity.scenario == other.identity.scenario && self.comparable == other.comparable;
-        (knows || is_doubtful) && self.is_same_reading(other)
+        let knows_cluster = other.source.cluster.is_none() || other.cluster() == self.cluster();
+        (knows || is_doubtful) && knows_cluster && self.is_same_reading(other)
     }
 
-    /// Returns whether files beside the log add to the scenario of an earlier result of the same log, and nothing contradicts that
-    /// one. The scenario may name a recipe that implies what the earlier one stated.
+    /// Returns whether this result adds to an earlier result of the same log, and nothing contradicts that one: files beside the log
+    /// add to its scenario, or it has no cluster yet. The scenario may name a recipe that implies what the earlier one stated.
     #[must_use]
     pub fn completes(&self, earlier: &Self) -> bool {
         let (settings, known) = (&self.job.settings, &earlier.job.settings);
+        let adds_settings =
+            !settings.is_empty() && settings != known && self.identity.adds_to(&earlier.identity);
+        let adds_cluster = self.source.cluster.is_some()
+            && earlier.cluster().is_none()
+            && settings == known
+            && self.identity.scenario == earlier.identity.scenario;
+        let contradicts_cluster =
+            self.cluster().zip(earlier.cluster()).is_some_and(|(own, earlier)| own != earlier);
         // The score of an older parser would not be the newest one.
         self.provenance.parser_version >= earlier.provenance.parser_version
-            && !settings.is_empty()
-            && settings != known
+            && (adds_settings || adds_cluster)
+            && !contradicts_cluster
             && self.comparable == earlier.comparable
-            && self.identity.adds_to(&earlier.identity)
             && self.is_same_reading(earlier)
+    }
+
+    /// Returns the cluster on which the run was, if it is known.
+    #[must_use]
+    pub fn cluster(&self) -> Option<&str> {
+        let of_campaign = self.carried.as_ref().map(|carried| carried.cluster.as_str());
+        of_campaign.or(self.source.cluster.as_deref())
     }
 
     /// Returns whether another result has the same log, read in the same way, and the same campaign.
@@ -261,6 +276,9 @@ pub struct Source {
     /// The first time in the log, as RFC 3339: when the run began by the log's own clock, which is taken as UTC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub began_at: Option<String>,
+    /// The cluster on which the run was, as a user named it; none for a run of a campaign, which has its own record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<String>,
 }
 
 /// The clock that dates a run.

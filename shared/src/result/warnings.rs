@@ -20,9 +20,15 @@ pub(super) struct SlowSteps {
 }
 
 impl Report {
-    /// Adds the warnings to the notes. Returns the slow steps.
-    pub(super) fn warn(&mut self, log: &Log, scenario: Option<&Scenario>, scoring: Scoring) -> SlowSteps {
-        self.warn_of_few_steps(log);
+    /// Adds the warnings to the notes. Returns the slow steps. `is_chosen` says whether the user chose the window.
+    pub(super) fn warn(
+        &mut self,
+        log: &Log,
+        scenario: Option<&Scenario>,
+        scoring: Scoring,
+        is_chosen: bool,
+    ) -> SlowSteps {
+        self.warn_of_few_steps(log, is_chosen);
         self.notes.extend(self.unlike_steady_mean(scoring));
         let timed = self.window.filter(|_| self.step_time_s.is_some());
         let slow = timed.map_or_else(Vec::new, |window| SlowPeriod::all(&log.steps, window));
@@ -35,15 +41,17 @@ impl Report {
         SlowSteps { periods: slow, every }
     }
 
-    /// Warns if the score is the mean of few steps.
-    fn warn_of_few_steps(&mut self, log: &Log) {
+    /// Warns if the score is the mean of few steps, and says what judges the run instead, or what to do.
+    fn warn_of_few_steps(&mut self, log: &Log, is_chosen: bool) {
         let Some(scored) = self.step_time_s.map(|stat| stat.n).filter(|n| *n < Stat::FEW) else { return };
-        let fix = match log.steps.last_window().filter(|window| window.count() >= Stat::FEW) {
-            Some(window) => format!("Score the window {window}."),
-            None => "Run more steps.".to_owned(),
+        let last = log.steps.last_window().filter(|window| window.count() >= Stat::FEW);
+        let rest = match (self.steady.filter(|_| !is_chosen), last) {
+            (Some(steady), _) => format!(", so the run is judged by the mean of {}.", steady.steps()),
+            (None, Some(window)) => format!(". Score the window {window}."),
+            (None, None) => ". Run more steps.".to_owned(),
         };
         let steps = if scored == 1 { "one step".to_owned() } else { format!("{scored} steps") };
-        self.notes.push(format!("The score rests on {steps}, and single steps are noisy. {fix}"));
+        self.notes.push(format!("The score rests on {steps}, and single steps are noisy{rest}"));
     }
 
     /// Returns a sentence that says by how much the steady mean differs from the scored step time; none if they are alike.

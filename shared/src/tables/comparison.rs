@@ -81,7 +81,7 @@ columns! {
         csv 9 "status" => |run| Some(run.item.status.id().to_owned());
     }
     Window "window" {
-        page "Window" => |run| window(run, run.item.window_words());
+        page "Scored" => |run| window(run, run.item.scored_span().map(Span::with_noun));
         terminal "window" => |run| run.item.window_words();
         csv 10 "window" => |run| plain_window(run.item);
     }
@@ -570,7 +570,8 @@ mod tests {
         let comparison = Comparison::of(&[&run], &ComparisonOptions::default());
         let alone = ComparedRun::all(&comparison, None)[0];
         assert_eq!(ComparisonColumn::Change.page_cell(&alone).unwrap().text, "");
-        assert_eq!(ComparisonColumn::Window.page_cell(&alone).unwrap().detail, "of 50 steps");
+        let window = ComparisonColumn::Window.page_cell(&alone).unwrap();
+        assert_eq!((&*window.text, &*window.detail), ("step 49", "of 50 steps"));
         // Step 49 took 12 s, and the mean of the steps from 10 on is longer, by less than 1 %.
         let judged = ComparisonColumn::StepTime.page_cell(&alone).unwrap();
         let (low, high) = judged.detail.split_once('–').unwrap();
@@ -587,7 +588,7 @@ mod tests {
         let both = ComparedRun::all(&both, None);
         assert_eq!(ComparisonColumn::Change.page_cell(&both[0]).unwrap().text, "reference");
         let window = ComparisonColumn::Window.page_cell(&both[0]).unwrap();
-        assert!(window.text.starts_with("49 (release ") && window.detail.is_empty(), "{window:?}");
+        assert!(window.text.starts_with("step 49 (release ") && window.detail.is_empty(), "{window:?}");
         assert_eq!(ComparisonColumn::Change.page_cell(&both[1]).unwrap().text, "+0.00 %");
     }
 }

@@ -74,7 +74,7 @@ test("unlike runs are flagged loudly, and window, convention and scale stand in 
   await expect(page.locator('[data-verdict="not_comparable"]')).toBeVisible();
   await expect(page.locator(".verdict").getByText("is not comparable with")).toHaveCount(1);
   await expect(page.locator(".verdict")).not.toContainText("confidence interval");
-  await expect(cell(row(page, "Remove").first(), "Window")).toContainText("20–29");
+  await expect(cell(row(page, "Remove").first(), "Scored")).toContainText("20–29");
   await expect(page.getByRole("button", { name: "Logarithmic" })).toHaveAttribute("aria-pressed", "true");
   await page.getByRole("button", { name: "Linear" }).click();
   await page.locator("#field-convention").selectOption("full");

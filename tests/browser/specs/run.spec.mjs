@@ -87,8 +87,8 @@ test("a window is always shown with who chose it", async ({ page, server }) => {
   await page.getByLabel("Window", { exact: true }).fill("20-29");
   await expect(score).toContainText("Steps 20–29 are scored, as you chose.");
   await page.goto(`/compare?v=1&ids=${ids.join(",")}`);
-  const windows = page.locator('table.reports td[data-label="Window"]');
-  await expect(windows).toHaveText(["49 (release 25.04)", "49 (release 25.04)"]);
+  const windows = page.locator('table.reports td[data-label="Scored"]');
+  await expect(windows).toHaveText(["step 49 (release 25.04)", "step 49 (release 25.04)"]);
 });
 
 test("the verdict says how near a run comes to the published speed", async ({ page, server }) => {

@@ -94,12 +94,16 @@ fn the_store_is_verified(kind: Kind) {
     let (run, rows) = verify(&[]);
     assert_eq!((run.code, rows), (Some(0), serde_json::json!([])));
     assert!(run.stderr.contains("checked 4 results and 4 logs; 0 faults"), "{}", run.stderr);
-    // What was just checked is not checked again, as after an interruption.
-    assert!(verify(&[]).0.stderr.contains("and 0 logs"));
+    // What was just checked is only skipped on request, as after an interruption.
+    let said = verify(&["--skip-checked", "1"]).0.stderr;
+    assert!(said.contains("and 0 logs; 0 faults found"), "{said}");
+    assert!(said.contains("4 logs were checked within the last day and skipped"), "{said}");
+    let said = verify(&[]).0.stderr;
+    assert!(said.contains("and 4 logs; 0 faults found") && !said.contains("skipped"), "{said}");
 
     flip(&server.place, &made[1]);
     fs::remove_file(blob(&server.place, &made[3])).unwrap();
-    let (run, rows) = verify(&["--skip-checked", "0"]);
+    let (run, rows) = verify(&[]);
     assert_eq!(run.code, Some(1));
     let mut found: Vec<_> =
         rows.as_array().unwrap().iter().map(|row| (&row["fault"], &row["runs"][0])).collect();
@@ -108,17 +112,19 @@ fn the_store_is_verified(kind: Kind) {
     assert_eq!(found, [(&"damaged".into(), &id(&made[1])), (&"missing".into(), &id(&made[3]))]);
     assert_eq!((metric(&owner, "damaged"), metric(&owner, "missing")), ("1".into(), "1".into()));
     // Faults are checked again each time, until they are gone.
-    assert!(verify(&[]).0.stderr.contains("checked 4 results and 2 logs; 2 faults found"));
+    let said = verify(&["--skip-checked", "2"]).0.stderr;
+    assert!(said.contains("checked 4 results and 2 logs; 2 faults found"), "{said}");
+    assert!(said.contains("2 logs were checked within the last 2 days and skipped"), "{said}");
     for bad in [&made[1], &made[3]] {
         assert_eq!(owner.put_log(bad.run.id, 0, true, &bad.log).json()["complete"], true);
     }
-    assert_eq!(verify(&["--skip-checked", "0"]).0.code, Some(0));
+    assert_eq!(verify(&[]).0.code, Some(0));
 }
 
 fn impossible_times_of_checks_do_not_count(kind: Kind) {
     let server = Server::at(&Place::new(kind));
     uploaded(&server, 10.0);
-    let checked = || server.place.trainplan(&["verify-store"]).stderr;
+    let checked = || server.place.trainplan(&["verify-store", "--skip-checked", "1"]).stderr;
     assert!(checked().contains("and 1 log;"));
     let times: &[&str] = match kind {
         Kind::Local => &["'2999-01-01T00:00:00.000000Z'", "'soon'", "'2'", "''", "X'00'"],
@@ -167,9 +173,9 @@ fn a_killed_check_continues_where_it_was(place: &Place) {
     fs::rename(&aside, &log).unwrap();
     assert_eq!((count("log_checked_at"), count("log_fault")), (2, 1));
 
-    // The next check reads the logs that were not checked, and those with a fault.
+    // A check that skips sound logs reads those that were not checked, and those with a fault.
     let verify = || -> (Run, Vec<(String, String)>) {
-        let run = place.trainplan(&["verify-store", "--format", "json"]);
+        let run = place.trainplan(&["verify-store", "--skip-checked", "1", "--format", "json"]);
         let rows: Vec<serde_json::Value> = serde_json::from_str(&run.stdout).unwrap();
         let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
         let mut rows: Vec<_> = rows.iter().map(|row| (text(&row["fault"]), text(&row["runs"][0]))).collect();

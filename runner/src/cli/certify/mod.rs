@@ -4,7 +4,7 @@ mod from_logs;
 
 use super::output::{self, Format, FormatArg};
 use super::profiles;
-use super::run::{CarryArgs, NewRound, RoundScope, block_on, carry_campaign, warn};
+use super::run::{CarryArgs, NewRound, RoundScope, block_on, carry_campaign, has_begun, warn};
 use super::stack_file::with_files;
 use super::{Failure, note, watch};
 use crate::journal::{Event, Journal, Phase, Round, Run};
@@ -121,7 +121,7 @@ impl Args {
             Campaign::parse_with_lines(&text).map_err(|found| profiles::mistakes(&path, &found))?;
         let planned = plan(&campaign, &lines, &cluster, |spec| with_files(spec, Path::new("")))
             .map_err(|found| unplanned(&found, &cluster, gpu, (self.gpus, release)))?;
-        warn(&planned);
+        warn(&planned, has_begun(&campaign, &cluster, &planned, &self.carry));
         if self.dry_run {
             return output::text(&format!("{}{text}", references(&planned)));
         }

@@ -2,6 +2,7 @@
 
 use super::super::Failure;
 use super::super::output::{self, printable};
+use super::super::parse::SharedRemark;
 use trainplan_shared::compare::{
     BriefLabels, Comparison, ConfigurationRow, LabelledVerdict, RunComparison, RunFigures,
 };
@@ -52,21 +53,14 @@ pub(super) fn table(comparison: &Comparison) -> Result<(), Failure> {
 
 /// Returns what to know about the runs, each remark once, after the runs that it is about.
 fn remarks_on_runs(items: &[RunFigures]) -> Vec<(String, String)> {
-    let mut found: Vec<(Vec<&str>, String)> = Vec::new();
-    for item in items {
-        for remark in item.remarks() {
-            match found.iter_mut().find(|(_, known)| *known == remark) {
-                Some((labels, _)) => labels.push(&item.label),
-                None => found.push((vec![item.label.as_str()], remark)),
-            }
-        }
-    }
+    let all: Vec<_> = items.iter().map(|item| (item.label.clone(), item.remarks())).collect();
     let who = |labels: &[&str]| match labels.len() {
         2 if items.len() == 2 => "Both runs".to_owned(),
         count if count > 2 && count == items.len() => format!("All {count} runs"),
         _ => all_of(labels),
     };
-    found.into_iter().map(|(labels, remark)| (who(&labels), remark)).collect()
+    let merged = SharedRemark::merged(&all);
+    merged.iter().map(|remark| (who(&remark.names), remark.text.to_owned())).collect()
 }
 
 /// Prints the verdicts, with what to know about each run.

@@ -39,6 +39,8 @@ struct FailureSummary<'a> {
     outside_steps: Option<MeanTime>,
     /// How the time of the jobs was used.
     goodput: Option<MeasuredGoodput>,
+    /// Jobs that are not part of the goodput because the steps in their logs take longer than they ran.
+    implausible_jobs: usize,
     /// Nodes whose jobs were interrupted more often than chance explains.
     suspect_nodes: Vec<SuspectNode>,
     /// The value of --failure-rate; none if its default is more precise.
@@ -88,6 +90,7 @@ pub(super) async fn failures(data: &DataDir, cluster: Option<&str>, format: Form
         requeue: tally.requeue(),
         outside_steps: tally.outside_steps(),
         goodput: tally.goodput(),
+        implausible_jobs: tally.implausible,
         suspect_nodes: tally.nodes().suspects(),
         failure_rate: observed.setting(),
         includes_studies: observed.includes_studies(),
@@ -184,6 +187,16 @@ fn print(
     }
     if let Some(goodput) = summary.goodput {
         output::prose(&in_words(&goodput))?;
+    }
+    if summary.implausible_jobs > 0 {
+        let (are, their, they) = match summary.implausible_jobs {
+            1 => ("is", "its log", "it"),
+            _ => ("are", "their logs", "they"),
+        };
+        output::prose(&format!(
+            "{} {are} not part of the goodput: the steps in {their} take longer than {they} ran.",
+            count(summary.implausible_jobs, "completed job")
+        ))?;
     }
     for SuspectNode { node, interrupted, starts } in &summary.suspect_nodes {
         output::prose(&format!(

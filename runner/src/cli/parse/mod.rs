@@ -12,7 +12,7 @@ use super::output::{self, Format, FormatArg, printable};
 use super::scenario::ScenarioArgs;
 use super::{Failure, note};
 use crate::side_by_side;
-pub(super) use remarks::remarks;
+pub(super) use remarks::{SharedRemark, remarks};
 use shelf::Shelf;
 use std::path::{Path, PathBuf};
 use trainplan_shared::log::{Status, Window};
@@ -128,11 +128,13 @@ impl Args {
             Format::Table => {
                 output::text_table(LogColumn::terminal_table(&reports))?;
                 let paths: Vec<&str> = reports.iter().map(|report| report.path.as_str()).collect();
-                for (report, path) in reports.iter().zip(remarks::brief_paths(&paths)) {
-                    let path = printable(path);
-                    for remark in remarks(report) {
-                        output::prose_around(&format!("  {path}: {remark}"), &[&path])?;
-                    }
+                let all: Vec<_> = reports
+                    .iter()
+                    .zip(remarks::brief_paths(&paths))
+                    .map(|(report, path)| (printable(path), remarks(report)))
+                    .collect();
+                for remark in SharedRemark::merged(&all) {
+                    output::prose_around(&format!("  {}", remark.line(all.len())), &remark.names)?;
                 }
             }
         }

@@ -94,6 +94,37 @@ pub(super) fn continues_jobs(
     })
 }
 
+/// Returns whether the newest round of a campaign has the same plans, so that their notes were printed when it began. Nothing is
+/// created. If the journal can't be read, the answer is no.
+pub(in crate::cli) fn has_begun(
+    campaign: &Campaign,
+    cluster: &Cluster,
+    planned: &[Planned],
+    args: &CarryArgs,
+) -> bool {
+    let data = args.data.find().filter(|data| Journal::file(data).exists());
+    let plans: Vec<Plan> = planned.iter().flat_map(plans_of).collect();
+    let (Some(data), Ok(digest)) = (data, digest_of(&plans)) else { return false };
+    let begun = block_on(async {
+        let journal = Journal::open(&data).await?;
+        is_newest(&journal, campaign.name.as_str(), cluster.name.as_str(), &digest).await
+    });
+    begun.unwrap_or_default()
+}
+
+/// Returns whether the newest round of a campaign on a cluster has the plans with this digest.
+async fn is_newest(journal: &Journal, name: &str, cluster: &str, digest: &str) -> Result<bool, Failure> {
+    let is_its = |round: &&Round| round.campaign == name && round.cluster == cluster;
+    let rounds = journal.rounds().await?;
+    Ok(rounds.iter().find(is_its).is_some_and(|newest| newest.sha256 == digest))
+}
+
+/// Returns the digest by which a round recognises its plans.
+fn digest_of(plans: &[Plan]) -> Result<String, Failure> {
+    let text = serde_json::to_string(plans).map_err(|error| Failure::Format(error.to_string()))?;
+    Ok(sha256(&text))
+}
+
 /// Starts a round of a campaign, or continues the one that is not finished.
 pub(in crate::cli) fn campaign(
     campaign: &Campaign,
@@ -111,8 +142,7 @@ pub(in crate::cli) fn campaign(
         let _lock = journal.lock(name, cluster_name)?;
         let mut plans: Vec<Plan> = planned.iter().flat_map(plans_of).collect();
         // Of the whole campaign, even if a round has only some of its runs: whether the campaign was changed doesn't depend on them.
-        let text = serde_json::to_string(&plans).map_err(|error| Failure::Format(error.to_string()))?;
-        let digest = sha256(&text);
+        let digest = digest_of(&plans)?;
         let open = journal.open_round(name, cluster_name).await?;
         let (continued, left) = if new.wanted { (None, open) } else { (open, None) };
         let begun = match &continued {
@@ -157,7 +187,7 @@ pub(in crate::cli) fn campaign(
             }
         }
         if let RoundScope::Failed { anyway } = scope {
-            warn(planned);
+            warn(planned, is_newest(&journal, name, cluster_name, &digest).await?);
             // Another version of the program may have submitted them, with other predictions.
             if let (Some(failure), false) = (refusal(planned), anyway || is_submitted) {
                 return Err(noted(failure));
@@ -412,4 +442,32 @@ struct Ended<'a> {
     event: &'static str,
     #[serde(flatten)]
     summary: &'a Summary<'a>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::journal::tests::{plan, round};
+
+    #[tokio::test]
+    async fn the_newest_round_of_a_campaign_is_recognised_by_its_plans() {
+        let folder = tempfile::tempdir().unwrap();
+        let data = DataDir::open(Some(folder.path().into())).unwrap();
+        let journal = Journal::open(&data).await.unwrap();
+        let [first, second] = ["a", "b"].map(|name| digest_of(&[plan(name)]).unwrap());
+        let begin = async |id: &str, digest: &str, begun_ms: i64| {
+            let begun = Round { sha256: digest.into(), begun_ms, ..round(id) };
+            journal.begin(&begun, &[(format!("run-{id}"), plan("a"))]).await.unwrap();
+        };
+        let known = async |cluster: &str, digest: &str| {
+            is_newest(&journal, "nightly", cluster, digest).await.unwrap()
+        };
+        assert!(!known("alpha", &first).await);
+        begin("one", &first, 1).await;
+        assert!(known("alpha", &first).await);
+        assert!(!known("alpha", &second).await && !known("beta", &first).await);
+        // The campaign was changed in between.
+        begin("two", &second, 2).await;
+        assert!(known("alpha", &second).await && !known("alpha", &first).await);
+    }
 }

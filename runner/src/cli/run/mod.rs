@@ -7,7 +7,7 @@ mod readiness;
 mod scope;
 
 pub(super) use carry::{
-    CarryArgs, NewRound, are_scored, block_on, campaign as carry_campaign, carry, carry_until,
+    CarryArgs, NewRound, are_scored, block_on, campaign as carry_campaign, carry, carry_until, has_begun,
 };
 pub(super) use scope::RoundScope;
 
@@ -144,8 +144,9 @@ impl Args {
             Some(_) if carry::continues_jobs(&campaign, cluster, &self.carry, self.new)? => None,
             refused => refused,
         };
+        let is_known = has_begun(&campaign, cluster, &planned, &self.carry);
         if !self.dry_run {
-            warn(&planned);
+            warn(&planned, is_known);
             if let Some(failure) = refused {
                 return Err(noted(failure));
             }
@@ -158,7 +159,7 @@ impl Args {
             Format::Csv => csv(&outputs)?,
             Format::Table => table(&campaign, cluster, &planned, &outputs)?,
         }
-        warn(&planned);
+        warn(&planned, is_known);
         note_unset_secrets(&planned);
         self.format.note_unasked_json();
         refused.map_or(Ok(()), Err)
@@ -237,8 +238,9 @@ fn reference(planned: &Planned) -> RunReference {
     RunReference::new(published, planned.predicted.estimate.step_time_s)
 }
 
-/// Prints the warnings of the runs, each text once, with the keys of a campaign file.
-pub(super) fn warn(planned: &[Planned]) {
+/// Prints the warnings of the runs, each text once, with the keys of a campaign file. If they are known from the campaign's last round,
+/// they are only counted, except with `-v`.
+pub(super) fn warn(planned: &[Planned], is_known: bool) {
     let mut said: Vec<(String, Vec<&str>)> = Vec::new();
     for planned in planned {
         let in_file = |message: &Message| message.text(Front::File);
@@ -256,6 +258,16 @@ pub(super) fn warn(planned: &[Planned]) {
                 None => said.push((text, vec![name])),
             }
         }
+    }
+    if is_known && !tracing::enabled!(tracing::Level::INFO) {
+        match said.len() {
+            0 => {}
+            1 => note("1 note is the same as in the campaign's last round. To see it, add -v."),
+            count => note(&format!(
+                "{count} notes are the same as in the campaign's last round. To see them, add -v."
+            )),
+        }
+        return;
     }
     for (text, names) in said {
         note(&format!("{}: {text}", names.join(", ")));

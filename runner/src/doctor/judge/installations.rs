@@ -5,6 +5,9 @@ use super::super::answers::Answers;
 use super::super::scope::{Scope, key, recipe_kind, used_kind};
 use super::{FULL_KIB, size};
 use trainplan_shared::campaign::{Installation, UsedPath};
+use trainplan_shared::catalog::Release;
+use trainplan_shared::launch::Style;
+use trainplan_shared::problem::all_of;
 
 /// Free space in an installation below which there is a warning: results are written there.
 const INSTALL_KIB: u64 = 20 << 20;
@@ -84,6 +87,7 @@ fn installation(
     if !workloads.is_empty() {
         seen.push(format!("workloads {}", workloads.join(", ")));
     }
+    seen.extend(place.release.filter(|_| is_whole).and_then(ignored_settings));
     let seen = seen.join("; ");
     let is_release = place.release.is_some();
     found.push(if is_whole && is_release && launches.is_empty() && place.recipe_dirs.is_empty() {
@@ -116,6 +120,18 @@ fn installation(
     });
 }
 
+/// Returns which settings of the profile have no effect because runs of a release use llmb-run; none if they don't.
+fn ignored_settings(release: Release) -> Option<String> {
+    release.contract().llmb_run?;
+    let ignored: Vec<&str> = Style::LlmbRun.configures().iter().map(|field| field.flag()).collect();
+    Some(format!(
+        "runs use {} by default, which ignores {} in the profile; with style = \"{}\", they count",
+        Style::LlmbRun,
+        all_of(&ignored),
+        Style::LaunchSh
+    ))
+}
+
 /// Judges the installation that LLMB_INSTALL names, which llmb-run uses. `None` if the user's shell doesn't set it.
 pub(super) fn llmb_run(is_in_profile: bool, answers: &Answers) -> Option<Finding> {
     let path = answers.one("llmb")?;
@@ -140,7 +156,6 @@ pub(super) fn llmb_run(is_in_profile: bool, answers: &Answers) -> Option<Finding
 mod tests {
     use super::super::super::Verdict;
     use super::*;
-    use trainplan_shared::catalog::Release;
 
     #[test]
     fn a_program_that_the_launcher_runs_is_missed() {
@@ -160,6 +175,28 @@ mod tests {
         assert_eq!(judge(Release::BridgeMain, "lacks-program\tuv\n"), [missed]);
         assert!(judge(Release::BridgeMain, "").is_empty());
         assert!(judge(Release::R25_04, "lacks-program\tuv\n").is_empty());
+    }
+
+    #[test]
+    fn settings_of_a_profile_that_llmb_run_ignores_are_named() {
+        let seen = |release: Release, is_whole: bool| {
+            let place = Installation {
+                release: Some(release),
+                install_path: Some("/lustre/llmb".into()),
+                recipe_dirs: vec![("nemotron-h".into(), "/lustre/nemotronh".into())],
+                used: Vec::new(),
+            };
+            let scope = Scope { installations: vec![place], is_whole, ..Scope::default() };
+            let mut found = Vec::new();
+            installations(&scope, &Answers::read("place0 install\t/lustre/llmb\n"), &mut found);
+            found.remove(0).seen
+        };
+        let own = "/lustre/llmb; launch.sh for nemotron-h";
+        let ignored = "runs use llmb-run by default, which ignores account, partition, gres and recipe-dir in the profile; with \
+                       style = \"launch-sh\", they count";
+        assert_eq!(seen(Release::R25_05, true), format!("{own}; {ignored}"));
+        assert_eq!(seen(Release::R25_05, false), own);
+        assert_eq!(seen(Release::R25_04, true), own);
     }
 
     #[test]

@@ -43,6 +43,7 @@ pub const MAXIMA: &[Maximum] = maxima! {
     "source.path": LONGEST_PATH, "bytes", |run| run.source.path.len();
     "source.written_at": LONGEST_NAME, "bytes", |run| longest(&run.source.written_at);
     "source.began_at": LONGEST_NAME, "bytes", |run| longest(&run.source.began_at);
+    "source.cluster": LONGEST_NAME, "bytes", |run| longest(&run.source.cluster);
     "name.experiment": LONGEST_PATH, "bytes", |run| run.name.experiment.len();
     "name.model": LONGEST_NAME, "bytes", |run| longest(&run.name.model);
     "name.size": LONGEST_NAME, "bytes", |run| longest(&run.name.size);

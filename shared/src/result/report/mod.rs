@@ -312,6 +312,8 @@ impl<'a> ViewedRun<'a> {
         }
         if let Some(carried) = &run.carried {
             report.notes.extend(carried.retry_note());
+            // Joined logs are those of several starts of the job.
+            report.notes.extend(carried.impossible_steps_note(&log).filter(|_| run.job.parts.is_empty()));
         }
         report.notes.extend(run.job.notes(&log));
         report.notes.extend(identity.differences.iter().cloned());
@@ -324,7 +326,7 @@ impl<'a> ViewedRun<'a> {
         let is_over = log.is_complete() || log.hang().is_some();
         report.notes.extend(log.nccl.iter().flat_map(|nccl| nccl.notes(is_over)));
         report.compare(known.baseline);
-        let slow = report.warn(&log, known.scenario.as_ref(), scoring);
+        let slow = report.warn(&log, known.scenario.as_ref(), scoring, view.window.is_some());
         report.predict(&log, known.scenario.as_ref(), assumed, &slow);
         Self { report, scenario: known.scenario, log, identity }
     }
