@@ -269,7 +269,8 @@ fn runs_are_listed_by_campaign_cluster_and_state() {
     };
     assert_eq!(list(&[]).len(), 7);
     assert_eq!(list(&["--campaign", "nightly", "--cluster", "alpha"]).len(), 6);
-    assert_eq!(list(&["--campaign", "nightly@1", "--state", "failed"]).len(), 5);
+    assert_eq!(list(&["--campaign", "nightly@1", "--state", "failed"]).len(), 4);
+    assert_eq!(list(&["--campaign", "nightly@1", "--state", "cancelled"])[0][1], "requeued");
     // It waited for 600 s, and ran for an hour on 512 GPUs until the queue was last seen.
     let open = [["nightly@1", "in-progress", "7", "600", "512"].map(String::from)];
     assert_eq!(list(&["--state", "unknown"]), open);

@@ -66,7 +66,7 @@ struct List {
     /// Only runs of this campaign
     #[arg(long, value_name = "NAME")]
     campaign: Option<String>,
-    /// Only runs with this status: scored, incomplete, invalid, implausible, failed, no_data, unreadable
+    /// Only runs with this status: scored, incomplete, invalid, implausible, failed, cancelled, no_data, unreadable
     #[arg(long, value_name = "STATUS")]
     status: Option<String>,
     /// Maximum number of runs

@@ -84,7 +84,9 @@ pub(super) enum ListedState {
     Ended,
     /// Over, with a score
     Scored,
-    /// Over, without a score
+    /// Cancelled, without a score
+    Cancelled,
+    /// Over for another reason, without a score
     Failed,
 }
 
@@ -96,6 +98,7 @@ impl ListedState {
         };
         match (status.phase, RunOutcome::of(run)) {
             (_, RunOutcome::Scored) => ListedState::Scored,
+            (_, RunOutcome::Cancelled) => ListedState::Cancelled,
             (_, RunOutcome::Failed) => ListedState::Failed,
             (Phase::Planned | Phase::Staged, _) => ListedState::Planned,
             (Phase::Intended, _) => ListedState::Submitting,
@@ -109,7 +112,7 @@ impl ListedState {
 
 impl ListedState {
     /// All states, in the order of a run's life.
-    const ALL: [(ListedState, &'static str); 8] = [
+    const ALL: [(ListedState, &'static str); 9] = [
         (ListedState::Planned, "planned"),
         (ListedState::Submitting, "submitting"),
         (ListedState::Waiting, "waiting"),
@@ -118,6 +121,7 @@ impl ListedState {
         (ListedState::Ended, "ended"),
         (ListedState::Scored, "scored"),
         (ListedState::Failed, "failed"),
+        (ListedState::Cancelled, "cancelled"),
     ];
 }
 

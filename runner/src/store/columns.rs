@@ -191,9 +191,9 @@ const LARGEST_FIGURE: f64 = 1e100;
 /// many bytes here: each NUL is replaced by a longer character, and links escape bytes. Links also have keys.
 const LONGEST_TEXTS: [usize; 3] = [3 * LONGEST_NAME, 3 * LONGEST_PATH, 4 * LONGEST_SCENARIO];
 
-/// The version of the columns' meaning. Increase it when a column is added or changes its meaning, and when predictions change:
-/// rows of older versions are then recomputed.
-pub(super) const SUMMARY_VERSION: i64 = 10;
+/// The version of the columns' meaning. Increase it when a column is added or changes its meaning, and when predictions or
+/// the reasons of runs change: rows of older versions are then recomputed.
+pub(super) const SUMMARY_VERSION: i64 = 11;
 
 impl RunRow {
     /// The columns that keep their values when a run is scored again.

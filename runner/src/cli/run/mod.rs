@@ -67,6 +67,9 @@ pub(super) struct Args {
     /// last round is not finished, it is continued instead
     #[arg(long, conflicts_with_all = ["new", "dry_run"])]
     failed: bool,
+    /// With --failed, also start the runs that were cancelled
+    #[arg(long, requires = "failed")]
+    cancelled: bool,
     /// Submit runs even if they are predicted not to fit in GPU memory or in their time limit
     #[arg(long)]
     anyway: bool,
@@ -134,7 +137,7 @@ impl Args {
             .map_err(|found| mistakes(&self.campaign, &found))?;
         if self.failed {
             // Which of the runs start, and are checked, depends on the journal.
-            let scope = RoundScope::Failed { anyway: self.anyway };
+            let scope = RoundScope::Failed { cancelled: self.cancelled, anyway: self.anyway };
             let format = self.format.choose();
             return carry::campaign(&campaign, cluster, &planned, &self.carry, self.new, scope, format);
         }
