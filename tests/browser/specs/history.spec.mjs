@@ -150,7 +150,7 @@ test("a regression stays open while later runs are not scored, and the page says
   const open = page.getByRole("region", { name: "Open regressions" });
   await expect(open).toContainText("1 open regression");
   await expect(open).toContainText("llama3.1-405b/h100/fp8/512@25.04 on eos: Slower than published: ");
-  await expect(open.getByRole("link", { name: /^Run / })).toHaveAttribute("href", `/run?v=1&id=${slow}`);
+  await expect(open.getByRole("link", { name: "Run nightly/llama-405b", exact: true })).toHaveAttribute("href", `/run?v=1&id=${slow}`);
   const line = page.getByRole("region", { name: "llama3.1-405b/h100/fp8/512@25.04 on eos", exact: true });
   await expect(line.locator(".notice.warn")).toHaveText(/^The newest run was not scored\. The loss is NaN or infinite at step 0/);
   await expect(line.getByText("Last comparable run: limit exceeded")).toBeVisible();

@@ -11,7 +11,7 @@ use trainplan_shared::history::{
     self, ChangePoint, CheckOutcome, ThresholdCheck, ThresholdKind, TimeLinePoint,
 };
 use trainplan_shared::result::{sentence, steady_difference};
-use trainplan_shared::text::capital;
+use trainplan_shared::text::{capital, short_id};
 use trainplan_shared::units::{minute, signed, significant};
 use web_sys::js_sys::Date;
 
@@ -83,6 +83,7 @@ fn time_line(series: &history::TimeLine) -> TimeLine {
         let change = series.change_points.iter().find(|change| change.index == place);
         TimePoint {
             id: point.id.clone(),
+            run: point.title.clone().unwrap_or_else(|| short_id(&point.id).to_string()),
             at_ms: Date::parse(&point.at),
             at: minute(&point.at),
             step_time_s: point.measured_s(),

@@ -204,7 +204,7 @@ fn row(address: Address, point: TimePoint) -> impl IntoView {
     view! {
         <tr>
             <th scope="row">{point.at.clone()}</th>
-            <td><A href=run_href(address, &point.id)>{point.id.get(..8).unwrap_or_default().to_string()}</A></td>
+            <td><A href=run_href(address, &point.id)>{point.run}</A></td>
             <td class="number">{point.step_time}</td>
             <td>{notes}</td>
         </tr>
