@@ -278,6 +278,10 @@ fn runs_are_listed_by_campaign_cluster_and_state() {
     let table =
         trainplan(["jobs", "list", "--data-dir", &journal.data(), "--format", "table", "--state", "unknown"]);
     assert!(table.stdout.contains("Campaign nightly@1 on cluster alpha"), "{}", table.stdout);
+    let words = table.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("no process follows it. To continue, use `trainplan run` or"), "{words}");
+    let unfollowed = json(&["jobs", "show", "nightly@1/in-progress", "--data-dir", &journal.data()]);
+    assert!(unfollowed["state"].as_str().unwrap().starts_with("not followed since "), "{unfollowed}");
     assert!(table.stdout.contains(" 10 min ") && !table.stdout.contains("beta"), "{}", table.stdout);
     // Every round is reachable by name.
     let shown = json(&["jobs", "show", "nightly@1/requeued", "--data-dir", &journal.data()]);
