@@ -62,8 +62,8 @@ pub(super) async fn acknowledge(run: &str, reason: Option<String>) -> Result<(),
 /// Returns what the server keeps about the alerts of a run; none if it has none.
 fn run_alert(alerts: &[AlertRecord], run: &str) -> Option<RunAlert> {
     let alert = alerts.iter().find(|alert| alert.run == run)?;
-    let told = |Acknowledgement { at, by, reason }: &Acknowledgement| {
-        format!("Acknowledged by {by} at {}: {reason}", minute(at))
+    let told = |Acknowledgement { at, by, name, reason }: &Acknowledgement| {
+        format!("Acknowledged by {} at {}: {reason}", name.as_ref().unwrap_or(by), minute(at))
     };
     Some(RunAlert { run: run.into(), acknowledged: alert.acknowledged.as_ref().map(told) })
 }
