@@ -391,6 +391,24 @@ fn the_end_of_a_round_is_posted_to_a_webhook_and_a_refusal_is_not_fatal() {
 }
 
 #[test]
+fn a_run_that_is_much_faster_than_published_is_remarked() {
+    let mut journal = OwnJournal::new();
+    journal.round("alpha", 4200);
+    let over = [(4200, ended("completed"), Some(600), Some(4200))];
+    for (name, percent) in [("fast", 122.0), ("usual", 109.0)] {
+        let parsed = value!({
+            "event": "parsed", "status": "scored", "step_time_s": 9.4, "judged_s": 9.4, "speed_percent": percent
+        });
+        journal.run("alpha", name, 8, &over, &[&[parsed][..], &stored(name)].concat());
+    }
+    journal.write();
+    let table = trainplan(["jobs", "list", "--data-dir", &journal.data(), "--format", "table"]).stdout;
+    let words = table.split_whitespace().collect::<Vec<_>>().join(" ");
+    let remark = "fast: 122 % of the published speed, more than a healthy cluster explains: check";
+    assert!(words.contains(remark) && !words.contains("usual: "), "{table}");
+}
+
+#[test]
 fn a_run_that_stalls_beside_its_scored_step_is_listed_by_its_steady_mean() {
     let mut journal = OwnJournal::new();
     journal.round("alpha", 4200);

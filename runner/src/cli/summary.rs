@@ -8,6 +8,7 @@ use crate::journal::{Event, Phase, Round, Run, UploadState};
 use crate::slurm::{Sighting, State};
 use serde::Serialize;
 use std::collections::BTreeMap;
+use trainplan_shared::result::much_faster;
 use trainplan_shared::tables::{TerminalHeading, TerminalTable};
 use trainplan_shared::units::readable;
 
@@ -333,6 +334,12 @@ pub(super) fn table(summaries: &[Summary]) -> Result<(), Failure> {
     for run in summaries {
         if let (Some(why), false) = (run.why, run.outcome == RunOutcome::Scored) {
             output::prose(&format!("  {}: {why}", run.title))?;
+        }
+    }
+    for run in summaries {
+        let fast = run.speed_percent.and_then(|percent| Some((percent, much_faster(percent)?)));
+        if let Some((percent, what)) = fast {
+            output::prose(&format!("  {}: {percent:.0} % of the published speed, {what}", run.title))?;
         }
     }
     let kept = summaries.iter().filter(|run| run.result.is_some()).count();

@@ -2,7 +2,7 @@
 
 use super::{ChangePoint, Thresholds, TimeLinePoint};
 use crate::choices::choices;
-use crate::result::steady_difference;
+use crate::result::{much_faster, steady_difference};
 use crate::statistics::quantile;
 use crate::units::{minute, signed, significant};
 use serde::{Deserialize, Serialize};
@@ -195,10 +195,12 @@ impl Newest<'_> {
             let scored_s = significant(self.scored_s, 4);
             format!("; this steady mean is {difference} than the scored step time, {scored_s} s")
         });
+        let fast = much_faster(percent).map(|what| format!("; this is {what}"));
         Ok(judged.described(format!(
-            "{} s is {percent:.1} % of the published speed, {side} {least} %{}",
+            "{} s is {percent:.1} % of the published speed, {side} {least} %{}{}",
             significant(self.measured_s, 4),
-            steady.unwrap_or_default()
+            steady.unwrap_or_default(),
+            fast.unwrap_or_default()
         )))
     }
 

@@ -10,7 +10,7 @@ use trainplan_shared::api::{
 use trainplan_shared::history::{
     self, ChangePoint, CheckOutcome, ThresholdCheck, ThresholdKind, TimeLinePoint,
 };
-use trainplan_shared::result::{sentence, steady_difference};
+use trainplan_shared::result::{much_faster, sentence, steady_difference};
 use trainplan_shared::text::{capital, short_id};
 use trainplan_shared::units::{minute, signed, significant};
 use web_sys::js_sys::Date;
@@ -203,6 +203,11 @@ fn judgements(series: &history::TimeLine) -> Option<(String, Vec<String>)> {
         (_, 1) => "limit exceeded".to_string(),
         (several, count) => format!("{several} of {count} limits exceeded"),
     };
+    // A run of other work is no slower, either.
+    let speed = |check: &&ThresholdCheck| Some(100.0 * check.expected_s? / check.measured_s?);
+    let baseline = others.iter().find(|check| check.kind == ThresholdKind::Baseline);
+    let is_fast = baseline.and_then(speed).and_then(much_faster).is_some();
+    let summary = if is_fast { summary + ", but much faster than published" } else { summary };
     let summary = match not_judged(series) {
         Some(_) => format!("Last comparable run: {summary}"),
         None => capital(&summary),
@@ -259,5 +264,12 @@ mod tests {
         let expected = "Slower than published: 13.5 s per step, 9.1 % above the published 12.37 s.";
         assert_eq!(published.as_deref(), Some(expected));
         assert_eq!(slower(&series(&[12.0], Some(12.37))), None);
+    }
+
+    #[test]
+    fn a_run_that_is_much_faster_than_published_is_remarked() {
+        let judged = |seconds: f64| judgements(&series(&[seconds], Some(12.37))).map(|(summary, _)| summary);
+        assert_eq!(judged(12.0).as_deref(), Some("Within the limit"));
+        assert_eq!(judged(10.0).as_deref(), Some("Within the limit, but much faster than published"));
     }
 }

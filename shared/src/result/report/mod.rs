@@ -3,7 +3,10 @@
 mod comparisons;
 mod known_scenario;
 
-pub use comparisons::{BaselineComparison, PlanComparison, Publication, RunStepTimes, speed_percent};
+pub use comparisons::{
+    BaselineComparison, MOST_SPEED_PERCENT, PlanComparison, Publication, RunStepTimes, TOO_FAST, much_faster,
+    speed_percent,
+};
 
 use super::slowdown::Slowdown;
 use super::steady::{SteadyMean, judged_s};
