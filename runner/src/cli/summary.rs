@@ -344,12 +344,19 @@ pub(super) fn table(summaries: &[Summary]) -> Result<(), Failure> {
     }
     let kept = summaries.iter().filter(|run| run.result.is_some()).count();
     if kept > 0 {
-        output::text_line(&format!(
-            "{kept} of {} results kept: `trainplan serve` shows them at /results",
-            summaries.len()
-        ))?;
+        let them = if kept == 1 { "it" } else { "them" };
+        let kept = counted(kept, summaries.len());
+        output::text_line(&format!("{kept} kept: `trainplan serve` shows {them} at /results"))?;
     }
     uploads(summaries)
+}
+
+/// Returns how many of all results some are: `1 result`, `3 of 4 results`.
+fn counted(some: usize, all: usize) -> String {
+    match (some, all) {
+        (1, 1) => "1 result".into(),
+        _ => format!("{some} of {all} {}", if all == 1 { "result" } else { "results" }),
+    }
 }
 
 /// Prints runs as CSV.
@@ -420,7 +427,7 @@ fn uploads(summaries: &[Summary]) -> Result<(), Failure> {
         if all == 0 {
             continue;
         }
-        let mut line = format!("{} of {all} results uploaded to {to}", of(Way::Sent).count());
+        let mut line = format!("{} uploaded to {to}", counted(of(Way::Sent).count(), all));
         for (state, what) in [(Way::Waiting, "will be sent later"), (Way::Refused, "refused")] {
             // One reason is enough, because the others are mostly the same.
             let why = of(state).find_map(|upload| upload.why).map_or(String::new(), |why| format!(": {why}"));

@@ -208,10 +208,12 @@ impl Newest<'_> {
         let median_s = self.median()?;
         let most = self.thresholds.previous_percent.unwrap_or_default();
         let judged = self.judged(median_s, median_s * (1.0 + most / 100.0));
+        let percent = 100.0 * (self.measured_s / median_s - 1.0);
+        let side = if percent < 0.0 { "below" } else { "above" };
         Ok(judged.described(format!(
-            "{} s differs by {} % from the median of the last {} runs ({} s); the limit is +{most} %",
+            "{} s is {:.1} % {side} the median of the last {} runs ({} s); the limit is {most} %",
             significant(self.measured_s, 4),
-            signed(100.0 * (self.measured_s / median_s - 1.0), 1),
+            percent.abs(),
             self.previous.len(),
             significant(median_s, 4),
         )))

@@ -326,7 +326,7 @@ fn a_run_that_stalls_beside_its_scored_step_is_a_regression() {
         13.39 s";
     assert_eq!((baseline.outcome, baseline.text.as_str()), (CheckOutcome::Regression, text));
     assert_eq!((baseline.measured_s, previous.measured_s), (Some(14.4), Some(14.4)));
-    assert!(previous.text.starts_with("14.4 s differs by +7.5 % from the median"), "{}", previous.text);
+    assert!(previous.text.starts_with("14.4 s is 7.5 % above the median"), "{}", previous.text);
 
     // The score of enough steps is the mean of steps like the others.
     for point in &mut points {

@@ -388,10 +388,11 @@ fn details(planned: &Planned, output: &PlannedRun) -> Result<(), Failure> {
         }
     }
     order.extend(output.singleton.then(|| "no other singleton at the same time".to_string()));
-    order.extend(
-        (planned.retries > 0)
-            .then(|| format!("up to {} retries after a node failure or a preemption", planned.retries)),
-    );
+    order.extend(match planned.retries {
+        0 => None,
+        1 => Some("one retry after a node failure or a preemption".to_string()),
+        retries => Some(format!("up to {retries} retries after a node failure or a preemption")),
+    });
     order.extend(planned.exclude.map(|nodes| format!("not on {nodes}")));
     order.extend(planned.queue_budget.map(|budget| format!("cancelled after {budget} in the queue")));
     order.extend(output.upload.map(|upload| match upload.logs {
