@@ -21,7 +21,7 @@ const NEWEST: &str = "limit=1000";
 /// The most runs whose alerts are asked for at once: a parameter of a query has room for 110 ids.
 const RUNS: usize = 100;
 
-/// Returns the time lines of a query, those with regressions first, then the longest.
+/// Returns the time lines of a query: those with open regressions first, then those with acknowledged ones, then the longest.
 pub(super) async fn read(query: &str) -> Result<Vec<TimeLine>, RequestError> {
     let RunHistories { series, .. } = server::get(&format!("/history?{query}")).await?;
     let mut lines: Vec<TimeLine> = series.iter().map(time_line).collect();
@@ -40,7 +40,7 @@ pub(super) async fn read(query: &str) -> Result<Vec<TimeLine>, RequestError> {
         }
         line.alert = line.slow_run.as_ref().and_then(|run| run_alert(&alerts, run));
     }
-    lines.sort_by_key(|line| (!line.is_regression(), Reverse(line.points.len())));
+    lines.sort_by_key(|line| (!line.is_open(), !line.is_regression(), Reverse(line.points.len())));
     Ok(lines)
 }
 

@@ -155,7 +155,8 @@ fn not_judged(line: &TimeLine) -> impl IntoView + use<> {
 fn slower(address: Address, line: &TimeLine) -> impl IntoView + use<> {
     let first = line.first_changed.as_ref();
     let first = first.map(|id| view! { " " <A href=run_href(address, id)>"First run after the change"</A> });
-    line.slower.clone().map(|text| view! { <div class="notice wrong"><p>{text} {first}</p></div> })
+    let class = if line.is_open() { "notice wrong" } else { "notice" };
+    line.slower.clone().map(|text| view! { <div class=class><p>{text} {first}</p></div> })
 }
 
 /// The newest comparable run judged by each threshold, as a closed list.
