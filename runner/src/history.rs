@@ -3,7 +3,6 @@
 use trainplan_shared::api::RunSummary;
 use trainplan_shared::history::{TimeLineKey, TimeLinePoint};
 use trainplan_shared::log::Status;
-use trainplan_shared::tables::cells;
 
 /// A stored run as a point, and its time line: that of its recipe, or else of its scenario, on its cluster.
 pub(crate) fn point(run: &RunSummary) -> (TimeLineKey, TimeLinePoint) {
@@ -27,9 +26,7 @@ pub(crate) fn point(run: &RunSummary) -> (TimeLineKey, TimeLinePoint) {
         comparable: run.comparable,
         baseline_step_time_s: run.baseline.map(|baseline| baseline.step_time_s),
         reason: run.reason.clone(),
-        title: run.campaign.as_ref().zip(run.run.as_ref()).map(|(campaign, name)| {
-            cells::run_name(campaign, name, run.repeat.unwrap_or(1)) + &run.attempt_words()
-        }),
+        title: run.name(),
         job: run.job,
         name: run.path.rsplit(['/', '\\']).next().unwrap_or_default().to_owned(),
     };

@@ -149,6 +149,7 @@ fn carried(run: &Run, round: &Round) -> CampaignRun {
     });
     CampaignRun {
         campaign: round.campaign.clone(),
+        round: Some(round.number).filter(|number| *number > 0),
         run: run.plan.name.clone(),
         repeat: run.plan.repeat,
         cluster: round.cluster.clone(),

@@ -114,6 +114,7 @@ columns! {
     score_fault: Option<String>,
     path: String,
     campaign: Option<String>,
+    round: Option<i64>,
     run: Option<String>,
     repeat: Option<i64>,
     attempt: Option<i64>,
@@ -252,6 +253,7 @@ impl RunRow {
             }
         }
         for (column, count) in [
+            ("round", &mut self.round),
             ("repeat", &mut self.repeat),
             ("attempt", &mut self.attempt),
             ("attempts", &mut self.attempts),
@@ -319,6 +321,7 @@ impl RunRow {
             score_fault: None,
             path: run.path,
             campaign: run.campaign,
+            round: run.round.map(i64::from),
             run: run.run,
             repeat: run.repeat.map(i64::from),
             attempt: run.attempt.map(i64::from),
@@ -557,6 +560,7 @@ impl From<RunRow> for RunSummary {
             ran_at: row.ran_at,
             path: row.path,
             campaign: row.campaign,
+            round: row.round.and_then(small),
             run: row.run,
             repeat: row.repeat.and_then(small),
             attempt: row.attempt.and_then(small),

@@ -10,6 +10,9 @@ use serde::{Deserialize, Serialize};
 pub struct CampaignRun {
     /// The campaign's name.
     pub campaign: String,
+    /// The number of the round, from 1; none if an older program launched the run. Programs before this field ignore it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub round: Option<u32>,
     /// The run's name in the campaign.
     pub run: String,
     /// The number of the repeat, from 1.
@@ -63,6 +66,21 @@ impl CampaignRun {
             _ => (status, format!("{} {reason}", sentence(&ended))),
         })
     }
+}
+
+/// Returns the name of a campaign's run, with the number of the round if that is known.
+///
+/// ```
+/// use trainplan_shared::result::run_name;
+///
+/// assert_eq!(run_name("nightly", None, "llama-8b", 1), "nightly/llama-8b");
+/// assert_eq!(run_name("nightly", Some(3), "llama-8b", 2), "nightly@3/llama-8b#2");
+/// ```
+#[must_use]
+pub fn run_name(campaign: &str, round: Option<u32>, run: &str, repeat: u32) -> String {
+    let round = round.map_or_else(String::new, |round| format!("@{round}"));
+    let repeat = if repeat > 1 { format!("#{repeat}") } else { String::new() };
+    format!("{campaign}{round}/{run}{repeat}")
 }
 
 /// The state of a job that Slurm no longer knew.
@@ -127,6 +145,7 @@ mod tests {
     fn carried(jobs: Vec<SlurmJob>) -> CampaignRun {
         CampaignRun {
             campaign: "nightly".into(),
+            round: None,
             run: "llama-8b".into(),
             repeat: 1,
             cluster: "alpha".into(),

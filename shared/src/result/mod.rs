@@ -49,7 +49,7 @@ pub use admission::{
     Maximum, UNKNOWN_BYTES, admit, admit_file, count_parts,
 };
 pub(crate) use admission::{MOST_JOBS, STEP_TIME, TIME, is_time};
-pub use carried::{CampaignRun, LaunchRecord, PredictionRecord, SlurmJob};
+pub use carried::{CampaignRun, LaunchRecord, PredictionRecord, SlurmJob, run_name};
 pub use file::{FileError, VERSION, read, write};
 pub use identity::Identity;
 pub use intake::Intake;

@@ -153,26 +153,6 @@ pub(super) fn recipe_or_model(recipe: Option<&str>, model: Option<&str>) -> Opti
     recipe.map(str::to_owned).or_else(|| model.map(|model| Catalog::embedded().model_label(model)))
 }
 
-/// Returns the name of a campaign's run.
-///
-/// ```
-/// use trainplan_shared::tables::cells::{run_name, run_title};
-///
-/// assert_eq!(run_name("nightly", "llama-8b", 1), "nightly/llama-8b");
-/// assert_eq!(run_title("nightly", "llama-8b", 2, "alpha"), "nightly/llama-8b#2 on alpha");
-/// ```
-#[must_use]
-pub fn run_name(campaign: &str, run: &str, repeat: u32) -> String {
-    let repeat = if repeat > 1 { format!("#{repeat}") } else { String::new() };
-    format!("{campaign}/{run}{repeat}")
-}
-
-/// Returns what a run of a campaign is called: `nightly/llama-8b#2 on alpha`.
-#[must_use]
-pub fn run_title(campaign: &str, run: &str, repeat: u32, cluster: &str) -> String {
-    format!("{} on {cluster}", run_name(campaign, run, repeat))
-}
-
 /// Returns an amount of money with three significant digits: `4.12M USD`, `980k USD`.
 #[must_use]
 pub fn money(amount: f64, currency: &str) -> String {

@@ -100,7 +100,11 @@ fn identify<'a>(name: &str, runs: &'a [RunSummary]) -> Result<&'a str, String> {
     };
     let is_called = |run: &&RunSummary| {
         let (Some(campaign), Some(called)) = (&run.campaign, &run.run) else { return false };
-        let named = plain == called || plain.split_once('/') == Some((campaign, called));
+        let is_of = |name: &str| {
+            name == campaign || run.round.is_some_and(|round| name == format!("{campaign}@{round}"))
+        };
+        let named =
+            plain == called || plain.split_once('/').is_some_and(|(of, name)| name == called && is_of(of));
         named && (repeat.is_none() || run.repeat == repeat)
     };
     let by_name: Vec<&RunSummary> = runs.iter().filter(is_called).collect();
