@@ -42,7 +42,6 @@ pub(super) async fn failed(
     let of_plans = plans.into_iter().zip(newest);
     let unscored: Vec<(Plan, Option<(Round, Run)>)> =
         of_plans.filter(|(_, newest)| outcome(newest.as_ref()) != Some(RunOutcome::Scored)).collect();
-    let was_cancelled = |newest| outcome(newest) == Some(RunOutcome::Cancelled);
     let left = unscored.iter().filter(|(_, newest)| !cancelled && was_cancelled(newest.as_ref()));
     let without_score = names_without_score(&unscored, left.map(|(plan, _)| plan.name.clone()).collect());
     let mut chosen = Vec::new();
@@ -79,6 +78,10 @@ pub(super) async fn failed(
 /// Returns the outcome of a plan's newest run; none if it has not run.
 fn outcome(newest: Option<&(Round, Run)>) -> Option<RunOutcome> {
     newest.map(|(_, run)| RunOutcome::of(run))
+}
+
+fn was_cancelled(newest: Option<&(Round, Run)>) -> bool {
+    outcome(newest) == Some(RunOutcome::Cancelled)
 }
 
 /// Returns these names, and the names of the unscored runs that need the score of one of them.
