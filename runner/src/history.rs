@@ -26,6 +26,7 @@ pub(crate) fn point(run: &RunSummary) -> (TimeLineKey, TimeLinePoint) {
         comparable: run.comparable,
         baseline_step_time_s: run.baseline.map(|baseline| baseline.step_time_s),
         reason: run.reason.clone(),
+        title: run.name(),
         job: run.job,
         name: run.path.rsplit(['/', '\\']).next().unwrap_or_default().to_owned(),
     };

@@ -5,6 +5,16 @@ pub fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
 }
 
+/// Returns the last eight digits of a run's id, which are random. The first digits are the time in campaigns, so that runs of one
+/// round share them. Every command that takes an id takes its last digits, too.
+///
+/// ```
+/// assert_eq!(trainplan_shared::text::short_id("01a2239a-658e-7cc0-8f1d-5b3c0a9e77d2"), "0a9e77d2");
+/// ```
+pub fn short_id(id: &str) -> &str {
+    id.get(id.len().saturating_sub(8)..).unwrap_or(id)
+}
+
 /// Returns whether a character shows nothing, or changes how other text is shown: control and format characters (categories Cc and
 /// Cf), separators of lines, and characters that programs may ignore (`Default_Ignorable_Code_Point`), as of Unicode 16.
 pub fn is_invisible(c: char) -> bool {

@@ -38,6 +38,7 @@ fn times(mean: f64) -> Vec<f64> {
 fn carried(run: RunResult, number: u128, name: &str, repeat: u32) -> RunResult {
     let carried = CampaignRun {
         campaign: "nightly".into(),
+        round: None,
         run: name.into(),
         repeat,
         cluster: "alpha".into(),

@@ -340,7 +340,7 @@ fn runs_of_campaigns_go_by_their_names() {
     assert_eq!(memory["label"], "Memory needed per GPU, bytes");
 
     let ambiguous = refusal(&["compare", "0197f2c1", "--data-dir", &data]);
-    assert!(ambiguous.contains("2 ids start with these digits, such as 0197f2c1-6a3e"), "{ambiguous}");
+    assert!(ambiguous.contains("2 ids start or end with these digits, such as 0197f2c1-6a3e"), "{ambiguous}");
     let judged = json(&["check", "--data-dir", &data, "--campaign", "nightly", "--baseline-percent", "80"]);
     assert_eq!(judged["series"][0]["label"], "llama3.1-8b/h100/fp8/8@25.04 on alpha");
 }

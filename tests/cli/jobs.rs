@@ -269,7 +269,8 @@ fn runs_are_listed_by_campaign_cluster_and_state() {
     };
     assert_eq!(list(&[]).len(), 7);
     assert_eq!(list(&["--campaign", "nightly", "--cluster", "alpha"]).len(), 6);
-    assert_eq!(list(&["--campaign", "nightly@1", "--state", "failed"]).len(), 5);
+    assert_eq!(list(&["--campaign", "nightly@1", "--state", "failed"]).len(), 4);
+    assert_eq!(list(&["--campaign", "nightly@1", "--state", "cancelled"])[0][1], "requeued");
     // It waited for 600 s, and ran for an hour on 512 GPUs until the queue was last seen.
     let open = [["nightly@1", "in-progress", "7", "600", "512"].map(String::from)];
     assert_eq!(list(&["--state", "unknown"]), open);
@@ -277,6 +278,10 @@ fn runs_are_listed_by_campaign_cluster_and_state() {
     let table =
         trainplan(["jobs", "list", "--data-dir", &journal.data(), "--format", "table", "--state", "unknown"]);
     assert!(table.stdout.contains("Campaign nightly@1 on cluster alpha"), "{}", table.stdout);
+    let words = table.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("no process follows it. To continue, use `trainplan run` or"), "{words}");
+    let unfollowed = json(&["jobs", "show", "nightly@1/in-progress", "--data-dir", &journal.data()]);
+    assert!(unfollowed["state"].as_str().unwrap().starts_with("not followed since "), "{unfollowed}");
     assert!(table.stdout.contains(" 10 min ") && !table.stdout.contains("beta"), "{}", table.stdout);
     // Every round is reachable by name.
     let shown = json(&["jobs", "show", "nightly@1/requeued", "--data-dir", &journal.data()]);
@@ -383,6 +388,24 @@ fn the_end_of_a_round_is_posted_to_a_webhook_and_a_refusal_is_not_fatal() {
     let said = refusal(&["jobs", "follow", "--webhook", "hooks.example.com/s3cret", "--data-dir", &data]);
     assert!(said.contains("https://hooks.example.com/trainplan") && !said.contains("s3cret"), "{said}");
     assert_eq!(follow("").code, Some(4));
+}
+
+#[test]
+fn a_run_that_is_much_faster_than_published_is_remarked() {
+    let mut journal = OwnJournal::new();
+    journal.round("alpha", 4200);
+    let over = [(4200, ended("completed"), Some(600), Some(4200))];
+    for (name, percent) in [("fast", 122.0), ("usual", 109.0)] {
+        let parsed = value!({
+            "event": "parsed", "status": "scored", "step_time_s": 9.4, "judged_s": 9.4, "speed_percent": percent
+        });
+        journal.run("alpha", name, 8, &over, &[&[parsed][..], &stored(name)].concat());
+    }
+    journal.write();
+    let table = trainplan(["jobs", "list", "--data-dir", &journal.data(), "--format", "table"]).stdout;
+    let words = table.split_whitespace().collect::<Vec<_>>().join(" ");
+    let remark = "fast: 122 % of the published speed, more than a healthy cluster explains: check";
+    assert!(words.contains(remark) && !words.contains("usual: "), "{table}");
 }
 
 #[test]

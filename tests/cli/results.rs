@@ -32,6 +32,9 @@ fn runs_are_listed_and_deleted() {
     let deleted = json(&["results", "delete", &all[0][..8], "--data-dir", &data]);
     assert_eq!(ids(&deleted), all[..1]);
     assert_eq!(ids(&list(&[])), all[1..]);
+    let last_digits = &all[1][all[1].len() - 8..];
+    assert_eq!(ids(&json(&["results", "delete", last_digits, "--data-dir", &data])), all[1..2]);
+    assert_eq!(ids(&json(&["results", "restore", last_digits, "--data-dir", &data])), all[1..2]);
 }
 
 #[test]

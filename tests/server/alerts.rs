@@ -371,6 +371,13 @@ fn alerts_are_acknowledged_with_a_reason(kind: Kind) {
     assert_eq!(acknowledge("A switch was broken.").status, 204);
     let known = acknowledged();
     assert_eq!((&known["by"], &known["reason"]), (&"owner".into(), &"A switch was broken.".into()));
+    assert_eq!(known["name"], Value::Null);
+    let writer = server.by(&server.place.token("upload", &["--name", "nightly"]));
+    let reason = br#"{"reason": "A switch was broken."}"#;
+    assert_eq!(writer.ask("PUT", &format!("{path}/acknowledgement"), &[], Some(reason)).status, 204);
+    let known = acknowledged();
+    assert_eq!(known["name"], "nightly");
+    assert!(known["by"].as_str().is_some_and(|by| by.len() == 36), "{known}");
     assert!(known["at"].as_str().unwrap().starts_with("20"));
     assert_eq!(owner.delete(&path).status, 204);
     assert_eq!(acknowledged(), Value::Null);

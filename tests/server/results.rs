@@ -17,6 +17,7 @@ on_every_store! {
     bodies_may_be_compressed
     invalid_results_are_refused
     results_that_are_not_utf_8_are_refused
+    a_cancelled_run_says_so_whatever_its_log_does
     filters_combine
     every_order_has_complete_pages
     pages_are_complete_while_runs_are_added
@@ -131,6 +132,27 @@ fn invalid_results_are_refused(kind: Kind) {
     let post = owner.ask("POST", &format!("{path}/progress"), &[], Some(b"{}"));
     assert!(post.problem(422).contains("campaign"));
     assert_eq!(owner.all(""), [""; 0]);
+}
+
+fn a_cancelled_run_says_so_whatever_its_log_does(kind: Kind) {
+    let server = Server::at(&Place::new(kind));
+    let owner = server.owner();
+    // The log ends in the middle of the run, without a word.
+    let whole = String::from_utf8(log(12.39, 50)).unwrap();
+    let lines: String = whole.lines().take(32).map(|line| format!("{line}\n")).collect();
+    let cut = made_of(lines.into_bytes()).run;
+    let mut carried = carried(12.39, "eos").run.carried.unwrap();
+    (carried.round, carried.jobs[0].state) = (Some(3), "CANCELLED".into());
+    let run = cut.of_run(Uuid::now_v7(), carried);
+    assert_eq!(owner.put(&run).status, 201);
+    let summary = owner.json(&format!("/runs/{}/summary", run.id));
+    assert_eq!((&summary["status"], &summary["round"]), (&"cancelled".into(), &3.into()));
+    let reason = "The job was cancelled after 32 of 50 steps.";
+    assert_eq!(summary["reason"], reason);
+    assert_eq!(owner.all("status=cancelled"), [run.id.to_string()]);
+    let line = &owner.json("/history")["series"][0];
+    let point = &line["points"][0];
+    assert_eq!((&point["title"], &point["reason"]), (&"nightly@3/llama-8b".into(), &reason.into()));
 }
 
 fn filters_combine(kind: Kind) {

@@ -33,6 +33,7 @@ impl EndedRun {
     pub(super) fn of(run: &Run, event: &Event) -> EndedRun {
         let outcome = match RunOutcome::of(run) {
             RunOutcome::Scored => "scored",
+            RunOutcome::Cancelled => "cancelled",
             RunOutcome::Failed | RunOutcome::Open => "failed",
         };
         let mut ended = EndedRun {

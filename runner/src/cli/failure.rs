@@ -147,9 +147,8 @@ pub(super) enum Failure {
     NotOver { runs: Vec<String> },
     /// Detached from a campaign before all of its runs were over.
     #[error(
-        "Detached with {open} of {all} runs unfinished, {}. To continue, use `trainplan run` or `trainplan jobs follow \
-         {campaign}`.",
-        submitted_of(*submitted)
+        "Detached {}. To continue, use `trainplan run` or `trainplan jobs follow {campaign}`.",
+        unfinished(*open, *all, *submitted)
     )]
     Left {
         open: usize,
@@ -316,10 +315,14 @@ fn problems(count: usize) -> String {
     if count == 1 { "1 problem".into() } else { format!("{count} problems") }
 }
 
-fn submitted_of(count: usize) -> String {
-    match count {
-        0 => "none of them submitted".into(),
-        count => format!("{count} of them submitted. Submitted jobs keep running"),
+fn unfinished(open: usize, all: usize, submitted: usize) -> String {
+    match (all, submitted) {
+        (1, 0) => "before the run was submitted".into(),
+        (1, _) => "with the run unfinished. Its job keeps running".into(),
+        (_, 0) => format!("with {open} of {all} runs unfinished, none of them submitted"),
+        _ => format!(
+            "with {open} of {all} runs unfinished, {submitted} of them submitted. Submitted jobs keep running"
+        ),
     }
 }
 

@@ -19,9 +19,9 @@ pub(super) struct FollowArgs {
     /// Print the last lines of each run's log, and then the new ones
     #[arg(long)]
     pub(super) log: bool,
-    /// Run this shell command whenever a run ends. TRAINPLAN_OUTCOME is scored or failed;
-    /// TRAINPLAN_CAMPAIGN, _CLUSTER, _RUN, _RUN_ID, _WHY, _STEP_TIME_S, _JUDGED_S, _MFU and _RESULT give
-    /// details
+    /// Run this shell command whenever a run ends. TRAINPLAN_OUTCOME is scored, failed or
+    /// cancelled; TRAINPLAN_CAMPAIGN, _CLUSTER, _RUN, _RUN_ID, _WHY, _STEP_TIME_S, _JUDGED_S, _MFU and _RESULT
+    /// give details
     #[arg(long, value_name = "COMMAND")]
     on_end: Option<String>,
     /// Post a JSON message to this address whenever a run ends, and when the round is over (docs/running.md describes

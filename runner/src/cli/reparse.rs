@@ -25,7 +25,7 @@ Examples:
 
 Exit codes: 0 success; 1 a log could not be read (its row says why); 2 unknown run.")]
 pub(super) struct Args {
-    /// Ids of runs, or at least their first eight digits [default: all runs scored by an older parser]
+    /// Ids of runs, or at least their first or last eight digits [default: all runs scored by an older parser]
     #[arg(value_name = "ID")]
     ids: Vec<String>,
     #[command(flatten)]

@@ -35,7 +35,7 @@ enum ResultsCommand {
     List(List),
     /// Delete runs permanently: results, scores, and raw logs that no other run shares. Uploads don't bring them back
     Delete {
-        /// Ids of runs, or at least their first eight digits
+        /// Ids of runs, or at least their first or last eight digits
         #[arg(value_name = "ID", required = true)]
         ids: Vec<String>,
         #[command(flatten)]
@@ -45,7 +45,7 @@ enum ResultsCommand {
     },
     /// Let deleted runs be uploaded and imported again. This does not bring back what was deleted
     Restore {
-        /// Ids of deleted runs, or at least their first eight digits
+        /// Ids of deleted runs, or at least their first or last eight digits
         #[arg(value_name = "ID", required = true)]
         ids: Vec<String>,
         #[command(flatten)]
@@ -66,7 +66,7 @@ struct List {
     /// Only runs of this campaign
     #[arg(long, value_name = "NAME")]
     campaign: Option<String>,
-    /// Only runs with this status: scored, incomplete, invalid, implausible, failed, no_data, unreadable
+    /// Only runs with this status: scored, incomplete, invalid, implausible, failed, cancelled, no_data, unreadable
     #[arg(long, value_name = "STATUS")]
     status: Option<String>,
     /// Maximum number of runs

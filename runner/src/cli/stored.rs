@@ -8,26 +8,26 @@ use trainplan_shared::api::RunSummary;
 use trainplan_shared::result::RunResult;
 use uuid::Uuid;
 
-/// The fewest digits of an id: shorter prefixes soon match several runs.
+/// The fewest digits of an id: fewer soon match several runs.
 const SHORTEST: usize = 8;
 
-/// Returns the run with this id, or with a unique prefix of one.
+/// Returns the run with this id, or with the only id that begins or ends with these digits.
 pub(super) async fn by_id(store: &Store, text: &str) -> Result<Uuid, Failure> {
     let found = if text.len() < SHORTEST { Vec::new() } else { store.named(text).await? };
-    one(&found, text, "stored", "an id from `trainplan results list`")
+    one(&found, text, "stored", "`trainplan results list`")
 }
 
-/// Returns the deleted run with this id, or with a unique prefix of one.
+/// Returns the deleted run with this id, or with the only id that begins or ends with these digits.
 pub(super) async fn deleted_by_id(store: &Store, text: &str) -> Result<Uuid, Failure> {
     let found = if text.len() < SHORTEST { Vec::new() } else { store.deleted(text).await? };
-    one(&found, text, "deleted", "the id that `trainplan upload` shows")
+    one(&found, text, "deleted", "`trainplan upload`")
 }
 
 fn one(found: &[Uuid], text: &str, what: &str, source: &str) -> Result<Uuid, Failure> {
     match found {
         [id] => Ok(*id),
         [] => Err(Failure::NoRun(format!(
-            "no {what} run has the id {text}; use at least eight digits of {source}"
+            "no {what} run has the id {text}; use at least its first or last eight digits, from {source}"
         ))),
         _ => Err(Failure::NoRun(format!("{text} matches several runs; use more digits of the id"))),
     }

@@ -8,6 +8,7 @@ use crate::journal::{Event, Phase, Round, Run, UploadState};
 use crate::slurm::{Sighting, State};
 use serde::Serialize;
 use std::collections::BTreeMap;
+use trainplan_shared::result::much_faster;
 use trainplan_shared::tables::{TerminalHeading, TerminalTable};
 use trainplan_shared::units::readable;
 
@@ -84,7 +85,9 @@ pub(super) enum ListedState {
     Ended,
     /// Over, with a score
     Scored,
-    /// Over, without a score
+    /// Cancelled, without a score
+    Cancelled,
+    /// Over for another reason, without a score
     Failed,
 }
 
@@ -96,6 +99,7 @@ impl ListedState {
         };
         match (status.phase, RunOutcome::of(run)) {
             (_, RunOutcome::Scored) => ListedState::Scored,
+            (_, RunOutcome::Cancelled) => ListedState::Cancelled,
             (_, RunOutcome::Failed) => ListedState::Failed,
             (Phase::Planned | Phase::Staged, _) => ListedState::Planned,
             (Phase::Intended, _) => ListedState::Submitting,
@@ -109,7 +113,7 @@ impl ListedState {
 
 impl ListedState {
     /// All states, in the order of a run's life.
-    const ALL: [(ListedState, &'static str); 8] = [
+    const ALL: [(ListedState, &'static str); 9] = [
         (ListedState::Planned, "planned"),
         (ListedState::Submitting, "submitting"),
         (ListedState::Waiting, "waiting"),
@@ -118,6 +122,7 @@ impl ListedState {
         (ListedState::Ended, "ended"),
         (ListedState::Scored, "scored"),
         (ListedState::Failed, "failed"),
+        (ListedState::Cancelled, "cancelled"),
     ];
 }
 
@@ -331,14 +336,27 @@ pub(super) fn table(summaries: &[Summary]) -> Result<(), Failure> {
             output::prose(&format!("  {}: {why}", run.title))?;
         }
     }
+    for run in summaries {
+        let fast = run.speed_percent.and_then(|percent| Some((percent, much_faster(percent)?)));
+        if let Some((percent, what)) = fast {
+            output::prose(&format!("  {}: {percent:.0} % of the published speed, {what}", run.title))?;
+        }
+    }
     let kept = summaries.iter().filter(|run| run.result.is_some()).count();
     if kept > 0 {
-        output::text_line(&format!(
-            "{kept} of {} results kept: `trainplan serve` shows them at /results",
-            summaries.len()
-        ))?;
+        let them = if kept == 1 { "it" } else { "them" };
+        let kept = counted(kept, summaries.len());
+        output::text_line(&format!("{kept} kept: `trainplan serve` shows {them} at /results"))?;
     }
     uploads(summaries)
+}
+
+/// Returns how many of all results some are: `1 result`, `3 of 4 results`.
+fn counted(some: usize, all: usize) -> String {
+    match (some, all) {
+        (1, 1) => "1 result".into(),
+        _ => format!("{some} of {all} {}", if all == 1 { "result" } else { "results" }),
+    }
 }
 
 /// Prints runs as CSV.
@@ -409,7 +427,7 @@ fn uploads(summaries: &[Summary]) -> Result<(), Failure> {
         if all == 0 {
             continue;
         }
-        let mut line = format!("{} of {all} results uploaded to {to}", of(Way::Sent).count());
+        let mut line = format!("{} uploaded to {to}", counted(of(Way::Sent).count(), all));
         for (state, what) in [(Way::Waiting, "will be sent later"), (Way::Refused, "refused")] {
             // One reason is enough, because the others are mostly the same.
             let why = of(state).find_map(|upload| upload.why).map_or(String::new(), |why| format!(": {why}"));

@@ -256,7 +256,7 @@ pub(super) fn in_words_since(run: &Run, since_ms: i64) -> String {
     match run.status.phase {
         // Its jobs may be over by now.
         Phase::Submitted if run.status.unseen.is_none() => {
-            format!("unknown, last seen {} ({words})", clock(since_ms))
+            format!("not followed since {} ({words})", clock(since_ms))
         }
         _ => words,
     }

@@ -106,6 +106,7 @@ struct RoundEnd {
     runs: usize,
     scored: usize,
     failed: usize,
+    cancelled: usize,
 }
 
 impl Webhook {
@@ -143,8 +144,10 @@ impl Webhook {
     pub(super) fn round_ended(&self, runs: &[Run]) {
         let is_last = |run: &&Run| !runs.iter().any(|other| run.plan.is_retried_by(&other.plan));
         let outcomes: Vec<RunOutcome> = runs.iter().filter(is_last).map(RunOutcome::of).collect();
-        let scored = outcomes.iter().filter(|outcome| **outcome == RunOutcome::Scored).count();
-        let end = RoundEnd { runs: outcomes.len(), scored, failed: outcomes.len() - scored };
+        let count = |wanted: RunOutcome| outcomes.iter().filter(|outcome| **outcome == wanted).count();
+        let (scored, cancelled) = (count(RunOutcome::Scored), count(RunOutcome::Cancelled));
+        let failed = outcomes.len() - scored - cancelled;
+        let end = RoundEnd { runs: outcomes.len(), scored, failed, cancelled };
         let text =
             format!("{} on {} is over: {scored} of {} runs scored", self.campaign, self.cluster, end.runs);
         self.queue("round", &self.campaign, end, text);
@@ -313,6 +316,7 @@ mod tests {
             ended("a", 0, Status::Incomplete),
             ended("a", 1, Status::Scored),
             ended("b", 0, Status::Incomplete),
+            ended("c", 0, Status::Cancelled),
         ];
         let mut webhook = Webhook::new(&url, &round("r")).unwrap();
         for run in &runs[..2] {
@@ -334,8 +338,9 @@ mod tests {
             "nightly@1/a~1 on alpha: scored, 11.75 s per step (steady mean; scored: 9.400 s), MFU 40.5 %"
         );
         assert_eq!(over["event"], "round");
-        assert_eq!((&over["runs"], &over["scored"], &over["failed"]), (&2.into(), &1.into(), &1.into()));
-        assert_eq!(over["text"], "nightly@1 on alpha is over: 1 of 2 runs scored");
+        let counts = ["runs", "scored", "failed", "cancelled"].map(|count| over[count].as_u64());
+        assert_eq!(counts, [Some(3), Some(1), Some(1), Some(1)]);
+        assert_eq!(over["text"], "nightly@1 on alpha is over: 1 of 3 runs scored");
         assert_eq!((&over["campaign"], &over["cluster"]), (&"nightly@1".into(), &"alpha".into()));
     }
 

@@ -6,8 +6,8 @@ use crate::slurm::{End, State};
 use jiff::Timestamp;
 use serde::Serialize;
 use std::path::PathBuf;
-use trainplan_shared::log::{FailureKind, Status};
-use trainplan_shared::result::{CampaignRun, Report, RunResult, SlurmJob, View, sentence};
+use trainplan_shared::log::Status;
+use trainplan_shared::result::{CampaignRun, Report, RunResult, SlurmJob, View};
 use uuid::Uuid;
 
 /// The outcome of a run.
@@ -18,6 +18,8 @@ pub(crate) enum RunOutcome {
     Open,
     /// Its log has a score.
     Scored,
+    /// Somebody cancelled it, and it has no score.
+    Cancelled,
     /// It has no score. The result, or the run's failure, says why.
     Failed,
 }
@@ -25,12 +27,27 @@ pub(crate) enum RunOutcome {
 impl RunOutcome {
     /// Returns the outcome of a run.
     pub(crate) fn of(run: &Run) -> RunOutcome {
-        let scored = |event: &Event| matches!(event, Event::Parsed { status: Status::Scored, .. });
         match (run.status.phase, &run.status.parsed) {
-            (Phase::Stored, Some(parsed)) if scored(parsed) => RunOutcome::Scored,
+            (Phase::Stored, Some(Event::Parsed { status: Status::Scored, .. })) => RunOutcome::Scored,
+            (Phase::Stored, Some(Event::Parsed { status: Status::Cancelled, .. })) => RunOutcome::Cancelled,
+            (Phase::Failed, _) if is_cancelled(run) => RunOutcome::Cancelled,
             (Phase::Stored | Phase::Failed, _) => RunOutcome::Failed,
             _ => RunOutcome::Open,
         }
+    }
+}
+
+/// Returns whether somebody cancelled a run that has no result. A run that waited in the queue for longer than its budget was
+/// not cancelled by anybody.
+fn is_cancelled(run: &Run) -> bool {
+    let mut seen = run.status.jobs.iter().filter_map(|(_, seen)| seen.as_ref());
+    let ran = seen.any(|seen| seen.started.is_some() && seen.started != seen.ended);
+    match run.status.jobs.first() {
+        None => run.status.cancel.is_some(),
+        Some((_, Some(seen))) if seen.state == State::Ended(End::Cancelled) => {
+            ran || run.plan.queue_budget_s.is_none()
+        }
+        Some(_) => false,
     }
 }
 
@@ -62,8 +79,8 @@ pub(super) fn parsed(run: &Run, copy: Option<&LogCopy>, round: &Round) -> Event 
     let report = Report::of(&result, &View::default());
     let step_time_s = report.step_time_s.map(|stat| stat.mean);
     Event::Parsed {
-        reason: reason(run, &report),
         status: report.status,
+        reason: report.reason.clone(),
         step_time_s,
         judged_s: report.judged_s,
         mfu: report.mfu,
@@ -80,48 +97,12 @@ pub(super) fn result(run: &Run, copy: Option<&LogCopy>, round: &Round) -> Option
     is_worth_keeping(report.status).then_some((result, log))
 }
 
-/// Returns why a run has no score: how its job ended, unless it completed, and what the log says.
-fn reason(run: &Run, report: &Report) -> Option<String> {
-    let reason = report.reason.clone();
-    let Some(ended) = ended(run).filter(|_| report.status != Status::Scored) else { return reason };
-    Some(match (report.status, reason) {
-        // The log alone could be that of a job that still runs.
-        (Status::Incomplete, _) | (_, None) => {
-            format!("{ended} after {} of {} steps", report.steps, run.plan.launched.steps)
-        }
-        (_, Some(reason)) if names_end(run, report) => reason,
-        (_, Some(reason)) => format!("{ended}. {}", sentence(&reason)),
-    })
-}
-
-/// Returns whether the cause that the log names is how the job ended.
-fn names_end(run: &Run, report: &Report) -> bool {
-    let last = report.failures.iter().filter(|failure| failure.after_last_step);
-    let cause = last.min_by_key(|failure| failure.kind).map(|failure| failure.kind);
-    match run.status.jobs.first().and_then(|(_, seen)| seen.as_ref()).map(|seen| &seen.state) {
-        Some(State::Ended(End::Cancelled)) => cause == Some(FailureKind::Cancelled),
-        Some(State::Ended(End::TimeLimit)) => cause == Some(FailureKind::TimeLimit),
-        Some(State::Ended(End::NodeFail)) => cause == Some(FailureKind::NodeFailure),
-        Some(State::Ended(End::Preempted)) => cause == Some(FailureKind::Preempted),
-        _ => false,
-    }
-}
-
 /// Returns how the measured job ended, unless it completed.
-pub(crate) fn ended(run: &Run) -> Option<String> {
+pub(super) fn ended(run: &Run) -> Option<String> {
     let seen = run.status.jobs.first()?.1.as_ref()?;
     let State::Ended(end) = seen.state else { return None };
-    Some(match (end, seen.exit_code) {
-        (End::Completed, _) => return None,
-        (End::Failed, Some(code)) => format!("the job failed with exit code {code}"),
-        (End::Failed, None) => "the job failed".into(),
-        (End::Cancelled, _) => "the job was cancelled".into(),
-        (End::TimeLimit, _) => "the job reached its time limit".into(),
-        (End::NodeFail, _) => "the job lost a node".into(),
-        (End::OutOfMemory, _) => "the job ran out of memory".into(),
-        (End::Preempted, _) => "the job was preempted".into(),
-        (End::Unknown, _) => "the job ended, and Slurm no longer knows how".into(),
-    })
+    let job = SlurmJob { state: end.word().into(), exit_code: seen.exit_code, ..SlurmJob::default() };
+    job.early_end().map(|(clause, _)| clause)
 }
 
 /// Returns why a run has no result.
@@ -168,6 +149,7 @@ fn carried(run: &Run, round: &Round) -> CampaignRun {
     });
     CampaignRun {
         campaign: round.campaign.clone(),
+        round: Some(round.number).filter(|number| *number > 0),
         run: run.plan.name.clone(),
         repeat: run.plan.repeat,
         cluster: round.cluster.clone(),
@@ -183,36 +165,37 @@ mod tests {
     use crate::journal::tests::{plan, round};
     use crate::journal::{Plan, RunStatus};
     use crate::slurm::{Sighting, StateSource};
-    use trainplan_shared::result::Intake;
-    use trainplan_shared::spec::Spec;
 
     #[test]
-    fn how_a_job_ended_is_said_once() {
-        let reason_of = |end: End, log: &str| {
+    fn a_cancelled_run_has_not_failed() {
+        let of = |plan: Plan, status: RunStatus| {
+            let run = Run { id: "a".into(), round: "r".into(), plan, status };
+            RunOutcome::of(&run)
+        };
+        let ended = |end: End, started: Option<i64>| {
             let sighting = Sighting {
                 state: State::Ended(end),
                 source: StateSource::Sacct,
                 reason: String::new(),
                 exit_code: None,
-                submitted: None,
-                started: None,
-                ended: None,
+                submitted: Some(1),
+                started,
+                ended: Some(9),
                 nodes: None,
             };
-            let status = RunStatus { jobs: vec![("7".into(), Some(sighting))], ..RunStatus::default() };
-            let run = Run { id: "a".into(), round: "r".into(), plan: plan("llama-8b"), status };
-            let mut intake = Intake::new("log-a.pretrain_llama3.1_8b_fp8_8_7_0.out", &Spec::default());
-            intake.feed(log.as_bytes());
-            let report = Report::of(&intake.finish(), &View::default());
-            assert_eq!(report.status, Status::Failed);
-            reason(&run, &report).unwrap()
+            let jobs = vec![("7".into(), Some(sighting))];
+            RunStatus { phase: Phase::Failed, jobs, ..RunStatus::default() }
         };
-        let log = "Training epoch 0, iteration 0/49 | global_batch_size: 128 | global_step: 0 | train_step_timing in s: 9.4\n\
-            slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2026-11-20T12:00:00 ***\n";
-        let cancelled = reason_of(End::Cancelled, log);
-        assert_eq!(cancelled.matches("the job was cancelled").count(), 1, "{cancelled}");
-        let preempted = reason_of(End::Preempted, log);
-        assert!(preempted.starts_with("the job was preempted. The log ends at step "), "{preempted}");
+        let usual = plan("llama-8b");
+        assert_eq!(of(usual.clone(), ended(End::Cancelled, None)), RunOutcome::Cancelled);
+        assert_eq!(of(usual.clone(), ended(End::Failed, Some(2))), RunOutcome::Failed);
+        // The runner itself cancels a run that waits for too long.
+        let impatient = Plan { queue_budget_s: Some(1), ..usual.clone() };
+        assert_eq!(of(impatient.clone(), ended(End::Cancelled, None)), RunOutcome::Failed);
+        assert_eq!(of(impatient, ended(End::Cancelled, Some(2))), RunOutcome::Cancelled);
+        let unsubmitted = |cancel| RunStatus { phase: Phase::Failed, cancel, ..RunStatus::default() };
+        assert_eq!(of(usual.clone(), unsubmitted(Some(("asked".into(), false)))), RunOutcome::Cancelled);
+        assert_eq!(of(usual, unsubmitted(None)), RunOutcome::Failed);
     }
 
     #[test]

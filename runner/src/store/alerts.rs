@@ -148,13 +148,15 @@ impl Store {
             body: Typed<String>,
             acknowledged_at: Typed<Option<String>>,
             acknowledged_by: Typed<Option<String>>,
+            token_name: Typed<Option<String>>,
             reason: Typed<Option<String>>,
         }
         if runs.is_some_and(<[Uuid]>::is_empty) {
             return Ok(Vec::new());
         }
         let mut select = Statement::new(
-            "SELECT id, at, run, kind, body, acknowledged_at, acknowledged_by, reason FROM alerts",
+            "SELECT id, at, run, kind, body, acknowledged_at, acknowledged_by, reason, \
+            (SELECT name FROM tokens WHERE tokens.id = acknowledged_by) AS token_name FROM alerts",
         );
         if let Some(runs) = runs {
             select.push(" WHERE run IN (");
@@ -169,6 +171,8 @@ impl Store {
         let record = |row: AlertRow| {
             let (kind, body) = (row.kind.0?, row.body.0?);
             let (by, reason) = (row.acknowledged_by.0?, row.reason.0?);
+            // Without a readable name, the id remains.
+            let name = row.token_name.0.flatten();
             let alert = AlertRecord {
                 id: row.id.0?,
                 at: row.at.0?,
@@ -178,6 +182,7 @@ impl Store {
                 acknowledged: row.acknowledged_at.0?.map(|at| Acknowledgement {
                     at,
                     by: by.unwrap_or_default(),
+                    name,
                     reason: reason.unwrap_or_default(),
                 }),
             };

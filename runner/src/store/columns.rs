@@ -114,6 +114,7 @@ columns! {
     score_fault: Option<String>,
     path: String,
     campaign: Option<String>,
+    round: Option<i64>,
     run: Option<String>,
     repeat: Option<i64>,
     attempt: Option<i64>,
@@ -191,8 +192,8 @@ const LARGEST_FIGURE: f64 = 1e100;
 /// many bytes here: each NUL is replaced by a longer character, and links escape bytes. Links also have keys.
 const LONGEST_TEXTS: [usize; 3] = [3 * LONGEST_NAME, 3 * LONGEST_PATH, 4 * LONGEST_SCENARIO];
 
-/// The version of the columns' meaning. Increase it when a column is added or changes its meaning, and when predictions change:
-/// rows of older versions are then recomputed.
+/// The version of the columns' meaning. Increase it when a column is added or changes its meaning, and when predictions or
+/// the reasons of runs change: rows of older versions are then recomputed.
 pub(super) const SUMMARY_VERSION: i64 = 11;
 
 impl RunRow {
@@ -252,6 +253,7 @@ impl RunRow {
             }
         }
         for (column, count) in [
+            ("round", &mut self.round),
             ("repeat", &mut self.repeat),
             ("attempt", &mut self.attempt),
             ("attempts", &mut self.attempts),
@@ -319,6 +321,7 @@ impl RunRow {
             score_fault: None,
             path: run.path,
             campaign: run.campaign,
+            round: run.round.map(i64::from),
             run: run.run,
             repeat: run.repeat.map(i64::from),
             attempt: run.attempt.map(i64::from),
@@ -557,6 +560,7 @@ impl From<RunRow> for RunSummary {
             ran_at: row.ran_at,
             path: row.path,
             campaign: row.campaign,
+            round: row.round.and_then(small),
             run: row.run,
             repeat: row.repeat.and_then(small),
             attempt: row.attempt.and_then(small),

@@ -40,7 +40,7 @@ const PRAGMAS: &str = "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; P
     PRAGMA foreign_keys = ON; PRAGMA cache_size = -65536";
 
 /// The migrations, which both engines understand: BLOB and SEQUENCE stand for types with different names.
-const STEPS: [&str; 14] = [
+const STEPS: [&str; 15] = [
     include_str!("migrations/0001_runs.sql"),
     include_str!("migrations/0002_server.sql"),
     include_str!("migrations/0003_log_faults.sql"),
@@ -55,6 +55,7 @@ const STEPS: [&str; 14] = [
     include_str!("migrations/0012_steady_means.sql"),
     include_str!("migrations/0013_judged_step_times.sql"),
     include_str!("migrations/0014_reasons.sql"),
+    include_str!("migrations/0015_rounds.sql"),
 ];
 
 /// A database whose tables are up to date.

@@ -73,9 +73,9 @@ impl Store {
         Ok(restored.rows_affected() > 0)
     }
 
-    /// Returns the deleted runs whose ids begin with this text, at most two.
-    pub(crate) async fn deleted(&self, beginning: &str) -> Result<Vec<Uuid>, StoreError> {
-        self.ids_of("deletions", beginning).await
+    /// Returns the deleted runs whose ids begin or end with these digits, at most two.
+    pub(crate) async fn deleted(&self, digits: &str) -> Result<Vec<Uuid>, StoreError> {
+        self.ids_of("deletions", digits).await
     }
 
     /// Refuses a run that was deleted, within a transaction that stores it.

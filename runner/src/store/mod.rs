@@ -235,21 +235,22 @@ impl Store {
         Ok(row.map_err(|error| self.failed(error))?.map(RunSummary::from))
     }
 
-    /// Returns the ids that begin with this text, at most two: more than one means that the text is
-    /// ambiguous.
-    pub(crate) async fn named(&self, beginning: &str) -> Result<Vec<Uuid>, StoreError> {
-        self.ids_of("runs", beginning).await
+    /// Returns the ids that begin or end with these digits, at most two: more than one means that the digits are ambiguous.
+    pub(crate) async fn named(&self, digits: &str) -> Result<Vec<Uuid>, StoreError> {
+        self.ids_of("runs", digits).await
     }
 
-    /// Returns the ids in a table that begin with this text, at most two.
-    async fn ids_of(&self, table: &str, beginning: &str) -> Result<Vec<Uuid>, StoreError> {
-        let is_beginning = beginning.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
-        if !is_beginning {
+    /// Returns the ids in a table that begin or end with these digits, at most two.
+    async fn ids_of(&self, table: &str, digits: &str) -> Result<Vec<Uuid>, StoreError> {
+        let are_digits = digits.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
+        if !are_digits {
             return Ok(Vec::new());
         }
-        let select = format!("SELECT id FROM {table} WHERE id LIKE $1 ORDER BY id LIMIT 2");
+        let digits = digits.to_ascii_lowercase();
+        let select = format!("SELECT id FROM {table} WHERE id LIKE $1 OR id LIKE $2 ORDER BY id LIMIT 2");
         let ids: Vec<String> = sqlx::query_scalar(&select)
-            .bind(format!("{}%", beginning.to_ascii_lowercase()))
+            .bind(format!("{digits}%"))
+            .bind(format!("%{digits}"))
             .fetch_all(&self.database.readers)
             .await
             .map_err(|error| self.failed(error))?;

@@ -47,6 +47,7 @@ pub(super) fn summary(run: &RunResult, received_at: String, has_log: bool) -> Ru
         dtype: known(Field::Dtype, |scenario| scenario.dtype.id().to_owned()),
         path: text(&report.path),
         campaign: carried.map(|carried| text(&carried.campaign)),
+        round: carried.and_then(|carried| carried.round),
         run: carried.map(|carried| text(&carried.run)),
         repeat: carried.map(|carried| carried.repeat),
         attempt: job.and_then(|job| job.attempt),

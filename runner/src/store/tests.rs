@@ -34,6 +34,7 @@ fn result_of(log: &[u8]) -> RunResult {
 fn carried_out(log: &[u8], cluster: &str) -> RunResult {
     let carried = CampaignRun {
         campaign: "nightly".into(),
+        round: None,
         run: "llama-8b".into(),
         repeat: 2,
         cluster: cluster.into(),
@@ -192,7 +193,9 @@ async fn lists_say_which_attempt_a_retried_run_is() {
     let store = open(&dir).await;
     for (place, attempt) in [None, Some(1), Some(2)].into_iter().enumerate() {
         let mut run = carried_out(&log(11.0 + place as f64), "eos");
-        let job = &mut run.carried.as_mut().unwrap().jobs[0];
+        let carried = run.carried.as_mut().unwrap();
+        carried.round = u32::try_from(place).ok().filter(|round| *round > 0);
+        let job = &mut carried.jobs[0];
         (job.attempt, job.attempts) = (attempt, attempt.map(|_| 3));
         store.put(&run, None).await.unwrap();
     }
@@ -202,6 +205,9 @@ async fn lists_say_which_attempt_a_retried_run_is() {
     assert_eq!(attempts, [(None, None), (Some(1), Some(3)), (Some(2), Some(3))]);
     let words: Vec<_> = items.iter().map(trainplan_shared::api::RunSummary::attempt_words).collect();
     assert_eq!(words, ["", "", ", attempt 2 of 3"]);
+    let names: Vec<_> = items.iter().filter_map(trainplan_shared::api::RunSummary::name).collect();
+    let expected = ["nightly/llama-8b#2", "nightly@1/llama-8b#2", "nightly@2/llama-8b#2, attempt 2 of 3"];
+    assert_eq!(names, expected);
 }
 
 /// SQLite packs the rows of a list, but not the row of one run.

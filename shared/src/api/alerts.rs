@@ -52,6 +52,9 @@ pub struct Acknowledgement {
     pub at: String,
     /// The id of the token, or the name of the person.
     pub by: String,
+    /// The name of the token; null if a person acknowledged it.
+    #[serde(default)]
+    pub name: Option<String>,
     /// Why the run was slow, or what is done about it.
     pub reason: String,
 }

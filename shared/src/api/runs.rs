@@ -5,7 +5,7 @@ use crate::convention::Convention;
 use crate::field::Field;
 use crate::link;
 use crate::log::{Ending, Stat, Status};
-use crate::result::{BaselineComparison, PlanComparison};
+use crate::result::{BaselineComparison, PlanComparison, run_name};
 use crate::stack::Software;
 use serde::{Deserialize, Serialize};
 use std::num::NonZeroU32;
@@ -23,8 +23,11 @@ pub struct RunSummary {
     pub ran_at: String,
     /// The log's path, as given.
     pub path: String,
-    /// The campaign that lists the run; null, like the next three, if Trainplan did not launch it.
+    /// The campaign that lists the run; null, like the next four, if Trainplan did not launch it.
     pub campaign: Option<String>,
+    /// The number of the campaign's round, from 1; null if an older program launched the run.
+    #[serde(default)]
+    pub round: Option<u32>,
     /// The run's name in the campaign.
     pub run: Option<String>,
     /// The number of the repeat, from 1.
@@ -98,6 +101,15 @@ pub struct RunSummary {
 }
 
 impl RunSummary {
+    /// Returns the name of the run in its campaign: `nightly@3/llama-8b#2`. None if no campaign lists it.
+    #[must_use]
+    pub fn name(&self) -> Option<String> {
+        let repeat = self.repeat.unwrap_or(1);
+        Some(
+            run_name(self.campaign.as_ref()?, self.round, self.run.as_ref()?, repeat) + &self.attempt_words(),
+        )
+    }
+
     /// Returns which attempt it is, to append to the run's name: `, attempt 2 of 3`. Empty for the first attempt.
     #[must_use]
     pub fn attempt_words(&self) -> String {

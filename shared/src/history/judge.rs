@@ -2,7 +2,7 @@
 
 use super::{ChangePoint, Thresholds, TimeLinePoint};
 use crate::choices::choices;
-use crate::result::steady_difference;
+use crate::result::{much_faster, steady_difference};
 use crate::statistics::quantile;
 use crate::units::{minute, signed, significant};
 use serde::{Deserialize, Serialize};
@@ -195,10 +195,12 @@ impl Newest<'_> {
             let scored_s = significant(self.scored_s, 4);
             format!("; this steady mean is {difference} than the scored step time, {scored_s} s")
         });
+        let fast = much_faster(percent).map(|what| format!("; this is {what}"));
         Ok(judged.described(format!(
-            "{} s is {percent:.1} % of the published speed, {side} {least} %{}",
+            "{} s is {percent:.1} % of the published speed, {side} {least} %{}{}",
             significant(self.measured_s, 4),
-            steady.unwrap_or_default()
+            steady.unwrap_or_default(),
+            fast.unwrap_or_default()
         )))
     }
 
@@ -206,10 +208,12 @@ impl Newest<'_> {
         let median_s = self.median()?;
         let most = self.thresholds.previous_percent.unwrap_or_default();
         let judged = self.judged(median_s, median_s * (1.0 + most / 100.0));
+        let percent = 100.0 * (self.measured_s / median_s - 1.0);
+        let side = if percent < 0.0 { "below" } else { "above" };
         Ok(judged.described(format!(
-            "{} s differs by {} % from the median of the last {} runs ({} s); the limit is +{most} %",
+            "{} s is {:.1} % {side} the median of the last {} runs ({} s); the limit is {most} %",
             significant(self.measured_s, 4),
-            signed(100.0 * (self.measured_s / median_s - 1.0), 1),
+            percent.abs(),
             self.previous.len(),
             significant(median_s, 4),
         )))

@@ -64,6 +64,9 @@ pub struct TimeLinePoint {
     /// Why the run was not scored, or why its step time can't be compared with others, as sentences; null if it can be compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// The name of the run, if a campaign lists it: `nightly@3/llama-8b#2`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
     /// The number of Slurm's job, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job: Option<u64>,

@@ -93,7 +93,7 @@ impl Log {
 
 #[cfg(test)]
 mod tests {
-    use crate::log::{Ending, Window, parse, score};
+    use crate::log::{Ending, Status, StdKind, Window, parse, score};
 
     /// Sixty of 120 steps of `seconds` each, and the end of the job.
     fn log(seconds: u64, end: &str) -> String {
@@ -122,7 +122,7 @@ mod tests {
         let window: Window = "35-44".parse().unwrap();
         let told = |text: &str| {
             let log = parse(text.as_bytes());
-            (score(&log, window, crate::log::StdKind::Sample).reason.unwrap_or_default(), log.ended_early())
+            (score(&log, window, StdKind::Sample).reason.unwrap_or_default(), log.ended_early())
         };
         let (reason, ending) = told(&log(5, &cancelled("12:00:20", LIMIT)));
         let hung = "After the window, the log ends at step 60: the run hung. No step was logged in the 1 h 55 min before the job \
@@ -147,6 +147,11 @@ mod tests {
             assert!(reason.contains("time limit (line 61). Request more time"), "{end}{reason}");
             assert_eq!(ending.as_deref(), Some("stopped after step 60: the job hit its time limit"));
         }
+        // A hung run failed, even if somebody cancelled it.
+        let unfinished: Window = "100-109".parse().unwrap();
+        let status = |end: &str| score(&parse(log(5, end).as_bytes()), unfinished, StdKind::Sample).status;
+        assert_eq!(status(&cancelled("10:24:07", "")), Status::Failed);
+        assert_eq!(status(&cancelled("10:05:20", "")), Status::Cancelled);
         let (slow, _) = told(&log(60, &cancelled("11:17:00", LIMIT)));
         assert!(slow.contains("Request more time"), "{slow}");
     }
@@ -155,7 +160,7 @@ mod tests {
     fn a_log_that_just_ends_says_where() {
         let window: Window = "35-44".parse().unwrap();
         let cut = parse(log(5, "").as_bytes());
-        let reason = score(&cut, window, crate::log::StdKind::Sample).reason;
+        let reason = score(&cut, window, StdKind::Sample).reason;
         assert_eq!(reason.as_deref(), Some("The log ends at step 60 of 120, and doesn't say why."));
         assert_eq!((cut.ending(), cut.ended_early()), (None, None));
         let failed = parse(log(5, "[rank3]: torch.OutOfMemoryError: CUDA out of memory.\n").as_bytes());

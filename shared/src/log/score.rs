@@ -9,7 +9,9 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Column, Content, Failure, FailureKind, Figure, Log, NotFinite, PARSER_VERSION, Span, Window};
+use super::{
+    Column, Content, Ending, Failure, FailureKind, Figure, Log, NotFinite, PARSER_VERSION, Span, Window,
+};
 
 /// The measurement of a log over a window.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -60,6 +62,8 @@ choices! {
         Implausible "implausible",
         /// A failure ended the run before the end of the window.
         Failed "failed",
+        /// The job was cancelled before the end of the window.
+        Cancelled "cancelled",
         /// The log has no step.
         NoData "no_data" "no data",
         /// The file is not text, or can't be read.
@@ -151,7 +155,7 @@ pub fn score(log: &Log, window: Window, std_kind: StdKind) -> Score {
     score.missing = wanted.count() - measured;
 
     if let Some(reason) = cut_short(log, window, labels) {
-        let status = if log.cause().is_some() { Status::Failed } else { Status::Incomplete };
+        let status = status_of_cause(log).unwrap_or(Status::Incomplete);
         return Score { status, reason: Some(reason), ..score };
     }
     if measured * 2 < wanted.count() {
@@ -173,6 +177,14 @@ pub fn score(log: &Log, window: Window, std_kind: StdKind) -> Score {
     score
 }
 
+/// Returns the status of a log whose run ended before the window did; none if the log doesn't name the cause. A hung run that was
+/// cancelled failed.
+fn status_of_cause(log: &Log) -> Option<Status> {
+    let cause = log.cause()?;
+    let is_cancelled = cause.kind == FailureKind::Cancelled && log.ending() == Some(Ending::Stopped);
+    Some(if is_cancelled { Status::Cancelled } else { Status::Failed })
+}
+
 /// Returns why the log has no step.
 fn without_steps(log: &Log) -> (Status, String) {
     let (status, reason) = match log.content {
@@ -184,7 +196,7 @@ fn without_steps(log: &Log) -> (Status, String) {
         Content::Utf16 => (Status::Unreadable, "The file is UTF-16. Save it as UTF-8."),
         Content::Binary => (Status::Unreadable, "The file is not text. Use the job's log-*.out."),
         Content::Text => {
-            let status = if log.cause().is_some() { Status::Failed } else { Status::NoData };
+            let status = status_of_cause(log).unwrap_or(Status::NoData);
             match cause(log) {
                 Some(hung) if log.hang().is_some() => return (status, hung),
                 Some(cause) => return (status, format!("The run failed before its first step: {cause}")),

@@ -1,8 +1,8 @@
 //! What a campaign records of a run beside its log.
 
-use super::Comparability;
+use super::{Comparability, sentence};
 use crate::estimate::Interval;
-use crate::log::{Log, clock_time};
+use crate::log::{FailureKind, Log, Status, clock_time};
 use crate::units::significant;
 use serde::{Deserialize, Serialize};
 
@@ -14,6 +14,9 @@ pub const MOST_OF_JOB: f64 = 1.1;
 pub struct CampaignRun {
     /// The campaign's name.
     pub campaign: String,
+    /// The number of the round, from 1; none if an older program launched the run. Programs before this field ignore it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub round: Option<u32>,
     /// The run's name in the campaign.
     pub run: String,
     /// The number of the repeat, from 1.
@@ -54,34 +57,72 @@ impl CampaignRun {
             )
         })
     }
+
+    /// Returns the status of a run without a score, and why it has none, from how its measured job ended. `status` and `reason` are
+    /// what the log alone says. None if the job completed, or if the log says as much.
+    pub(super) fn without_score(&self, log: &Log, status: Status, reason: &str) -> Option<(Status, String)> {
+        let job = self.jobs.first().filter(|_| status != Status::Scored)?;
+        let (ended, kind) = job.early_end()?;
+        let is_unknown = job.state == UNKNOWN;
+        let is_cancelled = kind == Some(FailureKind::Cancelled);
+        let is_named = log.cause().is_some_and(|cause| is_unknown || Some(cause.kind) == kind);
+        let after_steps =
+            || sentence(&format!("{ended} after {} of {} steps", log.steps.len(), self.launch.steps));
+        Some(match status {
+            // The log alone could be that of a job that still runs.
+            Status::Incomplete if !log.is_complete() && log.hang().is_none() => {
+                let status = match is_cancelled {
+                    true => Status::Cancelled,
+                    false if is_unknown => status,
+                    false => Status::Failed,
+                };
+                (status, after_steps())
+            }
+            Status::Cancelled if is_cancelled => (status, after_steps()),
+            _ if is_named => return None,
+            // Slurm knows better why the job was ended.
+            Status::Cancelled => (Status::Failed, format!("{} {reason}", sentence(&ended))),
+            _ => (status, format!("{} {reason}", sentence(&ended))),
+        })
+    }
 }
 
-/// A job of a run, as Slurm reports it. Times are RFC 3339 with the offset.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SlurmJob {
-    /// Slurm's job id.
-    pub id: String,
-    /// The job's name.
-    pub name: String,
-    /// Slurm's final state, such as `COMPLETED`; `UNKNOWN` if Slurm no longer knew the job.
-    pub state: String,
-    /// The script's exit code, if known.
-    pub exit_code: Option<i32>,
-    /// When the job was submitted.
-    pub submitted: Option<String>,
-    /// When the job started.
-    pub started: Option<String>,
-    /// When the job ended.
-    pub ended: Option<String>,
-    /// The nodes, as Slurm lists them.
-    pub nodes: Option<String>,
-    /// Which attempt at the run it belongs to, from 1; none if the campaign allows no retries of the run. Programs before
-    /// this field ignore it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub attempt: Option<u32>,
-    /// The most attempts that the campaign allows: the first one and the retries.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub attempts: Option<u32>,
+/// Returns the name of a campaign's run, with the number of the round if that is known.
+///
+/// ```
+/// use trainplan_shared::result::run_name;
+///
+/// assert_eq!(run_name("nightly", None, "llama-8b", 1), "nightly/llama-8b");
+/// assert_eq!(run_name("nightly", Some(3), "llama-8b", 2), "nightly@3/llama-8b#2");
+/// ```
+#[must_use]
+pub fn run_name(campaign: &str, round: Option<u32>, run: &str, repeat: u32) -> String {
+    let round = round.map_or_else(String::new, |round| format!("@{round}"));
+    let repeat = if repeat > 1 { format!("#{repeat}") } else { String::new() };
+    format!("{campaign}{round}/{run}{repeat}")
+}
+
+/// The state of a job that Slurm no longer knew.
+const UNKNOWN: &str = "UNKNOWN";
+
+impl SlurmJob {
+    /// Returns how the job ended, as a clause, and the failure by which its log may name that. None if it completed.
+    #[must_use]
+    pub fn early_end(&self) -> Option<(String, Option<FailureKind>)> {
+        let (clause, kind) = match self.state.as_str() {
+            "FAILED" => ("the job failed", None),
+            "CANCELLED" => ("the job was cancelled", Some(FailureKind::Cancelled)),
+            "TIMEOUT" => ("the job reached its time limit", Some(FailureKind::TimeLimit)),
+            "NODE_FAIL" => ("the job lost a node", Some(FailureKind::NodeFailure)),
+            "OUT_OF_MEMORY" => ("the job ran out of memory", None),
+            "PREEMPTED" => ("the job was preempted", Some(FailureKind::Preempted)),
+            UNKNOWN => ("the job ended (Slurm no longer knows how)", None),
+            _ => return None,
+        };
+        let code = self.exit_code.filter(|_| self.state == "FAILED");
+        let code = code.map_or_else(String::new, |code| format!(" with exit code {code}"));
+        Some((format!("{clause}{code}"), kind))
+    }
 }
 
 impl SlurmJob {
@@ -132,6 +173,7 @@ mod tests {
     fn carried(jobs: Vec<SlurmJob>) -> CampaignRun {
         CampaignRun {
             campaign: "nightly".into(),
+            round: None,
             run: "llama-8b".into(),
             repeat: 1,
             cluster: "alpha".into(),
@@ -163,6 +205,45 @@ mod tests {
         let text = serde_json::to_string(&retried).unwrap();
         assert!(text.ends_with(r#""attempt":2,"attempts":3}"#), "{text}");
         assert_eq!(serde_json::from_str::<SlurmJob>(&text).unwrap(), retried);
+    }
+
+    #[test]
+    fn a_run_without_a_score_says_how_its_job_ended() {
+        let told = |state: &str, end: &str| {
+            let step = "Training epoch 0, iteration 31/49 | global_batch_size: 128 | global_step: 31 | \
+                        train_step_timing in s: 9.4\n";
+            let mut intake = Intake::new("log-a.pretrain_llama3.1_8b_fp8_8_7_0.out", &Spec::default());
+            intake.feed(step.as_bytes());
+            intake.feed(end.as_bytes());
+            let run = intake.finish();
+            let id = run.id;
+            let job = SlurmJob { state: state.into(), exit_code: Some(7), ..SlurmJob::default() };
+            let report = Report::of(&run.of_run(id, carried(vec![job])), &View::default());
+            (report.status, report.reason.unwrap())
+        };
+        let line = "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2026-11-20T12:00:00 ***\n";
+        let cancelled = (Status::Cancelled, "The job was cancelled after 1 of 50 steps.".to_owned());
+        // Whether or not its log has the line that says so.
+        assert_eq!(told("CANCELLED", ""), cancelled);
+        assert_eq!(told("CANCELLED", line), cancelled);
+        let failed = "The job failed with exit code 7 after 1 of 50 steps.";
+        assert_eq!(told("FAILED", ""), (Status::Failed, failed.into()));
+        let unknown = "The job ended (Slurm no longer knows how) after 1 of 50 steps.";
+        assert_eq!(told("UNKNOWN", ""), (Status::Incomplete, unknown.into()));
+        let (status, reason) = told("UNKNOWN", line);
+        assert_eq!(status, Status::Cancelled);
+        assert!(reason.starts_with("The log ends at step 31 of "), "{reason}");
+        let (status, reason) = told("PREEMPTED", line);
+        assert_eq!(status, Status::Failed);
+        assert!(reason.starts_with("The job was preempted. The log ends at step 31 of "), "{reason}");
+        let limit = line.replace(" ***\n", " DUE TO TIME LIMIT ***\n");
+        let (status, reason) = told("TIMEOUT", &limit);
+        assert_eq!(status, Status::Failed);
+        assert!(reason.contains("the job hit its time limit (line 2). Request more time"), "{reason}");
+        // A job that completed, and one that an older program described, are told by their logs.
+        for state in ["COMPLETED", ""] {
+            assert_eq!(told(state, "").0, Status::Incomplete, "{state}");
+        }
     }
 
     #[test]

@@ -49,7 +49,7 @@ pub use admission::{
     Maximum, UNKNOWN_BYTES, admit, admit_file, count_parts,
 };
 pub(crate) use admission::{MOST_JOBS, STEP_TIME, TIME, is_time};
-pub use carried::{CampaignRun, LaunchRecord, MOST_OF_JOB, PredictionRecord, SlurmJob};
+pub use carried::{CampaignRun, LaunchRecord, MOST_OF_JOB, PredictionRecord, SlurmJob, run_name};
 pub use file::{FileError, VERSION, read, write};
 pub use identity::Identity;
 pub use intake::Intake;
@@ -59,12 +59,11 @@ pub use job_settings::{
 };
 pub use log_files::{is_log_name, is_only_log, is_told_elsewhere, parts_of};
 pub use log_id::id_of_log;
-pub(crate) use report::NOT_SCORED;
-pub(crate) use report::ViewedRun;
 pub use report::{
-    BaselineComparison, Checkpoints, LossEnds, MemoryPeaks, PlanComparison, Publication, Report,
-    RunStepTimes, View, speed_percent,
+    BaselineComparison, Checkpoints, LossEnds, MOST_SPEED_PERCENT, MemoryPeaks, PlanComparison, Publication,
+    Report, RunStepTimes, TOO_FAST, View, much_faster, speed_percent,
 };
+pub(crate) use report::{NOT_SCORED, ViewedRun};
 pub use scoring::Scoring;
 pub use sentence::sentence;
 pub use slowdown::{SlowCause, SlowCauseKind, Slowdown};

@@ -153,13 +153,6 @@ pub(super) fn recipe_or_model(recipe: Option<&str>, model: Option<&str>) -> Opti
     recipe.map(str::to_owned).or_else(|| model.map(|model| Catalog::embedded().model_label(model)))
 }
 
-/// Returns what a run of a campaign is called: `nightly/llama-8b on alpha #2`.
-#[must_use]
-pub fn run_title(campaign: &str, run: &str, repeat: u32, cluster: &str) -> String {
-    let repeat = if repeat > 1 { format!(" #{repeat}") } else { String::new() };
-    format!("{campaign}/{run} on {cluster}{repeat}")
-}
-
 /// Returns an amount of money with three significant digits: `4.12M USD`, `980k USD`.
 #[must_use]
 pub fn money(amount: f64, currency: &str) -> String {

@@ -144,12 +144,7 @@ columns! {
         };
     }
     Name "name" {
-        terminal "run" [wraps] => |run| Some(match (&run.campaign, &run.run) {
-            (Some(campaign), Some(name)) => {
-                format!("{campaign}/{name}#{}{}", run.repeat.unwrap_or(1), run.attempt_words())
-            }
-            _ => run.path.clone(),
-        });
+        terminal "run" [wraps] => |run| Some(run.name().unwrap_or_else(|| run.path.clone()));
         csv 13 "path" => |run| Some(run.path.clone());
     }
     Attempt "attempt" {
@@ -157,5 +152,8 @@ columns! {
     }
     Attempts "attempts" {
         csv 15 "attempts" => |run| whole(run.attempts);
+    }
+    Round "round" {
+        csv 31 "round" => |run| whole(run.round);
     }
 }

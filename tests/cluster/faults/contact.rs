@@ -109,9 +109,9 @@ fn jobs_go_on_after_detaching() {
     assert_eq!(code, Some(1), "{}", laptop.errors());
     assert_eq!(summary(&events)["outcome"], "open");
     assert_eq!(cluster.text("squeue -h -o %T"), "RUNNING");
-    // No process observes the job: its state is unknown.
+    // The cluster can be reached, but no process observes the job.
     let told = laptop.runs()[0]["state"].as_str().unwrap().to_string();
-    assert!(told.starts_with("unknown, last seen") && told.contains("running"), "{told}");
+    assert!(told.starts_with("not followed since") && told.contains("running"), "{told}");
     let followed = laptop.run(&["jobs", "follow", "--format", "json"]);
     assert_eq!(followed.code, Some(0), "{}", followed.stderr);
     assert_eq!(laptop.runs()[0]["outcome"], "scored");

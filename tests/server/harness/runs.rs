@@ -37,6 +37,7 @@ pub(crate) fn carried(step_time_s: f64, cluster: &str) -> Made {
     let made = made(step_time_s);
     let carried = CampaignRun {
         campaign: "nightly".into(),
+        round: None,
         run: "llama-8b".into(),
         repeat: 1,
         cluster: cluster.into(),

@@ -12,10 +12,10 @@ use trainplan_shared::api::RunPage;
 use trainplan_shared::log::{Column, LogName, Status};
 use trainplan_shared::result::{
     FILE_ENDING, Intake, JobFiles, LARGEST_SETTINGS_FILE, LogPart, Report, RunResult, SettingValues,
-    SettingsFile, SlurmJob, UnreadReason, View, is_only_log, read, sentence, write,
+    SettingsFile, SlurmJob, UnreadReason, View, is_only_log, read, run_name, sentence, write,
 };
 use trainplan_shared::spec::Spec;
-use trainplan_shared::tables::{LogColumn, cells};
+use trainplan_shared::tables::LogColumn;
 use wasm_bindgen_futures::spawn_local;
 use web_sys::js_sys::{Array, Date};
 use web_sys::{Blob, File};
@@ -451,7 +451,8 @@ impl Taken {
         }
         let carried = self.run.as_ref().ok().and_then(|run| run.carried.as_ref());
         remarks.extend(carried.into_iter().flat_map(|carried| &carried.jobs).map(job));
-        let title = carried.map(|of| cells::run_title(&of.campaign, &of.run, of.repeat, &of.cluster));
+        let title = carried
+            .map(|of| format!("{} on {}", run_name(&of.campaign, of.round, &of.run, of.repeat), of.cluster));
         Row {
             number: self.number,
             // The same in both tables, so that both rows are one run.

@@ -203,8 +203,12 @@ fn of_several(reference: &str, several: &[LabelledVerdict<'_>]) -> String {
         };
         let does = if count == 1 { one } else { more };
         let (who, does) = match (several.len(), kind) {
-            (2, Verdict::NotComparable) if count == 2 => (format!("Neither of the {counted}"), "is comparable"),
-            (all, Verdict::NotComparable) if count == all => (format!("None of the {all} {counted}"), "is comparable"),
+            (2, Verdict::NotComparable) if count == 2 => {
+                (format!("Neither of the {counted}"), "is comparable")
+            }
+            (all, Verdict::NotComparable) if count == all => {
+                (format!("None of the {all} {counted}"), "is comparable")
+            }
             (2, _) if count == 2 => (format!("Both {counted}"), does),
             (all, _) if count == all => (format!("All {all} {counted}"), does),
             (all, _) => (format!("{count} of {all} {counted}"), does),

@@ -10,8 +10,8 @@ use trainplan_shared::api::{
 use trainplan_shared::history::{
     self, ChangePoint, CheckOutcome, ThresholdCheck, ThresholdKind, TimeLinePoint,
 };
-use trainplan_shared::result::{sentence, steady_difference};
-use trainplan_shared::text::capital;
+use trainplan_shared::result::{much_faster, sentence, steady_difference};
+use trainplan_shared::text::{capital, short_id};
 use trainplan_shared::units::{minute, signed, significant};
 use web_sys::js_sys::Date;
 
@@ -21,7 +21,7 @@ const NEWEST: &str = "limit=1000";
 /// The most runs whose alerts are asked for at once: a parameter of a query has room for 110 ids.
 const RUNS: usize = 100;
 
-/// Returns the time lines of a query, those with regressions first, then the longest.
+/// Returns the time lines of a query: those with open regressions first, then those with acknowledged ones, then the longest.
 pub(super) async fn read(query: &str) -> Result<Vec<TimeLine>, RequestError> {
     let RunHistories { series, .. } = server::get(&format!("/history?{query}")).await?;
     let mut lines: Vec<TimeLine> = series.iter().map(time_line).collect();
@@ -40,7 +40,7 @@ pub(super) async fn read(query: &str) -> Result<Vec<TimeLine>, RequestError> {
         }
         line.alert = line.slow_run.as_ref().and_then(|run| run_alert(&alerts, run));
     }
-    lines.sort_by_key(|line| (!line.is_regression(), Reverse(line.points.len())));
+    lines.sort_by_key(|line| (!line.is_open(), !line.is_regression(), Reverse(line.points.len())));
     Ok(lines)
 }
 
@@ -62,8 +62,8 @@ pub(super) async fn acknowledge(run: &str, reason: Option<String>) -> Result<(),
 /// Returns what the server keeps about the alerts of a run; none if it has none.
 fn run_alert(alerts: &[AlertRecord], run: &str) -> Option<RunAlert> {
     let alert = alerts.iter().find(|alert| alert.run == run)?;
-    let told = |Acknowledgement { at, by, reason }: &Acknowledgement| {
-        format!("Acknowledged by {by} at {}: {reason}", minute(at))
+    let told = |Acknowledgement { at, by, name, reason }: &Acknowledgement| {
+        format!("Acknowledged by {} at {}: {reason}", name.as_ref().unwrap_or(by), minute(at))
     };
     Some(RunAlert { run: run.into(), acknowledged: alert.acknowledged.as_ref().map(told) })
 }
@@ -83,6 +83,7 @@ fn time_line(series: &history::TimeLine) -> TimeLine {
         let change = series.change_points.iter().find(|change| change.index == place);
         TimePoint {
             id: point.id.clone(),
+            run: point.title.clone().unwrap_or_else(|| short_id(&point.id).to_string()),
             at_ms: Date::parse(&point.at),
             at: minute(&point.at),
             step_time_s: point.measured_s(),
@@ -202,6 +203,11 @@ fn judgements(series: &history::TimeLine) -> Option<(String, Vec<String>)> {
         (_, 1) => "limit exceeded".to_string(),
         (several, count) => format!("{several} of {count} limits exceeded"),
     };
+    // A run of other work is no slower, either.
+    let speed = |check: &&ThresholdCheck| Some(100.0 * check.expected_s? / check.measured_s?);
+    let baseline = others.iter().find(|check| check.kind == ThresholdKind::Baseline);
+    let is_fast = baseline.and_then(speed).and_then(much_faster).is_some();
+    let summary = if is_fast { summary + ", but much faster than published" } else { summary };
     let summary = match not_judged(series) {
         Some(_) => format!("Last comparable run: {summary}"),
         None => capital(&summary),
@@ -258,5 +264,12 @@ mod tests {
         let expected = "Slower than published: 13.5 s per step, 9.1 % above the published 12.37 s.";
         assert_eq!(published.as_deref(), Some(expected));
         assert_eq!(slower(&series(&[12.0], Some(12.37))), None);
+    }
+
+    #[test]
+    fn a_run_that_is_much_faster_than_published_is_remarked() {
+        let judged = |seconds: f64| judgements(&series(&[seconds], Some(12.37))).map(|(summary, _)| summary);
+        assert_eq!(judged(12.0).as_deref(), Some("Within the limit"));
+        assert_eq!(judged(10.0).as_deref(), Some("Within the limit, but much faster than published"));
     }
 }

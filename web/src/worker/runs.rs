@@ -13,7 +13,7 @@ use trainplan_shared::field::Field;
 use trainplan_shared::log::{LogName, Status};
 use trainplan_shared::result::{RunResult, read};
 use trainplan_shared::spec::Spec;
-use trainplan_shared::tables::{StoredRunColumn, cells};
+use trainplan_shared::tables::StoredRunColumn;
 use trainplan_shared::units::{minute, readable, significant};
 use wasm_bindgen::JsCast;
 use wasm_bindgen_futures::JsFuture;
@@ -53,10 +53,8 @@ pub(super) async fn unmet(query: &str) -> Result<Vec<String>, RequestError> {
 }
 
 fn row(summary: RunSummary) -> Row {
-    let title = match (&summary.campaign, &summary.run, &summary.cluster) {
-        (Some(campaign), Some(run), Some(cluster)) => {
-            cells::run_title(campaign, run, summary.repeat.unwrap_or(1), cluster) + &summary.attempt_words()
-        }
+    let title = match (summary.name(), &summary.cluster) {
+        (Some(name), Some(cluster)) => format!("{name} on {cluster}"),
         _ => called(summary.path.clone()),
     };
     let is_unlike = !summary.comparable && summary.status == Status::Scored;

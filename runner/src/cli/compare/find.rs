@@ -77,14 +77,16 @@ impl FromStore<'_> {
 /// Returns the id of the run with this name among `runs`, which are sorted by age, the newest first.
 fn identify<'a>(name: &str, runs: &'a [RunSummary]) -> Result<&'a str, String> {
     let lower = name.to_ascii_lowercase();
-    let begins = |run: &&RunSummary| name.len() >= SHORTEST && run.id.starts_with(&lower);
+    let has_digits = |run: &&RunSummary| {
+        name.len() >= SHORTEST && (run.id.starts_with(&lower) || run.id.ends_with(&lower))
+    };
     let is_short = name.len() < SHORTEST && name.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let by_id: Vec<&RunSummary> = runs.iter().filter(begins).collect();
+    let by_id: Vec<&RunSummary> = runs.iter().filter(has_digits).collect();
     match by_id[..] {
         [run] => return Ok(&run.id),
         [first, second, ..] => {
             return Err(format!(
-                "{} ids start with these digits, such as {} and {}. Use more digits.",
+                "{} ids start or end with these digits, such as {} and {}. Use more digits.",
                 by_id.len(),
                 first.id,
                 second.id
@@ -98,7 +100,11 @@ fn identify<'a>(name: &str, runs: &'a [RunSummary]) -> Result<&'a str, String> {
     };
     let is_called = |run: &&RunSummary| {
         let (Some(campaign), Some(called)) = (&run.campaign, &run.run) else { return false };
-        let named = plain == called || plain.split_once('/') == Some((campaign, called));
+        let is_of = |name: &str| {
+            name == campaign || run.round.is_some_and(|round| name == format!("{campaign}@{round}"))
+        };
+        let named =
+            plain == called || plain.split_once('/').is_some_and(|(of, name)| name == called && is_of(of));
         named && (repeat.is_none() || run.repeat == repeat)
     };
     let by_name: Vec<&RunSummary> = runs.iter().filter(is_called).collect();

@@ -76,7 +76,10 @@ pub(super) async fn list(
         let state = match (round.ended_ms, journal.carried_out_by(round)) {
             (Some(ended), _) => format!("finished {}", watch::clock(ended)),
             (None, Some(holder)) => format!("run by process {holder}"),
-            (None, None) => format!("paused: to continue, use `trainplan jobs follow {}`", round.title()),
+            (None, None) => format!(
+                "no process follows it. To continue, use `trainplan run` or `trainplan jobs follow {}`",
+                round.title()
+            ),
         };
         output::prose(&format!(
             "Campaign {} on cluster {}, started {}; {state}.\n",

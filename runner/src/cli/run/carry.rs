@@ -149,8 +149,8 @@ pub(in crate::cli) fn campaign(
             Some(round) => journal.runs(&round.id).await?,
             None => Vec::new(),
         };
-        if scope != RoundScope::All && continued.is_none() {
-            plans = failed(&journal, name, cluster_name, plans).await?;
+        if let (RoundScope::Failed { cancelled, .. }, None) = (scope, &continued) {
+            plans = failed(&journal, name, cluster_name, plans, cancelled).await?;
             if plans.is_empty() {
                 note(&format!("No run of {name} failed or is missing. Nothing was submitted."));
                 return Ok(());
@@ -186,7 +186,7 @@ pub(in crate::cli) fn campaign(
                 return Err(Failure::Changed { campaign: round.campaign.clone(), since });
             }
         }
-        if let RoundScope::Failed { anyway } = scope {
+        if let RoundScope::Failed { anyway, .. } = scope {
             warn(planned, is_newest(&journal, name, cluster_name, &digest).await?);
             // Another version of the program may have submitted them, with other predictions.
             if let (Some(failure), false) = (refusal(planned), anyway || is_submitted) {

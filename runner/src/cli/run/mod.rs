@@ -67,6 +67,9 @@ pub(super) struct Args {
     /// last round is not finished, it is continued instead
     #[arg(long, conflicts_with_all = ["new", "dry_run"])]
     failed: bool,
+    /// With --failed, also start the runs that were cancelled
+    #[arg(long, requires = "failed")]
+    cancelled: bool,
     /// Submit runs even if they are predicted not to fit in GPU memory or in their time limit
     #[arg(long)]
     anyway: bool,
@@ -134,7 +137,7 @@ impl Args {
             .map_err(|found| mistakes(&self.campaign, &found))?;
         if self.failed {
             // Which of the runs start, and are checked, depends on the journal.
-            let scope = RoundScope::Failed { anyway: self.anyway };
+            let scope = RoundScope::Failed { cancelled: self.cancelled, anyway: self.anyway };
             let format = self.format.choose();
             return carry::campaign(&campaign, cluster, &planned, &self.carry, self.new, scope, format);
         }
@@ -397,10 +400,11 @@ fn details(planned: &Planned, output: &PlannedRun) -> Result<(), Failure> {
         }
     }
     order.extend(output.singleton.then(|| "no other singleton at the same time".to_string()));
-    order.extend(
-        (planned.retries > 0)
-            .then(|| format!("up to {} retries after a node failure or a preemption", planned.retries)),
-    );
+    order.extend(match planned.retries {
+        0 => None,
+        1 => Some("one retry after a node failure or a preemption".to_string()),
+        retries => Some(format!("up to {retries} retries after a node failure or a preemption")),
+    });
     order.extend(planned.exclude.map(|nodes| format!("not on {nodes}")));
     order.extend(planned.queue_budget.map(|budget| format!("cancelled after {budget} in the queue")));
     order.extend(output.upload.map(|upload| match upload.logs {

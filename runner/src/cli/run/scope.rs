@@ -4,6 +4,7 @@ use super::super::summary::Summary;
 use super::super::{Failure, note};
 use crate::conduct::RunOutcome;
 use crate::journal::{Journal, JournalError, Plan, Round, Run};
+use std::collections::BTreeSet;
 
 /// Which runs of its campaign a new round has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,12 +13,15 @@ pub(in crate::cli) enum RoundScope {
     All,
     /// Those without a score: they failed, or have not run. The others count as over and, if another run needs it, as scored.
     Failed {
+        /// Whether those that were cancelled start, too.
+        cancelled: bool,
         /// Whether they are submitted even if they are predicted not to fit in memory or in their time limits.
         anyway: bool,
     },
 }
 
-/// Returns the plans without a scored run on the cluster, and notes why each of them starts.
+/// Returns the plans without a scored run on the cluster, and notes why each of them starts. Those whose run was cancelled start only
+/// if `cancelled` says so, and those that need their scores only together with them.
 ///
 /// # Errors
 /// The newest run of a plan is not over: it belongs to an older round.
@@ -26,6 +30,7 @@ pub(super) async fn failed(
     campaign: &str,
     cluster: &str,
     plans: Vec<Plan>,
+    cancelled: bool,
 ) -> Result<Vec<Plan>, Failure> {
     let newest = newest_runs(journal, campaign, cluster, &plans).await?;
     let full_title = |round: &Round, run: &Run| format!("{}/{}", round.title(), run.plan.title());
@@ -34,12 +39,31 @@ pub(super) async fn failed(
     if !open.is_empty() {
         return Err(Failure::NotOver { runs: open });
     }
+    let of_plans = plans.into_iter().zip(newest);
+    let unscored: Vec<(Plan, Option<(Round, Run)>)> =
+        of_plans.filter(|(_, newest)| outcome(newest.as_ref()) != Some(RunOutcome::Scored)).collect();
+    let left = unscored.iter().filter(|(_, newest)| !cancelled && was_cancelled(newest.as_ref()));
+    let without_score = names_without_score(&unscored, left.map(|(plan, _)| plan.name.clone()).collect());
     let mut chosen = Vec::new();
-    for (plan, newest) in plans.into_iter().zip(newest) {
-        let why = match &newest {
-            None => "It has not run yet.".to_string(),
-            Some((_, run)) if RunOutcome::of(run) == RunOutcome::Scored => continue,
-            Some((round, run)) => {
+    for (plan, newest) in unscored {
+        let needed = plan.after_success.iter().find(|name| without_score.contains(*name));
+        let why = match (&newest, needed) {
+            (Some((round, run)), _) if !cancelled && was_cancelled(newest.as_ref()) => {
+                let title = full_title(round, run);
+                note(&format!(
+                    "{title} was cancelled, so it doesn't start. To start it too, add --cancelled."
+                ));
+                continue;
+            }
+            (_, Some(needed)) => {
+                note(&format!("{} doesn't start, because it needs a score of {needed}.", plan.title()));
+                continue;
+            }
+            (None, _) => "It has not run yet.".to_string(),
+            (Some((round, run)), _) if was_cancelled(newest.as_ref()) => {
+                format!("{} was cancelled.", full_title(round, run))
+            }
+            (Some((round, run)), _) => {
                 let why = Summary::of(round, run, None).why.map(|why| why.trim_end_matches('.'));
                 let why = why.map_or(String::new(), |why| format!(": {why}"));
                 format!("{} has no score{why}.", full_title(round, run))
@@ -49,6 +73,25 @@ pub(super) async fn failed(
         chosen.push(plan);
     }
     Ok(chosen)
+}
+
+/// Returns the outcome of a plan's newest run; none if it has not run.
+fn outcome(newest: Option<&(Round, Run)>) -> Option<RunOutcome> {
+    newest.map(|(_, run)| RunOutcome::of(run))
+}
+
+fn was_cancelled(newest: Option<&(Round, Run)>) -> bool {
+    outcome(newest) == Some(RunOutcome::Cancelled)
+}
+
+/// Returns these names, and the names of the unscored runs that need the score of one of them.
+fn names_without_score<T>(unscored: &[(Plan, T)], mut names: BTreeSet<String>) -> BTreeSet<String> {
+    loop {
+        let needs = |plan: &Plan| plan.after_success.iter().any(|name| names.contains(name));
+        let found = unscored.iter().find(|(plan, _)| needs(plan) && !names.contains(&plan.name));
+        let Some((plan, _)) = found else { return names };
+        names.insert(plan.name.clone());
+    }
 }
 
 /// Returns the last try of each plan's run in the newest round that has it, with that round. None if no round of the campaign on the
@@ -136,7 +179,7 @@ mod tests {
 
     /// Returns the titles of the runs that start.
     async fn started(journal: &Journal, plans: &[Plan]) -> Result<Vec<String>, Failure> {
-        let chosen = failed(journal, "nightly", "alpha", plans.to_vec()).await?;
+        let chosen = failed(journal, "nightly", "alpha", plans.to_vec(), false).await?;
         Ok(chosen.iter().map(Plan::title).collect())
     }
 
@@ -187,6 +230,30 @@ mod tests {
         journal.begin(&round("three"), &[("c3".into(), plan("c"))]).await.unwrap();
         score(&journal, "c3").await;
         assert!(started(&journal, &plans).await.unwrap().is_empty());
+    }
+
+    #[tokio::test]
+    async fn cancelled_runs_start_only_if_asked_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let journal = Journal::open(&DataDir::open(Some(folder.path().into())).unwrap()).await.unwrap();
+        let needs = |name: &str, needed: &str| Plan {
+            after: vec![needed.into()],
+            after_success: vec![needed.into()],
+            ..plan(name)
+        };
+        // d needs a score of c, and c one of a, which was cancelled. e only waits for a.
+        let waits = Plan { after: vec!["a".into()], ..plan("e") };
+        let plans = [needs("d", "c"), plan("a"), plan("b"), needs("c", "a"), waits];
+        let runs = plans.clone().map(|plan| (format!("{}1", plan.name), plan));
+        journal.begin(&round("one"), &runs).await.unwrap();
+        journal.write("a1", 2, &Event::CancelAsked { why: "asked".into() }).await.unwrap();
+        for (run, _) in &runs {
+            fail(&journal, run).await;
+        }
+        journal.end("one", 3).await.unwrap();
+        assert_eq!(started(&journal, &plans).await.unwrap(), ["b", "e"]);
+        let all = failed(&journal, "nightly", "alpha", plans.to_vec(), true).await.unwrap();
+        assert_eq!(all.len(), 5);
     }
 
     #[tokio::test]

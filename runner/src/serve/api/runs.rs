@@ -117,7 +117,7 @@ pub(super) async fn put(
     params(
         ("recipe" = Option<String>, Query, description = "A recipe's id, or a short form as on the command line"),
         ("cluster" = Option<String>, Query), ("campaign" = Option<String>, Query),
-        ("status" = Option<String>, Query, description = "`scored`, `invalid`, `implausible`, `incomplete`, `failed`, `no_data` or `unreadable`"),
+        ("status" = Option<String>, Query, description = "`scored`, `invalid`, `implausible`, `incomplete`, `failed`, `cancelled`, `no_data` or `unreadable`"),
         ("model" = Option<String>, Query), ("gpu" = Option<String>, Query), ("gpus" = Option<u32>, Query),
         ("dtype" = Option<String>, Query),
         ("line" = Option<String>, Query, description = "A scenario, as in a run's `line`"),

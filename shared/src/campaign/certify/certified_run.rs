@@ -4,7 +4,7 @@ use super::reference::{ReferenceSource, RunReference};
 use crate::catalog::Catalog;
 use crate::estimate::Interval;
 use crate::launch::container_image;
-use crate::result::{LaunchRecord, sentence, steady_difference};
+use crate::result::{LaunchRecord, TOO_FAST, sentence, steady_difference};
 use crate::units::significant;
 use serde::Serialize;
 
@@ -95,11 +95,7 @@ impl CertifiedRun {
             Some(_) => RunVerdict::Passed,
         };
         let remark = judged_s.filter(|judged_s| *judged_s < reference.least_s()).map(|judged_s| {
-            format!(
-                "It ran at {} % of the reference's speed, more than a healthy cluster explains: check that it ran the whole model, \
-                 batch and precision of the recipe.",
-                significant(speed(judged_s), 3)
-            )
+            format!("It ran at {} % of the reference's speed, {TOO_FAST}.", significant(speed(judged_s), 3))
         });
         let missing = repeats.saturating_sub(step_times_s.len());
         let mut sentences: Vec<String> = Vec::new();

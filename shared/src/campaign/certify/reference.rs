@@ -3,15 +3,12 @@
 use crate::catalog::{Catalog, Recipe, RecipeId, Reference, ReferenceClass};
 use crate::estimate::Interval;
 use crate::launch::container_image;
+use crate::result::MOST_SPEED_PERCENT;
 use crate::units::{group_digits, readable, readable_range};
 use serde::Serialize;
 
 /// The least speed, in percent of the published one, of a run that passes: the threshold of NVIDIA's exemplar certification.
 pub const LEAST_SPEED_PERCENT: f64 = 95.0;
-
-/// The speed, in percent of the reference's, above which a pass gets a remark. The same recipe on the same GPUs differs from its
-/// reference by a few percent, so a run that gains twice what it may lose probably did other work.
-const MOST_SPEED_PERCENT: f64 = 110.0;
 
 /// What a run of a certification is compared with.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]

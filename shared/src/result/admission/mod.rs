@@ -133,6 +133,9 @@ pub fn admit(run: &RunResult) -> Result<(), InvalidResult> {
     if carried.repeat == 0 {
         return refuse("carried.repeat", "must be at least 1");
     }
+    if carried.round == Some(0) {
+        return refuse("carried.round", "must be at least 1");
+    }
     let is_counted = |job: &SlurmJob| match (job.attempt, job.attempts) {
         (None, None) => true,
         (Some(attempt), Some(attempts)) => (1..=attempts).contains(&attempt),

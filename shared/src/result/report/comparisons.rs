@@ -53,6 +53,19 @@ impl Publication {
     }
 }
 
+/// The speed, in percent of a reference's, above which a run gets a remark. The same recipe on the same GPUs differs from its
+/// reference by a few percent, so a run that gains twice what it may lose probably did other work.
+pub const MOST_SPEED_PERCENT: f64 = 110.0;
+
+/// Returns what to do about a run that is much faster than its published speed, as a clause; none if it is not.
+#[must_use]
+pub fn much_faster(speed_percent: f64) -> Option<&'static str> {
+    (speed_percent > MOST_SPEED_PERCENT).then_some(TOO_FAST)
+}
+
+/// What a speed above [`MOST_SPEED_PERCENT`] means, as a clause.
+pub const TOO_FAST: &str = "more than a healthy cluster explains: check that it ran the whole model, batch and precision of the recipe";
+
 /// The step times of a scored run, in seconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RunStepTimes {

@@ -3,7 +3,10 @@
 mod comparisons;
 mod known_scenario;
 
-pub use comparisons::{BaselineComparison, PlanComparison, Publication, RunStepTimes, speed_percent};
+pub use comparisons::{
+    BaselineComparison, MOST_SPEED_PERCENT, PlanComparison, Publication, RunStepTimes, TOO_FAST, much_faster,
+    speed_percent,
+};
 
 use super::slowdown::Slowdown;
 use super::steady::{SteadyMean, judged_s};
@@ -257,6 +260,9 @@ impl<'a> ViewedRun<'a> {
             scoring.missed(identity.scenario.get(Field::Recipe), log.planned_last, labels)
         });
         let reason: Vec<String> = score.reason.iter().cloned().chain(rule).collect();
+        let reason = reason.join(" ");
+        let of_job = run.carried.as_ref().and_then(|run| run.without_score(&log, score.status, &reason));
+        let (status, reason) = of_job.unwrap_or((score.status, reason));
 
         let steady = score.step_time_s.and_then(|_| SteadyMean::of(&log.steps));
         let judged_s = score.step_time_s.map(|scored| {
@@ -266,11 +272,11 @@ impl<'a> ViewedRun<'a> {
 
         let mut reasons = run.comparable.reasons.clone();
         reasons.extend(identity.conflicts.iter().cloned());
-        reasons.extend(not_scored(score.status));
+        reasons.extend(not_scored(status));
         let mut report = Report {
-            id: (!matches!(score.status, Status::NoData | Status::Unreadable)).then(|| run.id.to_string()),
-            status: score.status,
-            reason: (!reason.is_empty()).then(|| reason.join(" ")),
+            id: (!matches!(status, Status::NoData | Status::Unreadable)).then(|| run.id.to_string()),
+            status,
+            reason: (!reason.is_empty()).then_some(reason),
             format: run.framework(),
             steps: log.steps.len() as u64,
             window: score.window,
@@ -297,7 +303,7 @@ impl<'a> ViewedRun<'a> {
             loss: LossEnds { first: score.loss_first, last: score.loss_last },
             global_batch_size: score.global_batch_size,
             scenario: spec,
-            ..Report::without(&run.source.path, score.status, None)
+            ..Report::without(&run.source.path, status, None)
         };
         let carried = run.carried.as_ref();
         report.plan = carried.map(|carried| PlanComparison::of(carried.plan.step_time_s, report.times()));

@@ -59,6 +59,8 @@ impl TimeLine {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct TimePoint {
     pub(crate) id: String,
+    /// The name of the run, or the end of its id if no campaign lists it.
+    pub(crate) run: String,
     /// When, in milliseconds since 1970, and in words.
     pub(crate) at_ms: f64,
     pub(crate) at: String,

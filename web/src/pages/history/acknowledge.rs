@@ -8,6 +8,7 @@ use leptos::html::Input;
 use leptos::prelude::*;
 use leptos::wasm_bindgen::JsCast;
 use leptos::web_sys::{Element, HtmlElement};
+use std::time::Duration;
 
 /// The longest reason that the server takes, in bytes.
 const LONGEST_REASON: &str = "1000";
@@ -19,12 +20,13 @@ pub(super) fn AlertNote(alert: Memo<Option<RunAlert>>) -> impl IntoView {
     let may = desk.may(Scope::Upload, move || alert.with(Option::is_some));
     let reason = RwSignal::new(String::new());
     let failed = RwSignal::new(None::<RequestError>);
+    let next = StoredValue::new_local(None::<HtmlElement>);
     let ask = move |reason: Option<String>, form: Option<Element>| {
         let Some(RunAlert { run, .. }) = alert.get_untracked() else { return };
         desk.ask(Question::Acknowledge { run, reason }, move |answer| {
             let has_focus = form.is_some_and(|form| matches!(form.matches(":focus-within"), Ok(true)));
             if answer.is_ok() && has_focus {
-                leave_form();
+                next.set_value(leave_form());
             }
             failed.set(answer.err());
             desk.ask_again();
@@ -53,6 +55,15 @@ pub(super) fn AlertNote(alert: Memo<Option<RunAlert>>) -> impl IntoView {
         }
     });
     let acknowledged = Memo::new(move |_| alert.with(|alert| alert.as_ref()?.acknowledged.clone()));
+    Effect::new(move |_| {
+        if acknowledged.with(Option::is_none) {
+            return;
+        }
+        if let Some(target) = next.try_update_value(Option::take).flatten() {
+            // The time lines change places now, and an element that moves loses the focus.
+            set_timeout(move || keep_focus(&target), Duration::ZERO);
+        }
+    });
     let is_open = move || alert.with(Option::is_some) && acknowledged.with(Option::is_none) && may.get();
     view! {
         <Show when=move || acknowledged.with(Option::is_some)>
@@ -85,16 +96,22 @@ pub(super) fn AlertNote(alert: Memo<Option<RunAlert>>) -> impl IntoView {
 }
 
 /// Moves the focus from a form that is about to disappear to the button of the next one, from the last one to that of the first, and
-/// without another one to the page's heading.
-fn leave_form() {
+/// without another one to the page's heading. Returns the element that has it now.
+fn leave_form() -> Option<HtmlElement> {
     let targets = [
         "section:focus-within ~ section .identify button",
         "section:not(:focus-within) .identify button",
         "h1",
     ];
     let target = targets.iter().find_map(|target| document().query_selector(target).ok().flatten());
-    if let Some(target) = target.and_then(|target| target.dyn_into::<HtmlElement>().ok()) {
-        // It fails only for elements that are gone.
+    let target = target.and_then(|target| target.dyn_into::<HtmlElement>().ok());
+    // It fails only for elements that are gone.
+    target.inspect(|target| drop(target.focus()))
+}
+
+/// Gives an element the focus, unless another one has it.
+fn keep_focus(target: &HtmlElement) {
+    if matches!(document().query_selector(":focus"), Ok(None)) {
         let _ = target.focus();
     }
 }

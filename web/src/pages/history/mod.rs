@@ -117,7 +117,11 @@ fn TimeLineSection(line: Memo<TimeLine>) -> impl IntoView {
     let count = Memo::new(move |_| line.with(|line| line.points.len()));
     let title = line.with_untracked(|line| line.title.clone());
     let rows = move || {
-        line.with(|line| line.points.iter().rev().map(|point| row(address, point.clone())).collect_view())
+        line.with(|line| {
+            let first = line.points.iter().position(|point| point.step_time_s.is_some());
+            let points = line.points.iter().enumerate().rev();
+            points.map(|(place, point)| row(address, point.clone(), Some(place) == first)).collect_view()
+        })
     };
     view! {
         <section class="scaling" aria-label=title.clone()>
@@ -151,7 +155,8 @@ fn not_judged(line: &TimeLine) -> impl IntoView + use<> {
 fn slower(address: Address, line: &TimeLine) -> impl IntoView + use<> {
     let first = line.first_changed.as_ref();
     let first = first.map(|id| view! { " " <A href=run_href(address, id)>"First run after the change"</A> });
-    line.slower.clone().map(|text| view! { <div class="notice wrong"><p>{text} {first}</p></div> })
+    let class = if line.is_open() { "notice wrong" } else { "notice" };
+    line.slower.clone().map(|text| view! { <div class=class><p>{text} {first}</p></div> })
 }
 
 /// The newest comparable run judged by each threshold, as a closed list.
@@ -195,16 +200,18 @@ fn runs(count: usize) -> String {
     if count == 1 { "1 run".into() } else { format!("{count} runs") }
 }
 
-fn row(address: Address, point: TimePoint) -> impl IntoView {
+/// A row of the table. The first run with a step time can't be a regression: it is only slower than published.
+fn row(address: Address, point: TimePoint, is_first: bool) -> impl IntoView {
+    let alert = if is_first { "Below the published speed" } else { "Regression" };
     let notes = match (point.is_alert, point.notes.is_empty()) {
         (false, _) => point.notes,
-        (true, true) => "Regression".to_string(),
-        (true, false) => format!("Regression. {}", point.notes),
+        (true, true) => alert.to_string(),
+        (true, false) => format!("{alert}. {}", point.notes),
     };
     view! {
         <tr>
             <th scope="row">{point.at.clone()}</th>
-            <td><A href=run_href(address, &point.id)>{point.id.get(..8).unwrap_or_default().to_string()}</A></td>
+            <td><A href=run_href(address, &point.id)>{point.run}</A></td>
             <td class="number">{point.step_time}</td>
             <td>{notes}</td>
         </tr>

@@ -35,8 +35,8 @@ pub(super) fn OpenRegressions(lines: Memo<Arc<Vec<TimeLine>>>) -> impl IntoView 
 fn told(address: Address, line: &TimeLine) -> impl IntoView + use<> {
     let text = format!(": {} ", line.slower.as_deref().unwrap_or_default());
     let run = line.slow_run.as_ref().map(|id| {
-        let run = format!("Run {}", id.get(..8).unwrap_or_default());
-        view! { <A href=run_href(address, id)>{run}</A> }
+        let run = line.points.iter().find(|point| point.id == *id).map(|point| point.run.clone());
+        view! { <A href=run_href(address, id)>"Run " {run}</A> }
     });
     let title = line.title.clone();
     view! { <li><p><A href=history_href(line)>{title}</A> {text} {run}</p></li> }

@@ -55,7 +55,7 @@ pub(super) fn lines(chart: &LineChart, ink: &str, (width, height): (f64, f64)) -
     }
     if matches!(chart.x, XAxis::Steps | XAxis::Runs) {
         // Plotly would divide a range of a few steps into fractions of a step.
-        let (first, last) = ends(&chart.lines);
+        let (first, last) = ends(chart);
         if last - first <= FEW_STEPS {
             x["tickvals"] =
                 (0..).map(|step| first + f64::from(step)).take_while(|step| *step <= last).collect();
@@ -103,7 +103,7 @@ pub(super) fn lines(chart: &LineChart, ink: &str, (width, height): (f64, f64)) -
             "yref": "paper", "y0": 0, "y1": 1, "fillcolor": GRID, "line": { "width": 0 },
         }));
     }
-    traces.extend(chart.levels.iter().enumerate().map(|(index, of)| level(of, index, &chart.lines, ink)));
+    traces.extend(chart.levels.iter().enumerate().map(|(index, of)| level(of, index, chart, ink)));
     // Shapes have no place in a legend, so that each band is the name of an empty trace.
     let ranges = chart.levels.iter().filter(|level| level.interval.is_some());
     let ranges = ranges.map(|level| (format!("{} (range)", level.name), RANGE_COLOUR));
@@ -177,15 +177,16 @@ fn trace(line: &ChartLine, mode: &str, hover: &str) -> Value {
 const STYLES: [(&str, &str); 4] =
     [("solid", "circle"), ("dot", "diamond"), ("dash", "square"), ("dashdot", "triangle-up")];
 
-/// Returns the first and the last x of lines.
-fn ends(lines: &[ChartLine]) -> (f64, f64) {
-    let x = lines.iter().flat_map(|line| &line.points).map(|point| point.0);
+/// Returns the first and the last x of a chart.
+fn ends(chart: &LineChart) -> (f64, f64) {
+    let lines = chart.lines.iter().map(|line| &line.points);
+    let x = lines.chain(chart.markers.iter().map(|markers| &markers.points)).flatten().map(|point| point.0);
     x.fold((f64::INFINITY, f64::NEG_INFINITY), |(first, last), x| (first.min(x), last.max(x)))
 }
 
-/// Returns the trace of a level, from the first to the last x of the lines.
-fn level(level: &PlotLevel, index: usize, lines: &[ChartLine], ink: &str) -> Value {
-    let (first, last) = ends(lines);
+/// Returns the trace of a level, from the first to the last x of the chart.
+fn level(level: &PlotLevel, index: usize, chart: &LineChart, ink: &str) -> Value {
+    let (first, last) = ends(chart);
     // A line of one point can't be seen.
     let margin = if first < last { 0.0 } else { 0.5 };
     let dashes = ["dash", "dot", "dashdot", "longdash"];

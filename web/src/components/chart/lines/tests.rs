@@ -91,6 +91,25 @@ fn bands_are_in_the_legend() {
 }
 
 #[test]
+fn a_level_is_drawn_beside_a_single_scored_run() {
+    let runs =
+        ChartLine { name: "Runs".into(), group: 0, style: 0, points: vec![(5e12, 13.0)], is_level: false };
+    let crosses = ChartMarkers {
+        name: "Not compared",
+        symbol: "x-open",
+        is_bad: false,
+        has_values: false,
+        points: vec![(1e12, 0.0), (9e12, 0.0)],
+    };
+    let level = PlotLevel { name: "Published".into(), value: 12.0, interval: None };
+    let chart = LineChart::over_time(vec![runs], vec![crosses], vec![level], "Step time, s", false);
+    let drawn = plot(&chart.into(), "#000", (900.0, 400.0));
+    let traces = drawn["data"].as_array().expect("traces");
+    let published = traces.iter().find(|trace| trace["name"] == "Published").expect("a level");
+    assert_eq!(published["x"], json!([1e12, 9e12]));
+}
+
+#[test]
 fn few_steps_have_markers_and_a_tick_each() {
     let of = |count: usize| {
         plot(&LineChart::of_plot(&plot_of(vec![2.0; count]), "Loss", false).into(), "#000", (300.0, 400.0))
