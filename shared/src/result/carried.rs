@@ -102,6 +102,34 @@ pub fn run_name(campaign: &str, round: Option<u32>, run: &str, repeat: u32) -> S
     format!("{campaign}{round}/{run}{repeat}")
 }
 
+/// A job of a run, as Slurm reports it. Times are RFC 3339 with the offset.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SlurmJob {
+    /// Slurm's job id.
+    pub id: String,
+    /// The job's name.
+    pub name: String,
+    /// Slurm's final state, such as `COMPLETED`; `UNKNOWN` if Slurm no longer knew the job.
+    pub state: String,
+    /// The script's exit code, if known.
+    pub exit_code: Option<i32>,
+    /// When the job was submitted.
+    pub submitted: Option<String>,
+    /// When the job started.
+    pub started: Option<String>,
+    /// When the job ended.
+    pub ended: Option<String>,
+    /// The nodes, as Slurm lists them.
+    pub nodes: Option<String>,
+    /// Which attempt at the run it belongs to, from 1; none if the campaign allows no retries of the run. Programs before
+    /// this field ignore it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempt: Option<u32>,
+    /// The most attempts that the campaign allows: the first one and the retries.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempts: Option<u32>,
+}
+
 /// The state of a job that Slurm no longer knew.
 const UNKNOWN: &str = "UNKNOWN";
 
@@ -123,9 +151,7 @@ impl SlurmJob {
         let code = code.map_or_else(String::new, |code| format!(" with exit code {code}"));
         Some((format!("{clause}{code}"), kind))
     }
-}
 
-impl SlurmJob {
     /// Returns how long the job ran, in seconds; none if its start or its end is not known.
     fn ran_s(&self) -> Option<f64> {
         let at = |time: Option<&str>| clock_time(time.filter(|time| time.ends_with('Z'))?.as_bytes());

@@ -95,7 +95,7 @@ mod tests {
         };
         assert_eq!(lines(&[&["Noisy.", "Slow."]]), ["0.log: Noisy.", "0.log: Slow."]);
         assert_eq!(lines(&[&["Noisy."], &["Slow.", "Noisy."]]), ["Both logs: Noisy.", "1.log: Slow."]);
-        assert_eq!(lines(&[&["Noisy."]; 9]), ["All 9 logs: Noisy."]);
+        assert_eq!(lines(&[&["Noisy."][..]; 9]), ["All 9 logs: Noisy."]);
         assert_eq!(
             lines(&[&["Noisy."], &[], &["Noisy."], &[], &["Noisy."]]),
             ["0.log, 2.log and 4.log: Noisy."]

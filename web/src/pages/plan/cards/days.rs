@@ -3,7 +3,7 @@
 use crate::message::search::{AskedGoal, Spread};
 use crate::pages::plan::amounts::{chance_within, time_text};
 use leptos::prelude::*;
-use trainplan_shared::question::as_measured;
+use trainplan_shared::question;
 use trainplan_shared::units::duration;
 
 /// The range of the days as a bar on the scale of all cards, and the chance to meet the deadline.
@@ -44,7 +44,7 @@ pub(super) fn Days(
                 {as_measured.map(|_| view! { <span class="of-as-measured">"at the fastest measured speed"</span> })}
             </div>
             {by_script.map(|text| view! { <p class="card-note">{text}</p> })}
-            {limit.map(|limit| view! { <small>{in_time(days, with_measured, limit, by_slow_end)} {software.map(|software| format!(" {}", as_measured(Some(&software))))}</small> })}
+            {limit.map(|limit| view! { <small>{in_time(days, with_measured, limit, by_slow_end)} {software.map(|software| format!(" {}", question::as_measured(Some(&software))))}</small> })}
         </div>
     }
 }
