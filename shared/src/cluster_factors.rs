@@ -4,11 +4,11 @@
 use crate::choices::choices;
 use crate::field::Field;
 use crate::message;
-use crate::message::words;
 use crate::pairs::pairs;
 use crate::problem::Problem;
 use crate::stack::Software;
 use crate::units::parse_count;
+use crate::words::words;
 use std::fmt;
 use std::str::FromStr;
 

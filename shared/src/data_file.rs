@@ -2,7 +2,7 @@
 //! larger in the browser than the data.
 
 use crate::decimal::parse_decimal;
-use crate::message::words;
+use crate::words::words;
 use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;

@@ -2,10 +2,10 @@
 
 use crate::field::Field;
 use crate::message;
-use crate::message::words;
 use crate::problem::Problem;
 use crate::spec::Spec;
 use crate::units::parse_days;
+use crate::words::words;
 
 /// Returns the typed deadline if it is meant as a date: `2027-03-01`.
 pub fn date_of(typed: &Spec) -> Option<&str> {

@@ -58,3 +58,4 @@ pub mod statistics;
 pub mod tables;
 pub mod text;
 pub mod units;
+pub mod words;

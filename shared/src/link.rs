@@ -4,9 +4,9 @@
 //! meaning needs a new version.
 
 use crate::field::Field;
-use crate::message::HAS_WORDS;
 use crate::problem::most_alike;
 use crate::spec::Spec;
+use crate::words::HAS_WORDS;
 
 /// The version of links.
 pub const VERSION: &str = "1";

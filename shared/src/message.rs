@@ -3,13 +3,10 @@
 
 use crate::decimal::parse_decimal;
 use crate::field::{Field, FieldValue};
+use crate::words::HAS_WORDS;
 use serde::Serialize;
 use std::borrow::Cow;
 use std::fmt;
-
-/// Whether the program has the words of problems. Without them, a problem has its field and an empty message, and the code that would
-/// write the rest is left out.
-pub const HAS_WORDS: bool = cfg!(feature = "worded");
 
 /// Where a sentence is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -163,25 +160,17 @@ impl Serialize for Message {
 }
 
 /// Makes a [`Message`] of texts, fields and settings: `message!["Set ", Field::Tp, " to 8 or less."]`. It is empty, and no part is
-/// evaluated, in a program without [words](crate::message::HAS_WORDS).
+/// evaluated, in a program without [words](crate::words::HAS_WORDS).
 #[macro_export]
 macro_rules! message {
     ($($part:expr),+ $(,)?) => {
-        if $crate::message::HAS_WORDS {
+        if $crate::words::HAS_WORDS {
             $crate::message::Message::from([$($crate::message::Part::from($part)),+])
         } else {
             $crate::message::Message::default()
         }
     };
 }
-
-/// Formats a part of a [`Message`] like `format!`. In a program without [words](HAS_WORDS) it is empty, and nothing is evaluated.
-macro_rules! words {
-    ($($argument:tt)*) => {
-        if $crate::message::HAS_WORDS { format!($($argument)*) } else { String::new() }
-    };
-}
-pub(crate) use words;
 
 #[cfg(test)]
 mod tests {

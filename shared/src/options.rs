@@ -6,10 +6,11 @@ use crate::cluster_factors::ClusterFactors;
 use crate::field::Field;
 use crate::layout::Layout;
 use crate::message;
-use crate::message::{Setting, words};
+use crate::message::Setting;
 use crate::precision::Dtype;
 use crate::problem::Problem;
 use crate::stack::{CudaGraphs, Software, Switches};
+use crate::words::words;
 use std::fmt;
 use std::str::FromStr;
 

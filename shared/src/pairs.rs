@@ -1,8 +1,8 @@
 //! Texts of `column=value` pairs, which change a known GPU or software, or describe a model.
 
 use crate::field::Field;
-use crate::message::words;
 use crate::problem::{Problem, most_alike};
+use crate::words::words;
 
 /// Returns the value of each of `columns` from `column=value` pairs with commas between them.
 ///

@@ -2,8 +2,9 @@
 
 use crate::field::Field;
 use crate::message;
-use crate::message::{Front, HAS_WORDS, Message};
+use crate::message::{Front, Message};
 use crate::units::group_digits;
+use crate::words::HAS_WORDS;
 use serde::Serialize;
 use std::fmt;
 

@@ -1,7 +1,7 @@
 //! Checks of an architecture that comes from a user or a file.
 
 use super::{Architecture, Attention, AttentionKind};
-use crate::message::words;
+use crate::words::words;
 
 /// Far above every model, and low enough that products of two do not overflow.
 pub(crate) const MOST_LAYERS: u32 = 10_000;

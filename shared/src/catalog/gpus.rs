@@ -2,8 +2,8 @@
 
 use crate::choices::choices;
 use crate::data_file::{DataError, FromRow, Row};
-use crate::message::words;
 use crate::precision::{Dtype, Width};
+use crate::words::words;
 
 choices! {
     /// A generation of GPUs: those that share kernels and measured constants, oldest first.

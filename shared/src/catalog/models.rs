@@ -4,8 +4,8 @@ use crate::architecture::{
     Architecture, Attention, AttentionKind, LinearAttention, Mamba, Mlp, Moe, SlidingWindow,
 };
 use crate::data_file::{DataError, FromRow, Row};
-use crate::message::words;
 use crate::units::rounded_count;
+use crate::words::words;
 use serde::Serialize;
 use std::fmt;
 

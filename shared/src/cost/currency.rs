@@ -2,8 +2,8 @@
 
 use crate::field::Field;
 use crate::message;
-use crate::message::words;
 use crate::problem::Problem;
+use crate::words::words;
 use std::fmt;
 use std::str::FromStr;
 

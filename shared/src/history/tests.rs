@@ -156,7 +156,7 @@ fn the_published_speed_needs_no_history() {
     let slow = judged(10.1);
     assert_eq!(slow.alerts.len(), 1);
     assert_eq!(slow.alerts[0].text, "10.1 s is 94.1 % of the published speed, below 95 %");
-    // More than the published speed is no regression, but may be other work.
+    // More than the published speed isn't a regression, but may be other work.
     for (time, has_remark) in [(9.5 / 1.09, false), (9.5 / 1.22, true)] {
         let fast = &judged(time).checks[0];
         assert_eq!(fast.outcome, CheckOutcome::Fine);

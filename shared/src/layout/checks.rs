@@ -4,9 +4,10 @@ use super::Degrees;
 use crate::architecture::{Architecture, AttentionKind, Moe};
 use crate::field::Field;
 use crate::message;
-use crate::message::{Setting, words};
+use crate::message::Setting;
 use crate::problem::{Problem, Refusals};
 use crate::units::{greatest_common_divisor, group_digits, nearest_divisors, nearest_multiples};
+use crate::words::words;
 
 pub(super) fn count_of_gpus(gpus: u32) -> String {
     match gpus {

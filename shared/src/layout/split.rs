@@ -2,8 +2,8 @@
 
 use crate::architecture::{Architecture, AttentionKind, Mlp};
 use crate::field::Field;
-use crate::message::words;
 use crate::problem::{Problem, Refusals, Unworded};
+use crate::words::words;
 use serde::Serialize;
 use std::fmt;
 use std::str::FromStr;

@@ -1,6 +1,6 @@
 //! The answer in a sentence, which the Plan page and `trainplan search` begin with. Each front writes amounts of money in its own way.
 
-use super::{Chance, Unmet, chance_text, in_time_of_ten};
+use super::{BeyondBudget, Chance, Unmet, chance_text, in_time_of_ten};
 use crate::estimate::Interval;
 use crate::units::{duration, duration_range, group_digits, significant};
 
@@ -167,15 +167,6 @@ impl PlanInWords<'_> {
 /// Returns the cost of a plan after some words: `, for $3.60M`. Empty if it is not known.
 fn cost_text(words: &str, cost: Option<String>) -> String {
     cost.map_or(String::new(), |cost| format!("{words}{cost}"))
-}
-
-/// What would exceed the budget of a run that keeps it at the price of a reservation, because it pays only for its share.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct BeyondBudget {
-    /// Whether the whole term of the reservation costs more than the budget.
-    pub whole_term: bool,
-    /// Whether the run does on demand.
-    pub on_demand: bool,
 }
 
 /// Returns a cost with how the GPUs are paid for, if that is assumed: `$3.60M (GPUs on demand)`. The price of a reservation holds only

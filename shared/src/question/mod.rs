@@ -7,6 +7,7 @@ mod answer;
 mod answering;
 mod ask;
 mod batches;
+mod beyond;
 mod by_script;
 mod in_words;
 mod judge;
@@ -22,9 +23,10 @@ mod unmet;
 pub use answer::{CLEARLY_FASTER, GpuAnswer, LITTLE_WASTE};
 pub use ask::{Chance, Contender, Goal, GpuOffer, Objective, PrecisionChoice, Question, doubt};
 pub use batches::GlobalBatches;
+pub use beyond::BeyondBudget;
 pub use in_words::{
-    BeyondBudget, LimitsInWords, PlanInWords, as_measured, chance_as_measured, cost_in_words,
-    enough_as_predicted, gpus_of_type, in_time_at_that_speed, limit_text,
+    LimitsInWords, PlanInWords, as_measured, chance_as_measured, cost_in_words, enough_as_predicted,
+    gpus_of_type, in_time_at_that_speed, limit_text,
 };
 pub use judge::{PlanFacts, chance_text, gpus_in_all, in_time_of_ten};
 pub use limits::TrainableTokens;

@@ -266,7 +266,7 @@ mod tests {
         let (status, reason) = told("TIMEOUT", &limit);
         assert_eq!(status, Status::Failed);
         assert!(reason.contains("the job hit its time limit (line 2). Request more time"), "{reason}");
-        // A job that completed, and one that an older program described, are told by their logs.
+        // Of a job that completed, and of one that an older program described, the log says more.
         for state in ["COMPLETED", ""] {
             assert_eq!(told(state, "").0, Status::Incomplete, "{state}");
         }

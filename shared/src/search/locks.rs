@@ -2,10 +2,10 @@
 
 use crate::field::Field;
 use crate::message;
-use crate::message::words;
 use crate::options::Recompute;
 use crate::precision::Dtype;
 use crate::problem::Problem;
+use crate::words::words;
 use std::fmt;
 
 /// The fields that a search chooses.

@@ -6,9 +6,9 @@ use crate::catalog::{Generation, Gpu};
 use crate::choices::choices;
 use crate::data_file::{DataError, FromRow, Row, embedded};
 use crate::layout::Layout;
-use crate::message::words;
 use crate::precision::Dtype;
 use crate::stack::{Stack, StackProperties};
+use crate::words::words;
 use std::sync::LazyLock;
 
 choices! {

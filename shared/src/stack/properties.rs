@@ -4,8 +4,8 @@ use super::Stack;
 use crate::choices::choices;
 use crate::data_file::{DataError, FromRow, Row, embedded};
 use crate::decimal::{parse_decimal, write_decimal};
-use crate::message::words;
 use crate::problem::one_of;
+use crate::words::words;
 use std::sync::LazyLock;
 
 choices! {

@@ -2,9 +2,9 @@
 
 use super::{Stack, StackProperties};
 use crate::field::Field;
-use crate::message::words;
 use crate::pairs::pairs;
 use crate::problem::Problem;
+use crate::words::words;
 use std::fmt;
 use std::str::FromStr;
 

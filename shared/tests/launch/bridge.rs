@@ -438,7 +438,8 @@ fn the_release_that_has_the_planned_software_comes_before_the_usual_one() {
     let fallback = launched("stack=torchtitan").fallback.unwrap();
     assert_eq!(fallback.problems[0].to_string(), "No release runs torchtitan.");
     assert!(fallback.release.is_some());
-    assert!(launched("release=26.06.01").slowdown.is_some() && launched("").slowdown.is_none());
+    // Both train dense models as fast.
+    assert!(launched("release=26.06.01").slowdown.is_none() && launched("").slowdown.is_none());
 }
 
 #[test]

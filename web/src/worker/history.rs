@@ -203,7 +203,7 @@ fn judgements(series: &history::TimeLine) -> Option<(String, Vec<String>)> {
         (_, 1) => "limit exceeded".to_string(),
         (several, count) => format!("{several} of {count} limits exceeded"),
     };
-    // A run of other work is no slower, either.
+    // A run of other work isn't slower, either.
     let speed = |check: &&ThresholdCheck| Some(100.0 * check.expected_s? / check.measured_s?);
     let baseline = others.iter().find(|check| check.kind == ThresholdKind::Baseline);
     let is_fast = baseline.and_then(speed).and_then(much_faster).is_some();

@@ -3,9 +3,9 @@
 use crate::catalog::{Catalog, Generation, Gpu};
 use crate::decimal::{parse_decimal, write_decimal};
 use crate::field::Field;
-use crate::message::words;
 use crate::pairs::pairs;
 use crate::problem::Problem;
+use crate::words::words;
 use std::fmt::Write as _;
 
 /// A column of gpus.csv that an own GPU can change.

@@ -6,10 +6,11 @@ use crate::data_file::{FromRow, Row};
 use crate::decimal::{parse_decimal, write_decimal};
 use crate::field::Field;
 use crate::message;
-use crate::message::{Message, words};
+use crate::message::Message;
 use crate::pairs::pairs;
 use crate::problem::{Problem, all_of};
 use crate::units::{parse_count, significant};
+use crate::words::words;
 use std::borrow::Cow;
 use std::fmt::Write as _;
 

@@ -5,7 +5,7 @@
 
 mod small;
 
-use crate::message::HAS_WORDS;
+use crate::words::HAS_WORDS;
 
 /// Returns the shortest text that reads back as the number.
 pub(crate) fn write_decimal(number: f64) -> String {

@@ -119,7 +119,8 @@ impl DecimalDigits {
             let decimals = self.decimals - (count - kept) as i64;
             let down = DecimalDigits { digits: self.digits[..kept].to_vec(), decimals };
             // The nearest first. Below a power of two, numbers are closer together, so that only the one above may read back.
-            let candidates = [self.rounded(decimals), down.clone(), down.incremented()];
+            let up = down.clone().incremented();
+            let candidates = if self.digits[kept] < 5 { [down, up] } else { [up, down] };
             let reads_back = |candidate: &DecimalDigits| parse_decimal(&candidate.text()) == Some(number);
             if let Some(mut found) = candidates.into_iter().find(reads_back) {
                 while found.digits.last() == Some(&0) {

@@ -15,10 +15,10 @@ use features::{Place, differing_settings};
 
 use super::{Anchor, Closeness, Confidence, Evidence, EvidenceKind, Inputs, Record};
 use crate::data_file::{DataError, FromRow, Row, embedded};
-use crate::message::words;
 use crate::precision::Dtype;
 use crate::range::ValueRange;
 use crate::stack::Stack;
+use crate::words::words;
 use std::cmp::Ordering;
 use std::sync::LazyLock;
 

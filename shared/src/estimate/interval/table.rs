@@ -5,8 +5,8 @@ use super::{Distance, Interval, IntervalClass, LayoutIntervals};
 use crate::catalog::Gpu;
 use crate::data_file::{DataError, FromRow, Row, embedded};
 use crate::estimate::{Evidence, Inputs};
-use crate::message::words;
 use crate::options::TrainingOptions;
+use crate::words::words;
 use std::sync::LazyLock;
 
 /// 80 % of a normal distribution lie within that many standard deviations.

@@ -197,7 +197,7 @@ fn a_rounder_number_of_gpus_is_planned_if_it_is_hardly_larger_than_the_fewest() 
         (Field::Model, "llama3.1-70b"),
         (Field::GpuTypes, "b200"),
         (Field::Tokens, "10T"),
-        (Field::Deadline, "62d"),
+        (Field::Deadline, "64d"),
         (Field::GpuRange, "512..640"),
     ];
     let question = ask(&fields);

@@ -49,7 +49,7 @@ impl JobSettings {
     pub fn container(&self) -> Option<&str> {
         let image = self.llmb_config.text("container_info.images").filter(|images| !images.contains(", "))?;
         let name = image.rsplit(['/', '#']).next()?;
-        // Reports show it as it is.
+        // Reports show it without escaping it.
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-:".contains(&byte);
         (name.contains(':') && name.bytes().all(is_plain)).then_some(name)
     }

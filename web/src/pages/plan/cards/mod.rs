@@ -85,7 +85,8 @@ pub(super) fn Card(
             class:provisional=move || is_provisional.get()
             style:--series=move || offer.with(|offer| match &offer.answer {
                 Some(_) => GpuMark::of(&offer.gpu.id).colour,
-                None => "var(--line)",
+                // The style has another colour then.
+                None => "",
             })
             data-spans=spans
             data-badge=badge
