@@ -1,7 +1,9 @@
 //! Runs beside each other: verdicts, what may be compared, configuration and curves.
 
 use proptest::prelude::*;
-use trainplan_shared::compare::{Comparison, ComparisonOptions, ReferenceLevelKind, Verdict};
+use trainplan_shared::compare::{
+    Comparison, ComparisonOptions, ConfigurationRow, ReferenceLevelKind, Verdict,
+};
 use trainplan_shared::estimate::Interval;
 use trainplan_shared::field::Field;
 use trainplan_shared::result::{
@@ -306,7 +308,7 @@ fn the_reader_may_say_which_runs_are_repeats() {
 fn the_hashes_of_logs_only_tell_them_apart() {
     let (one, other) = (run(LLAMA_8B, 1, &times(10.0)), run(LLAMA_8B, 2, &times(10.5)));
     let hashes = |runs: &[&RunResult]| {
-        let only = compare(runs).configuration.into_iter().filter(|row| row.only_tells_logs_apart());
+        let only = compare(runs).configuration.into_iter().filter(ConfigurationRow::only_tells_logs_apart);
         only.map(|row| row.key).collect::<Vec<_>>()
     };
     assert_eq!(hashes(&[&one, &other]), ["sha256"]);

@@ -19,7 +19,10 @@ fn notes_name_a_log_by_the_end_of_its_path_that_no_other_has() {
         (&named, nemo2(20, 512, 10_000, 0, "")),
     ]);
     let table = parse(&tree, &["lustre", "--format", "table"]).stdout;
-    assert!(table.contains("\n  one/train.log and two/train.log: The log doesn't name its model."), "{table}");
+    assert!(
+        table.contains("\n  one/train.log and two/train.log: The log doesn't name its model."),
+        "{table}"
+    );
     // The table has the whole path.
     assert!(table.contains(" lustre/two/train.log\n"), "{table}");
 }
