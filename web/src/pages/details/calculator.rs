@@ -22,6 +22,8 @@ pub(super) struct Calculator {
     pub(super) launch: LatestAnswer<Launched>,
     /// What the launch scripts of the plans on the page do, each with the query of the plan.
     pub(super) scripts: RwSignal<Vec<(String, ScriptEffect)>>,
+    /// The text and the name of a file to import, until the worker takes it.
+    to_import: RwSignal<Option<(String, String)>>,
     /// The model of the last `config.json`, or the error in the file.
     pub(super) imported: RwSignal<Option<Result<Imported, String>>>,
 }
@@ -47,6 +49,7 @@ impl Calculator {
             prediction: LatestAnswer::new(predict),
             launch: LatestAnswer::new(launch),
             scripts: RwSignal::new(Vec::new()),
+            to_import: RwSignal::new(None),
             imported: RwSignal::new(None),
         };
         // An effect runs after the page is drawn.
@@ -56,6 +59,15 @@ impl Calculator {
         });
         calculator.ask_whenever(predict, |query| CalculatorRequest::Predict { query });
         calculator.ask_whenever(launch, |query| CalculatorRequest::Launch { query });
+        // A file may be dropped before the worker hears messages.
+        Effect::new(move |_| {
+            if let (CalculatorState::Ready, Some((text, name))) =
+                (calculator.state.get(), calculator.to_import.get())
+            {
+                calculator.to_import.set(None);
+                calculator.send(&CalculatorRequest::Import { text, name });
+            }
+        });
         Effect::new(move |_| {
             let plans = plans.get();
             if calculator.state.get() == CalculatorState::Ready && !plans.is_empty() {
@@ -91,7 +103,7 @@ impl Calculator {
 
     /// Asks the worker to read a `config.json`; the result is set in `imported`. The name of the file is empty if its text was pasted.
     pub(super) fn import(self, text: String, name: String) {
-        self.send(&CalculatorRequest::Import { text, name });
+        self.to_import.set(Some((text, name)));
     }
 
     /// Sends a request for each new query, once typing pauses.
