@@ -479,6 +479,12 @@ impl ListedRow for PointRow {
         "baseline_step_time_s",
         "is_comparable",
         "reason",
+        "campaign",
+        "round",
+        "run",
+        "repeat",
+        "attempt",
+        "attempts",
         "job",
         "path",
     ];
