@@ -77,7 +77,7 @@ test("what the server has is shown beside its prediction, and what comes later c
   await expect(cell(first, "Of published, %")).toHaveText("100.0");
   await expect(page.getByRole("button", { name: "Of published, %" })).toHaveAttribute("title", "Speed as a percentage of the published speed; below 100 is slower");
   await expect(cell(first, "Predicted, s")).toHaveText("1211.4–12.9, 97.0 % of it");
-  await expect(cell(row(page, "llama-405b on eos #2"), "Predicted, s")).toContainText("88.9 % of it");
+  await expect(cell(row(page, "llama-405b#2 on eos"), "Predicted, s")).toContainText("88.9 % of it");
   // No campaign launched it, so it has the prediction for its scenario.
   await expect(cell(row(page, "(job 73)"), "Predicted, s")).toHaveText(/^[\d.]+–[\d.]+, [\d.]+\s%\sof\sit$/);
   // The newest comparison is drawn already.
@@ -90,7 +90,7 @@ test("what the server has is shown beside its prediction, and what comes later c
   await expectAccessible(page);
 
   store.put("12.5", carried("llama-405b", 3));
-  await expect(row(page, "llama-405b on eos #3")).toBeVisible();
+  await expect(row(page, "llama-405b#3 on eos")).toBeVisible();
   await expect(page.locator("table.reports tbody tr")).toHaveCount(4);
 });
 
