@@ -374,7 +374,7 @@ fn alerts_are_acknowledged_with_a_reason(kind: Kind) {
     assert_eq!(known["name"], Value::Null);
     let writer = server.by(&server.place.token("upload", &["--name", "nightly"]));
     let reason = br#"{"reason": "A switch was broken."}"#;
-    assert_eq!(writer.ask("PUT", &format!("{path}/acknowledgement"), &[], Some(reason)).status, 204);
+    assert_eq!(writer.ask("PUT", &path, &[], Some(reason)).status, 204);
     let known = acknowledged();
     assert_eq!(known["name"], "nightly");
     assert!(known["by"].as_str().is_some_and(|by| by.len() == 36), "{known}");

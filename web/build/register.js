@@ -18,15 +18,17 @@ function closeMenus(event) {
 addEventListener("click", closeMenus);
 addEventListener("keydown", closeMenus);
 
-// Opens the command palette for its keys and its button.
+// Opens the command palette for its keys and its button. Once it was fetched, it opens at once, so that it gets what is typed next.
+let palette;
 function askPalette(event) {
   const { type, key, target } = event;
   const isTyping = /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName);
   const isKey = ((event.ctrlKey || event.metaKey) && key?.toLowerCase() === "k") || (key === "?" && !isTyping);
   if (type === "click" ? !target.closest?.(".commands") : !isKey) return;
   event.preventDefault();
+  if (palette) palette.open();
   // Without a network, it may not be stored.
-  import("./palette.js").then(({ open }) => open(), () => {});
+  else import("./palette.js").then((fetched) => (palette = fetched).open(), () => {});
 }
 addEventListener("click", askPalette);
 addEventListener("keydown", askPalette);
