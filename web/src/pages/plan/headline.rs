@@ -262,7 +262,7 @@ mod tests {
         let days = Some(spread(50.0));
         let figures = PlanFigures { plan: String::new(), days, cost: None, lack: None };
         let rest = of_figures(figures, true).rest;
-        assert!(rest.contains("The plan with the fewest GPUs may miss it: 1,024 × H100"), "{rest}");
+        assert!(rest.contains("The plan with the fewest GPUs may miss it: 1,024 H100 GPUs"), "{rest}");
     }
 
     #[test]
