@@ -72,11 +72,15 @@ impl Search {
     }
 
     fn ask(self, query: String) {
+        self.send(self.worker, query);
+    }
+
+    /// Sends the latest question to one of the workers.
+    fn send(self, worker: StoredValue<Option<PageWorker>, LocalStorage>, query: String) {
         // `try_`: the page may have been left meanwhile.
         let Some(number) = self.number.try_get_untracked() else { return };
         let request = SearchRequest { number, query };
-        let sent = self
-            .worker
+        let sent = worker
             .try_with_value(|worker| worker.as_ref().is_some_and(|worker| worker.send(&request).is_ok()));
         if sent == Some(false) {
             self.state.set(WorkerState::Broken);
@@ -105,14 +109,9 @@ impl Search {
             }
             return;
         }
-        // `try_`: the page may have been left meanwhile.
-        let Some(number) = self.number.try_get_untracked() else { return };
-        let request = SearchRequest { number, query: self.question.with_untracked(link::write) };
-        let sent = self
-            .wording
-            .try_with_value(|worker| worker.as_ref().is_some_and(|worker| worker.send(&request).is_ok()));
-        if sent == Some(false) {
-            self.state.set(WorkerState::Broken);
+        // The page may have been left meanwhile.
+        if let Some(query) = self.question.try_with_untracked(link::write) {
+            self.send(self.wording, query);
         }
     }
 
